@@ -1,0 +1,198 @@
+"""How configuration files are read: composed by Hydra, expanded into points, overridden, and checked for typos."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.errors import MissingConfigException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+GROUPS = ("dataset", "method", "audit")
+CONDITIONS = ("study", "block", *GROUPS)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One dataset, method and audit of a study's block, with the grid's own settings for it."""
+
+    study: str
+    block: str
+    dataset: str
+    method: str
+    audit: str
+    settings: tuple[tuple[str, Any], ...] = ()
+    swept: tuple[str, ...] = ()
+
+    def name(self, group: str) -> str:
+        """The name that a file of this point's dataset, method or audit goes by, with the settings that it was given.
+
+        An audit's file lies below its study and block, so only the settings that vary within the block are in it.
+        """
+        prefix = f"{group}."
+        parts = [
+            f"{key.removeprefix(prefix)}={_label(value)}"
+            for key, value in self.settings
+            if key.startswith(prefix) and (group != "audit" or key in self.swept)
+        ]
+        return "@".join([getattr(self, group), *([",".join(parts)] if parts else [])])
+
+    def columns(self) -> dict[str, Any]:
+        """The single values that the grid sets for this point, as columns of the tidy rows."""
+        return {key.split(".", 1)[-1]: value for key, value in self.settings if not isinstance(value, tuple)}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Values that a scale sets for the points that ``where`` describes."""
+
+    where: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+    def applies(self, point: Point) -> bool:
+        """Whether every condition holds for ``point``."""
+        return all(getattr(point, key) in listed(wanted) for key, wanted in self.where.items())
+
+
+@dataclass(frozen=True)
+class Override:
+    """A value that the user sets for one run, in every point that has the named dataset, method or audit."""
+
+    group: str
+    name: str
+    key: str
+    value: Any
+
+    @classmethod
+    def parse(cls, text: str) -> Override:
+        """Read ``group.name.key=value``."""
+        match = re.fullmatch(r"(dataset|method|audit)\.(\w+)\.([\w.]+)=(.+)", text.strip())
+        if match is None:
+            raise ValueError(
+                f"cannot read {text!r}: write group.name.key=value, for example method.sensr.learning_rate=2e-5"
+            )
+        group, name, key, value = match.groups()
+        return cls(group, name, key, plain(OmegaConf.from_dotlist([f"value={value}"]))["value"])
+
+
+@functools.cache
+def composed(conf: Path, choices: tuple[str, ...] = ()) -> DictConfig:
+    """Hydra's composition of ``conf/config.yaml`` with choices such as ``dataset=adult``; an empty one is none."""
+    chosen = [choice for choice in choices if not choice.endswith("=")]
+    with initialize_config_dir(version_base="1.3", config_dir=str(conf)):
+        try:
+            return compose("config", overrides=chosen)
+        except MissingConfigException as error:
+            raise ValueError(_missing(conf, chosen)) from error
+
+
+@functools.cache
+def experiment(conf: Path, study: str) -> dict[str, Any]:
+    """The declaration of a study or a sweep."""
+    for folder in ("experiment", "sweep"):
+        path = conf / folder / f"{study}.yaml"
+        if path.is_file():
+            return {"name": study, **plain(OmegaConf.load(path))}
+    known = sorted(path.stem for folder in ("experiment", "sweep") for path in (conf / folder).glob("*.yaml"))
+    raise ValueError(f"there is no study {study!r}{_nearest(study, known)}. There are: {', '.join(known)}")
+
+
+@functools.cache
+def points(conf: Path, study: str) -> tuple[Point, ...]:
+    """Expand a study's grid: in each block, the product over every key that holds a list.
+
+    A list inside a list is one value that is a list: an axis that the job itself runs over.
+    """
+    expanded: list[Point] = []
+    for block, grid in experiment(conf, study)["grid"].items():
+        absent = [group for group in GROUPS if group not in grid]
+        if absent:
+            raise ValueError(f"study {study!r}, block {block!r}: {', '.join(absent)} is not given")
+        swept = tuple(key for key, value in grid.items() if isinstance(value, list) and len(value) > 1)
+        for values in itertools.product(*(listed(value) for value in grid.values())):
+            chosen = dict(zip(grid, values, strict=True))
+            groups = {group: chosen.pop(group) for group in GROUPS}
+            settings = tuple((key, _frozen(value)) for key, value in chosen.items())
+            expanded.append(Point(study, block, **groups, settings=settings, swept=swept))
+    return tuple(expanded)
+
+
+def scale_rules(conf: Path, scale: str) -> tuple[Rule, ...]:
+    """The settings of ``conf/scale/<scale>.yaml``, checked.
+
+    A model's file is shared by every block and study that asks for it, so what it is trained with may depend on the
+    dataset and the method alone.
+    """
+    rules = []
+    for entry in plain(composed(conf, (f"scale={scale}",)).scale)["settings"] or []:
+        rule = Rule(dict(entry.get("where") or {}), dict(entry["set"]))
+        for key in rule.where:
+            if key not in CONDITIONS:
+                raise ValueError(f"conf/scale/{scale}.yaml: where {key!r} is unknown{_nearest(key, CONDITIONS)}")
+        for prefix, allowed in (("dataset.", ("dataset",)), ("method.", GROUPS[:2]), ("repetitions", GROUPS[:2])):
+            if any(key.startswith(prefix) for key in rule.values) and not set(rule.where) <= set(allowed):
+                raise ValueError(
+                    f"conf/scale/{scale}.yaml: {prefix.strip('.')} may be set by {' and '.join(allowed)} only, "
+                    f"not by {', '.join(sorted(set(rule.where) - set(allowed)))}"
+                )
+        rules.append(rule)
+    return tuple(rules)
+
+
+def update(config: DictConfig, key: str, value: Any, where: str) -> None:
+    """Set an existing key; a key that is not there is an error that names the nearest one."""
+    try:
+        OmegaConf.update(config, key, list(value) if isinstance(value, tuple) else value, merge=False)
+    except OmegaConfBaseException as error:
+        raise ValueError(f"{where}: there is no key {key!r}{_nearest(key, sorted(_keys(config)))}") from error
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """A configuration node as plain dictionaries and lists."""
+    container = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(container, dict)
+    return {str(key): value for key, value in container.items()}
+
+
+def listed(value: Any) -> list[Any]:
+    """A value as a list: itself if it is one, else of one element."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _missing(conf: Path, choices: Iterable[str]) -> str:
+    for choice in choices:
+        group, name = choice.split("=", 1)
+        known = sorted(path.stem for path in (conf / group).glob("*.yaml"))
+        if name not in known:
+            return f"there is no conf/{group}/{name}.yaml{_nearest(name, known)}. There are: {', '.join(known)}"
+    return f"cannot compose {list(choices)}"
+
+
+def _keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
+    for name, value in config.items():
+        key = str(name)
+        yield f"{prefix}{key}"
+        if isinstance(value, DictConfig):
+            yield from _keys(value, f"{prefix}{key}.")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f": did you mean {close[0]!r}?" if close else ""
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def _label(value: Any) -> str:
+    """A value as part of a file's name."""
+    return re.sub(r"[^\w.+-]+", "-", str(value)).strip("-")

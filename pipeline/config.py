@@ -1,0 +1,251 @@
+"""Hydra's configuration as the workflow sees it: studies, their points, and the section that each stage reads.
+
+A *point* is one combination of dataset, method and audit that a study (``conf/experiment/``) or a sweep
+(``conf/sweep/``) asks for. Values are laid over each other in this order, the later winning:
+
+1. ``conf/{dataset,method,audit}/<name>.yaml``;
+2. the ``per_dataset`` entry of that file for the point's dataset;
+3. the point's own settings, from the study's ``grid``;
+4. the scale's ``settings``, each a ``where`` (study, block, dataset, method, audit) and a ``set``;
+5. what the user sets for one run: ``--config set="method.sensr.learning_rate=2e-5"``.
+
+A key that the files do not have is refused with the nearest one that they do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from pipeline import composition
+from pipeline.code_closure import modules_behind
+from pipeline.composition import GROUPS, Override, Point, composed, plain
+from pipeline.plugins import module_name
+
+ROOT = Path(__file__).resolve().parent.parent
+CONF = ROOT / "conf"
+
+
+class Workflow:
+    """The resolved configuration of one invocation: a scale, a data source, the studies and the user's overrides.
+
+    The methods named after stages (``fetch``, ``prepare``, ``train``, ``audit``) return what a rule passes to its
+    stage: the whole of what the stage computes with, and nothing else, so that a changed value re-runs what reads it.
+    """
+
+    def __init__(
+        self,
+        scale: str = "laptop",
+        source: str = "auto",
+        tracker: str = "offline",
+        studies: Sequence[str] = (),
+        overrides: Sequence[str] = (),
+        conf: Path = CONF,
+    ) -> None:
+        self.conf = Path(conf)
+        self.scale = scale
+        self.source = source
+        if source not in ("auto", "official", "twin"):
+            raise ValueError(f"data.source={source!r}: expected auto, official or twin")
+        self.rules = composition.scale_rules(self.conf, scale)
+        self.overrides = tuple(Override.parse(text) for text in overrides)
+        for override in self.overrides:
+            config = composed(self.conf, (f"{override.group}={override.name}",)).copy()
+            composition.update(config, f"{override.group}.{override.key}", override.value, "set")
+        self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
+        known = sorted(path.stem for path in (self.conf / "experiment").glob("*.yaml"))
+        self.studies = tuple(studies) or tuple(known)
+        points = [point for study in self.studies for point in self.points(study)]
+        self._datasets = {point.name("dataset"): point for point in points}
+        self._models = {(point.name("dataset"), point.name("method")): point for point in points}
+        self._audits = {self._key(point): point for point in points}
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
+        """The invocation that ``snakemake --config`` and the variables SCALE, STUDY and TRACKER ask for."""
+
+        def asked(key: str, variable: str, default: str) -> str:
+            return str(config.get(key) or environment.get(variable) or default)
+
+        defaults = composed(CONF)
+        data = config.get("data")
+        source = data.get("source") if isinstance(data, Mapping) else config.get("data.source")
+        return cls(
+            scale=asked("scale", "SCALE", "laptop"),
+            source=str(source or environment.get("DATA_SOURCE") or defaults.data.source),
+            tracker=asked("tracker", "TRACKER", "offline"),
+            studies=asked("study", "STUDY", "").replace(",", " ").split(),
+            overrides=str(config.get("set") or "").split(";") if config.get("set") else (),
+        )
+
+    def points(self, study: str) -> tuple[Point, ...]:
+        """Every point of a study's grid."""
+        return composition.points(self.conf, study)
+
+    def experiment(self, study: str) -> dict[str, Any]:
+        """A study's declaration: title, paper, grid, artefacts."""
+        return composition.experiment(self.conf, study)
+
+    def section(self, group: str, point: Point) -> dict[str, Any]:
+        """The resolved values of a point's dataset, method or audit, with its ``name`` and its module's ``kind``."""
+        return dict(self._resolve(point)[group])
+
+    # What the rules ask for, by the names that stand in their paths.
+
+    def fetch(self, dataset: str) -> dict[str, Any]:
+        """What the raw files of a dataset depend on."""
+        return {"dataset": dataset, "source": self.source}
+
+    def prepare(self, dataset: str) -> dict[str, Any]:
+        """What a prepared dataset depends on."""
+        point = self._datasets[dataset]
+        alone = Point("", "", point.dataset, "", "", tuple(s for s in point.settings if s[0].startswith("dataset.")))
+        resolved = self._resolve(alone)
+        return {"dataset": resolved["dataset"], "repetitions": resolved["repetitions"]}
+
+    def train(self, dataset: str, method: str) -> dict[str, Any]:
+        """What a method's classifiers depend on, besides the dataset."""
+        point = self._models[dataset, method]
+        resolved = self._resolve(Point("", "", point.dataset, point.method, "", point.settings))
+        return {"method": resolved["method"], "repetitions": resolved["repetitions"]}
+
+    def audit(self, *names: str) -> dict[str, Any]:
+        """What an audit depends on, besides the dataset and the classifiers; ``names`` as they stand in its path."""
+        return {"audit": self.section("audit", self._audits[names])}
+
+    def collect(self, study: str) -> list[dict[str, Any]]:
+        """For each audit file of a study: its path, its block and the values that the grid sets there."""
+        return [
+            {"path": self.audit_file(point), "block": point.block, "columns": point.columns()}
+            for point in self.points(study)
+        ]
+
+    def artefacts(self, study: str) -> dict[str, Any]:
+        """What a study's tables and figures depend on, besides the rows: its declaration and every resolved section."""
+        sections = {self.audit_file(point): self._resolve(point) for point in self.points(study)}
+        return {"experiment": self.experiment(study), "scale": self._scale(), "sections": sections}
+
+    def report(self) -> dict[str, Any]:
+        """What the report depends on, besides the artefacts."""
+        return {"studies": {study: self.experiment(study) for study in self.studies}, "scale": self._scale()}
+
+    # Where the files of a study lie.
+
+    def audit_file(self, point: Point) -> str:
+        """The result of one point's audit."""
+        return f"results/audits/{self.scale}/{'/'.join(self._key(point))}.npz"
+
+    def audit_files(self, study: str) -> list[str]:
+        """The results of every audit of a study."""
+        return [self.audit_file(point) for point in self.points(study)]
+
+    def model_files(self, study: str) -> list[str]:
+        """The classifiers of every method of a study, each once."""
+        names = dict.fromkeys((point.name("dataset"), point.name("method")) for point in self.points(study))
+        return [f"results/models/{self.scale}/{dataset}/{method}.npz" for dataset, method in names]
+
+    def dataset_files(self, study: str) -> list[str]:
+        """The prepared datasets of a study, each once."""
+        names = dict.fromkeys(point.name("dataset") for point in self.points(study))
+        return [f"data/prepared/{self.scale}/{name}.npz" for name in names]
+
+    def tables(self, study: str) -> list[str]:
+        """Every file of a study's tables."""
+        names = self.experiment(study)["artefacts"]["tables"]
+        return [f"results/tables/{study}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
+
+    def figures(self, study: str) -> list[str]:
+        """Every file of a study's figures."""
+        names = self.experiment(study)["artefacts"]["figures"]
+        return [f"results/figures/{study}/{name}.{suffix}" for name in names for suffix in ("pdf", "png")]
+
+    def artefact_files(self, study: str) -> list[str]:
+        """Every file of a study's tables and figures."""
+        return [*self.tables(study), *self.figures(study)]
+
+    def kind(self, group: str, name: str) -> str:
+        """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
+        chosen = name.split("@")[0]
+        return str(composed(self.conf, (f"{group}={chosen}",))[group].get("kind", chosen))
+
+    def code(self, stage: str, **plugin: str) -> list[str]:
+        """The project's own source files that a job computes with: its stage, its plug-in and all that they import.
+
+        ``plugin`` is at most one of ``dataset``, ``method``, ``audit`` with the name that stands in the job's path.
+        """
+        behind = [module_name(group, self.kind(group, name)) for group, name in plugin.items()]
+        files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
+        return [str(path.relative_to(ROOT)) for path in files]
+
+    def export_tracker(self, environment: MutableMapping[str, str]) -> None:
+        """Hand the tracker to the jobs by the environment: what only watches a job must not cause it to run again."""
+        group = "+".join(self.studies)
+        environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
+
+    def forget_superseded_twins(self, root: Path = ROOT) -> list[str]:
+        """Drop the record that a twin stood in for a dataset whose official files have come to hand since.
+
+        The next run then fetches again, and everything made from the twin is made anew. Returns the datasets.
+        """
+        mirror = os.environ.get("DATA_MIRROR", "")
+        superseded = []
+        for record in (root / "data" / "raw").glob("*/manifest.json"):
+            dataset = record.parent.name
+            folders = [record.parent, *([Path(mirror) / dataset] if mirror and "://" not in mirror else [])]
+            at_hand = any(
+                path.is_file() and path.suffix not in (".json", ".part") for f in folders for path in f.glob("*.*")
+            )
+            if self.source == "auto" and at_hand and json.loads(record.read_text())["origin"] == "twin":
+                record.unlink()
+                superseded.append(dataset)
+        return superseded
+
+    def _scale(self) -> dict[str, Any]:
+        scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
+        return {key: scale[key] for key in ("name", "description", "reduced") if key in scale}
+
+    @staticmethod
+    def _key(point: Point) -> tuple[str, ...]:
+        return (point.study, point.block, *(point.name(group) for group in GROUPS))
+
+    def _resolve(self, point: Point) -> dict[str, Any]:
+        config = composed(self.conf, tuple(f"{group}={getattr(point, group)}" for group in GROUPS)).copy()
+        for group in GROUPS:
+            where = f"conf/{group}/{getattr(point, group)}.yaml"
+            OmegaConf.set_struct(config[group], False)
+            special = config[group].pop("per_dataset", None) or {}
+            OmegaConf.set_struct(config[group], True)
+            for key, value in dict(special.get(point.dataset) or {}).items():
+                composition.update(config, f"{group}.{key}", value, f"{where}, per_dataset")
+        for key, value in self._settings(point).items():
+            composition.update(config, key, value, f"study {point.study!r}, block {point.block!r}")
+        resolved: dict[str, Any] = {"repetitions": int(config.repetitions)}
+        for group in GROUPS:
+            name = getattr(point, group)
+            resolved[group] = {"kind": name, **plain(config[group]), "name": name}
+        return resolved
+
+    def _settings(self, point: Point) -> dict[str, Any]:
+        """The grid's, the scale's and the user's values for the groups that the point has."""
+        settings = dict(point.settings)
+        for rule in self.rules:
+            if rule.applies(point):
+                settings.update(rule.values)
+        for override in self.overrides:
+            if getattr(point, override.group) == override.name:
+                settings[f"{override.group}.{override.key}"] = override.value
+        return {
+            key: value
+            for key, value in settings.items()
+            if key.split(".")[0] not in GROUPS or getattr(point, key.split(".")[0])
+        }
+
+
+def encoded(section: Any) -> str:
+    """A section as one line of JSON, the form in which a stage receives it."""
+    return json.dumps(section, sort_keys=True)

@@ -1,0 +1,190 @@
+"""The only functions that load and save what flows between stages.
+
+Every file is written under a temporary name beside its destination and renamed when it is whole, so a reader never
+sees half a file and a killed job leaves none. Arrays go to ``.npz`` with a JSON header, rows to Parquet and CSV.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from zipfile import BadZipFile
+
+import numpy as np
+
+from pipeline.types import AuditResult, Classifier, Dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from pipeline.report.table import Table
+
+FORMAT = 1
+"""Version of the ``.npz`` layout; a file of another version is refused rather than misread."""
+
+Value = TypeVar("Value", Dataset, Classifier, AuditResult)
+
+
+@contextmanager
+def written(path: Path | str) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well, remove it when not."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # The suffix stays last: writers such as matplotlib and pandas choose the format by it.
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def save_text(text: str, path: Path | str) -> None:
+    """Write ``text`` as UTF-8."""
+    with written(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def save_json(value: Any, path: Path | str) -> None:
+    """Write ``value`` as indented JSON; NaN and infinities are refused, since JSON has none."""
+    save_text(json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n", path)
+
+
+def load_json(path: Path | str) -> Any:
+    """Read a JSON file."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
+
+
+def save_dataset(dataset: Dataset, path: Path | str) -> None:
+    """Write a prepared dataset."""
+    _save(dataset, path)
+
+
+def load_dataset(path: Path | str) -> Dataset:
+    """Read a prepared dataset."""
+    return _load(path, Dataset)
+
+
+def save_classifier(classifier: Classifier, path: Path | str) -> None:
+    """Write trained classifiers with their training curves."""
+    _save(classifier, path)
+
+
+def load_classifier(path: Path | str) -> Classifier:
+    """Read trained classifiers."""
+    return _load(path, Classifier)
+
+
+def save_audit(result: AuditResult, path: Path | str) -> None:
+    """Write an audit's rows and arrays."""
+    _save(result, path)
+
+
+def load_audit(path: Path | str) -> AuditResult:
+    """Read an audit's rows and arrays."""
+    return _load(path, AuditResult)
+
+
+def save_rows(rows: pd.DataFrame, path: Path | str) -> None:
+    """Write tidy rows as Parquet."""
+    with written(path) as temporary:
+        rows.to_parquet(temporary, index=False)
+
+
+def load_rows(path: Path | str) -> pd.DataFrame:
+    """Read tidy rows."""
+    import pandas as pd
+
+    return pd.read_parquet(path)
+
+
+def save_table(table: Table, stem: Path | str) -> tuple[Path, ...]:
+    """Write a table as ``stem``.csv, .md and .tex."""
+    texts = {".csv": table.csv(), ".md": table.markdown(), ".tex": table.latex()}
+    paths = tuple(Path(f"{stem}{suffix}") for suffix in texts)
+    for path, text in zip(paths, texts.values(), strict=True):
+        save_text(text, path)
+    return paths
+
+
+def save_figure(figure: Figure, stem: Path | str) -> tuple[Path, ...]:
+    """Write a figure as ``stem``.pdf and .png, without dates, so that the same figure gives the same bytes."""
+    paths = Path(f"{stem}.pdf"), Path(f"{stem}.png")
+    for path, metadata in zip(paths, ({"CreationDate": None, "ModDate": None}, {"Software": None}), strict=True):
+        with written(path) as temporary:
+            figure.savefig(temporary, metadata=metadata)
+    return paths
+
+
+def load_published(path: Path | str) -> pd.DataFrame:
+    """Read a list of published numbers (``data/published/<study>.csv``)."""
+    import pandas as pd
+
+    return pd.read_csv(path, dtype={"row": str, "column": str, "setting": str}, keep_default_na=True)
+
+
+def _save(value: Dataset | Classifier | AuditResult, path: Path | str) -> None:
+    """Write a dataclass: arrays as members of an ``.npz``, everything else in its JSON header."""
+    header: dict[str, Any] = {"format": FORMAT, "type": type(value).__name__}
+    arrays: dict[str, np.ndarray] = {}
+    for field in fields(value):
+        content = getattr(value, field.name)
+        if isinstance(content, np.ndarray):
+            arrays[field.name] = content
+        elif isinstance(content, Mapping) and content and all(isinstance(v, np.ndarray) for v in content.values()):
+            header.setdefault("mappings", {})[field.name] = list(content)
+            arrays.update({f"{field.name}/{key}": array for key, array in content.items()})
+        elif hasattr(content, "to_dict") and hasattr(content, "columns"):
+            header["rows"] = field.name
+            header["columns"] = list(content.columns)
+            arrays.update({f"{field.name}/{name}": _column(content[name]) for name in content.columns})
+        else:
+            header.setdefault("values", {})[field.name] = content
+    encoded = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
+    with written(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, header=encoded, **arrays)  # type: ignore[arg-type]
+
+
+def _column(series: pd.Series) -> np.ndarray:
+    """A column as a plain array: numbers as they are, anything else as fixed-width text (never pickled)."""
+    array = series.to_numpy()
+    return array if array.dtype.kind in "biuf" else array.astype(str)
+
+
+def _load(path: Path | str, kind: type[Value]) -> Value:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            header = json.loads(stored["header"].tobytes())
+            arrays = {name: stored[name] for name in stored.files if name != "header"}
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read as a {kind.__name__}: {error}. Delete it and run again") from error
+    if header.get("format") != FORMAT or header.get("type") != kind.__name__:
+        raise ValueError(
+            f"{path} holds a {header.get('type')} of format {header.get('format')}, "
+            f"expected a {kind.__name__} of format {FORMAT}: delete it and run again"
+        )
+    content: dict[str, Any] = dict(header.get("values", {}))
+    for name, keys in header.get("mappings", {}).items():
+        content[name] = {key: arrays.pop(f"{name}/{key}") for key in keys}
+    if "rows" in header:
+        import pandas as pd
+
+        name = header["rows"]
+        content[name] = pd.DataFrame({column: arrays.pop(f"{name}/{column}") for column in header["columns"]})
+    content.update(arrays)
+    return kind(**{name: _tuples(value) for name, value in content.items()})
+
+
+def _tuples(value: Any) -> Any:
+    """JSON turns tuples into lists; the dataclasses hold tuples."""
+    if isinstance(value, list):
+        return tuple(_tuples(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _tuples(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,20 @@
+"""Random generators derived from what a thing is, never from a clock or a global state."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+
+def generators(*what: str, repetitions: int) -> tuple[np.random.Generator, ...]:
+    """One generator for each repetition, derived from the names in ``what``: ``"train", "adult", "sensr"``, say.
+
+    Repetition r's stream does not depend on how many repetitions there are, nor on the order in which jobs run.
+    """
+    digest = hashlib.sha256("\0".join(what).encode()).digest()
+    words = np.frombuffer(digest, dtype=np.uint32)
+    return tuple(
+        np.random.default_rng(np.random.SeedSequence([*words.tolist(), repetition]))
+        for repetition in range(repetitions)
+    )

@@ -1,0 +1,31 @@
+"""What several test modules share."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    """A small configuration tree of its own: one dataset, two methods, one audit, one study."""
+    texts = {
+        "config.yaml": (
+            "defaults: [scale: small, tracker: none, dataset: d, method: m, audit: a, _self_]\nrepetitions: 10\n"
+        ),
+        "scale/small.yaml": "settings:\n  - {where: {method: m}, set: {repetitions: 2, method.rate: 5}}\n",
+        "tracker/none.yaml": "mode: disabled\n",
+        "dataset/d.yaml": "rows: 4\n",
+        "method/m.yaml": "rate: 1\nper_dataset: {d: {rate: 3}}\n",
+        "method/other.yaml": "depth: 1\n",
+        "audit/a.yaml": "delta: 1.25\n",
+        "experiment/s.yaml": (
+            "grid:\n"
+            "  main: {dataset: d, method: [m, other], audit: a, audit.delta: [1.1, 1.25]}\n"
+            "  axis: {dataset: d, method: m, audit: a, audit.delta: [[1, 2, 3]]}\n"
+        ),
+    }
+    for name, text in texts.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return tmp_path

@@ -1,0 +1,103 @@
+"""Values are laid over each other in the stated order, and each stage is handed exactly what it computes with."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import CONF, Workflow
+
+
+def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=conf)
+    assert workflow.train("d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
+    (conf / "scale" / "bare.yaml").write_text("settings: []\n")
+    bare = Workflow(scale="bare", tracker="none", conf=conf).train("d", "m")
+    assert (bare["method"]["rate"], bare["repetitions"]) == (3, 10)
+
+
+def test_the_user_beats_the_scale_and_reaches_only_what_is_named(conf: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.rate=7"])
+    assert workflow.train("d", "m")["method"]["rate"] == 7
+    assert workflow.train("d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
+
+
+def test_a_typo_in_an_override_is_refused_before_anything_runs(conf: Path) -> None:
+    with pytest.raises(ValueError, match=r"no key 'method\.rte': did you mean 'method\.rate'"):
+        Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.rte=7"])
+
+
+def test_a_dataset_is_prepared_with_as_many_splits_as_any_method_asks_for(conf: Path) -> None:
+    assert Workflow(scale="small", tracker="none", conf=conf).prepare("d")["repetitions"] == 10
+
+
+def test_the_audit_is_handed_its_points_own_settings(conf: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=conf)
+    paths = [path.removeprefix("results/audits/small/").removesuffix(".npz") for path in workflow.audit_files("s")]
+    deltas = [workflow.audit(*path.split("/"))["audit"]["delta"] for path in paths]
+    assert deltas == [1.1, 1.25, 1.1, 1.25, [1, 2, 3]]
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+def test_every_shipped_section_is_accepted_by_its_module(scale: str) -> None:
+    from pipeline import plugins
+
+    workflow = Workflow(scale=scale)
+    for study in workflow.studies:
+        for point in workflow.points(study):
+            for group in ("dataset", "method", "audit"):
+                section = workflow.section(group, point)
+                plugins.configure(plugins.load(group, section["kind"]), section)
+
+
+def test_the_paper_scale_sets_nothing_but_the_simulations_repetitions() -> None:
+    rules = Workflow(scale="paper").rules
+    assert [dict(rule.where) for rule in rules] == [{"dataset": "simulated"}]
+    assert [dict(rule.values) for rule in rules] == [{"repetitions": 1}]
+
+
+def test_code_names_the_plugin_and_what_it_imports() -> None:
+    code = Workflow().code("audit", audit="loss_ratio")
+    assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio.py", "pipeline/types.py"} <= set(code)
+    assert not any("methods" in path or "report" in path for path in code)
+
+
+def test_scale_study_and_tracker_are_taken_from_the_environment_and_the_command_line_wins() -> None:
+    workflow = Workflow.of(
+        {"scale": "paper"}, {"SCALE": "smoke", "STUDY": "individual_fairness", "TRACKER": "disabled"}
+    )
+    assert (workflow.scale, workflow.studies, workflow.tracker["mode"]) == (
+        "paper",
+        ("individual_fairness",),
+        "disabled",
+    )
+
+
+def test_an_unknown_source_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected auto, official or twin"):
+        Workflow(source="offical")
+
+
+def record(root: Path, dataset: str, origin: str) -> Path:
+    path = root / "data" / "raw" / dataset / "manifest.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"origin": origin}))
+    return path
+
+
+def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATA_MIRROR", raising=False)
+    twin, official = record(tmp_path, "adult", "twin"), record(tmp_path, "compas", "official")
+    assert Workflow().forget_superseded_twins(tmp_path) == []
+    mirror = tmp_path / "mirror"
+    (mirror / "adult").mkdir(parents=True)
+    (mirror / "adult" / "adult.data").write_text("x")
+    monkeypatch.setenv("DATA_MIRROR", str(mirror))
+    assert Workflow(source="twin").forget_superseded_twins(tmp_path) == []
+    assert Workflow().forget_superseded_twins(tmp_path) == ["adult"]
+    assert not twin.exists()
+    assert official.exists()
+
+
+def test_the_shipped_configuration_is_where_the_module_looks_for_it() -> None:
+    assert (CONF / "config.yaml").is_file()
