@@ -29,12 +29,14 @@ from pipeline.plugins import module_name
 
 ROOT = Path(__file__).resolve().parent.parent
 CONF = ROOT / "conf"
+PUBLISHED = "paper"
+"""The scale that runs everything as published."""
 
 
 class Workflow:
     """The resolved configuration of one invocation: a scale, a data source, the studies and the user's overrides.
 
-    The methods named after stages (``fetch``, ``prepare``, ``train``, ``audit``) return what a rule passes to its
+    The methods named after stages (``prepare``, ``train``, ``audit``, ...) return what a rule passes to its
     stage: the whole of what the stage computes with, and nothing else, so that a changed value re-runs what reads it.
     """
 
@@ -97,10 +99,6 @@ class Workflow:
 
     # What the rules ask for, by the names that stand in their paths.
 
-    def fetch(self, dataset: str) -> dict[str, Any]:
-        """What the raw files of a dataset depend on."""
-        return {"dataset": dataset, "source": self.source}
-
     def prepare(self, dataset: str) -> dict[str, Any]:
         """What a prepared dataset depends on."""
         point = self._datasets[dataset]
@@ -126,15 +124,25 @@ class Workflow:
         ]
 
     def artefacts(self, study: str) -> dict[str, Any]:
-        """What a study's tables and figures depend on, besides the rows: its declaration and every resolved section."""
-        sections = {self.audit_file(point): self._resolve(point) for point in self.points(study)}
-        return {"experiment": self.experiment(study), "scale": self._scale(), "sections": sections}
+        """What a study's tables and figures depend on, besides the rows.
 
-    def report(self) -> dict[str, Any]:
-        """What the report depends on, besides the artefacts."""
-        return {"studies": {study: self.experiment(study) for study in self.studies}, "scale": self._scale()}
+        Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
+        what differs between the two is what an artefact's stamp has to say.
+        """
+        published = self if self.scale == PUBLISHED and not self.overrides else Workflow(PUBLISHED, conf=self.conf)
+        return {
+            "experiment": self.experiment(study),
+            "scale": self._scale(),
+            "sections": self._sections(study),
+            "published": published._sections(study),
+        }
 
     # Where the files of a study lie.
+
+    def twin(self, dataset: str) -> list[str]:
+        """The fitted parameters of a dataset's twin, if it has one."""
+        path = f"data/twins/{dataset}.json"
+        return [path] if (ROOT / path).is_file() else []
 
     def audit_file(self, point: Point) -> str:
         """The result of one point's audit."""
@@ -164,6 +172,11 @@ class Workflow:
         names = self.experiment(study)["artefacts"]["figures"]
         return [f"results/figures/{study}/{name}.{suffix}" for name in names for suffix in ("pdf", "png")]
 
+    def captions(self, study: str) -> list[str]:
+        """The captions of a study's artefacts."""
+        names = self.experiment(study)["artefacts"]
+        return [f"pipeline/captions/{study}/{name}.rst" for name in (*names["tables"], *names["figures"])]
+
     def artefact_files(self, study: str) -> list[str]:
         """Every file of a study's tables and figures."""
         return [*self.tables(study), *self.figures(study)]
@@ -176,9 +189,11 @@ class Workflow:
     def code(self, stage: str, **plugin: str) -> list[str]:
         """The project's own source files that a job computes with: its stage, its plug-in and all that they import.
 
-        ``plugin`` is at most one of ``dataset``, ``method``, ``audit`` with the name that stands in the job's path.
+        ``plugin`` is at most one of ``dataset``, ``method``, ``audit`` and ``study``, with the name in the job's path.
         """
-        behind = [module_name(group, self.kind(group, name)) for group, name in plugin.items()]
+        behind = [
+            module_name(group, name if group == "study" else self.kind(group, name)) for group, name in plugin.items()
+        ]
         files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
         return [str(path.relative_to(ROOT)) for path in files]
 
@@ -204,6 +219,9 @@ class Workflow:
                 record.unlink()
                 superseded.append(dataset)
         return superseded
+
+    def _sections(self, study: str) -> dict[str, Any]:
+        return {self.audit_file(point): self._resolve(point) for point in self.points(study)}
 
     def _scale(self) -> dict[str, Any]:
         scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)

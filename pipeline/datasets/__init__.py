@@ -1,0 +1,13 @@
+"""Datasets, one module each: where its files come from, how they are parsed, and how they become arrays.
+
+A module ``pipeline/datasets/<name>.py`` offers
+
+    SOURCES   the official raw files (``()`` when the data are simulated)
+    TWIN      the file in ``data/twins/`` that holds the fitted model of its synthetic twin, or None
+    Config    a frozen dataclass, one field for each key of ``conf/dataset/<name>.yaml``
+    parse     folder of raw files -> data frame; the only function that reads files
+    prepare   data frame -> :class:`pipeline.types.Dataset`; pure
+
+and, where there is a twin, ``filtered`` (the rows that the dataset keeps) and ``TWIN_ROOT`` (the columns whose joint
+distribution the twin holds as a table).
+"""

@@ -1,0 +1,156 @@
+"""COMPAS: is a defendant in Broward County, Florida, charged again within two years?
+
+Rows: African-American and Caucasian defendants that pass ProPublica's filter, 5,278 of 7,214.
+Inputs, d = 7: sex (Female = 1), race (Caucasian = 1), priors_count (standardised on the training rows), age 25 to 45,
+over 45, under 25, and whether the charge is a felony. Sex and race are protected *and* inputs.
+Each repetition splits 80/20, stratified by the label: 4,222 to train, 1,056 to test.
+
+Source: Larson et al. (2016), ProPublica; preprocessing of Maity et al. (2021), appendix G.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.datasets import raw_table
+from pipeline.datasets.download import Source
+from pipeline.types import Array, Dataset, Origin
+
+FILE = "compas-scores-two-years.csv"
+SOURCES = (
+    Source(
+        filename=FILE,
+        urls=(f"https://raw.githubusercontent.com/propublica/compas-analysis/master/{FILE}",),
+        sha256="c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
+        size=2_546_489,
+        licence="none stated; published by ProPublica with its analysis",
+        home="https://github.com/propublica/compas-analysis",
+    ),
+)
+TWIN = "compas.json"
+TWIN_ROOT = ("sex", "race", "is_recid", "two_year_recid")
+
+AGES = ("25 - 45", "Greater than 45", "Less than 25")
+CATEGORIES = {
+    "sex": ("Female", "Male"),
+    "race": ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other"),
+    "age_cat": AGES,
+    "c_charge_degree": ("F", "M", "O"),
+    "score_text": ("Low", "Medium", "High", "N/A"),
+}
+NUMBERS = {"priors_count": (0, 200), "is_recid": (-1, 1), "two_year_recid": (0, 1)}
+DAYS = "days_b_screening_arrest"
+"""Days from arrest to screening; the only column in which a value may be missing."""
+
+COLUMNS = (
+    "sex",
+    "race",
+    "age_cat",
+    "priors_count",
+    DAYS,
+    "c_charge_degree",
+    "is_recid",
+    "score_text",
+    "two_year_recid",
+)
+FEATURES = ("sex", "race", "priors_count", *(f"age_cat={age}" for age in AGES), "c_charge_degree=F")
+MAXIMUM_DAYS = 30
+
+
+@dataclass(frozen=True)
+class Config:
+    """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows."""
+
+    train_fraction: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.train_fraction < 1:
+            raise ValueError(f"dataset.train_fraction must lie between 0 and 1, found {self.train_fraction}")
+
+
+def parse(folder: Path) -> pd.DataFrame:
+    """The columns :data:`COLUMNS` of ProPublica's table; ValueError naming file, row and column of anything odd.
+
+    A missing number of days is NaN, which :func:`filtered` drops and counts.
+    """
+    table = raw_table.read(folder / FILE, COLUMNS, header=True)
+    columns = {
+        name: table.category(name, CATEGORIES[name]) if name in CATEGORIES else table.integer(name, *NUMBERS[name])
+        for name in COLUMNS
+        if name != DAYS
+    }
+    present = table.texts[DAYS] != ""
+    # Rows without a number of days are NaN after aligning on the index.
+    columns[DAYS] = table.rows(present).integer(DAYS, -10_000, 10_000).reindex(present.index).astype(float)
+    return pd.DataFrame({name: columns[name] for name in COLUMNS})
+
+
+def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
+    """The rows that ProPublica's analysis keeps, of two races, and how many each rule drops, applied in this order."""
+    rules = {
+        "days between arrest and screening unknown": lambda r: r[DAYS].notna(),
+        f"arrest and screening more than {MAXIMUM_DAYS} days apart": lambda r: r[DAYS].abs() <= MAXIMUM_DAYS,
+        "no recidivism record": lambda r: r["is_recid"] != -1,
+        "ordinary traffic offence": lambda r: r["c_charge_degree"] != "O",
+        "no COMPAS score": lambda r: r["score_text"] != "N/A",
+        "race neither African-American nor Caucasian": lambda r: r["race"].isin(["African-American", "Caucasian"]),
+    }
+    dropped = {}
+    for reason, kept in rules.items():
+        keep = kept(rows)
+        dropped[reason] = int((~keep).sum())
+        rows = rows[keep]
+    return rows.reset_index(drop=True), {reason: count for reason, count in dropped.items() if count}
+
+
+def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Encode the rows that :func:`filtered` keeps, (n, 7), and split them once for each generator."""
+    if rows is None:
+        raise ValueError("compas is made of rows: parse the raw file or sample the twin first")
+    kept, dropped = filtered(rows)
+    label = kept["two_year_recid"].to_numpy(dtype=np.int64)
+    sex = (kept["sex"] == "Female").to_numpy(dtype=np.int64)
+    race = (kept["race"] == "Caucasian").to_numpy(dtype=np.int64)
+    ages = [kept["age_cat"] == age for age in AGES]
+    columns = [sex, race, kept["priors_count"], *ages, kept["c_charge_degree"] == "F"]
+    splits = [_stratified(label, config.train_fraction, rng) for rng in rngs]
+    return Dataset(
+        name="compas",
+        origin=origin,
+        features=np.column_stack([np.asarray(column, dtype=float) for column in columns]),
+        feature_names=FEATURES,
+        continuous=("priors_count",),
+        label=label,
+        label_name="two_year_recid",
+        protected={"sex": sex, "race": race},
+        levels={"sex": ("Male", "Female"), "race": ("African-American", "Caucasian")},
+        train=np.stack([train for train, _ in splits]),
+        test=np.stack([test for _, test in splits]),
+        sensitive_inputs=("sex", "race"),
+        dropped=dropped,
+    )
+
+
+def _stratified(label: Array, fraction: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Row numbers of a random split that gives each class its share of the floor(fraction n) training rows.
+
+    Class c gets floor(fraction n_c) rows; the rows still missing go to the classes with the largest remainders.
+    Both sides come in random order.
+    """
+    share = Fraction(str(fraction))
+    exact = [share * int((label == c).sum()) for c in (0, 1)]
+    sizes = [math.floor(size) for size in exact]
+    for c in sorted((0, 1), key=lambda c: sizes[c] - exact[c])[: math.floor(share * len(label)) - sum(sizes)]:
+        sizes[c] += 1
+    order = rng.permutation(len(label))
+    classes = [order[label[order] == c] for c in (0, 1)]
+    train = np.concatenate([rows[:size] for rows, size in zip(classes, sizes, strict=True)])
+    test = np.concatenate([rows[size:] for rows, size in zip(classes, sizes, strict=True)])
+    return rng.permutation(train), rng.permutation(test)

@@ -1,0 +1,103 @@
+"""Two Gaussian groups in the plane, equation (E.1) of Maity et al. (2021).
+
+    G_i ~ Bernoulli(p)                                       p = .1, the minority
+    X_i ~ N(mu_G, sigma^2 I_2)                               mu_0 = (-1.5, 0), mu_1 = (1.5, 0), sigma = .25
+    Y_i = 1{ w_G . (X_i - c_G) + e_i > 0 }, e_i ~ N(0, s^2)  w_0 = (-.2, -.01), w_1 = (.2, -.01), s = .01
+
+for i = 1..n, n = 400. ``labels`` chooses c_G:
+
+- ``stated``: c_G = 0, as (E.1) is printed. Then w_G . mu_G = .3 in both groups while w_G . X_i + e_i has a standard
+  deviation of sqrt(sigma^2 |w|^2 + s^2) = .051, so a label 0 lies 5.9 deviations away: two in a thousand million. All
+  labels of any set that can be drawn are 1.
+- ``centred``: c_G = mu_G, which is what the authors' released generator does and what their figure 3 shows. Then both
+  labels are equally likely in both groups.
+
+The R repetitions are independent draws, stacked: repetition r owns the rows r n to (r + 1) n - 1, and all of them are
+its training and its test rows alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.datasets.download import Source
+from pipeline.types import Array, Dataset, Origin
+
+SOURCES: tuple[Source, ...] = ()
+TWIN = None
+LABELS = ("stated", "centred")
+
+
+@dataclass(frozen=True)
+class Config:
+    """The letters of (E.1): ``n``, p, the two means mu_G, ``sigma``, the two weight vectors w_G, s, and ``labels``."""
+
+    n: int
+    minority_probability: float
+    majority_mean: list[float]
+    minority_mean: list[float]
+    sigma: float
+    majority_weights: list[float]
+    minority_weights: list[float]
+    label_noise: float
+    labels: str
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"dataset.n must be at least 1, found {self.n}")
+        if not 0 <= self.minority_probability <= 1:
+            raise ValueError(f"dataset.minority_probability must lie in [0, 1], found {self.minority_probability}")
+        for name in ("sigma", "label_noise"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"dataset.{name} is a standard deviation, at least 0; found {getattr(self, name)}")
+        vectors = ("majority_mean", "minority_mean", "majority_weights", "minority_weights")
+        if len({len(getattr(self, name)) for name in vectors}) != 1:
+            lengths = {name: len(getattr(self, name)) for name in vectors}
+            raise ValueError(f"dataset's means and weights must be equally long vectors, found lengths {lengths}")
+        if self.labels not in LABELS:
+            raise ValueError(f"dataset.labels must be one of {LABELS}, found {self.labels!r}")
+
+
+def parse(folder: Path) -> pd.DataFrame:
+    """There are no raw files: raises ValueError."""
+    raise ValueError(f"simulated data are drawn, not read: nothing to parse in {folder}")
+
+
+def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw n rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
+    if rows is not None or origin != "simulated":
+        raise ValueError(f"simulated data are drawn: expected no rows and origin 'simulated', found {origin!r}")
+    group, features, label = (
+        np.concatenate(parts) for parts in zip(*(_draw(config, rng) for rng in rngs), strict=True)
+    )
+    own = np.arange(len(group)).reshape(len(rngs), config.n)
+    return Dataset(
+        name="simulated",
+        origin=origin,
+        features=features,
+        feature_names=tuple(f"x{j}" for j in range(1, features.shape[1] + 1)),
+        continuous=(),
+        label=label,
+        label_name="label",
+        protected={"group": group},
+        levels={"group": ("majority", "minority")},
+        train=own,
+        test=own.copy(),
+    )
+
+
+def _draw(config: Config, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Groups (n,), features (n, d) and labels (n,) of one repetition."""
+    mu = np.array([config.majority_mean, config.minority_mean], dtype=float)
+    w = np.array([config.majority_weights, config.minority_weights], dtype=float)
+    c = mu if config.labels == "centred" else np.zeros_like(mu)
+    g = (rng.random(config.n) < config.minority_probability).astype(np.int64)
+    x = mu[g] + config.sigma * rng.standard_normal((config.n, mu.shape[1]))
+    noise = config.label_noise * rng.standard_normal(config.n)
+    y = (np.sum(w[g] * (x - c[g]), axis=1) + noise > 0).astype(np.int64)
+    return g, x, y

@@ -1,0 +1,173 @@
+"""Fit a twin's model from the official data: ``python -m pipeline.datasets.twins.fit adult --raw data/raw/adult``.
+
+Deterministic: the same rows give the same file on the same machine. The package's docstring gives the equations,
+:mod:`pipeline.datasets.twins.disclosure` what may be stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline import io, plugins
+from pipeline.datasets import download
+from pipeline.datasets.twins import preserved
+from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
+from pipeline.datasets.twins.model import Column, Twin, to_json
+from pipeline.types import Array
+
+INTERVALS = 16
+"""Intervals of a number; a value commoner than one interval's share stands for itself, beside them."""
+
+PENALTY = 0.1
+"""The L2 penalty: each regression maximises log-likelihood - PENALTY |weights|^2 / 2."""
+
+TOLERANCE = 1e-6
+"""Largest entry of the mean log-likelihood's gradient at which a regression has converged."""
+
+
+def fit(dataset: str, rows: pd.DataFrame, root: Sequence[str]) -> Twin:
+    """The twin of ``rows``, the official rows that the dataset keeps; ``root`` names the columns drawn together.
+
+    Raises ValueError for a missing value, for a number that is not whole, and when no root cell is large enough.
+    """
+    if rows.isna().any(axis=None):
+        raise ValueError(f"{dataset}: rows hold missing values: fit the twin on filtered rows")
+    cells, counts, cell = _root_table(rows, root)
+    rows, cell = rows[cell >= 0], cell[cell >= 0]
+    levels = [_levels(rows[name]) for name in rows.columns if name not in root]
+    encoded = {column.name: column.encode(rows[column.name]) for column in levels}
+    # What depends most on the protected attributes and the label comes first, where nothing can blur the dependence.
+    levels.sort(key=lambda column: -preserved.cramers_v(cell, encoded[column.name]))
+    design = [_one_hot(cell, len(cells))]
+    columns: list[Column] = []
+    for column in levels:
+        codes = encoded[column.name]
+        bias, weights = _regress(np.concatenate(design, axis=1), codes, len(column.levels))
+        columns.append(replace(column, bias=bias.round(2), weights=weights.round(2)))
+        design.append(_one_hot(codes, len(column.levels)))
+    return Twin(
+        dataset=dataset,
+        rows=len(rows),
+        order=tuple(rows.columns),
+        root=tuple(root),
+        cells=cells,
+        counts=counts,
+        columns=tuple(columns),
+        preserved=preserved.summary(rows, root, columns),
+    )
+
+
+def _root_table(rows: pd.DataFrame, root: Sequence[str]) -> tuple[tuple[tuple[str | int, ...], ...], Array, Array]:
+    """Kept cells, their counts rounded to tens (C,), and each row's cell (n,), -1 where the cell is not kept."""
+    sizes = rows.groupby(list(root), sort=True).size()
+    rounded = (np.rint(sizes / FEWEST) * FEWEST).astype(int)
+    kept = rounded[rounded > 0]
+    if kept.empty:
+        raise ValueError(f"no combination of {list(root)} has {FEWEST} rows: a twin needs more data")
+    cell = kept.index.get_indexer(pd.MultiIndex.from_frame(rows[list(root)]))
+    cells = tuple(tuple(v.item() if isinstance(v, np.generic) else v for v in values) for values in kept.index)
+    return cells, kept.to_numpy(dtype=float), cell
+
+
+def _levels(values: pd.Series) -> Column:
+    """A column's levels, commonest category first; its regression is still to come."""
+    empty = np.zeros(0)
+    if values.dtype.kind not in "if":
+        sizes = values.value_counts()
+        ordered = sorted(sizes[sizes >= FEWEST].index, key=lambda level: (-sizes[level], level))
+        if not ordered:
+            raise ValueError(f"column {values.name!r} has no category of {FEWEST} rows: leave it out")
+        return Column(str(values.name), "str", tuple(ordered), empty, empty)
+    if (values != np.rint(values)).any():
+        raise ValueError(f"column {values.name!r} holds numbers that are not whole: round them before fitting")
+    return Column(str(values.name), str(values.dtype), intervals(values.to_numpy(dtype=float)), empty, empty)
+
+
+def intervals(values: Array) -> Array:
+    """Lower limit, upper limit and mean (K, 3) of each level of a number, in increasing order of the limits.
+
+    A value commoner than 1 / INTERVALS of the rows that do not stand for themselves stands for itself; the others
+    are cut, in order, into intervals of about that many rows and at least :data:`FEWEST_IN_INTERVAL`.
+    """
+    ordered = np.sort(values)
+    edge = min(FEWEST, len(ordered)) - 1
+    ordered = ordered.clip(ordered[edge], ordered[len(ordered) - 1 - edge])
+    distinct, sizes = np.unique(ordered, return_counts=True)
+    alone = np.zeros(len(distinct), dtype=bool)
+    while True:
+        share = max(sizes[~alone].sum() / INTERVALS, FEWEST_IN_INTERVAL)
+        grown = alone | (sizes > share)
+        if (grown == alone).all():
+            break
+        alone = grown
+    rest = np.repeat(distinct[~alone], sizes[~alone])
+    starts = [0]
+    for stop in np.flatnonzero(np.diff(rest)) + 1:
+        if stop - starts[-1] >= share and len(rest) - stop >= FEWEST_IN_INTERVAL:
+            starts.append(int(stop))
+    # Too few to be an interval: they join the nearest of the values that stand for themselves.
+    pieces = np.split(rest, starts[1:]) if len(rest) >= FEWEST_IN_INTERVAL or not alone.any() else []
+    limits = [(v, v, v) for v in distinct[alone]]
+    limits += [(piece[0], piece[-1], float(f"{piece.mean():.4g}")) for piece in pieces]
+    return np.array(sorted(limits), dtype=float)
+
+
+def _one_hot(codes: Array, levels: int) -> Array:
+    return np.eye(levels, dtype=np.float64)[codes]
+
+
+def _regress(design: Array, codes: Array, levels: int) -> tuple[Array, Array]:
+    """Bias (K,) and weights (D, K) of the penalised multinomial logistic regression of ``codes`` on ``design``."""
+    import warnings
+
+    from scipy import sparse
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    bias, weights = np.full(levels, -np.inf), np.zeros((design.shape[1], levels))
+    seen = np.unique(codes)
+    if len(seen) == 1:
+        bias[seen] = 0.0
+        return bias, weights
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model = LogisticRegression(C=1 / PENALTY, tol=TOLERANCE, max_iter=10_000)
+        model.fit(sparse.csr_array(design), codes)
+    # scikit-learn writes two classes as one: the log-odds of the second.
+    padding = np.zeros((len(seen) - len(model.intercept_), 1))
+    bias[seen] = np.concatenate([padding[:, 0], model.intercept_])
+    weights[:, seen] = np.concatenate([np.repeat(padding, design.shape[1], axis=1), model.coef_]).T
+    return bias, weights
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fit and write one twin."""
+    parser = argparse.ArgumentParser(prog="python -m pipeline.datasets.twins.fit", description=fit.__doc__)
+    parser.add_argument("dataset", help="a dataset with a twin: adult, compas")
+    parser.add_argument("--raw", type=Path, required=True, help="folder of its official files; absent ones are fetched")
+    parser.add_argument("--output", type=Path, help="default: data/twins/<the dataset's file>")
+    options = parser.parse_args(arguments)
+    try:
+        module = plugins.load("dataset", options.dataset)
+        if module.TWIN is None:
+            raise ValueError(f"dataset {options.dataset!r} has no twin: its TWIN is None")
+        download.fetch(module.SOURCES, options.raw, None, dataset=options.dataset)
+        rows, _ = module.filtered(module.parse(options.raw))
+        twin = fit(options.dataset, rows, module.TWIN_ROOT)
+    except (ValueError, OSError) as error:
+        sys.exit(f"fit the twin of {options.dataset}: {error}")
+    output = options.output or Path("data/twins") / module.TWIN
+    io.save_json(to_json(twin), output)
+    weights, size = sum(column.weights.size for column in twin.columns), output.stat().st_size
+    print(f"{output}: {twin.rows:,} rows, {len(twin.cells)} root cells, {weights:,} weights, {size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

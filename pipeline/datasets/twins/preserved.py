@@ -1,0 +1,74 @@
+"""What a twin is meant to preserve, as statistics that can be computed of any rows and compared.
+
+For all rows and for each value of each root column: a number's mean and standard deviation, a category's shares.
+For each pair of columns, intervals taken as categories: Cramer's V = sqrt( chi^2 / (n (min(r, c) - 1)) ) with
+chi^2 = sum (O - E)^2 / E over the r x c table of counts O and of E = (row sum)(column sum) / n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_GROUP
+from pipeline.datasets.twins.model import Column
+from pipeline.types import Array
+
+ALL = "all"
+
+
+def summary(rows: pd.DataFrame, root: Sequence[str], columns: Sequence[Column]) -> dict[str, Any]:
+    """Marginals by group and the association of every pair of columns, as plain JSON values."""
+    return {"marginals": marginals(rows, root), "association": association(rows, root, columns)}
+
+
+def marginals(rows: pd.DataFrame, root: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
+    """group -> column -> statistic; statistics are ``mean`` and ``sd`` of numbers, and shares of categories."""
+    return {
+        group: {name: _describe(members[name]) for name in rows.columns if name not in root}
+        for group, members in _groups(rows, root)
+        if len(members) >= FEWEST_IN_GROUP
+    }
+
+
+def association(rows: pd.DataFrame, root: Sequence[str], columns: Sequence[Column]) -> dict[str, float]:
+    """``"a * b"`` -> Cramer's V, for every pair of columns."""
+    codes = {name: pd.factorize(rows[name], sort=True)[0] for name in root}
+    codes.update({column.name: column.encode(rows[column.name]) for column in columns})
+    return {f"{a} * {b}": round(cramers_v(codes[a], codes[b]), 3) for a, b in combinations(codes, 2)}
+
+
+def cramers_v(a: Array, b: Array) -> float:
+    """Cramer's V of two integer codes (n,); 0 when either takes one value only."""
+    observed = np.zeros((a.max() + 1, b.max() + 1))
+    np.add.at(observed, (a, b), 1)
+    observed = observed[observed.any(axis=1)][:, observed.any(axis=0)]
+    if min(observed.shape) == 1:
+        return 0.0
+    n = observed.sum()
+    expected = observed.sum(axis=1, keepdims=True) * observed.sum(axis=0) / n
+    chi_squared = ((observed - expected) ** 2 / expected).sum()
+    return float(np.sqrt(chi_squared / (n * (min(observed.shape) - 1))))
+
+
+def _groups(rows: pd.DataFrame, root: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    yield ALL, rows
+    for name in root:
+        for value, members in rows.groupby(name, sort=True):
+            yield f"{name}={value}", members
+
+
+def _describe(values: pd.Series) -> dict[str, float]:
+    if values.dtype.kind in "if":
+        return {"mean": _significant(values.mean()), "sd": _significant(values.std(ddof=0))}
+    counts = values.value_counts()
+    return {str(level): round(count / len(values), 2) for level, count in counts.items() if count >= FEWEST}
+
+
+def _significant(number: float) -> float:
+    """Three significant digits."""
+    return float(f"{number:.3g}")

@@ -1,0 +1,136 @@
+"""Where the official files are, if they are at hand, and a download site on loopback that can misbehave."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import plugins
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def official() -> Callable[[str], Path]:
+    """The folder that holds all official files of a dataset; skips the test where there is none."""
+
+    def find(name: str) -> Path:
+        mirror = os.environ.get("DATA_MIRROR", "")
+        folders = [ROOT / "data" / "raw" / name]
+        if mirror and "://" not in mirror:
+            folders.append(Path(mirror) / name)
+        sources = plugins.load("dataset", name).SOURCES
+        for folder in folders:
+            if all((folder / source.filename).is_file() for source in sources):
+                return folder
+        pytest.skip(f"the official {name} files are neither in data/raw/{name} nor in a DATA_MIRROR folder")
+
+    return find
+
+
+@dataclass
+class Page:
+    """How the site answers for one path.
+
+    ``body`` is sent, and the first ``cuts`` answers break off after ``cut`` bytes. A ``status`` other than 200 answers
+    an error. ``silence`` seconds pass before the answer, ``stall`` seconds after half of it, ``drip`` seconds between
+    pieces of 64 bytes. Without ``ranges`` the site ignores Range.
+    """
+
+    body: bytes
+    status: int = 200
+    cut: int | None = None
+    cuts: int = 1_000
+    silence: float = 0.0
+    stall: float = 0.0
+    drip: float = 0.0
+    ranges: bool = True
+
+
+@dataclass
+class Site:
+    """A download site on loopback: pages by path, and the ``(path, Range header)`` of every request it saw."""
+
+    address: str
+    pages: dict[str, Page] = field(default_factory=dict)
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
+
+    def serve(self, path: str, body: bytes, **behaviour: Any) -> None:
+        """Answer for ``path`` from now on; ``behaviour`` are fields of :class:`Page`."""
+        self.pages[path] = Page(body, **behaviour)
+
+    def url(self, path: str) -> str:
+        return f"{self.address}/{path}"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    server.site = Site(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    yield server.site  # type: ignore[attr-defined]
+    server.shutdown()
+    thread.join()
+    server.socket.close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        site: Site = self.server.site  # type: ignore[attr-defined]
+        path, wanted = self.path.lstrip("/"), self.headers.get("Range")
+        site.requests.append((path, wanted))
+        page = site.pages.get(path)
+        self.close_connection = True
+        if page is None or page.status != 200:
+            self._head(404 if page is None else page.status, {"Content-Length": "0"})
+            return
+        time.sleep(page.silence)
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and page.ranges else 0
+        if start >= len(page.body) > 0 and wanted and page.ranges:
+            self._head(416, {"Content-Length": "0", "Content-Range": f"bytes */{len(page.body)}"})
+            return
+        body = page.body[start:]
+        headers = {"Content-Length": str(len(body))}
+        if start:
+            headers["Content-Range"] = f"bytes {start}-{len(page.body) - 1}/{len(page.body)}"
+        if page.cut is not None and page.cuts > 0:
+            page.cuts -= 1
+            body = body[: page.cut]
+        self._head(206 if start else 200, headers)
+        self._send(body, page)
+
+    def _send(self, body: bytes, page: Page) -> None:
+        try:
+            if page.drip:
+                for i in range(0, len(body), 64):
+                    self.wfile.write(body[i : i + 64])
+                    time.sleep(page.drip)
+            elif page.stall:
+                self.wfile.write(body[: len(body) // 2])
+                time.sleep(page.stall)
+                self.wfile.write(body[len(body) // 2 :])
+            else:
+                self.wfile.write(body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the client gave up, which is what such a page is for
+
+    def _head(self, status: int, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the test run's output clean."""
