@@ -8,7 +8,12 @@ from dataclasses import fields
 from types import ModuleType
 from typing import Any
 
-PACKAGES = {"dataset": "pipeline.datasets", "method": "pipeline.methods", "audit": "pipeline.audits"}
+PACKAGES = {
+    "dataset": "pipeline.datasets",
+    "method": "pipeline.methods",
+    "audit": "pipeline.audits",
+    "study": "pipeline.report",
+}
 
 
 def module_name(group: str, kind: str) -> str:

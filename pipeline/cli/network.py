@@ -1,0 +1,199 @@
+"""A user's network: found, opened, moved to the device and put into evaluation mode."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import logging
+import pickle
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pipeline.cli.table import reason
+
+if TYPE_CHECKING:
+    import torch
+
+FORMS = "model.pt (TorchScript), model.pt2 (torch.export), package.module:name or path/to/file.py:name"
+ARCHIVES = (".pt", ".pth", ".pt2")
+MODULE_NAME = "audited_model"
+"""What a Python file given as --model is called among the imported modules."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """``evaluate`` maps x (n, d) to the network's raw output; ``origin`` says in words what it is.
+
+    ``file`` is the file that holds it, None for an importable module.
+    """
+
+    evaluate: Callable[[torch.Tensor], Any]
+    origin: str
+    file: Path | None
+
+
+def device_named(name: str, dtype: torch.dtype) -> torch.device:
+    """The torch device of this name; ``auto`` is a GPU where one is visible. ValueError where it cannot be used."""
+    import torch
+
+    from pipeline.models.device import visible_device
+
+    if name == "auto":
+        return visible_device()
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device, dtype=dtype)
+    except Exception as error:
+        raise ValueError(f"--device {name} cannot be used here ({reason(error)}): try --device cpu") from error
+    return device
+
+
+def load_network(model: str, trust_pickle: bool, device: torch.device, dtype: torch.dtype) -> Network:
+    """The network that ``model`` names (see FORMS). Raises ValueError for anything that is not to be found or opened.
+
+    A module is converted to ``dtype`` and put into evaluation mode; a plain function is taken as it is.
+    """
+    import torch
+
+    if model.endswith(ARCHIVES):
+        path = Path(model)
+        if not path.is_file():
+            raise ValueError(f"there is no file {path}: --model takes {FORMS}")
+        loaded, origin = _opened(path, trust_pickle, device)
+        file: Path | None = path
+    elif ":" in model:
+        loaded, origin, file = _imported(model)
+    else:
+        raise ValueError(f"expected --model to be {FORMS}, found {model!r}")
+    if isinstance(loaded, torch.nn.Module):
+        loaded = loaded.to(device=device, dtype=dtype)
+        if not hasattr(loaded, "_guards_fn"):  # an exported program is fixed in the mode that it was exported in
+            loaded.eval()
+    return Network(loaded, origin, file)
+
+
+def _opened(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:
+    """The network in an archive, by the kind of archive that it is."""
+    import torch
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if path.suffix == ".pt2":
+                logging.getLogger("torch.export").setLevel(logging.CRITICAL)
+                return torch.export.load(path).module(), "exported program"
+            if _is_torchscript(path):
+                return torch.jit.load(path, map_location=device), "TorchScript network"
+    except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
+    return _unpickled(path, trust_pickle, device), "pickled network"
+
+
+def _is_torchscript(path: Path) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/constants.pkl") for name in archive.namelist())
+
+
+def _unpickled(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn.Module:
+    """A pickled module, only where the user trusts it; weights without a network get an explanation."""
+    import torch
+
+    try:
+        torch.load(path, map_location=device, weights_only=True)
+    except pickle.UnpicklingError:
+        pass
+    except Exception as error:
+        raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
+    else:
+        raise ValueError(
+            f"{path} holds weights only, not the network they belong to: give path/to/file.py:name with a function "
+            "that builds the network and loads them"
+        )
+    if not trust_pickle:
+        raise ValueError(
+            f"{path} is a pickled network. A pickle can run any program when it is opened, so it is not opened "
+            "unasked: if you trust its maker add --trust-pickle; better, save it with torch.export.save, or give "
+            "path/to/file.py:name"
+        )
+    _importable_from(Path.cwd())
+    try:
+        loaded = torch.load(path, map_location=device, weights_only=False)
+    except Exception as error:
+        raise ValueError(
+            f"{path} cannot be unpickled ({reason(error)}). A pickle needs the very module "
+            "that defined its class: run where that can be imported, or give path/to/file.py:name"
+        ) from error
+    if not isinstance(loaded, torch.nn.Module):
+        raise ValueError(f"expected {path} to hold a torch network, found an object of type {type(loaded).__name__}")
+    return loaded
+
+
+def _imported(model: str) -> tuple[Any, str, Path | None]:
+    """The object ``name`` of a module or a Python file, called if it is a factory."""
+    where, _, name = model.rpartition(":")
+    try:
+        module, file = (_run_file(Path(where)), Path(where)) if where.endswith(".py") else (_import_module(where), None)
+    except Exception as error:
+        raise ValueError(f"--model {model}: importing {where!r} failed with {reason(error)}") from error
+    if not hasattr(module, name):
+        public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
+        raise ValueError(f"--model {model}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
+    found, origin = getattr(module, name), f"{name} of {where}"
+    if _is_factory(found):
+        try:
+            found = found()
+        except Exception as error:
+            raise ValueError(f"--model {model}: {name}() failed with {reason(error)}") from error
+        origin = f"what {name}() of {where} returns"
+    if not callable(found):
+        raise ValueError(
+            f"--model {model}: expected a torch network or a function of x, found an object of type "
+            f"{type(found).__name__}"
+        )
+    return found, origin, file
+
+
+def _run_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    _importable_from(path.resolve().parent)
+    # A name of its own, so that a file called numpy.py takes no other module's place; registered before it runs, since
+    # dataclasses look their module up.
+    spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE_NAME] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    _importable_from(Path.cwd())
+    return importlib.import_module(name)
+
+
+def _importable_from(folder: Path) -> None:
+    """Let a user's module import its neighbours, as a script can."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def _is_factory(found: Any) -> bool:
+    """A function (or class) that can be called without arguments returns the network; any other one is the network."""
+    if not (inspect.isroutine(found) or inspect.isclass(found)):
+        return False
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in parameters)

@@ -1,0 +1,36 @@
+"""How far a long audit is: a bar on stderr where a person watches, silence where none does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+Value = TypeVar("Value")
+Result = TypeVar("Result")
+
+
+@contextmanager
+def followed(function: Callable[[Value], Result], calls: int, title: str) -> Iterator[Callable[[Value], Result]]:
+    """Yield the function, its ``calls`` expected calls drawn as a bar with the time that is left."""
+    if not sys.stderr.isatty():
+        yield function
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=calls)
+
+        def counted(value: Value) -> Result:
+            progress.advance(task)
+            return function(value)
+
+        yield counted

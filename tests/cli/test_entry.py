@@ -1,0 +1,120 @@
+"""The entry finds audits, and every failure ends in one message and a status that tells its kind."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline import __version__
+from pipeline.cli.entry import audits, main
+
+TOY = '''"""Toy audit: fails as told.
+
+It has a second paragraph."""
+
+EXAMPLES = "example: toy"
+
+def add_arguments(parser):
+    parser.add_argument("--fail", default="")
+
+def run(arguments):
+    errors = {"value": ValueError("column 'x' is odd: drop it"), "file": FileNotFoundError("no file y"),
+              "bug": KeyError("z"), "keys": KeyboardInterrupt()}
+    if arguments.fail:
+        raise errors[arguments.fail]
+    print("all is well")
+    return 0
+'''
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file dropped into the folder of audits, and nothing else."""
+    (tmp_path / "toy_audit.py").write_text(TOY)
+    package = importlib.import_module("pipeline.cli.audit")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "pipeline.cli.audit.toy_audit", raising=False)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_file_in_the_folder_is_an_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(audits()) == ["loss-ratio", "toy-audit"]
+    assert main(["audit", "toy-audit"]) == 0
+    assert capsys.readouterr().out == "all is well\n"
+
+
+@pytest.mark.usefixtures("toy")
+def test_every_level_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for level in ([], ["audit"], ["audit", "toy-audit"], ["audit", "loss-ratio"]):
+        with pytest.raises(SystemExit) as left:
+            main([*level, "--help"])
+        assert left.value.code == 0
+        said.append(capsys.readouterr().out)
+    assert "audit" in said[0]
+    assert "Toy audit: fails as told." in said[1]
+    assert "second paragraph" in said[2]
+    assert "example: toy" in said[2]
+    for option in ("--data", "--label", "--model", "--sensitive", "--directions", "--standardize", "--trust-pickle"):
+        assert option in said[3]
+    assert "python -m pipeline audit loss-ratio --data rows.parquet" in said[3]
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(
+    ("kind", "status", "message"),
+    [
+        ("value", 2, "error: column 'x' is odd: drop it\n"),
+        ("file", 2, "error: no file y\n"),
+        ("bug", 1, "unexpected error: KeyError: 'z' (--debug shows where)\n"),
+        ("keys", 130, "interrupted: nothing was written\n"),
+    ],
+)
+def test_an_error_is_one_line_on_stderr_and_a_status(
+    kind: str, status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "toy-audit", "--fail", kind]) == status
+    assert capsys.readouterr() == ("", message)
+
+
+@pytest.mark.usefixtures("toy")
+def test_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "toy-audit", "--fail", "value", "--debug"]) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("error: column 'x' is odd: drop it\n")
+
+
+def test_wrong_words_end_with_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    for words, message in (
+        ([], "the following arguments are required: COMMAND"),
+        (["audit", "nothing"], "invalid choice: 'nothing'"),
+        (["audit", "loss-ratio", "--data", "x"], "the following arguments are required: --label, --model"),
+        (["audit", "loss-ratio", "--alpha", "2"], "expected a number above 0 and below 1, found '2'"),
+        (["audit", "loss-ratio", "--steps", "0"], "expected a whole number of at least 1, found '0'"),
+        (["audit", "loss-ratio", "--drop", "a,,b"], "expected names separated by commas, found 'a,,b'"),
+        (["audit", "loss-ratio", "--lab", "y"], "the following arguments are required"),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        assert left.value.code == 2
+        assert message in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip() == __version__
+
+
+def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom pipeline.cli.entry import parser\nparser()\n"
+        "print([name for name in ('torch', 'pandas', 'sklearn', 'matplotlib', 'scipy') if name in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"

@@ -1,0 +1,200 @@
+"""What the loss-ratio audit of a user's network measures, from files to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.stats import norm
+
+from pipeline.fair_metric import from_directions, learn, principal_angles
+
+FEATURES = ("merit", "proxy", "member")
+Command = Callable[..., tuple[int, str, str]]
+Linear = Callable[..., torch.nn.Module]
+Scripted = Callable[[torch.nn.Module, Path], None]
+
+GIVEN = ("--directions", "directions.npy")
+LEARNED = ("--sensitive", "sex")
+
+
+def by_hand(rows: pd.DataFrame, weights: np.ndarray, direction: np.ndarray, steps: int) -> dict[str, float]:
+    """x <- x + eta (grad l - 2 lambda (I - u u')(x - x0)) for logit w'x, then eq. 3.10 and 3.13."""
+    x0, y = rows[list(FEATURES)].to_numpy(float), rows["hired"].to_numpy()
+    keep = np.eye(3) - np.outer(direction, direction) / (direction @ direction)
+
+    def loss(x: np.ndarray) -> np.ndarray:
+        return np.logaddexp(0.0, np.where(y == 1, -1, 1) * (x @ weights))
+
+    x = x0
+    for _ in range(steps):
+        gradient = (1 / (1 + np.exp(-x @ weights)) - y)[:, None] * weights
+        x = x + 0.01 * (gradient - 2 * 50 * (x - x0) @ keep)
+    ratio, n = loss(x) / loss(x0), len(y)
+    before, after = (((p @ weights > 0) != (y == 1)).astype(float) for p in (x0, x))
+    a, b = after.mean(), before.mean()
+    v11, v22, v12 = (after**2).mean(), (before**2).mean(), (after * before).mean()
+    spread = np.sqrt((a**2 * v22 + b**2 * v11 - 2 * a * b * v12) / n) / b**2
+    return {
+        "S_n": ratio.mean(),
+        "T_n": ratio.mean() - norm.ppf(0.95) * ratio.std(ddof=1) / np.sqrt(n),
+        "below_one": (ratio < 1).sum(),
+        "error_S_n": a / b,
+        "error_T_n": a / b - norm.ppf(0.95) * spread,
+        "accuracy": 1 - b,
+    }
+
+
+@pytest.mark.parametrize("metric", [GIVEN, LEARNED])
+def test_an_unfair_network_is_rejected_and_a_fair_one_is_not(
+    document: Callable[..., dict[str, Any]], metric: tuple[str, str]
+) -> None:
+    unfair = document("--model", "unfair.pt", *metric, "--steps", "200")
+    assert unfair["verdict"]["rejected"]
+    assert unfair["results"]["loss_ratio"]["p_value"] < 1e-6
+    fair = document("--model", "fair.pt", *metric, "--steps", "200")
+    assert not fair["verdict"]["rejected"]
+    assert fair["results"]["loss_ratio"]["ci_high"] < 1.15
+
+
+def test_the_json_holds_the_numbers_of_the_formulas(
+    document: Callable[..., dict[str, Any]], applicants: pd.DataFrame
+) -> None:
+    made = document("--model", "unfair.pt", *GIVEN)
+    expected = by_hand(applicants, np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 0.0]), 60)
+    loss, error = made["results"]["loss_ratio"], made["results"]["error_rate_ratio"]
+    found = {
+        "S_n": loss["S_n"],
+        "T_n": loss["T_n"],
+        "below_one": loss["below_one"],
+        "error_S_n": error["S_n"],
+        "error_T_n": error["T_n"],
+        "accuracy": made["results"]["accuracy"],
+    }
+    assert found == pytest.approx(expected, rel=1e-9)
+    assert made["course"]["steps"][-1] == 60
+    assert made["course"]["loss_ratio"]["T_n"][-1] == loss["T_n"]
+    assert made["parameters"]["regularization"] == 50
+    assert loss["n"] + loss["non_finite"] == made["data"]["audited"] == 300
+
+
+def test_csv_and_parquet_give_the_same_audit(document: Callable[..., dict[str, Any]]) -> None:
+    first, second = (
+        document("--model", "unfair.pt", *LEARNED, "--data", name) for name in ("rows.csv", "rows.parquet")
+    )
+    for made in (first, second):
+        for part in ("data", "fair_metric"):
+            del made[part]["path"], made[part]["sha256"]
+    assert first == second
+
+
+def test_the_learned_metric_is_that_of_the_sensitive_columns(
+    document: Callable[..., dict[str, Any]], applicants: pd.DataFrame
+) -> None:
+    made = document("--model", "unfair.pt", "--sensitive", "sex,region=north")
+    assert made["fair_metric"]["levels"] == {"sex": ["female", "male"], "region=north": ["not north", "north"]}
+    groups = {"sex": (applicants["sex"] == "male").to_numpy(int), "r": (applicants["region"] == "north").to_numpy(int)}
+    expected = learn(applicants[list(FEATURES)].to_numpy(float), groups)
+    found = np.array([[loadings[name] for name in FEATURES] for loadings in made["fair_metric"]["directions"].values()])
+    assert principal_angles(from_directions(found), expected).max() < 1e-6
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
+    assert made["fair_metric"]["separation"]["sex"] > 0.9 > 0.65 > made["fair_metric"]["separation"]["region=north"]
+    assert sum(made["fair_metric"]["shares"].values()) == pytest.approx(made["fair_metric"]["dimension"]) == 2
+    assert any("hardly tell the groups of 'region=north' apart" in text for text in made["caveats"])
+
+
+def test_a_sensitive_input_adds_its_own_axis(
+    document: Callable[..., dict[str, Any]], desk: Path, applicants: pd.DataFrame
+) -> None:
+    table = applicants.drop(columns=["region", "member"])
+    table.assign(sex=(table["sex"] == "male").astype(int)).to_parquet(desk / "inputs.parquet")
+    arguments = ("--model", "unfair.pt", *LEARNED, "--data", "inputs.parquet", "--include-sensitive", "--drop", "hired")
+    made = document(*arguments)
+    assert made["data"]["features"] == ["merit", "proxy", "sex"]
+    assert made["fair_metric"]["directions"]["input sex"] == {"merit": 0, "proxy": 0, "sex": 1}
+    assert made["fair_metric"]["directions"]["sex"]["sex"] == 0
+    assert made["fair_metric"]["shares"]["sex"] == pytest.approx(1)
+
+
+def test_metric_data_teaches_the_metric_and_nothing_else(
+    document: Callable[..., dict[str, Any]], desk: Path, applicants: pd.DataFrame
+) -> None:
+    applicants.drop(columns="hired").to_parquet(desk / "teachers.parquet")
+    alone = document("--model", "unfair.pt", *LEARNED)
+    taught = document("--model", "unfair.pt", *LEARNED, "--metric-data", "teachers.parquet")
+    assert taught["results"] == alone["results"]
+    assert any("learned on the audited rows" in text for text in alone["caveats"])
+    assert not any("learned on the audited rows" in text for text in taught["caveats"])
+    applicants.head(100).to_parquet(desk / "teachers.parquet")
+    assert document("--model", "unfair.pt", *LEARNED, "--metric-data", "teachers.parquet")["fair_metric"]["rows"] == 100
+
+
+def test_standardised_audits_do_not_depend_on_the_units_of_the_columns(
+    document: Callable[..., dict[str, Any]],
+    desk: Path,
+    applicants: pd.DataFrame,
+    linear: Linear,
+    save_scripted: Scripted,
+) -> None:
+    other = applicants.assign(merit=3 + 1000 * applicants["merit"], proxy=applicants["proxy"] / 50)
+    other.to_parquet(desk / "other.parquet")
+    scaling = torch.nn.Linear(3, 3)
+    with torch.no_grad():
+        scaling.weight.copy_(torch.diag(torch.tensor([1e-3, 50.0, 1.0])))
+        scaling.bias.copy_(torch.tensor([-3e-3, 0.0, 0.0]))
+    network = torch.nn.Sequential(scaling, linear(1.0, 1.0, 0.0))
+    save_scripted(network, desk / "other_net.pt")
+    arguments = (*LEARNED, "--standardize", "continuous")
+    here = document("--model", "unfair.pt", *arguments)
+    there = document("--model", "other_net.pt", *arguments, "--data", "other.parquet")
+    assert here["data"]["standardized"] == there["data"]["standardized"] == ["merit", "proxy"]
+    for test in ("loss_ratio", "error_rate_ratio"):
+        # The weights of the scaling layer were rounded to float32, hence the tolerance.
+        assert there["results"][test] == pytest.approx(here["results"][test], rel=1e-5)
+
+
+def test_given_directions_are_displacements_in_the_columns_units(
+    document: Callable[..., dict[str, Any]],
+    desk: Path,
+    applicants: pd.DataFrame,
+    linear: Linear,
+    save_scripted: Scripted,
+) -> None:
+    applicants.assign(merit=20 * applicants["merit"]).to_parquet(desk / "wide.parquet")
+    save_scripted(linear(1.0, -20.0, 0.0), desk / "tilted.pt")
+    np.save(desk / "along.npy", np.array([20.0, 1.0, 0.0]))  # w'v = 0: the network is constant along it
+    np.save(desk / "across.npy", np.array([1.0, 20.0, 0.0]))
+    arguments = ("--model", "tilted.pt", "--data", "wide.parquet", "--standardize", "continuous")
+    assert not document(*arguments, "--directions", "along.npy", "--delta", "5")["verdict"]["rejected"]
+    assert document(*arguments, "--directions", "across.npy", "--delta", "5")["verdict"]["rejected"]
+
+
+def test_columns_far_from_unit_scale_need_a_decision(audit: Command, desk: Path, applicants: pd.DataFrame) -> None:
+    applicants.assign(merit=20 * applicants["merit"]).to_parquet(desk / "wide.parquet")
+    status, _, err = audit("--model", "unfair.pt", *LEARNED, "--data", "wide.parquet")
+    assert status == 2
+    assert "far from 1: merit (18." in err
+    assert audit("--model", "unfair.pt", *LEARNED, "--data", "wide.parquet", "--standardize", "none")[0] == 0
+
+
+def test_points_are_drawn_by_the_seed(document: Callable[..., dict[str, Any]]) -> None:
+    arguments = ("--model", "unfair.pt", *GIVEN, "--examples", "50", "--points", "50")
+    one, again, other = (document(*arguments, "--seed", seed) for seed in ("1", "1", "2"))
+    assert one == again
+    drawn, drawn_other = ({example["row"] for example in made["examples"]} for made in (one, other))
+    assert len(drawn) == one["results"]["loss_ratio"]["n"] == 50
+    assert drawn != drawn_other
+    everyone = document("--model", "unfair.pt", *GIVEN, "--examples", "300")
+    ratios = {example["row"]: example["loss_ratio"] for example in everyone["examples"]}
+    for example in one["examples"]:
+        assert example["loss_ratio"] == pytest.approx(ratios[example["row"]], rel=1e-12)
+
+
+def test_single_precision_tells_the_same(document: Callable[..., dict[str, Any]]) -> None:
+    double, single = (document("--model", "unfair.pt", *GIVEN, "--dtype", f"float{bits}") for bits in (64, 32))
+    assert single["results"]["loss_ratio"]["T_n"] == pytest.approx(double["results"]["loss_ratio"]["T_n"], rel=1e-4)

@@ -1,0 +1,77 @@
+"""A network that cannot be audited is refused before the audit, with what was expected, found and to be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.cli.network import Network
+from pipeline.cli.probe import Scores, probed
+
+X = torch.randn(40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+NAMES = ("age", "pay", "score")
+W = torch.tensor([[1.0, -1.0], [0.5, 0.0], [2.0, 1.0]], dtype=torch.float64)
+
+
+def probe(function: Callable[[torch.Tensor], Any], kind: Any = None) -> Scores:
+    """Try a function on the rows X."""
+    return probed(Network(function, "test", None), X, NAMES, kind)
+
+
+def test_a_good_network_passes_with_its_probabilities() -> None:
+    scores = probe(lambda x: x @ W)
+    assert (scores.kind, scores.detected, scores.columns, scores.saturated) == ("logits", True, 2, 0)
+    np.testing.assert_allclose(scores.probability, (X @ W).softmax(1)[:, 1])
+    torch.testing.assert_close(scores.evaluate(X), X @ W)
+    one = probe(lambda x: torch.sigmoid((x @ W)[:, 0]), "probability")
+    assert (one.kind, one.detected, one.columns) == ("probability", False, 1)
+
+
+def test_rows_with_a_saturated_probability_are_counted() -> None:
+    far = (X[:, 0] > 0.5).double() * 1e4
+    scores = probe(lambda x: torch.sigmoid(x[:, 0] + far[: len(x)]))
+    assert scores.saturated == int((X[:, 0] > 0.5).sum()) > 0
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            lambda x: x @ W[:2],
+            r"failed on a batch of 40 rows and 3 features: .*3 columns: age, pay, score\. .*--features",
+        ),
+        (lambda x: x @ W.float(), r"another precision: try --dtype float32"),
+        (lambda x: (x @ W).detach().numpy(), r"expected the model to return a torch tensor, found .* ndarray"),
+        (lambda x: (x @ W, 1), r"found an object of type tuple"),
+        (lambda x: torch.cat([x, x], 1), r"expected the model to return \(40, 2\) .*, found shape \(40, 6\)"),
+        (lambda x: (x @ W).sum(), r"found shape \(\)"),
+        (lambda x: (x @ W).argmax(1), r"expected the model to return floating-point scores, found torch.int64"),
+        (lambda x: (x @ W).detach(), r"gives no gradient with respect to its input"),
+        (lambda x: (x @ W).sign(), r"gradient is zero at every audited row: it is constant or rounds"),
+        (lambda x: 0 * (x @ W) + 0.3, r"gradient is zero at every audited row"),
+        (lambda x: x @ W - (x @ W).mean(0), r"changes with the other rows of its batch, or from call to call"),
+        (lambda x: torch.nn.functional.dropout(x @ W), r"evaluation mode \(\.eval\(\)"),
+        (
+            lambda x: torch.where(x[:, :1] == X[7, 0], torch.nan, x @ W),
+            r"NaN or infinite values for 1 of 40 audited rows, the first being 7 \(counted from 0\)",
+        ),
+    ],
+)
+def test_a_network_that_cannot_be_audited_is_explained(function: Callable[[torch.Tensor], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        probe(function)
+
+
+def test_a_program_exported_for_one_number_of_rows_is_explained() -> None:
+    program = torch.export.export(torch.nn.Linear(3, 2).double(), (torch.zeros(4, 3, dtype=torch.float64),)).module()
+    with pytest.raises(ValueError, match="exported for one number of rows: export it with dynamic_shapes"):
+        probe(program)
+
+
+def test_values_against_the_told_kind_are_refused() -> None:
+    with pytest.raises(ValueError, match="these look like logits"):
+        probe(lambda x: x @ W, "probability")
