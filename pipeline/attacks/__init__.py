@@ -1,0 +1,1 @@
+"""Maps from points to points that a classifier treats worse."""

@@ -1,0 +1,197 @@
+"""The gradient flow attack: the unfair map Phi by forward Euler, for NumPy arrays and torch tensors alike.
+
+Source: Maity et al. 2021, "Statistical inference for individual fairness", eq. 2.6 to 2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pipeline.fair_metric import FairMetric
+from pipeline.types import Array
+
+Schedule = Literal["constant", "power"]
+LossAndGradient = Callable[[Any], tuple[Any, Any]]
+"""x (..., n, d) -> loss (..., n) of each point's own label, gradient (..., n, d) of each point's loss in x."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The attacked points and the losses on the way.
+
+    ``x`` (..., n, d) are the last iterates, of the same kind as the points that went in. ``losses``
+    (..., len(record), n) and ``original_loss`` (..., n) are NumPy float64. ``non_finite`` (...) counts the points whose
+    last iterate is NaN or infinite; ``unstable_steps`` counts the steps taken beyond the stability limit.
+    """
+
+    x: Any
+    losses: Array
+    original_loss: Array
+    record: tuple[int, ...]
+    non_finite: Array
+    unstable_steps: int
+
+
+def step_schedule(kind: Schedule, step_size: float, power: float, steps: int) -> Array:
+    """eta_t = step_size ("constant"), or step_size / t^power ("power"), for t = 1, ..., steps: shape (steps,).
+
+    Raises ValueError for an unknown kind, a step size <= 0, a power <= 0 (for "power") or fewer than one step.
+    """
+    if step_size <= 0 or steps < 1:
+        raise ValueError(f"expected step_size > 0 and steps >= 1, found {step_size} and {steps}")
+    if kind == "constant":
+        return np.full(steps, float(step_size))
+    if kind == "power":
+        if power <= 0:
+            raise ValueError(f"expected power > 0, found {power}: use the constant schedule for steps of equal size")
+        return float(step_size) / np.arange(1, steps + 1) ** power
+    raise ValueError(f"expected schedule 'constant' or 'power', found {kind!r}")
+
+
+def unstable_steps(metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array) -> int:
+    """How many steps amplify x - x0 in the penalty's own dynamics x <- x - 2 lambda eta Sigma (x - x0).
+
+    With mu the largest eigenvalue of Sigma these are the steps with |1 - 2 lambda eta mu| > 1: lambda eta mu > 1.
+    """
+    return int((regularization * np.asarray(step_sizes) * metric.largest_eigenvalue > 1.0).sum())
+
+
+def check_stability(metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array) -> int:
+    """The number of unstable steps, if the last step is stable; a schedule that ends unstable is a ValueError.
+
+    A decaying schedule may begin beyond the limit: the early growth is finite and dies out once the steps are small.
+    """
+    count = unstable_steps(metric, regularization, step_sizes)
+    last = float(np.asarray(step_sizes)[-1])
+    if regularization * last * metric.largest_eigenvalue > 1.0:
+        limit = 1.0 / (regularization * metric.largest_eigenvalue)
+        raise ValueError(
+            f"step size {last:g} is unstable for regularization {regularization:g}: the penalty alone makes the "
+            "iterates grow beyond the step size 1 / (regularization * largest eigenvalue of the metric) = "
+            f"{limit:g}; "
+            "use a smaller step size or regularization"
+        )
+    return count
+
+
+def gradient_flow(
+    loss_and_gradient: LossAndGradient,
+    x0: Any,
+    metric: FairMetric,
+    regularization: float,
+    step_sizes: Sequence[float] | Array,
+    record: Sequence[int],
+) -> Flow:
+    """x^(k) = x^(k-1) + eta_k (grad l(x^(k-1)) - 2 lambda Sigma (x^(k-1) - x0)),  x^(0) = x0,  k = 1, ..., N.
+
+    l is the loss of a point with its own label, lambda the ``regularization``, Sigma the matrix of the fair metric
+    d(x, x')^2 = (x - x')' Sigma (x - x'), eta the ``step_sizes``. The penalty is differentiated in its squared form,
+    so its gradient at x = x0 is 0 and not 0/0.
+
+    Parameters: ``loss_and_gradient`` maps x to (loss, gradient); ``x0`` (..., n, d), array or tensor, may broadcast
+    against the leading axes that the loss adds; ``record`` lists the step numbers, increasing, 0 to N, at which the
+    loss is kept. Raises ValueError for a bad record, a negative regularization, or a schedule that ends unstable.
+    Source: Maity et al. 2021, eq. 2.8.
+    """
+    kept = check_record(record, len(step_sizes))
+    if regularization < 0:
+        raise ValueError(f"expected regularization >= 0, found {regularization}")
+    unstable = check_stability(metric, regularization, step_sizes)
+    penalised = metric.operator(x0)
+    wanted, losses = set(kept), []
+    x = x0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step, eta in enumerate(step_sizes):
+            loss, gradient = loss_and_gradient(x)
+            if step == 0:
+                original_loss = as_float64(loss)
+            if step in wanted:
+                losses.append(as_float64(loss))
+            if step == 0:
+                # The penalty has no gradient at x0, and this sum has all the leading axes that the loss adds.
+                x = x0 + float(eta) * gradient
+                continue
+            change = penalised(x - x0, -2.0 * regularization * float(eta))
+            add_multiple(change, float(eta), gradient)
+            change += x
+            x = change
+        if len(step_sizes) in wanted:
+            losses.append(as_float64(loss_and_gradient(x)[0]))
+        non_finite = (~np.asarray(as_numpy((x - x == 0).all(-1)))).sum(axis=-1)
+    return Flow(x, np.stack(losses, axis=-2), original_loss, kept, non_finite, unstable)
+
+
+def gradient_flow_in_blocks(
+    loss_and_gradient_of: Callable[[slice], LossAndGradient],
+    x0: Any,
+    metric: FairMetric,
+    regularization: float,
+    step_sizes: Sequence[float] | Array,
+    record: Sequence[int],
+    block_rows: int,
+) -> Flow:
+    """:func:`gradient_flow` of ``block_rows`` points at a time, all steps of a block before the next one.
+
+    Points do not interact, so the result is that of one call; a block whose activations stay in the processor's cache
+    takes about half the time. ``loss_and_gradient_of(rows)`` is the hook for the points ``x0[..., rows, :]``.
+    """
+    if block_rows < 1:
+        raise ValueError(f"expected block_rows >= 1, found {block_rows}")
+    flows = []
+    for start in range(0, x0.shape[-2], block_rows):
+        rows = slice(start, start + block_rows)
+        flows.append(
+            gradient_flow(loss_and_gradient_of(rows), x0[..., rows, :], metric, regularization, step_sizes, record)
+        )
+    return concatenated(flows)
+
+
+def concatenated(flows: Sequence[Flow]) -> Flow:
+    """One flow over all points from flows over consecutive blocks of points."""
+    first = flows[0]
+    if len(flows) == 1:
+        return first
+    if isinstance(first.x, np.ndarray):
+        x: Any = np.concatenate([flow.x for flow in flows], axis=-2)
+    else:
+        import torch
+
+        x = torch.cat([flow.x for flow in flows], dim=-2)
+    return Flow(
+        x,
+        np.concatenate([flow.losses for flow in flows], axis=-1),
+        np.concatenate([flow.original_loss for flow in flows], axis=-1),
+        first.record,
+        np.asarray(np.sum([flow.non_finite for flow in flows], axis=0)),
+        first.unstable_steps,
+    )
+
+
+def check_record(record: Sequence[int], steps: int) -> tuple[int, ...]:
+    """The recorded step numbers as a tuple; ValueError unless there are any, increasing, within 0..steps."""
+    kept = tuple(int(step) for step in record)
+    if not kept or list(kept) != sorted(set(kept)) or kept[0] < 0 or kept[-1] > steps:
+        raise ValueError(f"expected increasing step numbers between 0 and {steps} to record, found {list(record)}")
+    return kept
+
+
+def add_multiple(total: Any, factor: float, values: Any) -> None:
+    """total += factor * values, in place, without a temporary where the kind of array can do that."""
+    if isinstance(total, np.ndarray):
+        total += factor * values
+    else:
+        total.add_(values, alpha=factor)
+
+
+def as_numpy(values: Any) -> Array:
+    """A NumPy array of an array or a (possibly attached, possibly remote) tensor."""
+    return values if isinstance(values, np.ndarray) else np.asarray(values.detach().cpu().numpy())
+
+
+def as_float64(values: Any) -> Array:
+    """A float64 NumPy copy."""
+    return as_numpy(values).astype(np.float64)

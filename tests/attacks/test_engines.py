@@ -1,0 +1,310 @@
+"""Automatic differentiation, closed forms, hidden-unit space and margin space all compute the same flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.attacks import autograd, unfair_map
+from pipeline.attacks.gradient_flow import Flow, gradient_flow, step_schedule
+from pipeline.attacks.mixture_flow import eigenprojectors, mixture_flow
+from pipeline.attacks.relu_flow import relu_flow
+from pipeline.fair_metric import FairMetric, diagonal, from_directions, from_matrix
+from pipeline.models import logistic_mixture, mlp
+from pipeline.types import Classifier
+
+Build = Callable[..., dict[str, np.ndarray]]
+Points = Callable[..., tuple[np.ndarray, np.ndarray]]
+
+SCHEDULES = {
+    # 2 lambda eta = 1: what is off the subspace is forgotten at each step.
+    "forgetting": (50.0, step_schedule("constant", 0.01, 0, 120)),
+    "remembering": (5.0, step_schedule("constant", 0.01, 0, 120)),
+    "reflecting": (50.0, step_schedule("constant", 0.018, 0, 120)),
+    "unpenalised": (0.0, step_schedule("constant", 0.02, 0, 120)),
+    "decaying": (100.0, step_schedule("power", 0.02, 2 / 3, 120)),
+    "large": (0.3, step_schedule("constant", 0.2, 0, 120)),
+}
+RECORD = [0, 1, 40, 120]
+
+
+def metric_of(number: int, d: int = 5, seed: int = 0) -> FairMetric:
+    return from_directions(np.random.default_rng(seed).normal(size=(number, d)))
+
+
+def plain(
+    model: ModuleType,
+    parameters: Mapping[str, np.ndarray],
+    x: np.ndarray,
+    y: np.ndarray,
+    metric: FairMetric,
+    regularization: float,
+    steps: np.ndarray,
+) -> Flow:
+    return gradient_flow(lambda z: model.loss_and_gradient(parameters, z, y), x, metric, regularization, steps, RECORD)
+
+
+def assert_same(one: Flow, other: Flow, tolerance: float = 1e-9) -> None:
+    np.testing.assert_allclose(one.x, other.x, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(one.losses, other.losses, rtol=tolerance)
+    np.testing.assert_allclose(one.original_loss, other.original_loss, rtol=tolerance)
+    np.testing.assert_array_equal(one.non_finite, other.non_finite)
+    assert (one.record, one.unstable_steps) == (other.record, other.unstable_steps)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("number", [0, 1, 2, 5])
+def test_the_hidden_unit_space_computes_the_flow(schedule: str, number: int, network: Build, points: Points) -> None:
+    regularization, steps = SCHEDULES[schedule]
+    parameters, (x, y) = network(1, repetitions=2), points(2, repetitions=2)
+    metric = metric_of(number)
+    engine = relu_flow(parameters, x, y, metric, regularization, steps, RECORD)
+    assert_same(engine, plain(mlp, parameters, x, y, metric, regularization, steps))
+
+
+def test_units_do_change_sign_along_these_flows(network: Build, points: Points) -> None:
+    # Otherwise the comparison above would not exercise the updates.
+    parameters, (x, y) = network(1, repetitions=2), points(2, repetitions=2)
+    flow = relu_flow(parameters, x, y, metric_of(1), *SCHEDULES["remembering"], RECORD)
+
+    def active(z: np.ndarray) -> np.ndarray:
+        return z @ parameters["w1"] + parameters["b1"][:, None] > 0
+
+    assert (active(x) != active(flow.x)).any(axis=-1).mean() > 0.3
+
+
+def test_long_flows_of_a_wide_network_stay_accurate(network: Build, points: Points) -> None:
+    parameters, (x, y) = network(5, d=39, hidden=100), points(6, n=60, d=39)
+    parameters = {**parameters, "w1": parameters["w1"] / 6, "w2": parameters["w2"] / 10}
+    metric, steps = metric_of(2, d=39), step_schedule("constant", 0.01, 0, 1000)
+    record = [500, 1000]
+    engine = relu_flow(parameters, x, y, metric, 50.0, steps, record)
+    loop = gradient_flow(lambda z: mlp.loss_and_gradient(parameters, z, y), x, metric, 50.0, steps, record)
+    assert_same(engine, loop)
+
+
+def test_units_that_never_move_do_no_harm(network: Build, points: Points) -> None:
+    parameters, (x, y) = network(3), points(4)
+    w1, b1, w2 = (parameters[name].copy() for name in ("w1", "b1", "w2"))
+    w1[..., 0], b1[..., 0] = 0.0, 0.0  # always exactly at the kink
+    w1[..., 1], b1[..., 1] = 0.0, 1.0  # always on
+    w2[:, 2] = 0.0  # without influence
+    parameters = {"w1": w1, "b1": b1, "w2": w2, "b2": parameters["b2"]}
+    regularization, steps = SCHEDULES["remembering"]
+    engine = relu_flow(parameters, x, y, metric_of(1), regularization, steps, RECORD)
+    assert_same(engine, plain(mlp, parameters, x, y, metric_of(1), regularization, steps))
+
+
+def test_repetitions_have_their_own_networks_points_and_metrics(network: Build, points: Points) -> None:
+    parameters, (x, y) = network(3, repetitions=2), points(4, repetitions=2)
+    metrics = [metric_of(2, seed=seed) for seed in (1, 2)]
+    assert metrics[0].basis is not None
+    assert metrics[1].basis is not None
+    stack = FairMetric(np.stack([m.matrix for m in metrics]), np.stack([metrics[0].basis, metrics[1].basis]))
+    regularization, steps = SCHEDULES["remembering"]
+    together = relu_flow(parameters, x, y, stack, regularization, steps, RECORD)
+    assert_same(together, plain(mlp, parameters, x, y, stack, regularization, steps))
+    for r in range(2):
+        own = {name: values[r : r + 1] for name, values in parameters.items()}
+        alone = relu_flow(own, x[r : r + 1], y[r : r + 1], metrics[r], regularization, steps, RECORD)
+        np.testing.assert_array_equal(alone.x[0], together.x[r])
+        np.testing.assert_array_equal(alone.losses[0], together.losses[r])
+
+
+@pytest.mark.parametrize("regularization_schedule", ["remembering", "decaying"])
+def test_a_metric_without_a_subspace_takes_the_plain_loop(
+    regularization_schedule: str, network: Build, points: Points
+) -> None:
+    regularization, steps = SCHEDULES[regularization_schedule]
+    parameters, (x, y) = network(3), points(4)
+    metric = from_matrix(np.diag([1.0, 0.5, 0.2, 0.1, 0.0]))
+    assert_same(
+        relu_flow(parameters, x, y, metric, regularization, steps, RECORD),
+        plain(mlp, parameters, x, y, metric, regularization, steps),
+    )
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("number", [0, 1, 2, 5])
+def test_the_margin_space_computes_the_flow(
+    schedule: str, members: int, number: int, mixture: Build, points: Points
+) -> None:
+    regularization, steps = SCHEDULES[schedule]
+    parameters, (x, y) = mixture(1, repetitions=2, members=members), points(2, repetitions=2)
+    metric = metric_of(number)
+    engine = mixture_flow(parameters, x, y, metric, regularization, steps, RECORD)
+    assert_same(engine, plain(logistic_mixture, parameters, x, y, metric, regularization, steps))
+
+
+@pytest.mark.parametrize(("d", "members"), [(2, 1), (5, 1), (5, 3)])
+def test_a_general_metric_in_margin_space(d: int, members: int, mixture: Build, points: Points) -> None:
+    parameters, (x, y) = mixture(7, repetitions=3, d=d, members=members), points(8, d=d)
+    root = np.random.default_rng(9).normal(size=(d, d))
+    metric = diagonal(30) if d == 2 else from_matrix(root @ root.T / d)
+    steps = step_schedule("constant", 0.02, 0, 120)
+    assert_same(
+        mixture_flow(parameters, x, y, metric, 4.0, steps, RECORD),
+        plain(logistic_mixture, parameters, x.repeat(3, axis=0), y.repeat(3, axis=0), metric, 4.0, steps),
+    )
+
+
+def test_members_of_weight_zero_are_padding(mixture: Build, points: Points) -> None:
+    parameters, (x, y) = mixture(1, members=3), points(2)
+    padded = {
+        "weight": np.pad(parameters["weight"], ((0, 0), (0, 2))),
+        "coef": np.pad(parameters["coef"], ((0, 0), (0, 2), (0, 0)), constant_values=9.0),
+        "intercept": np.pad(parameters["intercept"], ((0, 0), (0, 2))),
+    }
+    regularization, steps = SCHEDULES["remembering"]
+    assert_same(
+        mixture_flow(padded, x, y, metric_of(1), regularization, steps, RECORD),
+        mixture_flow(parameters, x, y, metric_of(1), regularization, steps, RECORD),
+    )
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_margins_beyond_the_range_of_the_exponential_are_left_to_logarithms(
+    members: int, mixture: Build, points: Points
+) -> None:
+    parameters, (x, y) = mixture(1, members=members), points(2)
+    parameters = {**parameters, "coef": 400 * parameters["coef"]}
+    steps = step_schedule("constant", 1e-5, 0, 120)
+    engine = mixture_flow(parameters, x, y, metric_of(1), 50.0, steps, RECORD)
+    assert np.isfinite(engine.x).all()
+    np.testing.assert_allclose(
+        engine.x, plain(logistic_mixture, parameters, x, y, metric_of(1), 50.0, steps).x, rtol=1e-7
+    )
+
+
+def test_a_metric_is_the_sum_of_its_eigenprojectors() -> None:
+    sigma = np.array([[2.0, 0, 0], [0, 1, 1], [0, 1, 1]])  # eigenvalues 2 (twice) and 0
+    for metric, count in ((from_matrix(sigma), 2), (metric_of(2), 2), (diagonal(30), 2), (from_matrix(np.eye(3)), 1)):
+        parts = eigenprojectors(metric)
+        assert len(parts) == count
+        np.testing.assert_allclose(sum(value * p for value, p in parts), metric.matrix, atol=1e-12)
+        np.testing.assert_allclose(sum(p for _, p in parts), np.eye(metric.dimension), atol=1e-12)
+        for _, p in parts:
+            np.testing.assert_allclose(p @ p, p, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("block_rows", [None, 7])
+def test_automatic_differentiation_computes_the_flow(
+    dtype: str, block_rows: int | None, network: Build, points: Points
+) -> None:
+    regularization, steps = SCHEDULES["remembering"]
+    parameters, (x, y) = network(1, repetitions=2), points(2, repetitions=2)
+    tensors = {name: torch.tensor(values, dtype=getattr(torch, dtype)) for name, values in parameters.items()}
+    flow = autograd.attack(
+        lambda z: mlp.log_probabilities(tensors, z),
+        x, y, metric_of(1), regularization, steps, RECORD,
+        dtype=dtype, block_rows=block_rows,
+    )  # fmt: skip
+    expected = plain(mlp, parameters, x, y, metric_of(1), regularization, steps)
+    if dtype == "float64":
+        assert_same(flow, expected)
+    else:
+        # In single precision a unit may change sign a step earlier or later.
+        assert np.median(np.abs(flow.losses / expected.losses - 1)) < 1e-5
+        assert np.abs(flow.x - expected.x).max() < 0.05
+    assert isinstance(flow.x, np.ndarray)
+    assert flow.losses.dtype == np.float64
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("float64", 1e-13), ("float32", 1e-5)])
+def test_a_tiny_loss_keeps_its_precision_whatever_scores_the_network_gives(dtype: str, rtol: float) -> None:
+    margin = torch.tensor([-30.0, 0.0, 30, 60, 80], dtype=getattr(torch, dtype))
+    logits = torch.stack([torch.zeros_like(margin), margin], dim=-1)
+    exact = np.logaddexp(0, -margin.numpy().astype(float))
+    label = torch.ones(5, dtype=torch.int64)
+    loss, slope = autograd.cross_entropy(logits + 7, label)
+    np.testing.assert_allclose(loss.numpy(), exact, rtol=rtol)
+    np.testing.assert_allclose(slope[:, 1].numpy(), -1 / (1 + np.exp(margin.numpy().astype(float))), rtol=rtol)
+    np.testing.assert_allclose(slope.sum(-1).numpy(), 0, atol=1e-12)
+
+
+def test_the_gradient_of_several_classes_is_that_of_the_cross_entropy() -> None:
+    rng = np.random.default_rng(0)
+    weights = torch.tensor(rng.normal(size=(4, 3)))
+    x, label = torch.tensor(rng.normal(size=(6, 4))), torch.tensor([0, 1, 2, 2, 1, 0])
+    loss, gradient = autograd.loss_and_gradient(lambda z: z @ weights, label)(x)
+    leaf = x.clone().requires_grad_(True)
+    expected = torch.nn.functional.cross_entropy(leaf @ weights, label, reduction="none")
+    (expected_gradient,) = torch.autograd.grad(expected.sum(), leaf)
+    np.testing.assert_allclose(loss.numpy(), expected.detach().numpy(), rtol=1e-12)
+    np.testing.assert_allclose(gradient.numpy(), expected_gradient.numpy(), rtol=1e-10)
+    with pytest.raises(ValueError, match=r"at least 2 classes on the last axis, found shape \(6, 1\)"):
+        autograd.cross_entropy(x[:, :1], label)
+
+
+def test_a_module_is_audited_in_evaluation_mode_and_left_as_it_was() -> None:
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2)
+    ).double()
+    before = {name: values.clone() for name, values in module.state_dict().items()}
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(20, 3)), rng.integers(0, 2, 20)
+    metric, steps = metric_of(1, d=3), step_schedule("constant", 0.05, 0, 10)
+    flows = [autograd.attack(module, x, y, metric, 2.0, steps, [10]) for _ in range(2)]
+    np.testing.assert_array_equal(flows[0].x, flows[1].x)
+    assert module.training
+    assert all(torch.equal(before[name], values) for name, values in module.state_dict().items())
+    assert all(parameter.grad is None for parameter in module.parameters())
+    with pytest.raises(ValueError, match="expected a floating dtype such as 'float32' or 'float64', found 'int64'"):
+        autograd.attack(module, x, y, metric, 2.0, steps, [10], dtype="int64")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_computes_the_flow(network: Build, points: Points) -> None:
+    regularization, steps = SCHEDULES["remembering"]
+    parameters, (x, y) = network(1), points(2)
+    tensors = {name: torch.tensor(values, device="cuda") for name, values in parameters.items()}
+    flow = autograd.attack(
+        lambda z: mlp.log_probabilities(tensors, z), x, y, metric_of(1), regularization, steps, RECORD, device="cuda"
+    )
+    assert_same(flow, plain(mlp, parameters, x, y, metric_of(1), regularization, steps), 1e-8)
+
+
+def test_classifiers_are_attacked_by_the_engine_of_their_architecture_or_the_plain_loop(
+    monkeypatch: pytest.MonkeyPatch, network: Build, mixture: Build, points: Points
+) -> None:
+    regularization, steps = SCHEDULES["remembering"]
+    x, y = points(2)
+    classifiers = [
+        Classifier("m", "d", "simulated", "mlp", network(1, repetitions=2)),
+        Classifier("m", "d", "simulated", "logistic_mixture", mixture(1, repetitions=2, members=2)),
+    ]
+    run = lambda c: unfair_map.unfair_map(c, x, y, metric_of(1), regularization, steps, RECORD)  # noqa: E731
+    fast = [run(classifier) for classifier in classifiers]
+    monkeypatch.setattr(unfair_map, "ENGINES", {})
+    for classifier, flow in zip(classifiers, fast, strict=True):
+        assert_same(run(classifier), flow)
+
+
+@pytest.mark.parametrize("engine", [relu_flow, mixture_flow])
+def test_engines_refuse_what_the_loop_refuses(
+    engine: Callable[..., Flow], network: Build, mixture: Build, points: Points
+) -> None:
+    parameters, (x, y) = (network if engine is relu_flow else mixture)(1), points(2)
+    with pytest.raises(ValueError, match="is unstable for regularization 50"):
+        engine(parameters, x, y, metric_of(1), 50.0, np.full(3, 0.1), [3])
+    with pytest.raises(ValueError, match="increasing step numbers between 0 and 3"):
+        engine(parameters, x, y, metric_of(1), 5.0, np.full(3, 0.1), [4])
+    with pytest.raises(ValueError, match="regularization >= 0"):
+        engine(parameters, x, y, metric_of(1), -5.0, np.full(3, 0.1), [3])
+
+
+def test_points_of_a_diverging_network_are_counted(network: Build, points: Points) -> None:
+    parameters, (x, y) = network(1), points(2)
+    x = x.copy()
+    x[0, 3] = np.nan
+    engine = relu_flow(parameters, x, y, metric_of(1), *SCHEDULES["remembering"], RECORD)
+    assert engine.non_finite.tolist() == [1]
+    assert np.isnan(engine.losses[0, :, 3]).all()
+    assert np.isfinite(np.delete(engine.losses, 3, axis=-1)).all()

@@ -1,0 +1,287 @@
+"""The gradient flow attack: theorems 2.2 and A.1, closed forms, limits, stability, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import solve_ivp
+
+from pipeline.attacks.gradient_flow import (
+    check_stability,
+    gradient_flow,
+    gradient_flow_in_blocks,
+    step_schedule,
+    unstable_steps,
+)
+from pipeline.attacks.unfair_map import unfair_map
+from pipeline.audits.ratio_tests import loss_ratio_test
+from pipeline.fair_metric import FairMetric, diagonal, from_directions, from_matrix, rotated
+from pipeline.models import logistic_mixture, mlp
+from pipeline.types import Classifier
+
+Build = Callable[..., dict[str, np.ndarray]]
+Points = Callable[..., tuple[np.ndarray, np.ndarray]]
+LAMBDA, TIME = 1.5, 2.0
+SIGMA = np.array([[1.0, 0.3, 0], [0.3, 0.5, 0.1], [0, 0.1, 0.2]])
+
+
+@pytest.fixture
+def smooth(mixture: Build, points: Points) -> tuple[Callable, np.ndarray, np.ndarray, np.ndarray]:
+    """A logistic regression in three dimensions: hook, points, its coefficients, labels."""
+    parameters = mixture(0, d=3)
+    x, y = points(1, n=6, d=3)
+    return lambda z: logistic_mixture.loss_and_gradient(parameters, z, y), x, parameters["coef"][0, 0], y
+
+
+def exact_flow(
+    hook: Callable, x0: np.ndarray, sigma: np.ndarray, regularization: float, times: np.ndarray
+) -> np.ndarray:
+    """The solution of the differential equation (2.6) at ``times``: (len(times), ...)."""
+
+    def slope(_: float, flat: np.ndarray) -> np.ndarray:
+        x = flat.reshape(x0.shape)
+        return (hook(x)[1] - 2 * regularization * (x - x0) @ sigma).ravel()
+
+    solution = solve_ivp(slope, (0, times[-1]), x0.ravel(), t_eval=times, rtol=1e-12, atol=1e-13, method="DOP853")
+    return solution.y.T.reshape(len(times), *x0.shape)
+
+
+def test_theorem_2_2_the_error_is_linear_in_the_step_and_within_its_bound(smooth) -> None:  # type: ignore[no-untyped-def]
+    hook, x0, w, _ = smooth
+    errors = []
+    for steps in (50, 100, 200):
+        h = TIME / steps
+        times = np.linspace(0, TIME, steps + 1)
+        path = exact_flow(hook, x0, SIGMA, LAMBDA, times)
+        error = np.zeros(x0.shape[:-1])
+        for k in range(1, steps + 1, 7):
+            flow = gradient_flow(hook, x0, from_matrix(SIGMA), LAMBDA, np.full(k, h), [k])
+            error = np.maximum(error, np.linalg.norm(flow.x - path[k], axis=-1))
+        errors.append(error)
+        # The Hessian of the loss is p (1 - p) w w', at most w w' / 4 and not negative.
+        lipschitz = max(w @ w / 4, 2 * LAMBDA * np.linalg.eigvalsh(SIGMA)[-1])
+        slopes = np.gradient(path, times, axis=0)
+        m = np.abs(np.gradient(slopes, times, axis=0)).max(axis=(0, -1)) * 1.01
+        bound = h * m * np.sqrt(3) / (2 * lipschitz) * (np.exp(lipschitz * TIME) - 1)
+        assert (error <= bound).all()
+    np.testing.assert_allclose(errors[0] / errors[1], 2, rtol=0.1)
+    np.testing.assert_allclose(errors[1] / errors[2], 2, rtol=0.1)
+
+
+def test_theorem_a_1_the_ratio_moves_little_when_the_metric_does(smooth) -> None:  # type: ignore[no-untyped-def]
+    hook, x0, w, _ = smooth
+    schedule = step_schedule("constant", 0.01, 0, 200)
+
+    def attacked(sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        flow = gradient_flow(hook, x0, from_matrix(sigma), LAMBDA, schedule, [200])
+        return flow.losses[..., -1, :] / flow.original_loss, flow.x
+
+    ratio, x = attacked(SIGMA)
+    smallest = hook(x0)[0].min()
+    lipschitz = max(w @ w / 4, 2 * LAMBDA * np.linalg.eigvalsh(SIGMA)[-1])
+    changes = []
+    for tilt in (0.2, 0.02, 0.002):
+        other = SIGMA + tilt * np.diag([1.0, 0, -0.5])
+        changed, x_other = attacked(other)
+        visited = np.concatenate([x0, x, x_other], axis=1)[0]
+        diameter = np.linalg.norm(visited[:, None] - visited[None], axis=-1).max()
+        misspecified = 2 * np.linalg.norm(SIGMA - other, 2)
+        bound = (
+            np.sqrt(LAMBDA * misspecified / lipschitz)
+            * np.linalg.norm(w) * diameter * np.exp(lipschitz * 2.0) / smallest
+        )  # fmt: skip
+        change = np.abs(changed - ratio).max()
+        assert change <= bound
+        changes.append(change)
+    # The dependence is in fact smooth: a tenth of the misspecification is a tenth of the change.
+    np.testing.assert_allclose(np.array(changes[:-1]) / changes[1:], 10, rtol=0.3)
+
+
+def test_the_regularized_loss_increases_along_the_flow(network: Build, points: Points) -> None:
+    # Eq. 3.1, with the penalty's factor: l(x_0) <= l(x_t) - lambda d^2(x_t, x_0).
+    parameters, (x0, y) = network(3), points(4)
+    metric = from_directions(np.random.default_rng(5).normal(size=(1, 5)))
+    hook = lambda x: mlp.loss_and_gradient(parameters, x, y)  # noqa: E731
+    objective = [hook(x0)[0]]
+    for steps in (1, 5, 20, 50, 100):
+        flow = gradient_flow(hook, x0, metric, 5.0, np.full(steps, 1e-3), [steps])
+        objective.append(flow.losses[..., -1, :] - 5.0 * metric.squared_distance(flow.x, x0))
+    assert (np.diff(objective, axis=0) > -1e-10).all()
+    assert (objective[-1] > objective[0]).mean() > 0.9
+
+
+def test_a_constant_gradient_has_a_closed_form() -> None:
+    # l = w.x: along U the flow is free; across it x - x0 = (1 - rho^N) / (2 lambda) Sigma w, rho = 1 - 2 lambda eta.
+    rng = np.random.default_rng(0)
+    metric, w, x0 = from_directions(rng.normal(size=(2, 5))), rng.normal(size=5), rng.normal(size=(3, 5))
+    hook = lambda x: (x @ w, np.broadcast_to(w, x.shape))  # noqa: E731
+    flow = gradient_flow(hook, x0, metric, 4.0, step_schedule("constant", 0.03, 0, 17), [0, 10, 17])
+    across = metric.matrix @ w
+    expected = 17 * 0.03 * (w - across) + (1 - (1 - 2 * 4 * 0.03) ** 17) / (2 * 4) * across
+    np.testing.assert_allclose(flow.x - x0, np.broadcast_to(expected, x0.shape), atol=1e-13)
+    np.testing.assert_allclose(flow.losses[-1] - flow.original_loss, expected @ w, atol=1e-12)
+    np.testing.assert_array_equal(flow.losses[0], flow.original_loss)
+
+
+def test_a_large_penalty_keeps_the_flow_in_the_sensitive_subspace(network: Build, points: Points) -> None:
+    parameters, (x0, y) = network(6), points(7)
+    metric = from_directions(np.random.default_rng(8).normal(size=(1, 5)))
+    hook = lambda x: mlp.loss_and_gradient(parameters, x, y)  # noqa: E731
+    off, along = [], []
+    for regularization in (1e2, 1e4, 1e6):
+        flow = gradient_flow(hook, x0, metric, regularization, np.full(200, 0.5 / regularization), [200])
+        off.append(np.sqrt(metric.squared_distance(flow.x, x0)).max())
+        along.append(np.linalg.norm(flow.x - x0, axis=-1).max())
+    # Off the subspace the displacement settles at |gradient| / (2 lambda).
+    np.testing.assert_allclose(np.array(off[:-1]) / off[1:], 100, rtol=0.2)
+    free = gradient_flow(hook, x0, metric, 1e6, np.full(1, 1e-6), [1])
+    assert np.abs(free.x - x0).max() > 0
+
+
+def test_a_model_constant_along_the_subspace_passes_with_statistic_near_one(network: Build, points: Points) -> None:
+    parameters, (x0, y) = network(9), points(10, n=300)
+    metric = from_directions(np.random.default_rng(11).normal(size=(2, 5)))
+    unfair = Classifier("m", "d", "simulated", "mlp", parameters)
+    fair = Classifier("m", "d", "simulated", "mlp", {**parameters, "w1": metric.matrix @ parameters["w1"]})
+    schedule = step_schedule("constant", 0.005, 0, 400)
+    results = [unfair_map(c, x0, y, metric, 100.0, schedule, [400]) for c in (fair, unfair)]
+    tests = [loss_ratio_test(f.original_loss, f.losses[:, -1], 1.25, 0.05) for f in results]
+    assert tests[0].statistic[0] == pytest.approx(1.0, abs=0.1)
+    assert tests[0].statistic[0] > 1.0
+    assert tests[1].rejected[0]
+    # Without the sensitive subspace nothing is free, and the ratio tends to 1 with the penalty.
+    stiff = unfair_map(fair, x0, y, metric, 1e5, step_schedule("constant", 5e-6, 0, 400), [400])
+    ratio = loss_ratio_test(stiff.original_loss, stiff.losses[:, -1], 1.25, 0.05)
+    assert ratio.statistic[0] == pytest.approx(1.0, abs=2e-4)
+
+
+def test_a_point_without_gradient_stays_where_it_is() -> None:
+    # A penalty written as a norm would have gradient 0 / 0 at x0.
+    x0 = np.random.default_rng(0).normal(size=(4, 2))
+    still = lambda x: (np.ones(x.shape[:-1]), np.zeros_like(x))  # noqa: E731
+    flow = gradient_flow(still, x0, diagonal(20), 10.0, step_schedule("constant", 0.05, 0, 5), [5])
+    np.testing.assert_array_equal(flow.x, x0)
+    assert flow.non_finite == 0
+
+
+def test_step_schedules() -> None:
+    np.testing.assert_array_equal(step_schedule("constant", 0.01, 0.0, 3), [0.01, 0.01, 0.01])
+    np.testing.assert_allclose(step_schedule("power", 0.02, 2 / 3, 8)[[0, 7]], [0.02, 0.005])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("power", 0.1, 0.0, 3), "expected power > 0, found 0.0"),
+        (("constant", 0.0, 1.0, 3), "expected step_size > 0 and steps >= 1, found 0.0 and 3"),
+        (("linear", 0.1, 1.0, 3), "expected schedule 'constant' or 'power', found 'linear'"),
+    ],
+)
+def test_a_schedule_that_is_none_is_refused(arguments: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        step_schedule(*arguments)
+
+
+@pytest.mark.parametrize(("share", "grows"), [(0.99, False), (1.01, True)])
+def test_the_stability_limit_is_where_the_penalty_amplifies(share: float, grows: bool) -> None:
+    metric = from_matrix(np.diag([4.0, 1.0]))
+    eta = share / (10.0 * 4.0)
+    displacement = np.array([1e-3, 0.0])
+    for _ in range(2000):
+        displacement = displacement - 2 * 10.0 * eta * metric.operator(displacement)(displacement)
+    assert (np.linalg.norm(displacement) > 1) == grows
+    assert (unstable_steps(metric, 10.0, [eta]) == 1) == grows
+
+
+def test_an_unstable_step_size_is_refused_with_the_limit() -> None:
+    with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02;"):
+        gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), rotated_in_3d(), 50.0, np.full(4, 0.03), [4])
+    # On the limit the penalty only reflects, which is allowed: 2 lambda eta = 2.
+    assert check_stability(rotated_in_3d(), 50.0, np.full(4, 0.02)) == 0
+
+
+def test_a_schedule_that_comes_back_under_the_limit_is_run_and_counted() -> None:
+    # The published simulation: lambda eps / t^(2/3) = 2 / t^(2/3) exceeds 1 for t = 1, 2.
+    assert check_stability(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 400)) == 2
+    with pytest.raises(ValueError, match="is unstable"):
+        check_stability(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 2))
+
+
+def rotated_in_3d() -> FairMetric:
+    return from_directions(np.array([[1.0, 1, 0]]))
+
+
+def test_recorded_losses_are_those_of_shorter_runs(network: Build, points: Points) -> None:
+    parameters, (x0, y) = network(0), points(1)
+    hook = lambda x: mlp.loss_and_gradient(parameters, x, y)  # noqa: E731
+    schedule = step_schedule("power", 0.05, 0.5, 20)
+    metric = from_directions(np.ones((1, 5)))
+    record = [0, 1, 7, 20]
+    flow = gradient_flow(hook, x0, metric, 5.0, schedule, record)
+    assert flow.losses.shape == (1, 4, 40)
+    for slot, steps in enumerate(record[1:], start=1):
+        short = gradient_flow(hook, x0, metric, 5.0, schedule[:steps], [steps])
+        np.testing.assert_array_equal(flow.losses[:, slot], hook(short.x)[0])
+
+
+@pytest.mark.parametrize("record", [[], [3, 2], [2, 2], [-1], [6]])
+def test_a_record_outside_the_run_is_refused(record: list[int]) -> None:
+    with pytest.raises(ValueError, match="increasing step numbers between 0 and 5"):
+        gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), rotated_in_3d(), 1.0, np.full(5, 0.1), record)
+
+
+def test_points_and_repetitions_do_not_interact(network: Build, points: Points) -> None:
+    parameters, (x0, y) = network(2, repetitions=3), points(3, repetitions=3, n=11)
+    metric, schedule = from_directions(np.ones((1, 5))), step_schedule("constant", 0.02, 0, 30)
+    whole = gradient_flow(lambda x: mlp.loss_and_gradient(parameters, x, y), x0, metric, 20.0, schedule, [10, 30])
+    blocks = gradient_flow_in_blocks(
+        lambda rows: lambda x: mlp.loss_and_gradient(parameters, x, y[:, rows]), x0, metric, 20.0, schedule, [10, 30], 4
+    )
+    np.testing.assert_allclose(blocks.x, whole.x, atol=1e-12)
+    np.testing.assert_allclose(blocks.losses, whole.losses, atol=1e-12)
+    for r in range(3):
+        own = {name: values[r : r + 1] for name, values in parameters.items()}
+        hook = lambda x, own=own, r=r: mlp.loss_and_gradient(own, x, y[r : r + 1])  # noqa: E731
+        alone = gradient_flow(hook, x0[r : r + 1], metric, 20.0, schedule, [10, 30])
+        np.testing.assert_allclose(alone.x[0], whole.x[r], atol=1e-12)
+    with pytest.raises(ValueError, match="block_rows >= 1, found 0"):
+        gradient_flow_in_blocks(lambda rows: lambda x: (x, x), x0, metric, 20.0, schedule, [1], 0)
+
+
+def test_one_set_of_points_serves_many_classifiers(mixture: Build, points: Points) -> None:
+    parameters, (x0, y) = mixture(2, repetitions=3), points(3)
+    metric, schedule = from_directions(np.ones((1, 5))), step_schedule("constant", 0.02, 0, 9)
+    hook = lambda x: logistic_mixture.loss_and_gradient(parameters, x, y)  # noqa: E731
+    shared = gradient_flow(hook, x0, metric, 20.0, schedule, [0, 9])
+    copied = gradient_flow(hook, x0.repeat(3, axis=0), metric, 20.0, schedule, [0, 9])
+    assert shared.x.shape == (3, 40, 5)
+    np.testing.assert_array_equal(shared.x, copied.x)
+    np.testing.assert_array_equal(shared.losses, copied.losses)
+
+
+def test_arrays_and_tensors_go_through_the_same_loop(network: Build, points: Points) -> None:
+    parameters, (x0, y) = network(4), points(5)
+
+    def hook(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, gradient = mlp.loss_and_gradient(parameters, x.numpy(), y)
+        return torch.tensor(loss), torch.tensor(gradient)
+
+    metric, schedule = from_directions(np.ones((1, 5))), step_schedule("constant", 0.02, 0, 30)
+    tensors = gradient_flow(hook, torch.tensor(x0), metric, 20.0, schedule, [30])
+    arrays = gradient_flow(lambda x: mlp.loss_and_gradient(parameters, x, y), x0, metric, 20.0, schedule, [30])
+    assert isinstance(tensors.x, torch.Tensor)
+    np.testing.assert_allclose(tensors.x.numpy(), arrays.x, atol=1e-12)
+    np.testing.assert_allclose(tensors.losses, arrays.losses, atol=1e-12)
+    assert tensors.losses.dtype == np.float64
+
+
+def test_iterates_that_are_not_finite_are_counted() -> None:
+    x0 = np.array([[0.0, 1], [1, 1], [2, 1]])
+    exploding = lambda x: (x[..., 0], x * np.array([[0.0], [1], [1e200]]) ** 2)  # noqa: E731
+    flow = gradient_flow(exploding, x0, rotated(0), 1.0, np.full(3, 0.5), [3])
+    assert flow.non_finite == 1
+    with pytest.raises(ValueError, match=r"regularization >= 0, found -1"):
+        gradient_flow(exploding, x0, rotated(0), -1.0, np.full(3, 0.5), [3])

@@ -1,0 +1,139 @@
+"""Theorem 3.1 and corollaries 3.2, 3.3 and C.2 as the validity audit shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, norm
+
+from pipeline.audits import loss_ratio_validity
+from pipeline.audits.ratio_tests import loss_ratio_test
+from pipeline.seeds import generators
+from pipeline.types import AuditResult, Classifier, Dataset
+
+CONFIG = loss_ratio_validity.Config(
+    sample_sizes=[50, 800],
+    draws=2000,
+    alpha=0.05,
+    delta_over_truth=[0.9, 1.0, 1.1],
+    regularization=50.0,
+    step_size=0.01,
+    steps=100,
+    schedule="constant",
+    power=0.0,
+    angle=0.0,
+)
+
+
+def population(n: int = 20_000) -> Dataset:
+    """Two overlapping classes in the plane; a logistic regression on both coordinates is unfair in the first."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, n)
+    x = rng.normal(size=(n, 2)) + np.stack([np.zeros(n), 2.0 * label - 1], axis=1)
+    rows = np.arange(n)[None]
+    return Dataset(
+        "toy", "simulated", x, ("x0", "x1"), (), label, "label", {"g": label}, {"g": ("0", "1")}, rows, rows
+    )  # fmt: skip
+
+
+def classifier(intercept: float = 0.0) -> Classifier:
+    parameters = {
+        "weight": np.ones((1, 1)),
+        "coef": np.array([[[1.0, 2.0]]]),
+        "intercept": np.full((1, 1), intercept),
+    }
+    return Classifier("given", "toy", "simulated", "logistic_mixture", parameters)
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return loss_ratio_validity.run(population(), classifier(), CONFIG, generators("validity", repetitions=1))
+
+
+def rate(result: AuditResult, statistic: str, test: str, n: int, multiple: float | None = None) -> float:
+    rows = result.rows.query("statistic == @statistic and test == @test and n_sample == @n")
+    if multiple is not None:
+        rows = rows[rows["delta_over_truth"] == multiple]
+    (found,) = rows["value"]
+    return float(found)
+
+
+@pytest.mark.parametrize("test", ["loss", "error"])
+def test_coverage_and_level_are_nominal_in_samples_of_some_size(result: AuditResult, test: str) -> None:
+    # The Monte Carlo spread, and 1.5 points for what is left of the skewness at n = 800.
+    low, high = binom.ppf([1e-6, 1 - 1e-6], CONFIG.draws, 0.05) / CONFIG.draws
+    assert low - 0.015 <= rate(result, "rejection_rate", test, 800, 1.0) <= high + 0.015
+    assert low - 0.015 <= 1 - rate(result, "coverage_two_sided", test, 800) <= high + 0.015
+    # The one-sided interval misses the truth exactly where the test at delta = truth rejects.
+    assert rate(result, "coverage_one_sided", test, 800) == pytest.approx(
+        1 - rate(result, "rejection_rate", test, 800, 1.0)
+    )
+
+
+@pytest.mark.parametrize("test", ["loss", "error"])
+def test_the_test_rejects_what_is_above_delta_and_not_what_is_below(result: AuditResult, test: str) -> None:
+    for n in CONFIG.sample_sizes:
+        rates = [rate(result, "rejection_rate", test, n, multiple) for multiple in CONFIG.delta_over_truth]
+        assert rates == sorted(rates, reverse=True)
+    assert rate(result, "rejection_rate", test, 800, 0.9) > 0.4
+    assert rate(result, "rejection_rate", test, 800, 0.9) >= rate(result, "rejection_rate", test, 50, 0.9)
+    assert rate(result, "rejection_rate", test, 800, 1.1) < 0.01
+
+
+@pytest.mark.parametrize("test", ["loss", "error"])
+def test_standardized_means_approach_the_normal_distribution(result: AuditResult, test: str) -> None:
+    assert rate(result, "kolmogorov_distance", test, 800) < rate(result, "kolmogorov_distance", test, 50)
+    assert rate(result, "kolmogorov_distance", test, 800) < 0.06
+    quantiles, levels = result.arrays[f"quantiles_{test}"][0], result.arrays["quantile_levels"]
+    assert quantiles.shape == (2, 99)
+    np.testing.assert_allclose(quantiles[1, 4:-4], norm.ppf(levels)[4:-4], atol=0.25)
+
+
+def test_the_truth_is_the_mean_over_the_population(result: AuditResult) -> None:
+    rows = result.rows.query("statistic == 'truth' and test == 'loss'")
+    assert rows["value"].item() > 1.2
+    deltas = result.rows.query("statistic == 'rejection_rate' and test == 'loss'")
+    np.testing.assert_allclose(deltas["delta"], deltas["delta_over_truth"] * rows["value"].item())
+
+
+def test_samples_are_drawn_from_the_whole_population_with_replacement() -> None:
+    # Of a population of three, one point has ratio 4: samples of two see it 0, 1 or 2 times.
+    original, attacked = np.ones(3), np.array([1.0, 1, 4])
+    rng = np.random.default_rng(0)
+    samples = loss_ratio_validity.draw(loss_ratio_test, original, attacked, 2.0, 2, 9000, 0.05, rng)
+    middle = (samples.ci_low + samples.ci_high) / 2
+    shares = [np.isclose(middle, mean).mean() for mean in (1.0, 2.5, 4.0)]
+    np.testing.assert_allclose(shares, [4 / 9, 4 / 9, 1 / 9], atol=0.025)
+    assert len(samples.standardized) == np.isclose(middle, 2.5).sum()
+
+
+def test_the_same_generators_give_the_same_rows() -> None:
+    small = replace(CONFIG, draws=20, steps=5)
+    runs = [
+        loss_ratio_validity.run(population(500), classifier(), small, generators("x", repetitions=1)).rows
+        for _ in range(2)
+    ]
+    pd.testing.assert_frame_equal(*runs)
+
+
+def test_a_population_without_errors_is_refused() -> None:
+    data = population(100)
+    data = replace(data, label=(data.features @ [1, 2] > 0).astype(int))
+    with pytest.raises(ValueError, match="misclassifies none of the 100 points of the population"):
+        loss_ratio_validity.run(data, classifier(), replace(CONFIG, draws=5), generators("x", repetitions=1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sample_sizes": [1]}, r"audit\.sample_sizes >= 2 and audit\.draws >= 1, found \[1\] and 2000"),
+        ({"alpha": 0.0}, r"audit\.alpha between 0 and 1, found 0.0"),
+        ({"delta_over_truth": []}, r"audit\.delta_over_truth > 0, found \[\]"),
+    ],
+)
+def test_a_value_without_a_meaning_is_refused_by_its_key(changes: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(CONFIG, **changes)

@@ -1,0 +1,261 @@
+"""The fair metric as mathematics: projectors, invariances, learned subspaces, angles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import subspace_angles
+from scipy.special import expit
+from scipy.stats import ortho_group
+
+from pipeline.fair_metric import (
+    FairMetric,
+    diagonal,
+    from_directions,
+    from_matrix,
+    learn,
+    learn_batch,
+    principal_angles,
+    rotated,
+    sensitive_directions,
+)
+from pipeline.types import Batch
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def directions_of(seed: int, number: int = 2, d: int = 5) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(number, d))
+
+
+@given(SEEDS, st.integers(0, 5))
+@settings(max_examples=30, deadline=None)
+def test_the_matrix_is_the_projector_on_the_complement_of_the_directions(seed: int, number: int) -> None:
+    directions = directions_of(seed, number)
+    sigma = from_directions(directions).matrix
+    np.testing.assert_allclose(sigma @ sigma, sigma, atol=1e-12)
+    np.testing.assert_array_equal(sigma, sigma.T)
+    np.testing.assert_allclose(sigma @ directions.T, 0, atol=1e-10)
+    assert np.trace(sigma) == pytest.approx(5 - number, abs=1e-12)
+
+
+@given(SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_the_distance_is_zero_exactly_for_differences_in_the_subspace(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    directions = directions_of(seed)
+    metric = from_directions(directions)
+    x = rng.normal(size=(7, 5))
+    inside = x + rng.normal(size=(7, 2)) @ directions
+    np.testing.assert_allclose(metric.squared_distance(x, inside), 0, atol=1e-24 * np.abs(inside).max() ** 2 + 1e-25)
+    # Anything else is as far as its part outside the subspace is long (Pythagoras).
+    outside = inside + rng.normal(size=(7, 5))
+    within = np.linalg.lstsq(directions.T, (outside - x).T, rcond=None)[0].T @ directions
+    expected = ((outside - x) ** 2).sum(axis=1) - (within**2).sum(axis=1)
+    np.testing.assert_allclose(metric.squared_distance(x, outside), expected, rtol=1e-9, atol=1e-12)
+    assert (metric.squared_distance(x, outside) > 0).all()
+
+
+@given(SEEDS, st.floats(-1e150, 1e150).filter(lambda c: abs(c) > 1e-150))
+@settings(max_examples=30, deadline=None)
+def test_the_metric_depends_on_the_span_alone(seed: int, factor: float) -> None:
+    directions = directions_of(seed)
+    sigma = from_directions(directions).matrix
+    np.testing.assert_allclose(from_directions(factor * directions).matrix, sigma, atol=1e-10)
+    mixed = np.array([[1.0, 2.0], [-1.0, 0.5], [3.0, 1.0]]) @ directions
+    metric = from_directions(mixed)
+    np.testing.assert_allclose(metric.matrix, sigma, atol=1e-8)
+    assert metric.basis is not None
+    assert metric.basis.shape == (5, 2)
+
+
+def test_rotating_the_directions_rotates_the_metric() -> None:
+    rotation = ortho_group.rvs(5, random_state=3)
+    directions = directions_of(1)
+    rotated_matrix = from_directions(directions @ rotation.T).matrix
+    np.testing.assert_allclose(rotated_matrix, rotation @ from_directions(directions).matrix @ rotation.T, atol=1e-12)
+
+
+@pytest.mark.parametrize(("tilt", "rank"), [(0.0, 1), (1e-10, 1), (1e-6, 2)])
+def test_a_direction_adds_a_dimension_only_by_what_it_has_outside_the_others(tilt: float, rank: int) -> None:
+    basis = from_directions(np.array([[1.0, 0, 0], [-5.0, 5 * tilt, 0]])).basis
+    assert basis is not None
+    assert basis.shape == (3, rank)
+
+
+def test_without_directions_the_metric_is_euclidean() -> None:
+    metric = from_directions(np.empty((0, 3)))
+    np.testing.assert_array_equal(metric.matrix, np.eye(3))
+    assert metric.squared_distance(np.zeros(3), np.array([3.0, 4.0, 0])) == pytest.approx(25)
+
+
+def test_the_largest_eigenvalue_of_a_projector_is_exactly_one() -> None:
+    # A rounding error above 1 would refuse the step sizes on the stability limit.
+    assert all(from_directions(directions_of(seed)).largest_eigenvalue == 1.0 for seed in range(20))
+    assert from_directions(np.eye(3)).largest_eigenvalue == 0.0
+    assert diagonal(10).largest_eigenvalue == pytest.approx(np.cos(np.deg2rad(10)) ** 2)
+
+
+@pytest.mark.parametrize(
+    ("directions", "message"),
+    [
+        (np.ones(3), r"shape \(number, features\), found shape \(3,\)"),
+        (np.array([[1.0, 0], [0, 0]]), r"directions \[1\] are zero"),
+        (np.array([[1.0, np.nan]]), r"directions \[0\] have entries that are not finite"),
+    ],
+)
+def test_directions_without_a_meaning_are_refused(directions: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_directions(directions)
+
+
+def test_basis_and_matrix_act_alike_on_arrays_and_tensors() -> None:
+    metric = from_directions(directions_of(2))
+    v = np.random.default_rng(0).normal(size=(2, 4, 5))
+    expected = v @ metric.matrix
+    np.testing.assert_allclose(metric.operator(v)(v), expected, atol=1e-14)
+    np.testing.assert_allclose(FairMetric(metric.matrix).operator(v)(v), expected, atol=1e-14)
+    single = torch.tensor(v, dtype=torch.float32)
+    moved = metric.operator(single)(single)
+    assert moved.dtype == torch.float32
+    np.testing.assert_allclose(moved.numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("points", [np.zeros((2, 5), dtype=int), torch.zeros((2, 5), dtype=torch.int64)])
+def test_integer_points_are_refused_rather_than_truncating_the_metric(points: object) -> None:
+    with pytest.raises(ValueError, match=r"expected floating-point features, found .*int64"):
+        from_directions(directions_of(0)).operator(points)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 3)), r"square matrix of the fair metric, found shape \(2, 3\)"),
+        (np.array([[1.0, 0.5], [0, 1]]), "finite symmetric matrix"),
+        (np.array([[1.0, np.inf], [np.inf, 1]]), "finite symmetric matrix"),
+        (np.array([[1.0, 2], [2, 1]]), "negative eigenvalue"),
+    ],
+)
+def test_a_matrix_that_is_no_metric_is_refused(matrix: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_matrix(matrix)
+
+
+def test_a_given_matrix_measures_its_quadratic_form() -> None:
+    sigma = np.array([[2.0, 1], [1, 3]])
+    assert from_matrix(sigma).squared_distance(np.array([1.0, 1]), np.zeros(2)) == pytest.approx(2 + 1 + 1 + 3)
+
+
+@given(st.floats(-180, 180))
+@settings(max_examples=30, deadline=None)
+def test_the_rotated_metric_turns_the_discounted_axis(angle: float) -> None:
+    b = np.deg2rad(angle)
+    turn = np.array([[np.cos(b), -np.sin(b)], [np.sin(b), np.cos(b)]])
+    sigma = rotated(angle).matrix
+    np.testing.assert_allclose(sigma, turn @ np.diag([0, 1]) @ turn.T, atol=1e-12)
+    # The printed formula keeps the diagonal of that matrix and loses its cross term.
+    np.testing.assert_allclose(diagonal(angle).matrix, np.diag(np.diag(sigma)), atol=1e-12)
+
+
+def attributes(seed: int = 0, n: int = 400, d: int = 4) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d))
+    return x, {name: (x @ rng.normal(size=d) + rng.logistic(size=n) > 0).astype(int) for name in ("sex", "race")}
+
+
+def test_a_learned_direction_is_a_stationary_point_of_the_penalised_likelihood() -> None:
+    x, protected = attributes()
+    for direction, group in zip(sensitive_directions(x, protected), protected.values(), strict=True):
+        # The intercept is free, so find it from its own equation, then check the equation of the coefficients.
+        scores = x @ direction
+        intercept = 0.0
+        for _ in range(50):
+            p = expit(scores + intercept)
+            intercept += (group - p).sum() / (p * (1 - p)).sum()
+        residual = x.T @ (group - expit(scores + intercept)) - direction
+        np.testing.assert_allclose(residual, 0, atol=1e-6)
+
+
+def test_the_subspace_of_shifted_gaussian_groups_is_their_discriminant_direction() -> None:
+    # For groups N(+-mu, S) the log odds of the group are linear with slope 2 S^-1 mu.
+    rng = np.random.default_rng(4)
+    mu, root = np.array([0.5, 0.2, 0, 0]), np.diag([1, 0.5, 2, 1]) + 0.2
+    group = rng.integers(0, 2, 200_000)
+    x = (2 * group[:, None] - 1) * mu + rng.normal(size=(200_000, 4)) @ root
+    exact = from_directions(np.linalg.solve(root.T @ root, mu)[None])
+    assert principal_angles(learn(x, {"group": group}), exact)[0] < 1.0
+
+
+def test_a_sensitive_input_is_an_axis_and_stays_out_of_the_regressions() -> None:
+    x, protected = attributes()
+    x[:, 1] = protected["sex"]
+    directions = sensitive_directions(x, protected, [1])
+    assert directions.shape == (3, 4)
+    np.testing.assert_array_equal(directions[:2, 1], 0)
+    np.testing.assert_array_equal(directions[2], [0, 1, 0, 0])
+    others = sensitive_directions(np.delete(x, 1, axis=1), protected)
+    np.testing.assert_allclose(np.delete(directions[:2], 1, axis=1), others, atol=1e-12)
+    metric = learn(x, protected, [1])
+    assert metric.squared_distance(x[:1], x[:1] + 7 * np.eye(4)[1])[0] < 1e-24
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [(np.zeros(400, int), r"both groups 0 and 1 of protected attribute 'sex', found values \[0\]"),
+     (np.arange(400) % 3, r"found values \[0, 1, 2\]")],
+)  # fmt: skip
+def test_an_attribute_without_two_groups_is_refused(group: np.ndarray, message: str) -> None:
+    x, _ = attributes()
+    with pytest.raises(ValueError, match=message):
+        learn(x, {"sex": group})
+
+
+def test_features_that_are_not_finite_are_refused_by_row() -> None:
+    x, protected = attributes()
+    x[[3, 5], 0] = np.nan
+    with pytest.raises(ValueError, match=r"rows \[3, 5\] of the features are not finite"):
+        learn(x, protected)
+
+
+def test_a_batch_is_learned_as_its_repetitions_are() -> None:
+    x, protected = zip(*(attributes(seed) for seed in (1, 2)), strict=True)
+    groups = {name: np.stack([p[name] for p in protected]) for name in ("sex", "race")}
+    stacked = learn_batch(Batch(np.stack(x), np.zeros((2, 400)), groups))
+    for r in range(2):
+        single = learn(x[r], protected[r])
+        np.testing.assert_array_equal(stacked.repetition(r).matrix, single.matrix)
+        np.testing.assert_array_equal(stacked.repetition(r).directions, single.directions)
+
+
+def test_repetitions_whose_subspaces_differ_in_dimension_are_refused() -> None:
+    x, protected = zip(*(attributes(seed) for seed in (1, 2)), strict=True)
+    groups = {
+        "sex": np.stack([p["sex"] for p in protected]),
+        "race": np.stack([protected[0]["race"], protected[1]["sex"]]),
+    }
+    with pytest.raises(ValueError, match=r"have dimensions \[1, 2\]"):
+        learn_batch(Batch(np.stack(x), np.zeros((2, 400)), groups))
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-7, 5.0, 44.0, 46.0, 89.0, 90.0])
+def test_the_angle_between_two_turned_axes_is_the_turn(angle: float) -> None:
+    # Near 0 the cosine has lost all digits; near 90 the sine has.
+    assert principal_angles(rotated(10), rotated(10 + angle))[0] == pytest.approx(angle, rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, 1), (2, 2), (3, 1), (1, 3), (2, 3)])
+def test_principal_angles_are_those_of_the_subspaces(one: int, other: int) -> None:
+    a, b = from_directions(directions_of(5, one, 7)), from_directions(directions_of(6, other, 7))
+    assert a.basis is not None
+    assert b.basis is not None
+    expected = np.rad2deg(subspace_angles(a.basis, b.basis))[::-1]
+    np.testing.assert_allclose(principal_angles(a, b), expected, atol=1e-9)
+    np.testing.assert_allclose(principal_angles(b, a), expected, atol=1e-9)
+
+
+def test_a_metric_without_a_subspace_has_no_angles() -> None:
+    with pytest.raises(ValueError, match="need two metrics with a sensitive subspace"):
+        principal_angles(diagonal(5), rotated(5))
