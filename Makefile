@@ -1,0 +1,110 @@
+# Two commands from nothing: `make reproduce` and `make test`. Each prepares .venv first, once; `make help` lists the rest.
+
+SCALE  ?= laptop
+STUDY  ?= all
+CORES  ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+PYTHON ?= python3
+UV     := uv==0.13.8
+
+BIN   := .venv/bin
+READY := .venv/.installed
+
+# One thread for each job; jobs run side by side. Importing POT would otherwise import torch.
+export OMP_NUM_THREADS := 1
+export POT_BACKEND_DISABLE_PYTORCH := 1
+
+# Rules call `python`, which is to be the environment's. `all` is every study that conf/experiment/ holds.
+ACTIVE    = PATH="$(abspath $(BIN)):$$PATH"
+SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakemake --cores $(CORES) --rerun-incomplete
+UNLOCK    = $(BIN)/python -m pipeline.resume
+
+.DEFAULT_GOAL := help
+.PHONY: help reproduce report fetch test lint types check resume clean times lock
+
+help:
+	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
+	@echo 'make test        prepare .venv if need be, then run the tests'
+	@echo
+	@echo 'make fetch       only get and verify the raw data'
+	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
+	@echo 'make report      the workflow report of the last run, results/workflow.html'
+	@echo 'make check       tests, lint and types, as continuous integration runs them'
+	@echo 'make lint        ruff: rules and formatting'
+	@echo 'make types       mypy'
+	@echo 'make clean       remove results of scales smoke and laptop (PAPER=1: of paper too, RAW=1: downloaded data too)'
+	@echo 'make times       record what the jobs took here, for the progress display of a first run elsewhere'
+	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
+	@echo
+	@echo 'Variables: SCALE=smoke|laptop|paper (laptop)  STUDY=name (all)  CORES=n (all)  PYTHON=python3.11'
+	@echo '           DATA_MIRROR=folder or URL with the raw files'
+
+# uv does not read pip's configuration, so a mirror or a folder of wheels named there is handed over.
+LIKE_PIP = of() { $(BIN)/python -m pip config get "$$1" 2>/dev/null || true; }; \
+  links="$${PIP_FIND_LINKS:-$$(of global.find-links)}"; index="$${PIP_INDEX_URL:-$$(of global.index-url)}"; \
+  if [ -n "$$links" ]; then UV_FIND_LINKS="$$(echo $$links | tr ' ' ',')"; export UV_FIND_LINKS; fi; \
+  if [ -n "$$index" ]; then UV_DEFAULT_INDEX="$$index"; export UV_DEFAULT_INDEX; fi; \
+  export VIRTUAL_ENV="$(CURDIR)/.venv"
+
+$(BIN)/uv:
+	@command -v $(PYTHON) >/dev/null || { echo '$(PYTHON) is not installed. Install Python 3.11 or newer.'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed, found $$($(PYTHON) --version). Name another: make PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) has no venv module. On Debian or Ubuntu: apt install python3-venv. Then run make again."; exit 1; }
+	@echo 'Creating .venv (once; the installation takes some minutes where torch has to be downloaded) ...'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(UV)
+
+$(READY): requirements.lock | $(BIN)/uv
+	@echo 'Installing requirements.lock into .venv ...'
+	@set -e; $(LIKE_PIP); \
+	  $(BIN)/uv pip install --quiet --compile-bytecode -r requirements.lock; \
+	  $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+reproduce: $(READY)
+	@$(UNLOCK)
+	@$(SNAKEMAKE)
+
+# The same without a look at the environment: in the current folder, with the programs in BIN.
+resume:
+	@$(UNLOCK)
+	@$(SNAKEMAKE)
+
+fetch: $(READY)
+	@$(UNLOCK)
+	@$(SNAKEMAKE) --until fetch
+
+report: $(READY)
+	@$(SNAKEMAKE) --report results/workflow.html
+
+test: $(READY)
+	@$(ACTIVE) pytest -n 2
+
+lint: $(READY)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(READY)
+	@$(BIN)/mypy
+
+check: test lint types
+
+# What takes long to make stands below a folder named by its scale, so one scale goes without touching another. Tables,
+# figures and report are of the last run; they are made again from what is left in a minute.
+SCALES := smoke laptop $(if $(PAPER),paper)
+clean:
+	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
+	rm -rf results/tables results/figures results/report.html results/workflow.html results/summary.txt $(if $(PAPER),results/wandb)
+	rm -rf build *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
+
+# What each job took here, for the progress display of those who have no run of their own yet.
+times: $(READY)
+	$(BIN)/python -m snakemake_logger_plugin_progress.record results/benchmarks > conf/profile/local/times.csv
+
+lock: | $(BIN)/uv
+	@set -e; $(LIKE_PIP); \
+	  $(BIN)/uv pip compile --quiet pyproject.toml --extra dev --python-version 3.11 --no-annotate \
+	    --no-emit-find-links --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock
+	@# One lock serves machines with and without a GPU: which build of torch, and the CUDA libraries that it pins itself,
+	@# are left to the installer.
+	@sed -i.old -e 's/+cpu$$//' -e '/^nvidia-/d' -e '/^cuda-/d' -e '/^triton==/d' requirements.lock && rm requirements.lock.old

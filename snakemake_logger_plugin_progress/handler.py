@@ -1,0 +1,189 @@
+"""Snakemake's events, as they change the state of the run and the lines that are printed."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from snakemake_logger_plugin_progress import estimate, lines
+from snakemake_logger_plugin_progress.run import Job, Run
+from snakemake_logger_plugin_progress.screen import Screen, end_of, last_lines
+
+
+class LogHandler(LogHandlerBase):
+    """Prints a run's progress to standard error. Errors and warnings are printed whatever ``--quiet`` says."""
+
+    writes_to_stream = True
+    writes_to_file = False
+    has_filter = True
+    has_formatter = True
+    needs_rulegraph = False
+
+    def __post_init__(self) -> None:
+        common = self.common_settings
+        self.run = Run(began=time.monotonic())
+        self.explained = False
+        self.nothing_to_do = False
+        self.ending = ""
+        self.folders: set[Path] = set()
+        self.detailed = _snakemake_handler(common) if common.dryrun or common.verbose or common.debug_dag else None
+        self.quiet = bool(common.quiet)
+        self.screen = Screen(lambda: self.run, colour=not common.nocolor, quiet=self.quiet)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print what a record says; a dry run and ``--verbose`` look as Snakemake has them."""
+        try:
+            if not self.screen.open_for_lines:
+                return
+            if self.detailed is not None:
+                self.detailed.handle(record)
+            else:
+                self.take(record, time.monotonic())
+        except BrokenPipeError:
+            self.screen.close()
+        except Exception:  # An error here must not end the thread that prints the run's own errors.
+            self.handleError(record)
+
+    def take(self, record: logging.LogRecord, now: float) -> None:
+        """Change the state by one event and print what it brought."""
+        event, fields = getattr(record, "event", None), record.__dict__
+        if event == LogEvent.RUN_INFO:
+            self.run = self.run.plan(fields["stats"])
+            self.say(lines.plan(self.run))
+            self.screen.open()
+        elif event == LogEvent.RESOURCES_INFO:
+            self.run = _with_cores(self.run, fields)
+        elif event == LogEvent.JOB_INFO:
+            self.started(fields, now)
+        elif event == LogEvent.JOB_FINISHED:
+            job = self.run.running.get(fields["job_id"])
+            self.run = self.run.finish(fields["job_id"], now)
+            if job is not None and job.makes_files:
+                self.say(lines.done(self.run, job, now), "done")
+                for line in lines.warnings({path: end_of(Path(path)) for path in job.log}):
+                    self.screen.print(line, "warning")
+        elif event == LogEvent.JOB_ERROR:
+            self.failed(fields, now)
+        elif event == LogEvent.SHELLCMD:
+            if self.common_settings.printshellcmds and fields["shellcmd"]:
+                self.say(f"        {fields['shellcmd']}")
+        elif record.levelno >= logging.ERROR:
+            self.error(record.getMessage())
+        elif record.levelno >= logging.WARNING:
+            self.screen.print(record.getMessage(), "warning")
+        elif event is None and record.levelno >= logging.INFO:
+            message = record.getMessage()
+            self.nothing_to_do |= message.startswith("Nothing to be done")
+            if not lines.is_chatter(message):
+                self.say(message)
+
+    def started(self, fields: dict[str, Any], now: float) -> None:
+        """A job starts; the first one tells where the times of earlier runs are."""
+        job = Job(
+            rule=fields["rule_name"],
+            title=lines.title(fields["rule_name"], fields["rule_msg"], fields["wildcards"]),
+            began=now,
+            log=tuple(fields["log"]),
+            benchmark=fields["benchmark"],
+            makes_files=bool(fields["output"]),
+        )
+        self.learn(job)
+        self.run = self.run.start(fields["jobid"], job)
+        left = self.run.left(now)
+        if not self.explained and left is not None and job.makes_files:
+            self.explained = True
+            self.say(lines.basis(left))
+        if job.makes_files and not self.screen.live:
+            self.say(lines.start(job))
+
+    def learn(self, job: Job) -> None:
+        """Read the known times that belong to the same folder as this job's."""
+        if job.benchmark is None:
+            return
+        folder = estimate.folder_of_rules(job.rule, job.benchmark)
+        if folder is None:
+            self.run = self.run.learn(estimate.earlier_run(job.rule, Path(job.benchmark)))
+        elif folder not in self.folders:
+            self.folders.add(folder)
+            times = getattr(self.settings, "times", None)
+            recorded = estimate.recorded_times(Path(times), folder) if times else {}
+            self.run = self.run.learn(estimate.together(recorded, estimate.earlier_runs(folder)))
+
+    def failed(self, fields: dict[str, Any], now: float) -> None:
+        """A job fails."""
+        number = fields["jobid"]
+        job = self.run.running.get(number)
+        self.run = self.run.fail(number)
+        logs = {path: last_lines(Path(path)) for path in fields["log"]}
+        title = job.title if job else lines.title(fields["rule_name"], fields["rule_msg"], None)
+        seconds = now - job.began if job else None
+        for line in lines.failure(title, seconds, logs, fields["shellcmd"] or "", self.ending):
+            self.screen.print(line, "error")
+        self.ending = ""
+
+    def error(self, message: str) -> None:
+        """Print an error; how a job's command ended is kept for the job's own lines, which come next."""
+        ending = lines.command_ending(message)
+        if ending:
+            self.ending = ending
+        elif not (self.run.failed and lines.only_says_that_jobs_failed(message)):
+            self.screen.print(message, "error")
+
+    def say(self, text: str, style: str = "") -> None:
+        """Print a line, unless the user asked for quiet."""
+        if not self.quiet:
+            self.screen.print(text, style)
+
+    def close(self) -> None:
+        """Take the live part away and print how the run ended."""
+        if self.screen.open_for_lines:
+            self.screen.close()
+            if self.ending:
+                self.screen.print(f"A job failed: its command {self.ending}", "error")
+            if self.detailed is None and self.run.total:
+                self.ended(lines.end(self.run, time.monotonic()))
+            elif self.nothing_to_do:
+                self.summary()
+        super().close()
+
+    def ended(self, text: str) -> None:
+        """The last lines of a run: with the workflow's summary where all went well, always shown where not."""
+        if self.run.failed or self.run.done < self.run.total:
+            self.screen.print(text, "error")
+        else:
+            self.say(text, "done")
+            self.summary()
+
+    def summary(self) -> None:
+        """Print the summary that the workflow wrote."""
+        path = getattr(self.settings, "summary", None)
+        if path and Path(path).is_file():
+            self.say(Path(path).read_text(encoding="utf-8").rstrip())
+
+
+def _with_cores(run: Run, fields: dict[str, Any]) -> Run:
+    """Snakemake says how many jobs can run at once: cores here, or nodes of a cluster."""
+    count = fields.get("cores") or fields.get("nodes")
+    return replace(run, cores=int(count)) if count else run
+
+
+def _snakemake_handler(common: Any) -> logging.Handler | None:
+    """Snakemake's own handler, for output whose form is documented there."""
+    with suppress(ImportError):
+        from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultFormatter
+
+        handler = ColorizingTextHandler(nocolor=common.nocolor, stream=sys.stdout if common.stdout else sys.stderr)
+        handler.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
+        handler.addFilter(
+            DefaultFilter(common.quiet, common.debug_dag, common.verbose, common.dryrun, common.printshellcmds)
+        )
+        return handler
+    return None

@@ -1,0 +1,171 @@
+"""The run in words: one line for each thing that happens. Pure functions of the state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from snakemake_logger_plugin_progress.estimate import Estimate, Source
+from snakemake_logger_plugin_progress.run import Job, Run
+
+TITLE_WIDTH = 52
+LAST_LINES = 12
+
+WORTH_A_PREDICTION = 10.0
+"""Seconds from which on it is told how long a single job will take."""
+
+BASIS: Mapping[Source, str] = {
+    "this run": "by the jobs done so far",
+    "earlier runs": "by earlier runs here",
+    "recorded times": "by times recorded on another machine, adjusted as jobs finish",
+}
+
+CHATTER = (
+    "Assuming unrestricted shared filesystem",
+    "Building DAG of jobs",
+    "Complete log(s)",
+    "Conda environments: ignored",
+    "Elapsed time",
+    "Group jobs: inactive",
+    "Job stats",
+    "Removing output files of failed job",
+    "Select jobs to execute",
+    "Shutting down",
+    "Singularity containers: ignored",
+    "Using shell",
+    "Will exit after finishing currently running jobs",
+)
+"""Beginnings of Snakemake's messages that say nothing which the other lines do not say."""
+
+AFTERMATH = (
+    "Exiting because a job execution failed",
+    "WorkflowError:\nAt least one job did not complete successfully",
+)
+
+
+def duration(seconds: float) -> str:
+    """A measured time: ``0.4 s``, ``41 s``, ``1 min 12 s``, ``1 h 2 min``."""
+    if seconds < 9.95:
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def roughly(seconds: float) -> str:
+    """An estimated time, with no more digits than an estimate deserves."""
+    if seconds < 10:
+        return "a few seconds"
+    step = 5 if seconds < 60 else 10 if seconds < 300 else 60
+    return f"about {duration(step * round(seconds / step))}"
+
+
+def title(rule: str, message: str | None, wildcards: Mapping[str, str] | None) -> str:
+    """What to call a job: the rule's own message, otherwise the rule and the values of its wildcards."""
+    return message or " ".join([rule, *map(str, (wildcards or {}).values())])
+
+
+def plan(run: Run) -> str:
+    """``31 jobs on 2 cores: 2 fetch, 3 prepare, 8 train``."""
+    counts = ", ".join(f"{count} {rule}" for rule, count in run.planned.items())
+    jobs = "1 job" if run.total == 1 else f"{run.total} jobs"
+    cores = "1 core" if run.cores == 1 else f"{run.cores} cores"
+    return f"{jobs} on {cores}: {counts}" if counts else f"{jobs} on {cores}"
+
+
+def basis(estimate: Estimate) -> str:
+    """What the remaining time is judged by."""
+    return f"{roughly(estimate.seconds)} to go, {BASIS[estimate.source]}"
+
+
+def progress(run: Run, now: float) -> str:
+    """``7 of 31, 1 min 12 s so far, about 3 min left``."""
+    parts = [f"{run.done} of {run.total}", f"{duration(now - run.began)} so far"]
+    estimate = run.left(now)
+    if estimate is not None and run.done < run.total:
+        parts.append(f"{roughly(estimate.seconds)} left")
+    return ", ".join(parts)
+
+
+def start(job: Job) -> str:
+    """A job starts."""
+    return f"start   {job.title}"
+
+
+def done(run: Run, job: Job, now: float) -> str:
+    """A job has ended well; ``run`` is the state after it."""
+    return f"done    {job.title:<{TITLE_WIDTH}} {duration(now - job.began):>12}   {progress(run, now)}"
+
+
+def still(run: Run, number: int, now: float, detail: str) -> str:
+    """A job is still at work; ``detail`` is the last line of its log."""
+    job, took = run.running[number], run.before(number)
+    of = f" of {roughly(took.seconds)}" if took and took.seconds >= WORTH_A_PREDICTION else ""
+    return f"{job.title}   {duration(now - job.began)}{of}" + (f"   {detail}" if detail else "")
+
+
+def failure(
+    job_title: str, seconds: float | None, logs: Mapping[str, Sequence[str] | None], command: str, ending: str = ""
+) -> list[str]:
+    """A job has failed: what, after how long, where its log is and how that ends; the command where there is no log.
+
+    ``ending`` says how the command ended, where that is known.
+    """
+    after = f" after {duration(seconds)}" if seconds is not None else ""
+    lines = [f"FAILED  {job_title}{after}" + (f": its command {ending}" if ending else "")]
+    for path, content in logs.items():
+        if content is None:
+            lines.append(f"        its log {path} does not exist")
+        elif not content:
+            lines.append(f"        its log {path} is empty")
+        else:
+            lines.append(f"        its log {path} ends with")
+            lines += [f"        | {line}" for line in content[-LAST_LINES:]]
+    if command and not any(logs.values()):
+        lines.append(f"        its command was: {command}")
+    return lines
+
+
+def warnings(logs: Mapping[str, str | None]) -> list[str]:
+    """The paragraphs of a finished job's logs that start with ``WARNING``, each with the log that has it."""
+    found = []
+    for path, text in logs.items():
+        paragraph: list[str] = []
+        for line in [*(text or "").splitlines(), ""]:
+            if line.startswith("WARNING") or (paragraph and line.strip("=-* ")):
+                paragraph.append(f"        {line}")
+            elif paragraph:
+                found += [*paragraph, f"        ({path})"]
+                paragraph = []
+    return found
+
+
+def command_ending(message: str) -> str:
+    """How a job's command ended (``returned non-zero exit status 1``) in Snakemake's report of it; "" in any other."""
+    ended = re.fullmatch(r"RuleException:\nCalledProcessError .*\nCommand '.*' ((?:returned|died) .*)", message, re.S)
+    return ended[1].rstrip(".") if ended else ""
+
+
+def end(run: Run, now: float) -> str:
+    """The last line of a run."""
+    took = duration(now - run.began)
+    if run.failed:
+        names = ", ".join(dict.fromkeys(run.failed))
+        return f"Stopped after {took}: {run.done} of {run.total} jobs done, failed: {names}. Run again to continue."
+    if run.done < run.total:
+        return f"Stopped after {took}: {run.done} of {run.total} jobs done. Run again to continue."
+    return f"{run.done} of {run.total} jobs done in {took}."
+
+
+def is_chatter(message: str) -> bool:
+    """Whether a message of Snakemake's can be left out."""
+    return message.startswith(CHATTER)
+
+
+def only_says_that_jobs_failed(message: str) -> bool:
+    """Whether an error of Snakemake's adds nothing to the jobs that were reported as failed."""
+    return message.startswith(AFTERMATH)

@@ -1,0 +1,126 @@
+"""Where lines go: they stay, and below them, on a terminal, stands what is running now."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snakemake_logger_plugin_progress import lines
+from snakemake_logger_plugin_progress.run import Run
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+HEARTBEAT = 60.0
+"""Seconds between two signs of life where the output is not a terminal."""
+
+STYLES = {"done": "green", "warning": "yellow", "error": "red"}
+
+TAIL = 4096
+"""Bytes at the end of a log that are read for its last lines."""
+
+
+class Screen:
+    """Where lines go: a terminal with a live part at the bottom, or a plain stream with a sign of life each minute."""
+
+    def __init__(self, run: Callable[[], Run], colour: bool, quiet: bool) -> None:
+        from rich.console import Console
+
+        self.run = run
+        self.quiet = quiet
+        self.stream = sys.stderr
+        self.console = Console(file=self.stream, no_color=True if not colour else None, highlight=False, markup=False)
+        self.live: Any = None
+        self.open_for_lines = True
+        self.lock = threading.Lock()
+        self.stopped = threading.Event()
+
+    def open(self) -> None:
+        """Begin the live part, or the signs of life; once."""
+        if self.live is not None or self.quiet or self.stopped.is_set():
+            return
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            from rich.live import Live
+
+            self.live = Live(
+                get_renderable=self.picture, console=self.console, refresh_per_second=2, transient=True, screen=False,
+                redirect_stdout=False, redirect_stderr=False,
+            )  # fmt: skip
+            self.live.start()
+        else:
+            threading.Thread(target=self.beat, daemon=True).start()
+
+    def print(self, text: str, style: str = "") -> None:
+        """Print a line, in colour on a terminal."""
+        from rich.text import Text
+
+        with self.lock:
+            if self.console.is_terminal:
+                self.console.print(Text(text, style=STYLES.get(style, "")), soft_wrap=True)
+                if self.live is not None:
+                    self.live.refresh()
+            else:
+                self.stream.write(text + "\n")
+                self.stream.flush()
+
+    def close(self) -> None:
+        """End the live part."""
+        self.open_for_lines = False
+        self.stopped.set()
+        if self.live is not None:
+            self.live.stop()
+
+    def at_work(self) -> Iterator[str]:
+        """A line for each running job."""
+        run, now = self.run(), time.monotonic()
+        for number, job in run.running.items():
+            if job.makes_files:
+                yield lines.still(run, number, now, last_line(job.log))
+
+    def picture(self) -> RenderableType:
+        """What is running now and how far the run is."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        run = self.run()
+        overall = Table.grid(padding=(0, 2))
+        overall.add_row(ProgressBar(max(run.total, 1), run.done, width=24), lines.progress(run, time.monotonic()))
+        rows = [Text(f"  {line}", no_wrap=True, overflow="ellipsis", style="cyan") for line in self.at_work()]
+        return Group(*rows, overall)
+
+    def beat(self) -> None:
+        """Once a minute, say what is at work."""
+        while not self.stopped.wait(HEARTBEAT):
+            for line in self.at_work():
+                self.print(f"at work {line}")
+
+
+def last_lines(path: Path) -> list[str] | None:
+    """The lines at the end of a log; None where there is no file."""
+    text = end_of(path)
+    if text is None:
+        return None
+    # A progress meter in a log overwrites its line; only what it wrote last counts.
+    return [line.rstrip().rsplit("\r", 1)[-1] for line in text.split("\n") if line.strip()]
+
+
+def end_of(path: Path) -> str | None:
+    """The end of a log; None where there is no file."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(file.tell() - TAIL, 0))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return None
+
+
+def last_line(logs: Iterable[str]) -> str:
+    """The last line of the first log that has one."""
+    return next((content[-1] for path in logs if (content := last_lines(Path(path)))), "")
