@@ -1,0 +1,184 @@
+r"""Stochastic training of R one-hidden-layer networks at once, on class-balanced batches, by Adam.
+
+Minimised in each repetition, over w = (W_1, b_1, W_2, b_2):
+
+.. math:: \frac12 \sum_{y \in \{0, 1\}} E\big[\log(1 + e^{-(2y - 1) z_w(X)}) \mid Y = y\big]
+
+where z_w is the margin of ``pipeline.models.mlp``. A batch holds equally many rows of both classes, drawn with
+replacement, so its mean cross entropy estimates that objective: this is how class imbalance is accounted for.
+
+The repetitions share every operation (batched matrix products), and the gradient is written out rather than taped:
+with 250 rows a step the cost of a network is the cost of calling the library, which R networks then pay once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.group_metrics import balanced_accuracy
+from pipeline.models import mlp
+from pipeline.models.device import arrays, visible_device
+from pipeline.types import Array, Batch
+
+if TYPE_CHECKING:
+    import torch
+
+CHUNK = 100
+"""Steps for which batches are drawn together."""
+RECORDS = 20
+"""Points of a training curve."""
+EPSILON = 1e-7
+"""Added to Adam's denominator, as Keras does."""
+
+
+@dataclass(frozen=True)
+class NetworkTraining:
+    """``hidden_units`` H; Adam's ``learning_rate``; ``batch_size`` rows a step, half of each class; ``steps``."""
+
+    hidden_units: int
+    learning_rate: float
+    batch_size: int
+    steps: int
+
+    def __post_init__(self) -> None:
+        require_positive(self, "hidden_units", "learning_rate", "batch_size", "steps")
+        require_even(self.batch_size)
+
+
+def require_positive(config: object, *names: str) -> None:
+    """ValueError naming the first key whose value is not positive."""
+    known = {field.name for field in fields(config)}  # type: ignore[arg-type]
+    for name in names:
+        assert name in known
+        value = getattr(config, name)
+        if not value > 0:
+            raise ValueError(f"expected a positive {name}, found {value!r}")
+
+
+def require_even(batch_size: int) -> None:
+    """ValueError unless a batch can hold as many rows of one class as of the other."""
+    if batch_size % 2:
+        raise ValueError(f"expected an even batch_size (half of each class), found {batch_size}")
+
+
+def balanced_rows(label: Array, batch_size: int, steps: int, rng: np.random.Generator) -> Iterator[Array]:
+    """Row numbers of ``steps`` class-balanced batches, at most CHUNK at a time: (chunk, batch_size) int64.
+
+    In every batch the first half are rows with label 0 and the second half rows with label 1, each drawn with
+    replacement. Raises ValueError where ``label`` (n,) lacks a class.
+    """
+    classes = [np.flatnonzero(label == y) for y in (0, 1)]
+    for y, rows in enumerate(classes):
+        if len(rows) == 0:
+            raise ValueError(f"expected training rows of both classes, found none with label {y}: cannot balance them")
+    for start in range(0, steps, CHUNK):
+        size = (min(CHUNK, steps - start), batch_size // 2)
+        yield np.concatenate([rows[rng.integers(0, len(rows), size)] for rows in classes], axis=1)
+
+
+def glorot_networks(rngs: Sequence[np.random.Generator], inputs: int, hidden: int, bias: float) -> dict[str, Array]:
+    """Weights uniform on +-sqrt(6 / (fan-in + fan-out)), every bias equal to ``bias``; a network for each generator."""
+
+    def weights(shape: tuple[int, int]) -> Array:
+        limit = np.sqrt(6 / sum(shape))
+        return np.stack([rng.uniform(-limit, limit, shape) for rng in rngs])
+
+    count = len(rngs)
+    w1, w2 = weights((inputs, hidden)), weights((hidden, 2))
+    return {"w1": w1, "b1": np.full((count, hidden), bias), "w2": w2, "b2": np.full((count, 2), bias)}
+
+
+def balanced_loss_and_accuracy(parameters: Mapping[str, Array], held_out: Batch) -> tuple[Array, Array]:
+    """Cross entropy and accuracy on the test rows, each class weighing one half: two arrays (R,).
+
+    For the training curve only, so in the precision of ``held_out.features``.
+    """
+    positive = held_out.label == 1
+    precision = held_out.features.dtype
+    margin = mlp.margin({name: values.astype(precision) for name, values in parameters.items()}, held_out.features)
+    losses = np.logaddexp(0, np.where(positive, -margin, margin), dtype=float)
+    loss = sum((losses * among).sum(axis=-1) / among.sum(axis=-1) for among in (positive, ~positive)) / 2
+    return np.asarray(loss), balanced_accuracy(held_out.label, margin > 0)
+
+
+def train(
+    data: Batch, held_out: Batch, plan: NetworkTraining, rngs: Sequence[np.random.Generator]
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Train one network for each generator, from Glorot-uniform weights and zero biases.
+
+    Returns the parameters of ``pipeline.models.mlp`` and the training curve: ``step`` (L,), and the class-balanced
+    ``loss`` and ``balanced_accuracy`` on ``held_out`` (R, L).
+    """
+    import torch
+
+    device = visible_device()
+    start = glorot_networks(rngs, data.features.shape[-1], plan.hidden_units, bias=0.0)
+    # The biases are the weights of one more input that is always 1.
+    w1 = torch.tensor(np.concatenate([start["w1"], start["b1"][:, None]], axis=1), dtype=torch.float32, device=device)
+    w2 = torch.tensor(start["w2"], dtype=torch.float32, device=device)
+    b2 = torch.tensor(start["b2"], dtype=torch.float32, device=device)
+    optimizer = torch.optim.Adam([w1, w2, b2], lr=plan.learning_rate, eps=EPSILON, fused=True)
+
+    count, n, d = data.features.shape
+    x = torch.ones((count * n, d + 1), dtype=torch.float32, device=device)
+    x[:, :d] = torch.as_tensor(data.features, device=device).reshape(count * n, d)
+    offsets = n * np.arange(count)
+    draws = zip(
+        *(balanced_rows(label, plan.batch_size, plan.steps, rng) for label, rng in zip(data.label, rngs, strict=True)),
+        strict=True,
+    )
+    recorded = recorded_chunks(plan.steps)
+    held_out = replace(held_out, features=held_out.features.astype(np.float32))
+    curve: list[tuple[int, Array, Array]] = []
+    step = 0
+    for chunk, rows in enumerate(draws):
+        batches = torch.as_tensor(np.stack(rows, axis=1) + offsets[:, None], device=device)
+        for batch in batches:
+            inputs = x.index_select(0, batch.reshape(-1)).view(count, plan.batch_size, d + 1)
+            w1.grad, w2.grad, b2.grad = _gradients(inputs, w1, w2, b2)
+            optimizer.step()
+        step += len(batches)
+        if chunk in recorded:
+            curve.append((step, *balanced_loss_and_accuracy(_parameters(w1, w2, b2), held_out)))
+    steps, losses, accuracies = zip(*curve, strict=True)
+    history = {
+        "step": np.array(steps),
+        "loss": np.stack(losses, axis=1),
+        "balanced_accuracy": np.stack(accuracies, axis=1),
+    }
+    return _parameters(w1, w2, b2), history
+
+
+def recorded_chunks(steps: int) -> set[int]:
+    """The chunks of batches after which the training curve gets a point: RECORDS of them at most, the last included."""
+    chunks = -(-steps // CHUNK)
+    return set(np.unique(np.linspace(0, chunks, RECORDS + 1)[1:].round().astype(int) - 1).tolist()) - {-1}
+
+
+def _gradients(
+    x: torch.Tensor, w1: torch.Tensor, w2: torch.Tensor, b2: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Gradients of each repetition's mean cross entropy over x (R, n, d + 1), whose second half has label 1."""
+    import torch
+
+    count = x.shape[1]
+    v = w2[..., 1] - w2[..., 0]
+    hidden = torch.bmm(x, w1).relu_()
+    margin = (hidden * v[:, None]).sum(-1) + (b2[:, 1] - b2[:, 0])[:, None]
+    slope = margin.sigmoid()
+    slope[:, count // 2 :] -= 1
+    slope /= count
+    for_v = torch.bmm(slope[:, None], hidden)[:, 0]
+    for_c = slope.sum(-1)
+    # sign(max(h, 0)) is the indicator of an active unit.
+    for_hidden = hidden.sign_().mul_(v[:, None]).mul_(slope[..., None])
+    for_w1 = torch.bmm(x.transpose(1, 2), for_hidden)
+    return for_w1, torch.stack([-for_v, for_v], dim=-1), torch.stack([-for_c, for_c], dim=-1)
+
+
+def _parameters(w1: torch.Tensor, w2: torch.Tensor, b2: torch.Tensor) -> dict[str, Array]:
+    return arrays({"w1": w1[:, :-1], "b1": w1[:, -1], "w2": w2, "b2": b2})

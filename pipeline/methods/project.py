@@ -1,0 +1,42 @@
+r"""Project: the baseline's network on features from which the sensitive subspace has been projected out.
+
+.. math:: f(x) = \text{mlp}\big((I - U U^\top) x\big) = \max\big(x\, (I - U U^\top) W_1 + b_1, 0\big) W_2 + b_2
+
+U is an orthonormal basis of the sensitive subspace that ``pipeline.fair_metric`` learns on the *training* rows. The
+projector is folded into W_1, so the result is a plain ``mlp`` on the same features as every other method, and it does
+not change when x moves along U. Source: Maity et al. 2021, appendix F.3.1 and table 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeline.fair_metric import learn_batch
+from pipeline.methods.adam_training import NetworkTraining, train
+from pipeline.types import Classifier, Dataset
+
+
+@dataclass(frozen=True)
+class Config(NetworkTraining):
+    """See :class:`pipeline.methods.adam_training.NetworkTraining`."""
+
+
+def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+    """Train on the first ``len(rngs)`` splits, all in one batch."""
+    data, held_out = (dataset.batch(side, len(rngs)) for side in ("train", "test"))
+    inputs = [dataset.feature_names.index(name) for name in dataset.sensitive_inputs]
+    projector = learn_batch(data, inputs).matrix
+    projected, held_out = (replace(batch, features=batch.features @ projector) for batch in (data, held_out))
+    parameters, history = train(projected, held_out, config, rngs)
+    parameters["w1"] = projector @ parameters["w1"]
+    return Classifier(
+        method="project",
+        dataset=dataset.name,
+        origin=dataset.origin,
+        architecture="mlp",
+        parameters=parameters,
+        history=history,
+    )

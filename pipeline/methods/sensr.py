@@ -1,0 +1,151 @@
+r"""SenSR: a network trained on samples that an attacker moves where the fair metric does not object.
+
+Yurochkin, Bower and Sun 2020 minimise the worst loss over moves of bounded mean fair distance,
+
+.. math:: \min_w \max_{E\, d^2(X, X') \le \rho} E\, \ell_w(X', Y), \qquad d^2(x, x') = |(I - P)(x - x')|^2,
+
+with P the projector on the span of the sensitive directions D_1, ..., D_K. As coded by the authors of the audited
+networks, one iteration draws a class-balanced batch x_1, ..., x_n and, from a = 0 and delta = 0,
+
+1. subspace attack: Adam's ascent on mean loss(x_i + sum_k a_ik D_k) over a, for ``subspace_steps``; if the loss is
+   lower than before, a = 0 again. The directions are not normalised.
+2. full attack: Adam's ascent on mean loss(x_i + sum_k a_ik D_k + delta_i) - lambda mean d^2 over delta, for
+   ``full_steps``; if this objective is lower than before, the rest of the iteration is left out, and the attack's rate
+   is multiplied by .999 from then on. If loss or distance is not finite, the rest is left out too.
+3. lambda <- lambda + max(d^2, rho) / min(d^2, rho) (d^2 - rho), kept in [1e-5, 10], with d^2 the batch's mean.
+4. one step of Adam on the network's parameters, on the mean loss at the attacked samples.
+
+Where 2 lambda times the rate exceeds 2 n times Adam's epsilon, as it does before lambda has fallen, the full attack
+is unstable on a sample whose loss is all but 0: each step overshoots the penalty's minimum and the next corrects it by
+more. What seeds this is rounding, so the displacement of such a sample is arbitrary, in any implementation; it has no
+gradient to give, and only enters the mean fair distance. (The compiled engine leaves it where it is below e^-60.)
+
+Adam is TensorFlow 1's, its state new in each attack. The metric is learned on the training rows; sensitive inputs add
+their axes to the directions. Weights start uniform on +-sqrt(6 / (fan-in + fan-out)), biases at .1.
+
+Source: Yurochkin, Bower and Sun 2020, "Training individually fair ML models with sensitive subspace robustness",
+algorithm 1 and appendix B; Maity et al. 2021, appendix F.3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from pipeline.fair_metric import FairMetric, learn_batch
+from pipeline.methods.adam_training import (
+    balanced_loss_and_accuracy,
+    balanced_rows,
+    glorot_networks,
+    recorded_chunks,
+    require_even,
+    require_positive,
+)
+from pipeline.types import Array, Batch, Classifier, Dataset
+
+INITIAL_BIAS = 0.1
+ENGINES = ("auto", "compiled", "torch")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What one iteration does, and how many there are.
+
+    ``hidden_units`` H; ``learning_rate`` of the parameters' Adam; ``batch_size`` n, half of each class; ``iterations``;
+    steps and rate of the two attacks; ``radius`` rho; ``initial_lambda``. ``engine``: ``compiled`` runs on ``threads``
+    threads, a repetition in each, and gives the same numbers for any of them; ``torch`` runs on the visible device;
+    ``auto`` is torch where a GPU is visible and compiled elsewhere.
+    """
+
+    hidden_units: int
+    learning_rate: float
+    batch_size: int
+    iterations: int
+    subspace_steps: int
+    subspace_rate: float
+    full_steps: int
+    full_rate: float
+    radius: float
+    initial_lambda: float
+    engine: str
+    threads: int
+
+    def __post_init__(self) -> None:
+        require_positive(
+            self,
+            *("hidden_units", "learning_rate", "batch_size", "iterations", "subspace_steps", "subspace_rate"),
+            *("full_steps", "full_rate", "radius", "initial_lambda", "threads"),
+        )
+        require_even(self.batch_size)
+        if self.engine not in ENGINES:
+            raise ValueError(f"expected engine to be one of {', '.join(ENGINES)}, found {self.engine!r}")
+
+
+class Iterations(Protocol):
+    """R networks in training."""
+
+    def advance(self, rows: Array) -> Array:
+        """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
+
+    def parameters(self) -> dict[str, Array]:
+        """The parameters of ``pipeline.models.mlp``, float64."""
+
+    def facts(self) -> dict[str, Array]:
+        """How many attacks failed, and the final lambda: arrays (R,)."""
+
+
+def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+    """Train on the first ``len(rngs)`` splits, all in one batch."""
+    count = len(rngs)
+    data, held_out = dataset.batch("train", count), dataset.batch("test", count)
+    held_out = replace(held_out, features=held_out.features.astype(np.float32))
+    metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
+    start = glorot_networks(rngs, data.features.shape[-1], config.hidden_units, INITIAL_BIAS)
+    training = started(data, metric, start, config)
+    draws = (
+        balanced_rows(y, config.batch_size, config.iterations, rng) for y, rng in zip(data.label, rngs, strict=True)
+    )
+    recorded = recorded_chunks(config.iterations)
+    curve: list[Array] = []
+    points: list[tuple[int, Array, Array]] = []
+    for chunk, rows in enumerate(zip(*draws, strict=True)):
+        curve.append(training.advance(np.stack(rows)))
+        if chunk in recorded:
+            done = sum(part.shape[1] for part in curve) + (points[-1][0] if points else 0)
+            _, accuracy = balanced_loss_and_accuracy(training.parameters(), held_out)
+            points.append((done, np.concatenate(curve, axis=1).mean(axis=1), accuracy))
+            curve = []
+    steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
+    return Classifier(
+        method="sensr",
+        dataset=dataset.name,
+        origin=dataset.origin,
+        architecture="mlp",
+        parameters=training.parameters(),
+        history={
+            "step": steps,
+            **{name: means[:, :, i].T for i, name in enumerate(("loss", "lambda", "fair_distance"))},
+            "balanced_accuracy": accuracies.T,
+        },
+        facts=training.facts(),
+    )
+
+
+def started(data: Batch, metric: FairMetric, start: Mapping[str, Array], config: Config) -> Iterations:
+    """The engine that ``config`` asks for, before its first iteration."""
+    if config.engine == "torch" or (config.engine == "auto" and _gpu_is_visible()):
+        from pipeline.methods.sensr_torch import TorchIterations
+
+        return TorchIterations(data, metric, start, config)
+    from pipeline.methods.sensr_compiled import CompiledIterations
+
+    return CompiledIterations(data, metric, start, config)
+
+
+def _gpu_is_visible() -> bool:
+    from pipeline.models.device import visible_device
+
+    return visible_device().type == "cuda"

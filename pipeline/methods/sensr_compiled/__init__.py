@@ -1,0 +1,202 @@
+"""SenSR's iterations on a CPU: what the compiled code of this package takes and gives.
+
+The two columns of the output layer receive opposite gradients, so Adam moves them oppositely: only half their
+difference is kept, and their mean stays what it was. Computed in float32, as the authors of the method did; the
+compiled code is generic, and agrees with ``pipeline.methods.sensr_torch`` to rounding in float64.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba import njit
+
+from pipeline.fair_metric import FairMetric
+from pipeline.methods.sensr_compiled import full_attack, lanes, subspace_attack, training
+from pipeline.methods.sensr_compiled.lanes import (
+    EPSILON,
+    LANES,
+    TERMS,
+    UNROLL,
+    Attack,
+    corrected_rates,
+    largest_step,
+)
+from pipeline.types import Array, Batch
+
+if TYPE_CHECKING:
+    from pipeline.methods.sensr import Config
+
+
+@dataclass
+class Repetition:
+    """One network in training, as the compiled code takes it.
+
+    ``features`` (n, d) with the column of ones and padding; ``sign`` (n,); ``attack``; ``parameters`` (W, half of v,
+    half of c), flat, and Adam's ``first`` and ``second`` moments of them; ``penalty`` (lambda, the full attack's rate);
+    ``counts``: updates, failed subspace attacks, failed full attacks, attacks that are not finite.
+    """
+
+    features: Array
+    sign: Array
+    attack: Attack
+    parameters: Array
+    first: Array
+    second: Array
+    penalty: Array
+    counts: Array
+
+
+class CompiledIterations:
+    """R networks in training, each in one of ``plan.threads`` threads; see ``pipeline.methods.sensr.Iterations``."""
+
+    def __init__(
+        self, data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, precision: str = "float32"
+    ) -> None:
+        self._start, self._plan = start, plan
+        self._repetitions = [_packed(data, metric, start, plan, np.dtype(precision), r) for r in range(len(data.label))]
+
+    def advance(self, rows: Array) -> Array:
+        """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
+        curves = np.empty((*rows.shape[:2], 3))
+        train = compiled_train(_sources())
+
+        def work(r: int) -> None:
+            own = self._repetitions[r]
+            train(
+                own.features,
+                own.sign,
+                rows[r],
+                own.attack,
+                float(self._plan.learning_rate),
+                float(self._plan.radius),
+                own.parameters,
+                own.first,
+                own.second,
+                own.penalty,
+                own.counts,
+                curves[r],
+            )
+
+        with ThreadPoolExecutor(self._plan.threads) as pool:
+            list(pool.map(work, range(len(rows))))
+        return curves
+
+    def parameters(self) -> dict[str, Array]:
+        """The parameters of ``pipeline.models.mlp``, float64."""
+        d, units = self._start["w1"].shape[1:]
+        unpacked = [
+            _unpacked(own.parameters.astype(float), own.features.shape[1], d, units) for own in self._repetitions
+        ]
+        w1, b1, half_v, half_c = (np.stack(parts) for parts in zip(*unpacked, strict=True))
+        mean_w2, mean_b2 = self._start["w2"].mean(axis=-1), self._start["b2"].mean(axis=-1)
+        w2 = np.stack([mean_w2 - half_v, mean_w2 + half_v], axis=-1)
+        return {"w1": w1, "b1": b1, "w2": w2, "b2": np.stack([mean_b2 - half_c, mean_b2 + half_c], axis=-1)}
+
+    def facts(self) -> dict[str, Array]:
+        """How many attacks failed, and the final lambda: arrays (R,)."""
+        _, subspace, full, non_finite = np.stack([own.counts for own in self._repetitions], axis=1)
+        return {
+            "failed_subspace_attacks": subspace,
+            "failed_full_attacks": full,
+            "non_finite_attacks": non_finite,
+            "final_lambda": np.array([own.penalty[0] for own in self._repetitions]),
+        }
+
+
+@functools.cache
+def compiled_train(sources: str) -> Callable[..., None]:
+    """``training.train`` as machine code, kept on disk: only the first process on a machine compiles it.
+
+    Numba notices when the file of a function that it keeps has changed, but not the files of what that calls. It does
+    compare the values that a function encloses, so this one encloses a digest of them all.
+    """
+
+    def train(
+        features: Array,
+        signs: Array,
+        rows: Array,
+        attack: Attack,
+        learning_rate: float,
+        radius: float,
+        parameters: Array,
+        first: Array,
+        second: Array,
+        penalty: Array,
+        counts: Array,
+        curve: Array,
+    ) -> None:
+        assert len(sources) > 0
+        training.train(
+            features, signs, rows, attack, learning_rate, radius, parameters, first, second, penalty, counts, curve
+        )
+
+    compiled: Any = njit(cache=True, nogil=True)(train)
+    return compiled
+
+
+@functools.cache
+def _sources() -> str:
+    text = "".join(inspect.getsource(module) for module in (lanes, subspace_attack, full_attack, training))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _packed(
+    data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, kind: np.dtype[Any], r: int
+) -> Repetition:
+    assert metric.basis is not None
+    assert metric.directions is not None
+    n, d = data.features.shape[1:]
+    width, height = _multiple(d + 1, UNROLL), _multiple(plan.hidden_units, UNROLL)
+    count = _multiple(len(metric.directions[r]), 2)
+    features = _padded(np.concatenate([data.features[r], np.ones((n, 1))], axis=1), n, width)
+    weights = _padded(np.concatenate([start["w1"][r].T, start["b1"][r][:, None]], axis=1), height, width)
+    halves = [np.diff(start[name][r], axis=-1) / 2 for name in ("w2", "b2")]
+    parameters = np.concatenate([weights.ravel(), _padded(halves[0], height, 1).ravel(), halves[1]]).astype(kind)
+    power = np.ones(LANES, kind)
+    attack = Attack(
+        directions=_padded(metric.directions[r], count, width).astype(kind),
+        basis=_padded(metric.basis[r].T, count, width).astype(kind),
+        subspace_rates=corrected_rates(plan.subspace_rate, plan.subspace_steps).astype(kind),
+        full_rates=corrected_rates(1.0, plan.full_steps).astype(kind),
+        epsilon=np.array([plan.batch_size * EPSILON], kind),
+        series=np.array([1 / math.factorial(k) for k in range(TERMS)], kind),
+        power=power,
+        bits=power.view(f"int{8 * kind.itemsize}"),
+        inputs=d,
+        largest=largest_step(plan.full_steps),
+    )
+    return Repetition(
+        features=features.astype(kind),
+        sign=np.where(data.label[r] == 1, 1, -1).astype(kind),
+        attack=attack,
+        parameters=parameters,
+        first=np.zeros_like(parameters),
+        second=np.zeros_like(parameters),
+        penalty=np.array([plan.initial_lambda, plan.full_rate]),
+        counts=np.zeros(4, np.int64),
+    )
+
+
+def _unpacked(parameters: Array, width: int, d: int, units: int) -> tuple[Array, Array, Array, float]:
+    height = (len(parameters) - 1) // (width + 1)
+    weights = parameters[: height * width].reshape(height, width)[:units]
+    return weights[:, :d].T, weights[:, d], parameters[height * width :][:units], parameters[-1]
+
+
+def _multiple(number: int, of: int) -> int:
+    return -(-number // of) * of
+
+
+def _padded(values: Array, rows: int, columns: int) -> Array:
+    wide = np.zeros((rows, columns))
+    wide[: values.shape[0], : values.shape[1]] = values
+    return wide

@@ -1,0 +1,57 @@
+"""A small dataset in which the features depend on sex, race and the label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pipeline.types import Dataset
+
+
+@pytest.fixture
+def population() -> Callable[..., Dataset]:
+    """n people, R splits; ``proxy`` shifts two features by sex and race, ``positives`` is the share of label 1.
+
+    With ``sensitive_inputs`` two more features are sex and race themselves.
+    """
+
+    def build(
+        n: int = 600,
+        repetitions: int = 2,
+        seed: int = 0,
+        proxy: float = 1.5,
+        positives: float = 0.4,
+        sensitive_inputs: bool = False,
+    ) -> Dataset:
+        rng = np.random.default_rng(seed)
+        sex, race = rng.integers(0, 2, n), (rng.random(n) < 0.7).astype(np.int64)
+        label = (rng.random(n) < positives * np.where(sex == 1, 1.2, 0.8)).astype(np.int64)
+        features = rng.normal(size=(n, 5))
+        features[:, 0] += proxy * sex
+        features[:, 1] += proxy * race
+        features[:, 2] += 1.0 * label
+        features[:, 3] = (rng.random(n) < 0.3 + 0.3 * label).astype(float)
+        names = ["proxy_sex", "proxy_race", "skill", "degree", "noise"]
+        if sensitive_inputs:
+            features = np.column_stack([sex, race, features])
+            names = ["sex", "race", *names]
+        order = np.stack([rng.permutation(n) for _ in range(repetitions)])
+        cut = int(0.75 * n)
+        return Dataset(
+            name="population",
+            origin="simulated",
+            features=features,
+            feature_names=tuple(names),
+            continuous=("proxy_sex", "proxy_race", "skill", "noise"),
+            label=label,
+            label_name="label",
+            protected={"sex": sex, "race": race},
+            levels={"sex": ("0", "1"), "race": ("0", "1")},
+            train=order[:, :cut],
+            test=order[:, cut:],
+            sensitive_inputs=("sex", "race") if sensitive_inputs else (),
+        )
+
+    return build

@@ -1,0 +1,136 @@
+"""Training in one batch is training one by one; batches are balanced; the gradient and the curve are what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.methods import adam_training as training
+from pipeline.methods.adam_training import CHUNK, NetworkTraining
+from pipeline.models import mlp
+from pipeline.seeds import generators
+from pipeline.types import Batch, Dataset
+
+PLAN = NetworkTraining(hidden_units=6, learning_rate=3e-3, batch_size=20, steps=150)
+
+
+def sides(dataset: Dataset, repetitions: int | None = None) -> tuple[Batch, Batch]:
+    return dataset.batch("train", repetitions), dataset.batch("test", repetitions)
+
+
+def test_every_batch_holds_half_of_each_class_whatever_the_imbalance() -> None:
+    label = (np.arange(500) % 50 == 0).astype(np.int64)
+    rows = np.concatenate(list(training.balanced_rows(label, 30, CHUNK + 7, np.random.default_rng(0))))
+    assert rows.shape == (CHUNK + 7, 30)
+    np.testing.assert_array_equal(label[rows], np.repeat([0, 1], 15)[None].repeat(len(rows), axis=0))
+    # Within a class every row is as likely as any other: 10 rows with label 1, 160.5 expected draws of each.
+    draws = np.bincount(rows[:, 15:].ravel(), minlength=500)[label == 1]
+    assert ((draws - 160.5) ** 2 / 160.5).sum() < 30
+
+
+def test_the_first_batches_do_not_depend_on_how_many_follow() -> None:
+    label = np.array([0, 1] * 20)
+    few, many = (next(training.balanced_rows(label, 4, s, np.random.default_rng(1))) for s in (CHUNK, 3 * CHUNK))
+    np.testing.assert_array_equal(few, many)
+
+
+def test_a_class_without_rows_cannot_be_balanced() -> None:
+    with pytest.raises(ValueError, match="training rows of both classes, found none with label 1"):
+        next(training.balanced_rows(np.zeros(9, dtype=int), 4, 1, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"batch_size": 25}, "expected an even batch_size .half of each class., found 25"),
+        ({"steps": 0}, "expected a positive steps, found 0"),
+        ({"learning_rate": -1.0}, "expected a positive learning_rate, found -1.0"),
+        ({"hidden_units": 0}, "expected a positive hidden_units, found 0"),
+    ],
+)
+def test_wrong_values_are_named(values: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        NetworkTraining(**{"hidden_units": 5, "learning_rate": 0.1, "batch_size": 4, "steps": 1, **values})  # type: ignore[arg-type]
+
+
+def test_initial_weights_fill_the_glorot_interval() -> None:
+    network = training.glorot_networks(generators("glorot", repetitions=2), inputs=60, hidden=200, bias=0.1)
+    limit = np.sqrt(6 / 260)
+    assert limit * 0.999 < np.abs(network["w1"]).max() < limit
+    # A uniform variable on (-l, l) has variance l^2 / 3.
+    np.testing.assert_allclose(network["w1"].var(axis=(1, 2)), limit**2 / 3, rtol=0.03)
+    assert np.abs(network["w2"]).max() < np.sqrt(6 / 202)
+    assert (network["b1"] == 0.1).all()
+    assert (network["b2"] == 0.1).all()
+    assert not np.array_equal(network["w1"][0], network["w1"][1])
+
+
+def test_the_written_gradient_is_that_of_automatic_differentiation() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(3, 8, 4, dtype=torch.float64)
+    x[..., -1] = 1
+    w1, w2, b2 = (torch.randn(3, *shape, dtype=torch.float64, requires_grad=True) for shape in ((4, 5), (5, 2), (2,)))
+    network = {"w1": w1, "b1": torch.zeros(3, 5, dtype=torch.float64), "w2": w2, "b2": b2}
+    label = torch.tensor([0] * 4 + [1] * 4).expand(3, 8)
+    loss = -mlp.log_probabilities(network, x).gather(-1, label[..., None]).mean(dim=(1, 2)).sum()
+    expected = torch.autograd.grad(loss, (w1, w2, b2))
+    with torch.no_grad():
+        found = training._gradients(x, w1, w2, b2)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_repetitions_trained_together_are_those_trained_alone(population: Callable[..., Dataset]) -> None:
+    dataset = population(repetitions=3)
+    together, _ = training.train(*sides(dataset), PLAN, generators("t", repetitions=3))
+    for r in range(3):
+        data, held_out = (
+            Batch(s.features[r : r + 1], s.label[r : r + 1], {name: v[r : r + 1] for name, v in s.protected.items()})
+            for s in sides(dataset)
+        )
+        alone, _ = training.train(data, held_out, PLAN, generators("t", repetitions=3)[r : r + 1])
+        for name, values in alone.items():
+            np.testing.assert_allclose(together[name][r], values[0], atol=2e-6)
+
+
+def test_the_same_generators_give_the_same_bytes(population: Callable[..., Dataset]) -> None:
+    data, held_out = sides(population())
+    first, second = (training.train(data, held_out, PLAN, generators("t", repetitions=2))[0] for _ in range(2))
+    for name, values in first.items():
+        assert values.tobytes() == second[name].tobytes()
+
+
+def test_the_curve_ends_with_the_class_balanced_loss_of_the_result(population: Callable[..., Dataset]) -> None:
+    data, held_out = sides(population(positives=0.15))
+    parameters, history = training.train(data, held_out, PLAN, generators("t", repetitions=2))
+    loss, _ = mlp.loss_and_gradient(parameters, held_out.features, held_out.label)
+    correct = mlp.predict(parameters, held_out.features) == held_out.label
+    for r in range(2):
+        zeros, ones = held_out.label[r] == 0, held_out.label[r] == 1
+        balanced = (loss[r][zeros].mean() + loss[r][ones].mean()) / 2
+        assert history["loss"][r, -1] == pytest.approx(balanced, rel=1e-5)
+        accuracy = (correct[r][zeros].mean() + correct[r][ones].mean()) / 2
+        assert history["balanced_accuracy"][r, -1] == pytest.approx(accuracy, abs=1e-12)
+    assert history["step"][-1] == PLAN.steps
+    assert (history["loss"][:, -1] < history["loss"][:, 0]).all()
+
+
+@pytest.mark.parametrize("steps", [1, CHUNK, 5 * CHUNK + 1, 1000 * CHUNK])
+def test_a_curve_has_at_most_twenty_points_and_the_last_step_is_one(steps: int) -> None:
+    chunks = training.recorded_chunks(steps)
+    assert 1 <= len(chunks) <= training.RECORDS
+    assert max(chunks) == -(-steps // CHUNK) - 1
+    assert min(chunks) >= 0
+
+
+def test_features_that_say_nothing_give_both_classes_one_half() -> None:
+    """With 5 % positives an unbalanced network would settle at log odds of -2.9; balanced batches settle at 0."""
+    rng = np.random.default_rng(0)
+    label = (rng.random((1, 2000)) < 0.05).astype(np.int64)
+    data = Batch(rng.normal(size=(1, 2000, 2)), label, {})
+    plan = NetworkTraining(hidden_units=3, learning_rate=0.01, batch_size=100, steps=600)
+    parameters, _ = training.train(data, data, plan, generators("t", repetitions=1))
+    assert abs(mlp.margin(parameters, data.features).mean()) < 0.3

@@ -1,0 +1,231 @@
+"""SenSR: both engines give the same iterates, failures are counted and skipped, and the result is fairer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline import fair_metric
+from pipeline.fair_metric import FairMetric
+from pipeline.methods import baseline, sensr
+from pipeline.methods.adam_training import balanced_rows, glorot_networks
+from pipeline.methods.sensr_compiled import CompiledIterations
+from pipeline.methods.sensr_torch import TorchIterations
+from pipeline.models import mlp
+from pipeline.seeds import generators
+from pipeline.types import Array, Batch, Dataset
+
+VALUES: dict[str, Any] = {
+    "hidden_units": 13,
+    "learning_rate": 1e-3,
+    "batch_size": 70,
+    "iterations": 15,
+    "subspace_steps": 5,
+    "subspace_rate": 0.1,
+    "full_steps": 8,
+    "full_rate": 1e-3,
+    "radius": 1e-3,
+    "initial_lambda": 2.0,
+    "engine": "compiled",
+    "threads": 1,
+}
+
+
+class Setting:
+    """Data, metric, initial networks and batches that engines can be run on."""
+
+    def __init__(self, dataset: Dataset, metric: FairMetric | None = None, **values: Any) -> None:
+        self.config = sensr.Config(**{**VALUES, **values})
+        self.data: Batch = dataset.batch("train")
+        inputs = [dataset.feature_names.index(name) for name in dataset.sensitive_inputs]
+        self.metric = fair_metric.learn_batch(self.data, inputs) if metric is None else metric
+        rngs = generators("engines", repetitions=dataset.repetitions)
+        self.start = glorot_networks(rngs, self.data.features.shape[-1], self.config.hidden_units, sensr.INITIAL_BIAS)
+        draws = [
+            balanced_rows(label, self.config.batch_size, self.config.iterations, rng)
+            for label, rng in zip(self.data.label, rngs, strict=True)
+        ]
+        self.rows = np.stack([np.concatenate(list(rows)) for rows in draws])
+
+    def run(self, engine: Callable[..., sensr.Iterations], precision: str = "float64") -> tuple[Any, Any, Any]:
+        """The curve, the parameters and the facts after all batches."""
+        iterations = engine(self.data, self.metric, self.start, self.config, precision)  # type: ignore[call-arg]
+        return iterations.advance(self.rows), iterations.parameters(), iterations.facts()
+
+    def moved(self, parameters: dict[str, Array]) -> float:
+        """The largest change of a parameter since the start."""
+        return max(float(np.abs(parameters[name] - values).max()) for name, values in self.start.items())
+
+
+def three_directions(dataset: Dataset) -> FairMetric:
+    """An odd number of sensitive directions, for each repetition others."""
+    rng = np.random.default_rng(5)
+    each = [
+        fair_metric.from_directions(rng.normal(size=(3, dataset.features.shape[1]))) for _ in range(dataset.repetitions)
+    ]
+    parts = [np.stack([getattr(metric, name) for metric in each]) for name in ("matrix", "basis", "directions")]
+    return FairMetric(*parts)
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "as published": {},
+    # Steps so long that units of most samples cross 0, many of them several times.
+    "long steps": {"full_rate": 0.1, "full_steps": 20},
+    # Many samples end where their loss is all but 0; a lambda so small that rounding is not amplified there.
+    "long subspace steps": {"subspace_rate": 5.0, "initial_lambda": 1e-5, "radius": 1.0},
+    # No subspace attack to speak of: every unit starts near its kink.
+    "short subspace steps": {"subspace_rate": 1e-4, "full_rate": 0.02},
+    "units fill the padding": {"hidden_units": 16, "batch_size": 64},
+    "a sample over": {"batch_size": 66},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", ["two", "three", "four"])
+def test_engines_give_the_same_iterates(population: Callable[..., Dataset], case: str, kind: str) -> None:
+    dataset = population(sensitive_inputs=kind == "four")
+    setting = Setting(dataset, three_directions(dataset) if kind == "three" else None, **CASES[case])
+    curve, parameters, facts = setting.run(CompiledIterations)
+    expected_curve, expected, expected_facts = setting.run(TorchIterations)
+    np.testing.assert_allclose(curve, expected_curve, rtol=1e-8)
+    for name, values in expected.items():
+        np.testing.assert_allclose(parameters[name], values, atol=1e-9)
+    assert setting.moved(parameters) > 0.005
+    for name, counts in expected_facts.items():
+        np.testing.assert_allclose(facts[name], counts, rtol=1e-8)
+
+
+def test_float32_costs_the_compiled_engine_no_more_than_the_plain_one(population: Callable[..., Dataset]) -> None:
+    setting = Setting(population())
+    _, exact, _ = setting.run(TorchIterations)
+
+    def error(engine: Callable[..., sensr.Iterations]) -> float:
+        _, parameters, _ = setting.run(engine, "float32")
+        return float(np.sqrt(sum(((parameters[name] - values) ** 2).sum() for name, values in exact.items())))
+
+    assert error(CompiledIterations) < 2 * error(TorchIterations) + 1e-6
+    assert error(CompiledIterations) < 1e-2 * setting.moved(exact)
+
+
+@pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
+def test_repetitions_trained_together_are_those_trained_alone(
+    population: Callable[..., Dataset], engine: Callable[..., sensr.Iterations]
+) -> None:
+    setting = Setting(population(repetitions=2))
+    _, together, _ = setting.run(engine)
+    whole, metric, start, rows = setting.data, setting.metric, setting.start, setting.rows
+    for r in range(2):
+        setting.data = Batch(whole.features[r : r + 1], whole.label[r : r + 1], {})
+        setting.metric = FairMetric(*(getattr(metric, part)[r : r + 1] for part in ("matrix", "basis", "directions")))
+        setting.start, setting.rows = {name: values[r : r + 1] for name, values in start.items()}, rows[r : r + 1]
+        _, alone, _ = setting.run(engine)
+        for name, values in alone.items():
+            np.testing.assert_allclose(together[name][r], values[0], atol=1e-10)
+
+
+def test_threads_and_chunks_change_nothing(population: Callable[..., Dataset]) -> None:
+    one, two = Setting(population(repetitions=3)), Setting(population(repetitions=3), threads=2)
+    expected = one.run(CompiledIterations, "float32")[1]
+    found = two.run(CompiledIterations, "float32")[1]
+    chunked = CompiledIterations(one.data, one.metric, one.start, one.config)
+    for part in np.array_split(one.rows, 4, axis=1):
+        chunked.advance(part)
+    for name, values in expected.items():
+        assert found[name].tobytes() == values.tobytes()
+        assert chunked.parameters()[name].tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
+def test_a_full_attack_that_lowers_its_objective_is_skipped_and_slows_the_next(
+    population: Callable[..., Dataset], engine: Callable[..., sensr.Iterations]
+) -> None:
+    """One step of length 1000 in every coordinate costs lambda times a million, more than any loss can gain."""
+    setting = Setting(population(), full_rate=1e3, full_steps=1, initial_lambda=10.0)
+    # The same batch again and again: with the parameters unchanged, only the length of the step differs.
+    setting.rows = setting.rows[:, :1].repeat(setting.config.iterations, axis=1)
+    curve, parameters, facts = setting.run(engine)
+    assert facts["failed_full_attacks"].tolist() == [setting.config.iterations] * 2
+    assert setting.moved(parameters) < 1e-15
+    assert (facts["final_lambda"] == 10).all()
+    lengths = np.sqrt(curve[..., 2])
+    np.testing.assert_allclose(lengths[:, 1:] / lengths[:, :-1], 0.999, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
+def test_attacks_that_are_not_finite_are_counted_and_skipped(
+    population: Callable[..., Dataset], engine: Callable[..., sensr.Iterations]
+) -> None:
+    setting = Setting(population(), subspace_rate=1e308)
+    _, parameters, facts = setting.run(engine)
+    assert facts["non_finite_attacks"].tolist() == [setting.config.iterations] * 2
+    assert facts["failed_full_attacks"].tolist() == [0, 0]
+    assert setting.moved(parameters) < 1e-15
+
+
+def test_a_subspace_attack_that_lowers_the_loss_is_undone(population: Callable[..., Dataset]) -> None:
+    """Huge steps overshoot: with the attack undone, the loss is that of the full attack alone."""
+    dataset = population()
+    failing = Setting(dataset, subspace_rate=100.0, subspace_steps=2, iterations=40, full_rate=1e-9)
+    clean = Setting(dataset, subspace_rate=1e-12, iterations=40, full_rate=1e-9)
+    curve, _, facts = failing.run(CompiledIterations)
+    assert facts["failed_subspace_attacks"].sum() == failing.run(TorchIterations)[2]["failed_subspace_attacks"].sum()
+    untouched = np.isclose(curve[:, 0, 0], clean.run(CompiledIterations)[0][:, 0, 0], rtol=1e-6)
+    # Where the first attack did not fail, it raised the loss.
+    assert (untouched | (curve[:, 0, 0] > clean.run(CompiledIterations)[0][:, 0, 0])).all()
+
+
+def test_sensr_is_flatter_along_the_sensitive_directions_than_the_baseline(population: Callable[..., Dataset]) -> None:
+    dataset = population(n=2000, repetitions=2, proxy=1.5)
+    shared: dict[str, Any] = {"hidden_units": 20, "learning_rate": 3e-3, "batch_size": 100}
+    rngs = generators("flat", repetitions=2)
+    values = {**VALUES, **shared, "iterations": 400, "subspace_rate": 0.3, "full_rate": 1e-4}
+    plain = baseline.fit(dataset, baseline.Config(**shared, steps=400), rngs)
+    fair = sensr.fit(dataset, sensr.Config(**values), rngs)
+    x, metric = dataset.batch("test").features, fair_metric.learn_batch(dataset.batch("test"))
+    assert metric.basis is not None
+    axes = np.moveaxis(metric.basis, -1, 0)
+
+    def sensitivity(parameters: dict[str, Array]) -> Array:
+        """How much two units along the sensitive subspace move the log odds, against how much these vary."""
+        still = mlp.margin(parameters, x)
+        moves = [np.abs(mlp.margin(parameters, x + s * 2 * u[:, None]) - still).mean(1) for u in axes for s in (-1, 1)]
+        return np.max(moves, axis=0) / still.std(axis=1)
+
+    assert (sensitivity(dict(fair.parameters)) < 0.6 * sensitivity(dict(plain.parameters))).all()
+    assert fair.history["balanced_accuracy"][:, -1].min() > 0.6
+    assert set(fair.history) == {"step", "loss", "lambda", "fair_distance", "balanced_accuracy"}
+    assert fair.history["step"][-1] == 400
+    assert all(curve.shape == (2, 4) for name, curve in fair.history.items() if name != "step")
+
+
+def test_engines_are_chosen_by_name_and_by_what_is_visible(
+    population: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = Setting(population())
+
+    def chosen(engine: str) -> type:
+        config = sensr.Config(**{**VALUES, "engine": engine})
+        return type(sensr.started(setting.data, setting.metric, setting.start, config))
+
+    assert chosen("compiled") is CompiledIterations
+    assert chosen("torch") is TorchIterations
+    monkeypatch.setattr(sensr, "_gpu_is_visible", lambda: False)
+    assert chosen("auto") is CompiledIterations
+    monkeypatch.setattr(sensr, "_gpu_is_visible", lambda: True)
+    assert chosen("auto") is TorchIterations
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"batch_size": 7}, "expected an even batch_size .half of each class., found 7"),
+        ({"radius": 0.0}, r"expected a positive radius, found 0\.0"),
+        ({"engine": "fast"}, "expected engine to be one of auto, compiled, torch, found 'fast'"),
+    ],
+)
+def test_wrong_values_are_named(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sensr.Config(**{**VALUES, **values})

@@ -1,0 +1,88 @@
+"""Adam as SenSR takes it, the bound on its steps, and the update of lambda, each against its formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.methods.sensr_compiled.lanes import BETA_1, BETA_2, corrected_rates, largest_step
+from pipeline.methods.sensr_compiled.training import _updated_lambda
+from pipeline.methods.sensr_torch import Adam, updated_lambda
+
+
+def test_adam_is_the_recursion_of_tensorflow_1() -> None:
+    """Gradients as small as epsilon: where it is added decides the step."""
+    gradients = np.random.default_rng(0).normal(size=(12, 2, 3)) * 1e-8
+    adam, rate, everyone = (
+        Adam(torch.zeros(2, 3, dtype=torch.float64)),
+        torch.full((2,), 0.1, dtype=torch.float64),
+        torch.ones(2) > 0,
+    )
+    m = v = np.zeros((2, 3))
+    for t, g in enumerate(gradients, 1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        expected = 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-8)
+        np.testing.assert_allclose(adam.step(torch.tensor(g), rate, everyone).numpy(), expected, rtol=1e-12)
+
+
+def test_adam_is_that_of_torch_where_epsilon_is_negligible() -> None:
+    parameter = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
+    reference = torch.optim.Adam([parameter], lr=0.05)
+    adam, rate, everyone = Adam(parameter.detach()), torch.full((4,), 0.05, dtype=torch.float64), torch.ones(4) > 0
+    found = torch.zeros(4, 3, dtype=torch.float64)
+    for gradient in torch.randn(10, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 100:
+        parameter.grad = gradient
+        reference.step()
+        found = found - adam.step(gradient, rate, everyone)
+    torch.testing.assert_close(found, parameter.detach(), rtol=1e-7, atol=0)
+
+
+def test_a_repetition_that_is_left_out_does_not_move_and_does_not_count_the_step() -> None:
+    gradients = torch.randn(6, 2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    adam, rate = Adam(torch.zeros(2, 3).double()), torch.full((2,), 0.1, dtype=torch.float64)
+    alone = Adam(torch.zeros(1, 3).double())
+    for t, gradient in enumerate(gradients):
+        part = torch.tensor([True, t % 2 == 0])
+        step = adam.step(gradient, rate, part)
+        if t % 2 == 0:
+            torch.testing.assert_close(step[1:], alone.step(gradient[1:], rate[1:], part[1:]))
+        else:
+            assert (step[1] == 0).all()
+
+
+def test_no_gradients_move_adam_further_than_the_bound_and_some_reach_it() -> None:
+    def steps(gradients: np.ndarray) -> np.ndarray:
+        m = v = np.zeros(gradients.shape[1:])
+        moves = []
+        for g in gradients:
+            m, v = BETA_1 * m + (1 - BETA_1) * g, BETA_2 * v + (1 - BETA_2) * g**2
+            moves.append(m / np.sqrt(v))
+        return np.abs(np.array(moves)) * corrected_rates(1.0, len(gradients))[:, None]
+
+    rng = np.random.default_rng(0)
+    for count in (1, 8, 50):
+        bound = largest_step(count)
+        tried = rng.normal(size=(count, 2000)) * rng.lognormal(sigma=3, size=(count, 2000))
+        assert steps(tried).max() <= bound * (1 + 1e-12)
+        # Equality in the Cauchy-Schwarz inequality: gradients that grow by the factor b_2 / b_1.
+        assert steps(((BETA_2 / BETA_1) ** np.arange(count))[:, None]).max() == pytest.approx(bound, rel=1e-12)
+    assert largest_step(1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "distance", "expected"),
+    [
+        (2.0, 0.003, 2.0 + 3 * 0.002),
+        (2.0, 0.0005, 2.0 - 2 * 0.0005),
+        (2.0, 0.001, 2.0),
+        (2.0, 0.0, 1e-5),
+        (2.0, 1e-9, 2.0 - 1e6 * (0.001 - 1e-9)),
+        (9.9, 1.0, 10.0),
+    ],
+)
+def test_lambda_falls_inside_the_radius_and_rises_outside(penalty: float, distance: float, expected: float) -> None:
+    expected = min(max(expected, 1e-5), 10.0)
+    assert _updated_lambda.py_func(penalty, distance, 0.001) == pytest.approx(expected, rel=1e-9)
+    found = updated_lambda(torch.tensor([penalty]).double(), torch.tensor([distance]).double(), 0.001)
+    assert found.item() == pytest.approx(expected, rel=1e-9)
