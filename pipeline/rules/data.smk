@@ -17,7 +17,7 @@ rule fetch:
         "results/benchmarks/fetch/{dataset}.tsv"
     shell:
         "python -m pipeline.stages.fetch --dataset {wildcards.dataset} --source {params.source}"
-        " --raw data/raw/{wildcards.dataset} --output {output.manifest} 2>&1 | tee {log}"
+        " --raw data/raw/{wildcards.dataset} --output {output.manifest} > {log} 2>&1"
 
 
 rule prepare:

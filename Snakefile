@@ -1,0 +1,33 @@
+# Every table and figure of every study, from raw data: `snakemake --cores N`.
+#   SCALE=smoke|laptop|paper   STUDY=individual_fairness   TRACKER=offline|online|disabled
+from snakemake.utils import min_version
+
+from pipeline.config import Workflow, encoded
+
+min_version("9.0")
+
+workflow_config = Workflow.of(config, os.environ)
+workflow_config.forget_superseded_twins()
+workflow_config.export_tracker(os.environ)
+
+
+wildcard_constraints:
+    scale=workflow_config.scale,
+    study="[a-z_]+",
+    block="[a-z_]+",
+    dataset="[^/]+",
+    method="[^/]+",
+    audit="[^/]+",
+
+
+include: "pipeline/rules/data.smk"
+include: "pipeline/rules/models.smk"
+include: "pipeline/rules/individual_fairness.smk"
+include: "pipeline/rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        "results/report.html",
+        [workflow_config.artefact_files(study) for study in workflow_config.studies],

@@ -1,0 +1,1 @@
+"""From tidy rows to tables, figures, the comparison with the published numbers, and one page that shows them all."""

@@ -1,0 +1,87 @@
+"""One page with every study's artefacts, self-contained: no script, style or picture is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from textwrap import wrap
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipeline.report import markup
+from pipeline.report.comparison import VERDICTS
+from pipeline.report.numbers import symbols
+from pipeline.report.provenance import RuleTime, duration
+
+FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
+
+
+def page(
+    studies: Sequence[Mapping[str, Any]], pictures: Mapping[tuple[str, str], bytes], provenance: Mapping[str, Any]
+) -> str:
+    """The page of the studies' indexes (see :mod:`pipeline.report.index`).
+
+    ``pictures`` holds the PNG of each figure by (study, artefact). ``provenance`` has ``commit``, ``versions``,
+    ``machine`` and ``times``. Raises ValueError for a figure without its picture.
+    """
+    environment = Environment(
+        loader=PackageLoader("pipeline.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["letters"] = lambda text: Markup(markup.html(symbols(str(text))))
+    environment.filters["duration"] = duration
+    return environment.get_template("report.html").render(
+        studies=[_with_pictures(study, pictures) for study in studies],
+        verdicts=VERDICTS,
+        formats=FORMATS,
+        provenance=provenance,
+        times_total=RuleTime(
+            "all",
+            sum(time.jobs for time in provenance["times"]),
+            sum(time.wall for time in provenance["times"]),
+            sum(time.processor for time in provenance["times"]),
+            max((time.memory for time in provenance["times"]), default=0.0),
+        ),
+    )
+
+
+def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
+    """What a person wants to read in the terminal at the end: what was made, of what, and how much of it agrees."""
+    out = []
+    for study in studies:
+        kinds = [artefact["kind"] for artefact in study["artefacts"]]
+        out.append(f"{study['title']} ({study['paper']})")
+        out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
+        out += [
+            part for line in study["stamp"] for part in wrap(line, 110, initial_indent="  ", subsequent_indent="    ")
+        ]
+        for what in ("results", "constants"):
+            counts = study["counts"][what]
+            found = ", ".join(f"{count} {_words(verdict)}" for verdict, count in counts.items() if count)
+            out.append(f"  published {what}: {found or 'none'}")
+    out.append(f"Report: {where}")
+    return "\n".join(out)
+
+
+def _words(verdict: str) -> str:
+    return {"agrees": "agree", "differs": "differ", "published value lost": "published as a picture only"}.get(
+        verdict, verdict
+    )
+
+
+def _with_pictures(study: Mapping[str, Any], pictures: Mapping[tuple[str, str], bytes]) -> dict[str, Any]:
+    artefacts = []
+    for artefact in study["artefacts"]:
+        place = (study["study"], artefact["name"])
+        if artefact["kind"] == "figure" and place not in pictures:
+            raise ValueError(f"the picture of {place[0]}/{place[1]} is missing: make the study's artefacts again")
+        picture = base64.b64encode(pictures[place]).decode("ascii") if place in pictures else ""
+        artefacts.append({**artefact, "picture": picture, "html": Markup(artefact["html"])})
+    groups = [(name, list(lines)) for name, lines in groupby(study["comparison"], key=lambda line: line["artefact"])]
+    return {**study, "artefacts": artefacts, "groups": groups}

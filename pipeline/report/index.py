@@ -1,0 +1,69 @@
+"""What the page needs to know of a study's artefacts: one JSON-ready mapping, written beside the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from pipeline.report.artefacts import Artefact, label
+from pipeline.report.comparison import VERDICTS
+from pipeline.report.comparison_table import RULES, lines
+from pipeline.report.departures import DATASETS
+from pipeline.report.inputs import Inputs
+from pipeline.report.provenance import digest
+from pipeline.report.table import Table
+
+
+def describe(inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFrame) -> dict[str, Any]:
+    """Titles, captions, notes and tables of the artefacts, the comparison, and where the data come from."""
+    names = [name for name in made if name != "comparison"]
+    # Sizes differ from block to block and stand under each artefact; scale, origin and reductions hold for the study.
+    stamp = replace(inputs.stamp(sorted(set(inputs.rows["block"]))), repetitions=(), points=(), steps=0)
+    return {
+        "study": inputs.study,
+        "title": inputs.config["experiment"]["title"],
+        "paper": inputs.config["experiment"]["paper"],
+        "scale": inputs.scale,
+        "stamp": list(stamp.lines()),
+        "emphatic": stamp.emphatic,
+        "twins": [DATASETS.get(name, name) for name in stamp.twins],
+        "origins": list(stamp.origins),
+        "artefacts": [_artefact(name, artefact, names) for name, artefact in made.items() if name != "comparison"],
+        "comparison": lines(compared),
+        "counts": {"results": _counts(compared, False), "constants": _counts(compared, True)},
+        "rules": RULES,
+        "datasets": [
+            {
+                "name": name,
+                "origin": dataset.origin,
+                "rows": len(dataset.label),
+                "dropped": dict(dataset.dropped),
+                "checksums": dict(dataset.checksums),
+            }
+            for name, dataset in sorted(inputs.datasets.items())
+        ],
+        "digest": digest(inputs.config),
+    }
+
+
+def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "label": label(name, names),
+        "kind": "table" if isinstance(made, Table) else "figure",
+        "title": made.title,
+        "caption": made.caption,
+        "notes": list(made.notes),
+        "stamp": list(made.stamp.lines()),
+        "emphatic": made.stamp.emphatic,
+        "html": made.html() if isinstance(made, Table) else "",
+        "alternative": "" if isinstance(made, Table) else made.alternative,
+    }
+
+
+def _counts(compared: pd.DataFrame, constants: bool) -> dict[str, int]:
+    stated = compared[(compared["reading"] == "as stated") & ((compared["kind"] == "constant") == constants)]
+    return {verdict: int((stated["verdict"] == verdict).sum()) for verdict in VERDICTS}

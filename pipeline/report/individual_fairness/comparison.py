@@ -1,0 +1,110 @@
+"""The published numbers of Maity et al. (2021) beside ours. The only module of the study that sees them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.report import comparison as rules
+from pipeline.report.comparison_table import as_table
+from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.individual_fairness.facts import measurements
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import DASH, Estimate
+from pipeline.report.settings import parse_setting
+from pipeline.report.style import method_style
+from pipeline.report.table import Cell, Column, Row, Table
+
+
+def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
+    """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
+    return rules.compare(published, measurements(inputs), inputs.reductions)
+
+
+def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+    """Every published number beside ours, with both spreads, the verdict and the reason where there is none."""
+    return as_table(compared(inputs, published), inputs.stamp(("audit", "heatmaps")), "Published numbers and ours.")
+
+
+def table_1_steps(inputs: Inputs, published: pd.DataFrame) -> Table:
+    """The statistics at 200 and at 500 steps, with the published cell, what made it, and what of ours is nearest."""
+    parts = [
+        (q.ADULT, "table_1", q.T_N, q.REJECTED),
+        (q.ADULT, "table_1", q.ERROR_T_N, q.ERROR_REJECTED),
+        (q.COMPAS, "table_4", q.T_N, q.REJECTED),
+    ]
+    wanted = (q.RELEASED_STEPS, q.STATED_STEPS)
+    steps = list(dict.fromkeys(q.shown_steps(inputs, q.ADULT, number) for number in wanted))
+    rows = []
+    for dataset, artefact, quantity, share in parts:
+        methods = inputs.names("method", block="audit", dataset=dataset)
+        ours = {(m, t): quantity.measure(inputs, dataset, m, t) for m in methods for t in steps}
+        for method in methods:
+            label = method_style(method).label
+            entry = _entry(published, artefact, label, quantity.key)
+            theirs, rejected = _estimate(entry), _estimate(_entry(published, artefact, label, share.key))
+            cells: list[Cell] = [ours[method, t] for t in steps]
+            cells += [share.measure(inputs, dataset, method, t) for t in steps]
+            cells += [theirs, rejected, _made_by(entry), _nearest(theirs, ours)]
+            rows.append(Row((f"{q.DATASETS[dataset]}, {quantity.key}", label), tuple(cells)))
+    rejection = "rejection prop"
+    return Table(
+        title="The statistics of Tables 1 and 4 at two numbers of steps, beside the published cells.",
+        stub=("Statistic", "Method"),
+        columns=(
+            *(Column(f"{t} steps", "Ours", "spread") for t in steps),
+            *(Column(f"{rejection}, {t} steps", f"Ours, {rejection}", "value", 1, f"{t} steps") for t in steps),
+            Column("published", "Published", "spread", name="statistic"),
+            Column(f"published {rejection}", "Published", decimals=1, name=rejection),
+            Column("probably made by", "", "text"),
+            Column("nearest of ours", "", "text"),
+        ),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit", (q.ADULT, q.COMPAS)),
+        notes=(
+            "Published: as printed; the paper states 500 steps for Adult and no number for COMPAS. Probably made "
+            "by: read off the networks and audits that the authors released (Adult), or off our statistics (COMPAS).",
+            "Nearest of ours: the method and number of steps with the smallest Bhattacharyya distance, which compares "
+            "means and spreads, between normal distributions.",
+        ),
+    )
+
+
+def bhattacharyya(a: Estimate, b: Estimate) -> float:
+    """(m_a - m_b)^2 / (4 (s_a^2 + s_b^2)) + log((s_a^2 + s_b^2) / (2 s_a s_b)) / 2: between two normal distributions.
+
+    0 where both are the same; infinite where a spread is missing or 0.
+    """
+    if not (a.std > 0 and b.std > 0):
+        return math.inf
+    together = a.std**2 + b.std**2
+    return (a.value - b.value) ** 2 / (4 * together) + math.log(together / (2 * a.std * b.std)) / 2
+
+
+def _nearest(theirs: Estimate, ours: dict[tuple[str, int], Estimate]) -> str:
+    distances = {place: bhattacharyya(theirs, estimate) for place, estimate in ours.items()}
+    (method, steps), distance = min(distances.items(), key=lambda item: item[1])
+    return f"{method_style(method).label}, {steps:,} steps" if np.isfinite(distance) else DASH
+
+
+def _made_by(entry: Mapping[str, Any]) -> str:
+    likely = entry["likely"] if isinstance(entry["likely"], str) else entry["setting"]
+    setting = parse_setting(likely)
+    return f"{method_style(str(setting['method'])).label}, {int(float(setting['steps'])):,} steps"
+
+
+def _entry(published: pd.DataFrame, artefact: str, row: str, column: str) -> dict[str, Any]:
+    found = published[
+        (published["artefact"] == artefact) & (published["row"] == row) & (published["column"] == column)
+    ].to_dict("records")
+    if len(found) != 1:
+        raise ValueError(f"expected one published number in {artefact}, {row} x {column}, found {len(found)}")
+    return {str(key): value for key, value in found[0].items()}
+
+
+def _estimate(entry: Mapping[str, Any]) -> Estimate:
+    return Estimate(float(entry["value"]), float(entry["std"]), int(entry["n"]))

@@ -1,0 +1,141 @@
+"""Numbers of the study that no audit writes down: its configuration, its data, and what is read off its figures.
+
+They are tidy rows like an audit's, so that a published constant is found by the same kind of setting as a measured
+statistic. ``origin`` is ``configuration`` for what no data enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.inputs import Inputs
+from pipeline.report.settings import flat
+
+BOUNDARY_SIDES = {"left": -1, "right": 1}
+
+
+def measurements(inputs: Inputs) -> pd.DataFrame:
+    """The audits' rows and the study's facts, in one frame."""
+    facts = [
+        *_configuration(inputs),
+        *_shown_steps(inputs),
+        *_data(inputs),
+        *_heatmap_readings(inputs),
+        *_ever_rejected(inputs),
+    ]
+    frame = pd.DataFrame(facts).drop_duplicates().assign(study=inputs.study, scale=inputs.scale)
+    if "repetition" not in frame:
+        frame["repetition"] = 0
+    frame["repetition"] = frame["repetition"].fillna(0).astype(int)
+    return pd.concat([inputs.rows, frame], ignore_index=True)
+
+
+def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[str, Any]:
+    """Every value of one point's configuration, by ``group.key``.
+
+    Raises ValueError for a point that the study does not have.
+    """
+    for point in inputs.points:
+        if (point["block"], point["dataset"]["name"], point["method"]["name"]) == (block, dataset, method):
+            return {**dict(flat(point)), "repetitions": point["repetitions"]}
+    raise ValueError(
+        f"study {inputs.study!r} has no point with block {block!r}, dataset {dataset!r}, method {method!r}"
+    )
+
+
+def boundary(theta: np.ndarray, statistic: np.ndarray, threshold: float, side: int) -> float:
+    """Where T_n first exceeds ``threshold`` going from theta = 0 to one ``side`` (-1 or +1), interpolated linearly.
+
+    NaN where it never does. ``theta`` (k,) ascending with ``statistic`` (k,).
+    """
+    order = np.argsort(side * theta)
+    outward = side * theta[order]
+    start = int(np.argmin(np.abs(outward)))
+    x, t = outward[start:], statistic[order][start:]
+    above = np.flatnonzero(t > threshold)
+    if not len(above):
+        return float("nan")
+    first = int(above[0])
+    if first == 0:
+        return 0.0
+    share = (threshold - t[first - 1]) / (t[first] - t[first - 1])
+    return float(side * (x[first - 1] + share * (x[first] - x[first - 1])))
+
+
+def _configuration(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    for point in inputs.points:
+        place = {
+            "block": point["block"],
+            "dataset": point["dataset"]["name"],
+            "method": point["method"]["name"],
+            "origin": "configuration",
+        }
+        values = {**dict(flat(point)), "repetitions": point["repetitions"]}
+        values |= _implied(values)
+        for key, value in values.items():
+            several = isinstance(value, (list, tuple))
+            for name, item in [(f"{key}[{i}]", v) for i, v in enumerate(value)] if several else [(key, value)]:
+                if isinstance(item, (int, float)):
+                    yield {**place, "statistic": name, "value": float(item)}
+
+
+def _implied(values: Mapping[str, Any]) -> dict[str, float]:
+    """Numbers that follow from the configured ones, under the names that the paper prints them by."""
+    implied = {}
+    if "audit.alpha" in values:
+        implied["critical_value"] = float(ndtri(1 - float(values["audit.alpha"])))
+    if "dataset.label_noise" in values:
+        implied["label_noise_variance"] = float(values["dataset.label_noise"]) ** 2
+    if values.get("method.points_per_axis", 1) > 1:
+        implied["grid_step"] = (values["method.high"] - values["method.low"]) / (values["method.points_per_axis"] - 1)
+    return implied
+
+
+def _shown_steps(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    for dataset in (q.ADULT, q.COMPAS):
+        place = {"block": "audit", "dataset": dataset, "origin": "configuration"}
+        yield {**place, "statistic": "shown_steps", "value": float(q.shown_steps(inputs, dataset))}
+
+
+def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    for name, dataset in inputs.datasets.items():
+        place = {"block": "data", "dataset": name, "origin": dataset.origin}
+        values = {
+            "rows": len(dataset.label),
+            "features": dataset.features.shape[1],
+            "train_share": round(dataset.train.shape[1] / len(dataset.label), 4),
+            "train_rows": dataset.train.shape[1],
+            "test_rows": dataset.test.shape[1],
+        }
+        for statistic, value in values.items():
+            yield {**place, "statistic": statistic, "value": float(value)}
+
+
+def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    heatmaps = inputs.rows[(inputs.rows["block"] == "heatmaps") & (inputs.rows["statistic"] == "T_n")]
+    if heatmaps.empty:
+        return
+    keys = ["origin", "dataset", "method", "intercept", "metric", "angle"]
+    for values, panel in heatmaps.groupby(keys, sort=True):
+        place = {"block": "heatmaps", **dict(zip(keys, values, strict=True))}
+        delta = float(configured(inputs, "heatmaps", place["dataset"], place["method"])["audit.delta"])
+        yield {**place, "statistic": "maximum", "value": float(panel["value"].max())}
+        middle = panel[np.isclose(panel["theta_2"], 0)].sort_values("theta_1")
+        for side, sign in BOUNDARY_SIDES.items():
+            value = boundary(middle["theta_1"].to_numpy(float), middle["value"].to_numpy(float), delta, sign)
+            yield {**place, "statistic": f"boundary_{side}", "value": value}
+
+
+def _ever_rejected(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    rows = inputs.rows
+    curves = rows[(rows["block"] == "audit") & (rows["statistic"] == "rejected") & (rows["metric_split"] == "test")]
+    keys = ["origin", "dataset", "method", "repetition"]
+    for values, curve in curves.groupby(keys, sort=True):
+        place = {"block": "audit", **dict(zip(keys, values, strict=True))}
+        yield {**place, "statistic": "ever_rejected", "value": float(curve["value"].max())}

@@ -1,0 +1,186 @@
+"""Tables beyond those of Maity et al. (2021): intervals, other tests and metrics, counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.report.style import method_style
+from pipeline.report.table import Cell, Column, Row, Table
+
+SPREADS = "Mean \u00b1 sample standard deviation over the repetitions."
+
+
+def table_error_ratio_compas(inputs: Inputs) -> Table:
+    """The error-rate-ratio test on COMPAS, which the paper reports for Adult alone."""
+    steps = q.shown_steps(inputs, q.COMPAS)
+    ratio = q.Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
+    quantities = (ratio, *q.ERROR_RATIO)
+    undefined = q.Quantity("undefined_errors", "undefined_errors")
+    methods = inputs.names("method", block="audit", dataset=q.COMPAS)
+    rows = []
+    for method in methods:
+        cells: list[Cell] = [quantity.measure(inputs, q.COMPAS, method, steps) for quantity in quantities]
+        cells.append(float(undefined.measure(inputs, q.COMPAS, method, steps).value))
+        rows.append(Row((method_style(method).label,), tuple(cells)))
+    return Table(
+        title="The error-rate-ratio test on COMPAS data.",
+        stub=("Method",),
+        columns=(*(x.column("spread") for x in quantities), Column("undefined", q.ZERO_ONE, decimals=1)),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit", q.COMPAS),
+        notes=(SPREADS, q.steps_note(steps), "Undefined: repetitions without any error before the attack, on average."),
+    )
+
+
+def table_confidence(inputs: Inputs) -> Table:
+    """Tables 1 and 4 with intervals: for the mean over repetitions, and what one repetition's audit says by itself."""
+    typical = {
+        "T_n": ("audit value, one repetition", q.ENTROPY, "ci_low", "ci_high"),
+        "T~_n": ("error-rate ratio, one repetition", q.ZERO_ONE, "error_ci_low", "error_ci_high"),
+    }
+    methods = inputs.names("method", block="audit")
+    rows = []
+    for dataset in inputs.names("dataset", block="audit"):
+        steps = q.shown_steps(inputs, dataset)
+        for quantity in (*q.PERFORMANCE, q.T_N, q.ERROR_T_N):
+            cells: list[Cell] = [quantity.measure(inputs, dataset, m, steps).with_t_interval() for m in methods]
+            rows.append(Row((q.DATASETS[dataset], quantity.key), tuple(cells)))
+            if quantity.key in typical:
+                name, group, low, high = typical[quantity.key]
+                ends = [q.Quantity(name, end, group, attacked=True) for end in (low, high)]
+                cells = [_typical(inputs, ends, dataset, method, steps) for method in methods]
+                rows.append(Row((q.DATASETS[dataset], name), tuple(cells)))
+    return Table(
+        title="Confidence intervals.",
+        stub=("Dataset", "Quantity"),
+        columns=tuple(Column(method_style(method).label, show="value and interval") for method in methods),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit"),
+        notes=(
+            "Mean over the repetitions with its 95 % interval of Student's t.",
+            "One repetition: median lower and upper end of the two-sided 95 % intervals (eq. 3.6) of the repetitions, "
+            "with their midpoint.",
+        ),
+    )
+
+
+def table_group_metrics(inputs: Inputs) -> Table:
+    """Group fairness by several definitions, each for sex and for race."""
+    definitions = {
+        "bal-acc": "balanced_accuracy",
+        "accuracy": "accuracy",
+        "AOD gender": "aod_sex",
+        "AOD race": "aod_race",
+        "parity gender": "parity_sex",
+        "parity race": "parity_race",
+        "equal opportunity gender": "equal_opportunity_sex",
+        "equal opportunity race": "equal_opportunity_race",
+    }
+    methods = inputs.names("method", block="audit")
+    rows = []
+    for dataset in inputs.names("dataset", block="audit"):
+        for key, statistic in definitions.items():
+            quantity = q.Quantity(key, statistic)
+            cells: list[Cell] = [quantity.measure(inputs, dataset, method, 0) for method in methods]
+            rows.append(Row((q.DATASETS[dataset], key), tuple(cells)))
+    return Table(
+        title="Group fairness by several definitions.",
+        stub=("Dataset", "Quantity"),
+        columns=tuple(Column(method_style(method).label, show="spread") for method in methods),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit"),
+        notes=(
+            SPREADS,
+            "Differences between the groups: average odds (AOD), positive rate (parity), true positive rate (equal "
+            "opportunity); 0 is even treatment.",
+        ),
+    )
+
+
+def table_angles(inputs: Inputs) -> Table:
+    """How far apart the sensitive subspaces of train and test rows are, and what each of them makes of T_n."""
+    rows, most = [], 0
+    for dataset in inputs.names("dataset", block="audit"):
+        steps = q.shown_steps(inputs, dataset)
+        angles = q.principal_angles(inputs, dataset)
+        most = max(most, len(angles))
+        for index, method in enumerate(inputs.names("method", block="audit", dataset=dataset)):
+            tests: list[Cell] = [
+                quantity.measure(inputs, dataset, method, steps, split)
+                for split in ("test", "train")
+                for quantity in q.LOSS_RATIO
+            ]
+            shown: list[Cell] = [Estimate.mean(a) for a in angles] if index == 0 else []
+            rows.append((Row((q.DATASETS[dataset], method_style(method).label), ()), tests, shown))
+    padded = tuple(Row(row.labels, (*tests, *shown, *[""] * (most - len(shown)))) for row, tests, shown in rows)
+    columns = [
+        replace(quantity.column("spread"), key=f"{quantity.key} ({split})", group=f"Metric learned on {split} rows")
+        for split in ("test", "train")
+        for quantity in q.LOSS_RATIO
+    ]
+    columns += [Column(f"{_ordinal(i)} angle", "Principal angles, degrees", "spread", 1) for i in range(1, most + 1)]
+    return Table(
+        title="The sensitive subspaces of train and test rows.",
+        stub=("Dataset", "Method"),
+        columns=tuple(columns),
+        rows=padded,
+        stamp=inputs.stamp("audit"),
+        notes=(SPREADS, "The angles depend on the data alone and stand beside the first method of each data set."),
+    )
+
+
+def table_counts(inputs: Inputs) -> Table:
+    """What was clipped, left out or failed: totals over the repetitions."""
+    columns = {
+        "audited points": "n",
+        "ratios held at a bound": "clipped",
+        "ratios not finite": "non_finite",
+        "ratios below 1": "below_one",
+    }
+    rows = []
+    for dataset in inputs.names("dataset", block="audit"):
+        steps = q.shown_steps(inputs, dataset)
+        for method in inputs.names("method", block="audit", dataset=dataset):
+            cells: list[Cell] = [
+                float(inputs.values(**q.Quantity(k, s, attacked=True).setting("audit", dataset, method, steps)).sum())
+                for k, s in columns.items()
+            ]
+            facts = (
+                inputs.classifiers[f"{dataset}/{method}"].facts if f"{dataset}/{method}" in inputs.classifiers else {}
+            )
+            failed = [float(np.sum(v)) for k, v in sorted(facts.items()) if "failed" in k]
+            rows.append(
+                Row((q.DATASETS[dataset], method_style(method).label), (*cells, sum(failed) if failed else None))
+            )
+    dropped = [
+        f"{q.DATASETS[name]}: {sum(d.dropped.values()):,} rows dropped on purpose ("
+        + "; ".join(f"{reason}: {count:,}" for reason, count in d.dropped.items())
+        + f"), {len(d.label):,} kept."
+        for name, d in inputs.datasets.items()
+        if d.dropped and name in q.DATASETS
+    ]
+    return Table(
+        title="What was counted rather than dropped in silence.",
+        stub=("Dataset", "Method"),
+        columns=tuple(Column(key, decimals=0) for key in (*columns, "attacks failed in training")),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit"),
+        notes=("Totals over the repetitions, with the metric learned on test rows.", *dropped),
+    )
+
+
+def _typical(inputs: Inputs, ends: list[q.Quantity], dataset: str, method: str, steps: int) -> Estimate:
+    low, high = (
+        float(np.nanmedian(inputs.values(**end.setting("audit", dataset, method, steps)).to_numpy(float)))
+        for end in ends
+    )
+    return Estimate((low + high) / 2, low=low, high=high)
+
+
+def _ordinal(i: int) -> str:
+    return {1: "1st", 2: "2nd", 3: "3rd"}.get(i, f"{i}th")

@@ -1,0 +1,76 @@
+"""Tables 1 to 4 of Maity et al. (2021)."""
+
+from __future__ import annotations
+
+from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.individual_fairness.facts import configured
+from pipeline.report.inputs import Inputs
+from pipeline.report.style import method_style
+from pipeline.report.table import Cell, Column, Row, Table
+
+SPREADS = "Mean \u00b1 sample standard deviation over the repetitions."
+
+
+def table_1(inputs: Inputs) -> Table:
+    """Table 1: performance, group fairness and both tests on Adult, means over the repetitions."""
+    return _by_method(
+        inputs, q.ADULT, "Results on Adult data.", (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO), spread=False
+    )
+
+
+def table_2(inputs: Inputs) -> Table:
+    """Table 2: the hyperparameters of Baseline and Project, as configured."""
+    rows = []
+    for dataset in inputs.names("dataset", block="audit"):
+        for method in ("baseline", "project"):
+            values = configured(inputs, "audit", dataset, method)
+            cells = tuple(float(values[f"method.{key}"]) for key in ("learning_rate", "batch_size", "steps"))
+            rows.append(Row((q.DATASETS[dataset], method_style(method).label), cells))
+    return Table(
+        title="Choice of hyperparameters for Baseline and Project.",
+        stub=("Dataset", "Method"),
+        columns=tuple(Column(key, show="parameter") for key in ("learning_rate", "batch_size", "num_steps")),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit"),
+        notes=("As configured for this run.",),
+    )
+
+
+def table_3(inputs: Inputs) -> Table:
+    """Table 3: the same with standard deviations, a row for each quantity as published."""
+    steps = q.shown_steps(inputs, q.ADULT)
+    methods = inputs.names("method", block="audit", dataset=q.ADULT)
+    rows = []
+    for quantity in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO):
+        decimals = 1 if quantity.kind == "share" else 3
+        cells: list[Cell] = [quantity.measure(inputs, q.ADULT, method, steps) for method in methods]
+        rows.append(Row((quantity.group, quantity.key.split(" (")[0]), tuple(cells), decimals))
+    return Table(
+        title="Full results on Adult data.",
+        stub=("", "Quantity"),
+        columns=tuple(Column(method_style(method).label, show="spread") for method in methods),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit", q.ADULT),
+        notes=(SPREADS, q.steps_note(steps)),
+    )
+
+
+def table_4(inputs: Inputs) -> Table:
+    """Table 4: the loss-ratio test on COMPAS."""
+    return _by_method(inputs, q.COMPAS, "Results on COMPAS data.", (*q.PERFORMANCE, *q.LOSS_RATIO), spread=True)
+
+
+def _by_method(inputs: Inputs, dataset: str, title: str, quantities: tuple[q.Quantity, ...], spread: bool) -> Table:
+    steps = q.shown_steps(inputs, dataset)
+    rows = [
+        Row((method_style(method).label,), tuple(x.measure(inputs, dataset, method, steps) for x in quantities))
+        for method in inputs.names("method", block="audit", dataset=dataset)
+    ]
+    return Table(
+        title=title,
+        stub=("Method",),
+        columns=tuple(quantity.column("spread" if spread else "value") for quantity in quantities),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit", dataset),
+        notes=(SPREADS if spread else "Means over the repetitions.", q.steps_note(steps)),
+    )

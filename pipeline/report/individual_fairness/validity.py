@@ -1,0 +1,137 @@
+"""Coverage and level of both tests by simulation: theorems 3.1 and C.1, corollaries 3.2, 3.3 and C.2."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import norm
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.picture import Picture
+from pipeline.report.style import FAINT, INK, MethodStyle, new_figure, panel_letter
+from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.types import AuditResult
+
+BLOCK, AUDIT = "validity", "loss_ratio_validity"
+TESTS = {
+    "loss": MethodStyle("loss ratio", "#0072B2", "o", "-"),
+    "error": MethodStyle("error-rate ratio", "#D55E00", "s", (0, (4, 1.5))),
+}
+MONTE_CARLO = 0.95
+"""Level of the bands for the error of the simulation itself."""
+
+
+def table_validity(inputs: Inputs) -> Table:
+    """Coverage of the intervals, Type I error and power, by test and sample size."""
+    rows = inputs.select(block=BLOCK, statistic="rejection_rate")
+    multiples = sorted(rows["delta_over_truth"].unique())
+    shares = {"two-sided coverage": "coverage_two_sided", "one-sided coverage": "coverage_one_sided"}
+    others = {"undefined samples": "undefined", "distance to normal": "kolmogorov_distance"}
+    body = []
+    for test, style in TESTS.items():
+        for n in sorted(rows["n_sample"].unique()):
+            place: dict[str, str | float] = {"block": BLOCK, "test": test, "n_sample": float(n)}
+            cells: list[Cell] = [float(inputs.values(**place, statistic=s).mean()) for s in shares.values()]
+            cells += [
+                float(inputs.values(**place, statistic="rejection_rate", delta_over_truth=float(m)).mean())
+                for m in multiples
+            ]
+            cells += [float(inputs.values(**place, statistic=s).mean()) for s in others.values()]
+            body.append(Row((style.label, f"{int(n):,}"), tuple(cells)))
+    rejection = [Column(f"delta = {m:g} truth", "Rejected, share of samples, at") for m in multiples]
+    draws = int(rows["draws"].iloc[0])
+    return Table(
+        title="Level and coverage of both tests, by simulation.",
+        stub=("Test", "n"),
+        columns=(*map(Column, shares), *rejection, *map(Column, others)),
+        rows=tuple(body),
+        stamp=inputs.stamp(BLOCK),
+        notes=(
+            f"Shares of {draws:,} samples drawn with replacement from {_population(inputs):,} simulated points, whose "
+            f"ratio is known. The simulation's own error of a share near 0.95 is \u00b1{_half_width(0.95, draws):.3f}.",
+            "At delta = truth the share rejected is the Type I error, nominally 0.05; below it is the power.",
+            "Undefined: samples in which nobody is misclassified, so that no error-rate ratio exists; they neither "
+            "cover nor reject.",
+        ),
+    )
+
+
+def figure_validity(inputs: Inputs) -> Picture:
+    """Coverage and Type I error against n, and normal quantile plots of the standardized statistics."""
+    result = _audit(inputs)
+    rows = inputs.select(block=BLOCK, audit=AUDIT)
+    sizes = np.sort(rows["n_sample"].dropna().unique())
+    draws, alpha = int(rows["draws"].max()), float(rows["alpha"].max())
+    figure = new_figure(2.75)
+    panels = figure.subplots(1, 4, width_ratios=[1.1, 1.1, 1, 1])
+    _shares(panels[0], rows[rows["statistic"] == "coverage_two_sided"], 1 - alpha, draws)
+    panels[0].set_title("coverage")
+    at_truth = rows[(rows["statistic"] == "rejection_rate") & np.isclose(rows["delta_over_truth"], 1.0)]
+    _shares(panels[1], at_truth, alpha, draws)
+    panels[1].set_title("Type I error")
+    figure.legend(*panels[1].get_legend_handles_labels(), loc="outside upper left", ncols=2)
+    for axes, (test, style) in zip(panels[2:], TESTS.items(), strict=True):
+        _quantiles(
+            axes, result.arrays[f"quantiles_{test}"].mean(axis=0), result.arrays["quantile_levels"], sizes, style
+        )
+        axes.set_title(style.label)
+    panels[2].set_ylabel("standardized statistic")
+    for letter, axes in zip("abcd", panels, strict=True):
+        panel_letter(axes, letter)
+    return Picture.stamped(
+        figure,
+        "The tests in a population whose ratio is known.",
+        inputs.stamp(BLOCK),
+        "Coverage near its nominal level for growing samples, and quantile plots that approach the diagonal.",
+        notes=(
+            f"(a) Two-sided intervals of level {1 - alpha:g}. (b) Share rejected at delta = truth. Grey: where "
+            f"{MONTE_CARLO:.0%} of simulations of an exact test with {draws:,} samples would lie. "
+            "(c, d) Quantiles (1 % to 99 %) of \u221an (S\u2099 \u2212 truth) / V\u2099 against the normal ones; "
+            "darker for larger n.",
+        ),
+    )
+
+
+def _audit(inputs: Inputs) -> AuditResult:
+    for _, result in sorted(inputs.audits.items()):
+        if result.audit == AUDIT:
+            return result
+    raise ValueError(f"block {BLOCK!r} has no audit {AUDIT!r} with its arrays: found {sorted(inputs.audits)}")
+
+
+def _population(inputs: Inputs) -> int:
+    return int(inputs.select(block=BLOCK, statistic="population")["value"].max())
+
+
+def _half_width(share: float, draws: int) -> float:
+    return float(norm.ppf((1 + MONTE_CARLO) / 2) * np.sqrt(share * (1 - share) / draws))
+
+
+def _shares(axes: Axes, rows: pd.DataFrame, nominal: float, draws: int) -> None:
+    axes.axhspan(
+        nominal - _half_width(nominal, draws),
+        nominal + _half_width(nominal, draws),
+        color=FAINT,
+        alpha=0.25,
+        linewidth=0,
+    )
+    axes.axhline(nominal, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    for test, style in TESTS.items():
+        shares = rows[rows["test"] == test].groupby("n_sample")["value"].mean()
+        axes.plot(shares.index, shares, color=style.color, linestyle=style.line, marker=style.marker, label=style.label)
+    axes.set_xscale("log")
+    axes.set_xticks(sorted(rows["n_sample"].unique()), [f"{int(n)}" for n in sorted(rows["n_sample"].unique())])
+    axes.minorticks_off()
+    axes.set_xlabel("sample size $n$")
+
+
+def _quantiles(axes: Axes, quantiles: np.ndarray, levels: np.ndarray, sizes: np.ndarray, style: MethodStyle) -> None:
+    normal = norm.ppf(levels)
+    axes.plot(normal[[0, -1]], normal[[0, -1]], color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    for i, (found, n) in enumerate(zip(quantiles, sizes, strict=True)):
+        alpha = 0.25 + 0.75 * (i + 1) / len(sizes)
+        axes.plot(normal, found, color=style.color, alpha=alpha, linewidth=1.0, label=f"n = {int(n):,}")
+    axes.set_ylim(1.6 * normal[0], 1.6 * normal[-1])
+    axes.set_xlabel("normal quantile")
+    axes.legend(loc="upper left", fontsize=6.5, handlelength=1.4, borderpad=0, labelspacing=0.25)

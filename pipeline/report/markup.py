@@ -1,0 +1,93 @@
+"""The same plain text in Markdown, LaTeX and HTML: special characters escaped, the letters of formulas set as such."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+STATISTIC = re.compile("([A-Z])(\u0303?)\u2099")
+"""A capital letter, perhaps under a tilde, with a lower n: the notation of test statistics."""
+
+LATEX_CHARACTERS = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "\u00b1": r"$\pm$",
+    "\u2212": r"$-$",
+    "\u2013": "--",
+    "\u2014": "---",
+    "\u00d7": r"$\times$",
+    "\u00b7": r"$\cdot$",
+    "\u00b0": r"$^\circ$",
+    "\u221e": r"$\infty$",
+    "\u2264": r"$\le$",
+    "\u2265": r"$\ge$",
+    "\u2192": r"$\to$",
+    "\u2026": r"\dots{}",
+    "\u221a": r"$\surd$",
+    "\u2099": r"$_n$",
+    "\u209c": r"$_t$",
+}
+GREEK = {
+    "\u03b1": "alpha",
+    "\u03b4": "delta",
+    "\u03b5": "epsilon",
+    "\u03b7": "eta",
+    "\u03b8": "theta",
+    "\u03bb": "lambda",
+    "\u03c3": "sigma",
+}
+SUBSCRIPTS = {chr(0x2080 + digit): str(digit) for digit in range(10)}
+SUPERSCRIPTS = {
+    "\u2070": "0", "\u00b9": "1", "\u00b2": "2", "\u00b3": "3", "\u2074": "4",
+    "\u2075": "5", "\u2076": "6", "\u2077": "7", "\u2078": "8", "\u2079": "9", "\u207b": "-",
+}  # fmt: skip
+LATEX_CHARACTERS |= {letter: f"$\\{name}$" for letter, name in GREEK.items()}
+LATEX_CHARACTERS |= {letter: f"$_{digit}$" for letter, digit in SUBSCRIPTS.items()}
+LATEX_CHARACTERS |= {letter: f"$^{{{digit}}}$" for letter, digit in SUPERSCRIPTS.items()}
+
+
+def latex(text: str) -> str:
+    """Text for LaTeX. Every character that LaTeX would read as a command is escaped."""
+    pieces, position = [], 0
+    for match in STATISTIC.finditer(text):
+        pieces.append(_latex_characters(text[position : match.start()]))
+        letter = f"\\tilde{{{match[1]}}}" if match[2] else match[1]
+        pieces.append(f"${letter}_n$")
+        position = match.end()
+    pieces.append(_latex_characters(text[position:]))
+    # Neighbouring formulas are one formula: 10^{-}$ $^{4} would be set with a gap.
+    return re.sub(r"(?<!\\)\$\$", "", "".join(pieces)).replace("}^{", "")
+
+
+def html(text: str) -> str:
+    """Text for HTML. Statistics and Greek letters are set in italics, indices as indices."""
+    text = escape(text)
+    text = STATISTIC.sub(lambda m: f"<i>{m[1]}{m[2]}</i><sub><i>n</i></sub>", text)
+    text = re.sub("([" + "".join(GREEK) + "])", r"<i>\1</i>", text)
+    text = text.replace("\u209c", "<sub><i>t</i></sub>")
+    text = re.sub("[" + "".join(SUBSCRIPTS) + "]+", lambda m: f"<sub>{_digits(m[0], SUBSCRIPTS)}</sub>", text)
+    return re.sub("[" + "".join(SUPERSCRIPTS) + "]+", lambda m: f"<sup>{_digits(m[0], SUPERSCRIPTS)}</sup>", text)
+
+
+def markdown(text: str) -> str:
+    """Text for a Markdown table: what would open a cell, emphasis or a tag is escaped."""
+    return re.sub(r"([\\|*_`<>])", r"\\\1", text).replace("\n", " ")
+
+
+def _latex_characters(text: str) -> str:
+    return "".join(LATEX_CHARACTERS.get(character, character) for character in text)
+
+
+def _digits(text: str, table: dict[str, str]) -> str:
+    return "".join(table[character] for character in text).replace("-", "\u2212")

@@ -1,0 +1,101 @@
+"""Where a report comes from: commit, configuration, data, software, machine and time."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+PACKAGES = (
+    "numpy", "scipy", "pandas", "scikit-learn", "fairlearn", "torch", "numba", "matplotlib", "snakemake", "hydra-core",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RuleTime:
+    """How often a rule ran and how long: seconds of wall time and of processor time, and its largest memory in MB."""
+
+    rule: str
+    jobs: int
+    wall: float
+    processor: float
+    memory: float
+
+
+def commit() -> str:
+    """The commit that is checked out, and whether files differ from it; ``unknown`` outside a git checkout."""
+    try:
+        head = _git("rev-parse", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return "unknown: not a git checkout"
+    return f"{head}{' with uncommitted changes' if changed else ''}"
+
+
+def versions() -> dict[str, str]:
+    """Python's version and that of the packages whose numbers count; ``absent`` for one that is not installed."""
+    found = {"Python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "absent"
+    return found
+
+
+def machine(cpuinfo: str) -> dict[str, str]:
+    """Processor, cores and system; ``cpuinfo`` is the text of ``/proc/cpuinfo``, or empty where there is none."""
+    models = [line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")]
+    return {
+        "processor": models[0] if models else platform.processor() or platform.machine(),
+        "cores": str(os.cpu_count() or "unknown"),
+        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "threads of a job": os.environ.get("OMP_NUM_THREADS", "not limited"),
+    }
+
+
+def digest(config: Mapping[str, Any]) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of a configuration's canonical JSON."""
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def rule_times(benchmarks: Iterable[tuple[str, str]]) -> list[RuleTime]:
+    """Sums over the jobs of each rule. ``benchmarks`` are pairs of a rule and the text of a job's benchmark file."""
+    jobs: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for rule, text in benchmarks:
+        for row in csv.DictReader(io.StringIO(text), delimiter="\t"):
+            jobs[rule].append((_float(row.get("s")), _float(row.get("cpu_time")), _float(row.get("max_rss"))))
+    return [
+        RuleTime(rule, len(times), sum(t[0] for t in times), sum(t[1] for t in times), max(t[2] for t in times))
+        for rule, times in sorted(jobs.items())
+    ]
+
+
+def duration(seconds: float) -> str:
+    """``95.2`` -> ``1 min 35 s``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s"
+    hours, rest = divmod(whole, 3600)
+    return f"{hours} h {rest // 60:02d} min" if hours else f"{rest // 60} min {rest % 60:02d} s"
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=20)
+    return done.stdout.strip()
+
+
+def _float(text: str | None) -> float:
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0

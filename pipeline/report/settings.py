@@ -1,0 +1,125 @@
+"""Settings: which rows a number comes from, and where a run's configuration departs from the published one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.report.numbers import plain
+
+Setting = Mapping[str, "str | float"]
+
+GROUPS = ("dataset", "method", "audit")
+
+NEUTRAL = ("method.engine", "method.threads", "audit.examples")
+"""Configured values that say how a number is computed or what is kept beside it, not what the number is."""
+
+
+def parse_setting(text: str) -> dict[str, str | float]:
+    """``"block=audit; dataset=adult; steps=500"`` -> ``{"block": "audit", "dataset": "adult", "steps": 500.0}``.
+
+    Raises ValueError for a part without ``=``, or a key given twice.
+    """
+    setting: dict[str, str | float] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        key, separator, value = (piece.strip() for piece in part.partition("="))
+        if not separator or not key or not value:
+            raise ValueError(f"cannot read the setting {part!r} in {text!r}: write key=value; key=value")
+        if key in setting:
+            raise ValueError(f"the setting {text!r} gives {key!r} twice")
+        setting[key] = _typed(value)
+    return setting
+
+
+def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
+    """The rows that agree with every part of ``setting``; perhaps none.
+
+    Raises ValueError for a key that is not a column.
+    """
+    keep = np.ones(len(rows), dtype=bool)
+    for key, wanted in setting.items():
+        if key not in rows:
+            raise ValueError(f"there is no setting {key!r}: the rows have {sorted(map(str, rows.columns))}")
+        keep &= _equal(rows[key], wanted)
+    return rows[keep]
+
+
+def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each statistic: nearly every question is about one, and a study has many rows."""
+    return {str(name): part for name, part in rows.groupby("statistic", sort=False)}
+
+
+def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
+    """Which part of ``setting`` leaves no row, in the order given, and what there is instead."""
+    found = rows
+    for key, wanted in setting.items():
+        kept = found[_equal(found[key], wanted)]
+        if kept.empty:
+            known = [_text(value) for value in sorted(found[key].dropna().unique())]
+            there = f"there are {', '.join(known[:12])}" if known else "there is none"
+            return f"{key} {_text(wanted)} ({there})"
+        found = kept
+    return ""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """One value of one point's configuration that is not the published one."""
+
+    block: str
+    dataset: str
+    method: str
+    key: str
+    here: Any
+    published: Any
+
+
+def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[str, Any]]) -> tuple[Reduction, ...]:
+    """Where the resolved points of a run differ from the same points as published, repetitions apart.
+
+    A point is ``{"block", "dataset": {"name", ...}, "method": {...}, "audit": {...}, "repetitions"}``. Both lists hold
+    the same points in the same order. Fewer repetitions widen an interval and leave each repetition as published, so
+    they are not counted here: the stamp states them.
+    """
+    if len(points) != len(published):
+        raise ValueError(f"expected the same points at both scales, found {len(points)} and {len(published)}")
+    found: dict[Reduction, None] = {}
+    for here, there in zip(points, published, strict=True):
+        for key, value in flat(here):
+            other = dict(flat(there)).get(key)
+            if value != other and key not in NEUTRAL:
+                names = (here["dataset"]["name"], here["method"]["name"])
+                found[Reduction(here["block"], *names, key, value, other)] = None
+    return tuple(found)
+
+
+def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """``("method.learning_rate", 0.0001)`` and so on for every value of a point's dataset, method and audit."""
+    for group in GROUPS:
+        for key, value in point[group].items():
+            if key not in ("name", "kind"):
+                yield f"{group}.{key}", tuple(value) if isinstance(value, list) else value
+
+
+def _equal(column: pd.Series, wanted: str | float) -> np.ndarray:
+    if isinstance(wanted, str):
+        return np.asarray((column == wanted).fillna(False), dtype=bool)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
+    return np.isclose(numbers, wanted, rtol=1e-9, atol=0)
+
+
+def _typed(value: str) -> str | float:
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return plain(float(value))
+    return str(value)

@@ -1,0 +1,95 @@
+"""What an artefact was made from, computed from the rows behind it and printed on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from pipeline.report.departures import DATASETS, departures, joined
+from pipeline.report.settings import Reduction
+
+FULL_SCALE = "paper"
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Scale, origins, repetitions, audited points and attack steps of the rows behind an artefact.
+
+    ``repetitions`` and ``points`` hold every number that occurs, largest first; empty where the rows do not tell.
+    ``twins`` are the datasets that a synthetic stand-in took the place of. ``reductions`` say where the run differs
+    from the published one.
+    """
+
+    scale: str
+    origins: tuple[str, ...]
+    twins: tuple[str, ...] = ()
+    repetitions: tuple[int, ...] = ()
+    points: tuple[int, ...] = ()
+    steps: int = 0
+    reductions: tuple[Reduction, ...] = ()
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, scale: str, reductions: Sequence[Reduction] = ()) -> Stamp:
+        """Read the stamp off tidy rows. Raises ValueError for no rows, or rows of another scale."""
+        if rows.empty:
+            raise ValueError("a stamp needs rows: none were given")
+        scales = sorted(set(rows["scale"]))
+        if scales != [scale]:
+            raise ValueError(f"expected rows of scale {scale!r} alone, found {scales}: collect the study again")
+        # A grid of classifiers has one classifier, not one random split, in each place of the repetition axis.
+        split = rows[rows["theta_1"].isna()] if "theta_1" in rows else rows
+        counted = split.groupby(["block", "dataset", "method"], observed=True)["repetition"].nunique()
+        # A setting that is not run for want of stability has no points.
+        points = rows[rows["statistic"] == "n"].groupby(["block", "dataset"], observed=True)["value"].max()
+        steps = rows["steps"].max() if "steps" in rows else float("nan")
+        twins = sorted(set(rows.loc[rows["origin"] == "twin", "dataset"]))
+        return cls(
+            scale=scale,
+            origins=tuple(sorted(set(rows["origin"]))),
+            twins=tuple(twins),
+            repetitions=_descending(counted),
+            points=_descending(points),
+            steps=0 if pd.isna(steps) else int(steps),
+            reductions=tuple(reductions),
+        )
+
+    @property
+    def emphatic(self) -> bool:
+        """Whether the artefact is not what was published: at a reduced scale, from a twin, or set otherwise."""
+        return self.scale != FULL_SCALE or bool(self.twins) or bool(self.reductions)
+
+    def lines(self) -> tuple[str, ...]:
+        """The stamp as it is printed: one line for scale, size and origin, one more for each kind of departure."""
+        sizes = [
+            _count(self.repetitions, "repetition"),
+            _count(self.points, "audited point"),
+            f"up to {self.steps:,} steps" if self.steps else "",
+        ]
+        first = " \u00b7 ".join(part for part in (f"{self.scale} scale", *sizes, self._origin()) if part)
+        lines = [first[0].upper() + first[1:]]
+        if self.twins:
+            names = joined(DATASETS.get(name, name) for name in self.twins)
+            lines.append(f"Synthetic twin of {names}, not the official data: no number here is evidence about it")
+        if self.reductions:
+            lines.append(f"Not as published: {'; '.join(departures(self.reductions))}")
+        return tuple(lines)
+
+    def _origin(self) -> str:
+        words = {"official": "official data", "simulated": "data simulated as published", "twin": "synthetic data"}
+        return joined(words.get(origin, f"{origin} data") for origin in self.origins)
+
+
+def _descending(numbers: pd.Series) -> tuple[int, ...]:
+    return tuple(sorted({int(number) for number in numbers.dropna()}, reverse=True))
+
+
+def _count(numbers: tuple[int, ...], unit: str) -> str:
+    if not numbers:
+        return ""
+    if len(numbers) > 2:
+        text = f"{numbers[-1]:,} to {numbers[0]:,}"
+    else:
+        text = " and ".join(f"{number:,}" for number in numbers)
+    return f"{text} {unit}{'' if numbers == (1,) else 's'}"

@@ -1,0 +1,147 @@
+"""How every figure looks: type, widths, and one colour, marker and line for each method, the same everywhere."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.report.markup import SUPERSCRIPTS
+
+COLUMN_WIDTH = 3.3
+PAGE_WIDTH = 6.8
+"""Inches: one column of a two-column page, and the full page."""
+
+LETTERS_PER_INCH = 23.0
+"""Of the stamp's small type, on average."""
+
+INK = "#222222"
+FAINT = "#8a8a8a"
+WARNING = "#a33b20"
+
+RC: Any = {
+    "figure.dpi": 200,
+    "savefig.dpi": 200,
+    # STIX comes with matplotlib, so the same bytes are drawn wherever the project runs.
+    "font.family": "STIXGeneral",
+    "mathtext.fontset": "stix",
+    "font.size": 8.5,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8.5,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#555555",
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 1.8,
+    "ytick.minor.size": 1.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.6,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "axes.unicode_minus": True,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "fairness-audits",
+}
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """What a method is called and how it is drawn; distinct in colour, in marker and in line, so also in grey."""
+
+    label: str
+    color: str
+    marker: str
+    line: Any
+
+
+# Okabe and Ito's colours, which stay apart for the common forms of colour blindness.
+METHODS = {
+    "baseline": MethodStyle("Baseline", "#0072B2", "o", "-"),
+    "project": MethodStyle("Project", "#D98E04", "s", (0, (5, 1.5))),
+    "reductions": MethodStyle("Reductions", "#00875F", "^", (0, (5, 1.5, 1, 1.5))),
+    "sensr": MethodStyle("SenSR", "#B5478F", "D", (0, (1, 1.2))),
+}
+SPARE = (("#555555", "v", "-"), ("#56B4E9", "P", "--"), ("#8C5A2B", "X", "-."), ("#000000", "*", ":"))
+
+
+def method_style(method: str) -> MethodStyle:
+    """The style of a method; one that is not in the published studies gets a spare style, chosen by its name alone."""
+    if method in METHODS:
+        return METHODS[method]
+    color, marker, line = SPARE[sum(method.encode()) % len(SPARE)]
+    return MethodStyle(method.replace("_", " ").capitalize(), color, marker, line)
+
+
+def in_order(methods: Sequence[str]) -> list[str]:
+    """The distinct methods in the fixed order of the studies, others after them by name."""
+    known = [method for method in METHODS if method in methods]
+    return known + sorted(set(methods) - set(known))
+
+
+@contextmanager
+def paper() -> Iterator[None]:
+    """Settings under which figures are drawn and saved."""
+    with mpl.rc_context(RC):
+        yield
+
+
+def new_figure(height: float, width: float = PAGE_WIDTH) -> Figure:
+    """An empty figure, inches, laid out by matplotlib's constrained layout."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
+    """Print the stamp in a strip of its own below the axes; the figure grows by the strip, the axes keep their size."""
+    if not lines:
+        return
+    width, height = figure.get_size_inches()
+    lines = [part for line in lines for part in textwrap.wrap(line, round(width * LETTERS_PER_INCH))]
+    strip = 0.125 * len(lines) + 0.05
+    figure.set_size_inches(width, height + strip)
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        share = strip / (height + strip)
+        engine.set(rect=(0, share, 1, 1 - share))  # type: ignore[call-arg]
+    figure.text(
+        0.995,
+        0.03 / (height + strip),
+        "\n".join(_raised(line) for line in lines),
+        ha="right",
+        va="bottom",
+        fontsize=6.2,
+        color=WARNING if emphatic else FAINT,
+        linespacing=1.15,
+    )
+
+
+def panel_letter(axes: Axes, letter: str) -> None:
+    """Mark a panel (a), (b), ... at its upper left, outside the frame."""
+    axes.set_title(f"({letter})", loc="left", fontweight="bold", fontsize=8.5)
+
+
+def _raised(text: str) -> str:
+    """Exponents as formulas: the type has no raised characters of its own."""
+    runs = re.compile("[" + "".join(SUPERSCRIPTS) + "]+")
+    return runs.sub(lambda run: "$^{" + "".join(SUPERSCRIPTS[character] for character in run[0]) + "}$", text)

@@ -1,0 +1,164 @@
+"""A table as a value: labelled rows of estimates. What it prints is text, set by :mod:`pipeline.report.typeset`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pipeline.report import typeset
+from pipeline.report.numbers import DASH, Estimate, interval, number, plain, spread, symbols
+from pipeline.report.stamp import Stamp
+from pipeline.report.typeset import Heading, Line, Printed
+
+Cell: TypeAlias = Estimate | float | int | str | None
+Show = Literal["value", "spread", "interval", "value and interval", "parameter", "text"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: ``key`` heads it in the CSV; ``name``, or else ``key``, with its letters spelled out, elsewhere.
+
+    ``group`` is printed above neighbouring columns that share it; ``show`` says what of an estimate is printed. With
+    ``printed`` false the column stands in the CSV alone.
+    """
+
+    key: str
+    group: str = ""
+    show: Show = "value"
+    decimals: int = 3
+    name: str = ""
+    printed: bool = True
+
+    def text(self, cell: Cell, decimals: int | None = None) -> str:
+        """The printed form of one cell, with the column's decimals or a row's own."""
+        if cell is None:
+            return DASH
+        if isinstance(cell, str):
+            return symbols(cell)
+        estimate = cell if isinstance(cell, Estimate) else Estimate(float(cell))
+        if estimate.text:
+            return estimate.text
+        digits = self.decimals if decimals is None else decimals
+        if self.show == "interval":
+            return interval(estimate, digits)
+        if self.show == "value and interval":
+            return f"{number(estimate.value, digits)} {interval(estimate, digits)}"
+        if self.show == "spread":
+            return spread(estimate, digits)
+        return plain(estimate.value) if self.show == "parameter" else number(estimate.value, digits)
+
+
+@dataclass(frozen=True)
+class Row:
+    """The labels that stand before a row, its cells in the order of the columns, and its own number of decimals."""
+
+    labels: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    decimals: int | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Title, labelled rows and columns, notes, and the stamp that says what the numbers were made from.
+
+    ``stub`` heads the label columns. Raises ValueError where a row does not have one label for each of ``stub`` and
+    one cell for each column.
+    """
+
+    title: str
+    stub: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    stamp: Stamp
+    caption: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row.labels) != len(self.stub) or len(row.cells) != len(self.columns):
+                raise ValueError(
+                    f"table {self.title!r}: row {row.labels} has {len(row.labels)} labels and {len(row.cells)} cells, "
+                    f"expected {len(self.stub)} and {len(self.columns)}"
+                )
+
+    def cell(self, column: str, *labels: str) -> Cell:
+        """The cell of a row's labels and a column's key."""
+        keys = [c.key for c in self.columns]
+        for row in self.rows:
+            if row.labels == labels and column in keys:
+                return row.cells[keys.index(column)]
+        raise ValueError(f"table {self.title!r} has no cell {labels} x {column!r}: columns are {keys}")
+
+    def csv(self) -> str:
+        """Every number at full precision; an estimate's spread, count and interval in columns of their own."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        parts = [self._parts(i) for i in range(len(self.columns))]
+        headings = [
+            f"{column.key} {part}".rstrip() for column, names in zip(self.columns, parts, strict=True) for part in names
+        ]
+        writer.writerow([*self.stub, *headings, "origin", "scale"])
+        for row in self.rows:
+            values = [_part(cell, part) for cell, names in zip(row.cells, parts, strict=True) for part in names]
+            writer.writerow([*row.labels, *values, "+".join(self.stamp.origins), self.stamp.scale])
+        return buffer.getvalue()
+
+    def markdown(self) -> str:
+        """See :func:`pipeline.report.typeset.markdown`."""
+        return typeset.markdown(self.printed())
+
+    def latex(self) -> str:
+        """See :func:`pipeline.report.typeset.latex`."""
+        return typeset.latex(self.printed())
+
+    def html(self) -> str:
+        """See :func:`pipeline.report.typeset.html`."""
+        return typeset.html(self.printed())
+
+    def printed(self) -> Printed:
+        """The table as texts: a label that repeats the one above is left empty, and groups of rows are marked."""
+        shown = [i for i, column in enumerate(self.columns) if column.printed]
+        headings = [Heading(symbols(name), "label") for name in self.stub]
+        for column in (self.columns[i] for i in shown):
+            kind: typeset.Kind = "text" if column.show == "text" else "number"
+            headings.append(Heading(symbols(column.name or column.key), kind, column.group))
+        lines, above = [], None
+        for row in self.rows:
+            labels, opens = _labels(above, row.labels)
+            texts = [self.columns[i].text(row.cells[i], row.decimals) for i in shown]
+            lines.append(Line((*labels, *texts), opens))
+            above = row.labels
+        return Printed(self.title, self.caption, tuple(headings), tuple(lines), (*self.notes, *self.stamp.lines()))
+
+    def _parts(self, index: int) -> list[str]:
+        """Which parts of a column's estimates the CSV holds: those that any of its rows has."""
+        estimates = [row.cells[index] for row in self.rows if isinstance(row.cells[index], Estimate)]
+        held = [""] if self.columns[index].show != "interval" else []
+        for part in ("std", "n", "low", "high"):
+            values = [getattr(estimate, part) for estimate in estimates]
+            if any(value != 0 and not math.isnan(value) for value in values):
+                held.append(part)
+        return held or [""]
+
+
+def _labels(above: Sequence[str] | None, labels: Sequence[str]) -> tuple[list[str], bool]:
+    """Labels to print below those of the row above, and whether a new group opens between the two."""
+    if above is None:
+        return [symbols(label) for label in labels], False
+    same = next((i for i, (a, b) in enumerate(zip(above, labels, strict=True)) if a != b), len(labels))
+    # The last label is printed even where it repeats: a row needs one.
+    printed = ["" if i < min(same, len(labels) - 1) else symbols(label) for i, label in enumerate(labels)]
+    return printed, len(labels) > 1 and same == 0
+
+
+def _part(cell: Cell, part: str) -> str:
+    if cell is None or (part and not isinstance(cell, Estimate)):
+        return ""
+    if isinstance(cell, Estimate):
+        value = getattr(cell, part or "value")
+        return "" if math.isnan(value) else repr(value)
+    return cell if isinstance(cell, str) else ("" if math.isnan(cell) else repr(cell))

@@ -1,0 +1,158 @@
+"""A table's texts, set in Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal
+
+from pipeline.report import markup
+
+Kind = Literal["label", "number", "text"]
+
+ROWS_ON_A_PAGE = 45
+LETTERS_ON_A_LINE = 36
+"""Beyond these a LaTeX table goes over several pages, or breaks a column's text into lines."""
+SIZES = ((75, r"\normalsize", 6), (95, r"\footnotesize", 4), (140, r"\scriptsize", 3), (10_000, r"\tiny", 2))
+"""Type and space between columns (points) of a LaTeX table, up to so many letters across."""
+WIDTH_OF_TEXTS = 0.36
+"""Share of the line that broken columns have together."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The heading of a column, what the column holds, and what is printed above it and its neighbours."""
+
+    text: str
+    kind: Kind
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The texts of one row, and whether a group of rows opens with it."""
+
+    texts: tuple[str, ...]
+    opens: bool
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A table of texts."""
+
+    title: str
+    caption: str
+    headings: tuple[Heading, ...]
+    lines: tuple[Line, ...]
+    footnotes: tuple[str, ...]
+
+    def groups(self) -> list[tuple[str, int]]:
+        """What stands above the headings, and over how many columns."""
+        return [(name, len(list(members))) for name, members in groupby(heading.group for heading in self.headings)]
+
+    @property
+    def grouped(self) -> bool:
+        """Whether anything stands above the headings."""
+        return any(name for name, _ in self.groups())
+
+    def longest(self, index: int) -> int:
+        """Letters in the longest text of a column."""
+        return max((len(line.texts[index]) for line in self.lines), default=0)
+
+
+def markdown(table: Printed) -> str:
+    """A pipe table with the title above and the notes below."""
+    names = [f"{h.group}: {h.text}" if h.group else h.text for h in table.headings]
+    rule = ["--:" if heading.kind == "number" else ":--" for heading in table.headings]
+    lines = [f"**{markup.markdown(table.title)}** {markup.markdown(table.caption)}".rstrip(), ""]
+    lines += [_joined(names, markup.markdown), "| " + " | ".join(rule) + " |"]
+    lines += [_joined(line.texts, markup.markdown) for line in table.lines]
+    for note in table.footnotes:
+        lines += ["", f"*{markup.markdown(note)}*"]
+    return "\n".join(lines) + "\n"
+
+
+def latex(table: Printed) -> str:
+    """A ``table``, or a ``longtable`` where it is too long for a page (packages booktabs, longtable, amsmath)."""
+    alignment = "".join(_latex_alignment(table, i) for i in range(len(table.headings)))
+    names = " & ".join(markup.latex(heading.text) for heading in table.headings)
+    head = [r"\toprule", *_latex_groups(table), names + r" \\", r"\midrule"]
+    body: list[str] = []
+    for line in table.lines:
+        body += [r"\addlinespace"] * line.opens + [" & ".join(map(markup.latex, line.texts)) + r" \\"]
+    caption = f"\\caption{{{markup.latex(f'{table.title} {table.caption}'.strip())}}}"
+    notes = r" \\ ".join(map(markup.latex, table.footnotes))
+    below = f"\\par\\smallskip{{\\footnotesize {notes}\\par}}"
+    size = _latex_size(table)
+    if len(table.lines) > ROWS_ON_A_PAGE:
+        begin = ["{" + size, f"\\begin{{longtable}}{{{alignment}}}", caption + r" \\", *head, r"\endhead"]
+        lines = [*begin, r"\bottomrule", r"\endfoot", *body, r"\end{longtable}}", below]
+    else:
+        begin = [r"\begin{table}[t]", r"\centering" + size, caption, f"\\begin{{tabular}}{{{alignment}}}"]
+        lines = [*begin, *head, *body, r"\bottomrule", r"\end{tabular}", below, r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def html(table: Printed) -> str:
+    """The ``table`` element alone; the page sets title, caption and notes around it."""
+    lines = ["<table>", "<thead>"]
+    if table.grouped:
+        cells = [
+            f'<th class="group" colspan="{width}" scope="colgroup">{markup.html(name)}</th>'
+            if name
+            else f'<th colspan="{width}"></th>'
+            for name, width in table.groups()
+        ]
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    heads = [f'<th class="{h.kind}" scope="col">{markup.html(h.text)}</th>' for h in table.headings]
+    lines += [f"<tr>{''.join(heads)}</tr>", "</thead>", "<tbody>"]
+    for line in table.lines:
+        cells = [
+            f'<th class="label" scope="row">{markup.html(text)}</th>'
+            if heading.kind == "label"
+            else f'<td class="{heading.kind}">{markup.html(text)}</td>'
+            for heading, text in zip(table.headings, line.texts, strict=True)
+        ]
+        opens = ' class="opens"' if line.opens else ""
+        lines.append(f"<tr{opens}>{''.join(cells)}</tr>")
+    return "\n".join([*lines, "</tbody>", "</table>"]) + "\n"
+
+
+def _joined(texts: tuple[str, ...] | list[str], escape: Callable[[str], str]) -> str:
+    return "| " + " | ".join(map(escape, texts)) + " |"
+
+
+def _is_broken(table: Printed, index: int) -> bool:
+    return table.headings[index].kind != "number" and table.longest(index) > LETTERS_ON_A_LINE
+
+
+def _latex_alignment(table: Printed, index: int) -> str:
+    if _is_broken(table, index):
+        lengths = [table.longest(i) for i in range(len(table.headings)) if _is_broken(table, i)]
+        # The root lets a column of long notes have more room than one of short texts, but not all of it.
+        share = WIDTH_OF_TEXTS * table.longest(index) ** 0.5 / sum(length**0.5 for length in lengths)
+        return f"p{{{share:.2f}\\linewidth}}"
+    return "r" if table.headings[index].kind == "number" else "l"
+
+
+def _latex_size(table: Printed) -> str:
+    widths = [
+        LETTERS_ON_A_LINE if _is_broken(table, i) else max(table.longest(i), len(heading.text))
+        for i, heading in enumerate(table.headings)
+    ]
+    letters = sum(widths) + 2 * len(widths)
+    size, space = next((size, space) for most, size, space in SIZES if letters <= most)
+    return f"{size}\\setlength{{\\tabcolsep}}{{{space}pt}}"
+
+
+def _latex_groups(table: Printed) -> list[str]:
+    if not table.grouped:
+        return []
+    cells, rules, position = [], [], 1
+    for name, width in table.groups():
+        cells.append(f"\\multicolumn{{{width}}}{{c}}{{{markup.latex(name)}}}")
+        if name:
+            rules.append(f"\\cmidrule(lr){{{position}-{position + width - 1}}}")
+        position += width
+    return [" & ".join(cells) + r" \\", " ".join(rules)]

@@ -1,0 +1,42 @@
+# prepared dataset -> classifiers -> audit result
+
+
+rule train:
+    message:
+        "train {wildcards.method} on {wildcards.dataset}"
+    input:
+        dataset="data/prepared/{scale}/{dataset}.npz",
+        code=lambda w: workflow_config.code("train", method=w.method),
+    output:
+        classifier="results/models/{scale}/{dataset}/{method}.npz",
+    params:
+        cfg=lambda w: encoded(workflow_config.train(w.dataset, w.method)),
+    log:
+        "results/logs/{scale}/train/{dataset}/{method}.log",
+    benchmark:
+        "results/benchmarks/{scale}/train/{dataset}/{method}.tsv"
+    threads: 1
+    shell:
+        "python -m pipeline.stages.train --config {params.cfg:q}"
+        " --dataset {input.dataset:q} --output {output.classifier:q} > {log:q} 2>&1"
+
+
+rule audit:
+    message:
+        "audit {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
+    input:
+        dataset="data/prepared/{scale}/{dataset}.npz",
+        classifier="results/models/{scale}/{dataset}/{method}.npz",
+        code=lambda w: workflow_config.code("audit", audit=w.audit),
+    output:
+        result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
+    params:
+        cfg=lambda w: encoded(workflow_config.audit(w.study, w.block, w.dataset, w.method, w.audit)),
+    log:
+        "results/logs/{scale}/audit/{study}/{block}/{dataset}/{method}/{audit}.log",
+    benchmark:
+        "results/benchmarks/{scale}/audit/{study}/{block}/{dataset}/{method}/{audit}.tsv"
+    threads: 1
+    shell:
+        "python -m pipeline.stages.audit --config {params.cfg:q} --dataset {input.dataset:q}"
+        " --classifier {input.classifier:q} --output {output.result:q} > {log:q} 2>&1"

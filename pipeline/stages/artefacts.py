@@ -1,0 +1,83 @@
+"""Make a study's tables and figures, and their comparison with the published numbers: ``rows -> artefacts``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from pipeline import io
+from pipeline.report import artefacts, index, style
+from pipeline.report.inputs import Inputs
+from pipeline.report.table import Table
+
+
+def caption(study: str, name: str) -> str:
+    """The artefact's caption, one paragraph of ``pipeline/captions/<study>/<artefact>.rst``.
+
+    Raises ValueError where it is not written.
+    """
+    path = files("pipeline").joinpath("captions", study, f"{name}.rst")
+    if not path.is_file():
+        raise ValueError(f"artefact {name!r} has no caption: write pipeline/captions/{study}/{name}.rst")
+    return " ".join(path.read_text(encoding="utf-8").split())
+
+
+def place(path: str, depth: int) -> str:
+    """The last ``depth`` parts of a path without its suffix: what a dataset, a classifier or an audit goes by."""
+    return "/".join(Path(path.removesuffix(".npz")).parts[-depth:])
+
+
+def load(
+    study: str, config: dict, rows: str, datasets: Sequence[str], classifiers: Sequence[str], audits: Sequence[str]
+) -> Inputs:
+    """Everything that the artefacts are made from."""
+    return Inputs(
+        study=study,
+        scale=config["scale"]["name"],
+        rows=io.load_rows(rows),
+        config=config,
+        datasets={place(path, 1): io.load_dataset(path) for path in datasets},
+        classifiers={place(path, 2): io.load_classifier(path) for path in classifiers},
+        audits={place(path, 4): io.load_audit(path) for path in audits},
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Load rows and values, build every artefact that the study lists, save each, and the index for the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--study", required=True)
+    parser.add_argument("--config", required=True, help="JSON: experiment, scale, sections, published")
+    parser.add_argument("--rows", required=True, help="tidy rows (.parquet)")
+    parser.add_argument("--datasets", nargs="*", default=[], help="prepared datasets (.npz)")
+    parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
+    parser.add_argument("--audits", nargs="*", default=[], help="audits (.npz)")
+    parser.add_argument("--published", required=True, help="the study's published numbers (.csv)")
+    parser.add_argument("--tables", required=True, help="folder for the tables")
+    parser.add_argument("--figures", required=True, help="folder for the figures")
+    parser.add_argument("--index", required=True, help="where the index for the page goes (.json)")
+    options = parser.parse_args(arguments)
+    inputs = load(
+        options.study, json.loads(options.config), options.rows, options.datasets, options.classifiers, options.audits
+    )
+    published = io.load_published(options.published)
+    listed = inputs.config["experiment"]["artefacts"]
+    made = {}
+    for name in [*listed["tables"], *listed["figures"]]:
+        made[name] = artefacts.build(name, inputs, published, caption(options.study, name))
+        artefact = made[name]
+        if isinstance(artefact, Table):
+            io.save_table(artefact, Path(options.tables) / name)
+        else:
+            with style.paper():
+                io.save_figure(artefact.figure, Path(options.figures) / name)
+        print(f"made {name}")
+    compared = importlib.import_module(f"pipeline.report.{options.study}").compared(inputs, published)
+    io.save_json(index.describe(inputs, made, compared), options.index)
+
+
+if __name__ == "__main__":
+    main()

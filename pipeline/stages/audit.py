@@ -1,0 +1,32 @@
+"""Audit a method's classifiers on a dataset: ``Dataset, Classifier -> AuditResult``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from pipeline import io, plugins, tracking
+from pipeline.seeds import generators
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Load the dataset and the classifiers, audit, save what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", required=True, help="JSON: the resolved audit")
+    parser.add_argument("--dataset", required=True, help="a prepared dataset (.npz)")
+    parser.add_argument("--classifier", required=True, help="trained classifiers (.npz)")
+    parser.add_argument("--output", required=True, help="where the result goes (.npz)")
+    options = parser.parse_args(arguments)
+    config = json.loads(options.config)
+    audit = config["audit"]
+    dataset, classifier = io.load_dataset(options.dataset), io.load_classifier(options.classifier)
+    module = plugins.load("audit", audit["kind"])
+    rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
+    result = module.run(dataset, classifier, plugins.configure(module, audit), rngs)
+    io.save_audit(result, options.output)
+    with tracking.from_environment(f"audit/{dataset.name}/{classifier.method}/{audit['name']}", config) as run:
+        run.summary(result.rows.groupby("statistic")["value"].mean().to_dict())
+
+
+if __name__ == "__main__":
+    main()

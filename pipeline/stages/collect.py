@@ -1,0 +1,69 @@
+"""Gather a study's audits into one frame of tidy rows: ``AuditResult... -> rows``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeline import io
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pipeline.types import AuditResult
+
+FIRST = (
+    "study", "block", "dataset", "origin", "method", "audit", "scale", "repetition", "statistic", "value",
+)  # fmt: skip
+
+
+def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study: str, scale: str) -> pd.DataFrame:
+    """Tidy rows of audits, each given with its block and the settings that its point of the grid has.
+
+    Settings that only some audits have are NaN elsewhere (text: missing). Raises ValueError for no audits, and for an
+    audit that says something else of a setting than the grid does.
+    """
+    import pandas as pd
+
+    if not audits:
+        raise ValueError(f"study {study!r} has no audits to collect: its grid is empty")
+    frames = []
+    for result, block, columns in audits:
+        rows = result.rows.copy()
+        place = {"block": block, "dataset": result.dataset, "origin": result.origin, "method": result.method}
+        for name, value in {**columns, **place, "audit": result.audit, "study": study, "scale": scale}.items():
+            if name in rows and name in columns and not set(rows[name].dropna()) <= {value, ""}:
+                raise ValueError(
+                    f"block {block!r}, {result.method} on {result.dataset}: the audit was made with {name} "
+                    f"{sorted(set(rows[name].dropna()))}, the grid says {value!r}: audit it again"
+                )
+            rows[name] = value
+        frames.append(rows)
+    collected = pd.concat(frames, ignore_index=True)
+    for name in collected.columns:
+        # Text that is unused is missing, like a number that is unused.
+        if not pd.api.types.is_numeric_dtype(collected[name]):
+            collected[name] = (
+                collected[name].astype(object).where(collected[name].notna() & (collected[name] != ""), None)
+            )
+    return collected[[*FIRST, *(name for name in collected.columns if name not in FIRST)]]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Load the audits, collect their rows, save them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--study", required=True)
+    parser.add_argument("--scale", required=True)
+    parser.add_argument("--audits", required=True, help="JSON: a list of {path, block, columns}")
+    parser.add_argument("--output", required=True, help="where the rows go (.parquet)")
+    options = parser.parse_args(arguments)
+    audits = [(io.load_audit(a["path"]), a["block"], a["columns"]) for a in json.loads(options.audits)]
+    rows = collect(audits, options.study, options.scale)
+    io.save_rows(rows, options.output)
+    print(f"collected {len(rows):,} rows of {len(audits)} audits")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Assemble every study's artefacts into one self-contained page, and say in the terminal what was made."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipeline import io
+from pipeline.report import html, provenance
+
+SCALES = ("smoke", "laptop", "paper")
+SEEDS = (
+    "each random stream is derived by SHA-256 from the names of what it is for (prepare, train or audit, the dataset, "
+    "the method, the audit) and the number of the repetition; no global seed"
+)
+
+
+def benchmarks(folder: Path, scale: str) -> list[tuple[str, str]]:
+    """Rule and text of each job's benchmark file, of one scale and of what belongs to none.
+
+    Files lie at ``<rule>/...`` or ``<scale>/<rule>/...``; the rule is the first part below the scale.
+    """
+    found = []
+    for path in sorted(folder.rglob("*.tsv")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if parts[0] in SCALES and parts[0] != scale:
+            continue
+        found.append((parts[1] if parts[0] == scale else parts[0], path.read_text(encoding="utf-8")))
+    return found
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Load the indexes and the pictures, write the page, print the summary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--index", nargs="*", default=[], help="the studies' indexes (.json)")
+    parser.add_argument("--figures", required=True, help="folder with each study's figures")
+    parser.add_argument("--benchmarks", required=True, help="folder with the jobs' benchmark files; it may be absent")
+    parser.add_argument("--scale", required=True)
+    parser.add_argument("--output", required=True, help="where the page goes (.html)")
+    parser.add_argument("--summary", required=True, help="where the summary for the terminal goes (.txt)")
+    options = parser.parse_args(arguments)
+    studies = [io.load_json(path) for path in options.index]
+    pictures = {
+        (study["study"], artefact["name"]): Path(
+            options.figures, study["study"], f"{artefact['name']}.png"
+        ).read_bytes()
+        for study in studies
+        for artefact in study["artefacts"]
+        if artefact["kind"] == "figure"
+    }
+    cpuinfo = Path("/proc/cpuinfo")
+    io.save_text(
+        html.page(
+            studies,
+            pictures,
+            {
+                "commit": provenance.commit(),
+                "versions": provenance.versions(),
+                "machine": provenance.machine(cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else ""),
+                "seeds": SEEDS,
+                "times": provenance.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
+            },
+        ),
+        options.output,
+    )
+    summary = html.summary(studies, options.output)
+    io.save_text(summary + "\n", options.summary)
+    print(summary)
+
+
+if __name__ == "__main__":
+    main()

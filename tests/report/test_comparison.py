@@ -1,0 +1,203 @@
+"""The rules by which a published number agrees with ours."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import t as student
+
+from pipeline.report.comparison import COLUMNS, compare, counts, fisher, holm, welch
+from pipeline.report.comparison_table import as_table, printed
+from pipeline.report.individual_fairness.comparison import bhattacharyya
+from pipeline.report.numbers import Estimate
+from pipeline.report.settings import Reduction
+from pipeline.report.stamp import Stamp
+
+SENSR = "block=audit; dataset=adult; method=sensr; statistic=T_n; steps=500"
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    """A published mean of 1.021 with spread .008 over ten repetitions."""
+    standard = dict.fromkeys(COLUMNS)
+    values = {"artefact": "table_1", "row": "SenSR", "column": "T_n", "value": 1.021, "std": 0.008, "n": 10.0}
+    words = {
+        "source": "Table 1",
+        "kind": "mean",
+        "rounding": 0.0005,
+        "setting": SENSR,
+        "status": "reproduced",
+        "by": "table_1",
+    }
+    return {**standard, **values, **words, **changes}
+
+
+def measured(values: list[float], **changes: Any) -> pd.DataFrame:
+    """Rows of SenSR's T_n, one for each repetition."""
+    place = {"block": "audit", "dataset": "adult", "method": "sensr", "statistic": "T_n", "steps": 500.0}
+    rows = pd.DataFrame({"repetition": range(len(values)), "value": values})
+    return rows.assign(**{**place, "origin": "official", **changes})
+
+
+def verdict(published: dict[str, Any], ours: pd.DataFrame, reductions: tuple[Reduction, ...] = ()) -> dict[str, Any]:
+    """The single line of a comparison."""
+    (line,) = compare(pd.DataFrame([published]), ours, reductions).to_dict("records")
+    return line
+
+
+def test_welch_by_hand() -> None:
+    """t = 1 / sqrt(4/10 + 1/5); the degrees of freedom are (.4 + .2)^2 / (.4^2/9 + .2^2/4)."""
+    statistic = 1 / math.sqrt(0.4 + 0.2)
+    freedom = 0.6**2 / (0.4**2 / 9 + 0.2**2 / 4)
+    p = welch(Estimate(2.0, 2.0, 10), Estimate(3.0, 1.0, 5))
+    assert p == pytest.approx(2 * student.sf(statistic, freedom))
+
+
+@given(st.floats(-3, 3), st.floats(0.01, 5), st.floats(0.01, 5), st.integers(2, 30), st.integers(2, 30))
+def test_welch_is_symmetric_and_ignores_a_common_shift(gap: float, a: float, b: float, n: int, m: int) -> None:
+    p = welch(Estimate(0.0, a, n), Estimate(gap, b, m))
+    assert p == pytest.approx(welch(Estimate(gap, b, m), Estimate(0.0, a, n)), abs=1e-12)
+    assert p == pytest.approx(welch(Estimate(7.0, a, n), Estimate(7.0 + gap, b, m)), abs=1e-9)
+
+
+def test_what_rounds_to_the_published_number_does_not_differ_from_it() -> None:
+    theirs = Estimate(0.817, 0.0, 10)
+    assert welch(theirs, Estimate(0.8174, 0.0, 10), rounding=0.0005) == 1.0
+    assert welch(theirs, Estimate(0.8176, 0.0, 10), rounding=0.0005) == 0.0
+
+
+def test_welch_needs_a_spread() -> None:
+    with pytest.raises(ValueError, match="two repetitions on each side, found 10 and 1"):
+        welch(Estimate(1.0, 0.1, 10), Estimate(1.0, math.nan, 1))
+
+
+def test_fisher_by_hand() -> None:
+    """9 of 10 against 0 of 2: the only table at least as unlikely has probability C(3, 2) / C(12, 2)."""
+    assert fisher(Estimate(0.9, n=10), Estimate(0.0, n=2)) == pytest.approx(3 / 66)
+    assert fisher(Estimate(1.0, n=10), Estimate(1.0, n=4)) == 1.0
+
+
+def test_holm_by_hand() -> None:
+    """Of .01, .04, .03 the adjusted values are 3 x .01, then 2 x .03, then the larger of .04 and .06."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, math.nan, 0.9]) == pytest.approx([1.0, math.nan, 1.0], nan_ok=True)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_never_lowers_a_p_value_nor_changes_their_order(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    assert (adjusted >= np.array(p_values)).all()
+    assert (np.diff(adjusted[np.argsort(p_values, kind="stable")]) >= 0).all()
+
+
+def test_the_test_has_its_level() -> None:
+    """Two samples of one normal distribution differ at .05 in about one case of twenty."""
+    rng = np.random.default_rng(1)
+    draws = rng.normal(2.0, 0.5, size=(4000, 2, 10))
+    rejected = [welch(Estimate.mean(a), Estimate.mean(b)) < 0.05 for a, b in draws]
+    assert abs(np.mean(rejected) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 4000)
+
+
+def test_equal_means_agree_and_distant_ones_differ() -> None:
+    assert verdict(entry(), measured([1.01, 1.02, 1.03, 1.024]))["verdict"] == "agrees"
+    line = verdict(entry(), measured([1.20, 1.21, 1.22, 1.19]))
+    assert line["verdict"] == "differs"
+    assert line["p_holm"] < 0.001
+
+
+def test_several_tests_of_one_table_are_adjusted_together() -> None:
+    """One p-value of about .02 differs alone, and agrees among forty others that do not differ."""
+    far = entry(value=1.0, std=0.1)
+    ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
+    assert verdict(far, ours)["verdict"] == "differs"
+    near = entry(value=float(ours["value"].mean()), std=0.1)
+    compared = compare(pd.DataFrame([far] + [near] * 40), ours, ())
+    assert set(compared["verdict"]) == {"agrees"}
+    elsewhere = compare(pd.DataFrame([far] + [{**near, "artefact": "table_4"}] * 40), ours, ())
+    assert elsewhere["verdict"].iloc[0] == "differs"
+
+
+@pytest.mark.parametrize(
+    ("ours", "why"),
+    [
+        (measured([1.0, 1.1], origin="twin"), "made from twin data"),
+        (measured([1.0, 1.1], steps=200.0), r"not measured in this run: steps 500 \(there are 200\)"),
+        (measured([1.0]), "one repetition has no spread"),
+    ],
+)
+def test_without_matching_setting_and_official_data_there_is_no_verdict(ours: pd.DataFrame, why: str) -> None:
+    line = verdict(entry(), ours)
+    assert line["verdict"] == "not comparable"
+    assert pd.Series([line["why"]]).str.fullmatch(why).all()
+
+
+def test_a_reduced_iteration_count_forbids_a_verdict_but_only_where_it_applies() -> None:
+    reduced = Reduction("audit", "adult", "sensr", "method.iterations", 2000, 20000)
+    assert verdict(entry(), measured([1.0, 1.1]), (reduced,))["verdict"] == "not comparable"
+    other = Reduction("audit", "adult", "baseline", "method.iterations", 2000, 20000)
+    assert verdict(entry(), measured([1.0, 1.1]), (other,))["verdict"] == "agrees"
+    recorded = Reduction("audit", "adult", "sensr", "audit.record", (500,), (200, 500))
+    assert verdict(entry(), measured([1.0, 1.1]), (recorded,))["verdict"] == "agrees"
+
+
+def test_a_setting_that_leaves_a_choice_is_refused() -> None:
+    both = pd.concat([measured([1.0]).assign(metric_split="test"), measured([2.0]).assign(metric_split="train")])
+    with pytest.raises(ValueError, match=r"table_1, SenSR x T_n: several values .* metric_split"):
+        verdict(entry(), both)
+
+
+def test_constants_are_equal_and_readings_near() -> None:
+    ours = measured([1.645], statistic="constant")
+    constant = entry(kind="constant", value=1.6449, std=None, n=None, setting="statistic=constant")
+    assert verdict({**constant, "rounding": None}, ours)["verdict"] == "differs"
+    assert verdict({**constant, "rounding": 0.0005}, ours)["verdict"] == "agrees"
+    reading = {**constant, "kind": "reading", "rounding": 0.2}
+    assert verdict({**reading, "value": 1.8}, ours)["verdict"] == "agrees"
+    assert verdict({**reading, "value": 1.9}, ours)["verdict"] == "differs"
+
+
+def test_a_likelier_setting_gets_a_line_of_its_own_and_is_not_counted() -> None:
+    ours = pd.concat([measured([1.04, 1.05, 1.06]), measured([1.02, 1.021, 1.022], steps=200.0)], ignore_index=True)
+    published = pd.DataFrame([entry(likely=SENSR.replace("500", "200"))])
+    compared = compare(published, ours, ())
+    assert list(compared["reading"]) == ["as stated", "as likely made"]
+    assert list(compared["verdict"]) == ["differs", "agrees"]
+    assert sum(counts(compared).values()) == 1
+
+
+def test_what_was_not_run_or_is_lost_says_so() -> None:
+    published = pd.DataFrame([entry(status="not run: costs a year"), entry(status="published value lost", value=None)])
+    compared = compare(published, measured([1.0]), ())
+    assert list(compared["verdict"]) == ["not run", "published value lost"]
+    table = as_table(compared, Stamp("paper", ("official",)), "t")
+    assert table.cell("why, and notes", "Table 1", "SenSR", "T_n") == "Costs a year."
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"kind": "guess"}, "line 2: kind 'guess'"), ({"status": "done"}, "line 2: status 'done'")],
+)
+def test_a_list_with_unknown_words_is_refused(change: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        compare(pd.DataFrame([entry(**change)]), measured([1.0]), ())
+    with pytest.raises(ValueError, match=r"lacks the columns \['note'\]"):
+        compare(pd.DataFrame([entry()]).drop(columns="note"), measured([1.0]), ())
+
+
+def test_a_mean_is_printed_with_the_decimals_of_the_published_one() -> None:
+    line = verdict(entry(), measured([1.0123, 1.0323]))
+    assert printed(line, "published") == "1.021 \u00b1 0.008 (10)"
+    assert printed(line, "ours") == "1.022 \u00b1 0.014 (2)"
+    share = verdict(entry(kind="proportion", value=0.9, std=None), measured([1.0, 1.0, 0.0, 1.0]))
+    assert (printed(share, "published"), printed(share, "ours")) == ("9 of 10", "3 of 4")
+
+
+def test_bhattacharyya_distance_by_hand() -> None:
+    """0 between equals; (gap / s)^2 / 8 for equal spreads; log(5/4) / 2 for spreads 1 and 2 about one mean."""
+    assert bhattacharyya(Estimate(1.0, 0.5), Estimate(1.0, 0.5)) == pytest.approx(0.0)
+    assert bhattacharyya(Estimate(0.0, 2.0), Estimate(3.0, 2.0)) == pytest.approx((3 / 2) ** 2 / 8)
+    assert bhattacharyya(Estimate(0.0, 1.0), Estimate(0.0, 2.0)) == pytest.approx(math.log(5 / 4) / 2)
+    assert bhattacharyya(Estimate(0.0, 0.0), Estimate(0.0, 2.0)) == math.inf

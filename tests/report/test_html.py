@@ -1,0 +1,155 @@
+"""The page is whole, loads nothing, and says where it comes from."""
+
+import json
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from pipeline.report import html, provenance
+from pipeline.report.artefacts import label
+from pipeline.report.index import describe
+from pipeline.report.individual_fairness import compared
+from pipeline.report.inputs import Inputs
+
+VOID = {"meta", "img", "br", "col", "link", "input", "hr"}
+PNG = b"\x89PNG not really"
+
+
+@pytest.fixture(scope="module")
+def study(inputs: Inputs, published: pd.DataFrame, build: Callable) -> dict[str, Any]:
+    """The index of three artefacts, through JSON as between the stages."""
+    made = {name: build(name, inputs) for name in ("table_1", "table_counts", "figure_3")}
+    return json.loads(json.dumps(describe(inputs, made, compared(inputs, published)), allow_nan=False))
+
+
+@pytest.fixture(scope="module")
+def facts() -> dict[str, Any]:
+    benchmarks = [("audit", "s\th:m:s\tmax_rss\tcpu_time\n61.5\t0:01:01\t300\t60\n")] * 2
+    return {
+        "commit": "0123abc",
+        "versions": {"numpy": "2"},
+        "machine": {"processor": "a & b"},
+        "seeds": "by name",
+        "times": provenance.rule_times(benchmarks),
+    }
+
+
+class Page(HTMLParser):
+    """Collects what a page opens, loads and links to; raises where an element is closed that is not open."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.resources: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("img", "script", "link", "iframe", "source", "video") and (given.get("src") or given.get("href")):
+            self.resources.append(str(given.get("src") or given.get("href")))
+        if tag == "a":
+            self.links.append(str(given["href"]))
+        if "id" in given:
+            self.ids.append(str(given["id"]))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_is_well_formed_and_loads_nothing(study: dict[str, Any], facts: dict[str, Any]) -> None:
+    text = html.page([study], {("individual_fairness", "figure_3"): PNG}, facts)
+    page = Page(text)
+    assert page.open == []
+    assert page.resources
+    assert all(resource.startswith("data:image/png;base64,") for resource in page.resources)
+    assert "@import" not in text
+    assert "url(" not in text
+    assert not any(link.startswith("http") for link in page.links)
+
+
+def test_every_link_within_the_page_has_its_target_and_no_target_is_there_twice(
+    study: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    page = Page(html.page([study], {("individual_fairness", "figure_3"): PNG}, facts))
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert len(page.ids) == len(set(page.ids))
+
+
+def test_the_page_shows_every_published_number_and_where_the_data_come_from(
+    study: dict[str, Any], facts: dict[str, Any], published: pd.DataFrame
+) -> None:
+    text = html.page([study], {("individual_fairness", "figure_3"): PNG}, facts)
+    assert text.count("<tr data-verdict=") == len(study["comparison"]) >= len(published)
+    shown = Page(text).text
+    for words in ("0123abc", "a & b", "2 min 03 s", "0" * 64, study["digest"], "occupation unknown: 2,809"):
+        assert words in shown, words
+
+
+def test_a_twin_and_a_reduced_scale_stand_on_top(
+    inputs_of: Callable[..., Inputs], published: pd.DataFrame, build: Callable, facts: dict[str, Any]
+) -> None:
+    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
+    index = describe(twin, {"table_1": build("table_1", twin)}, compared(twin, published))
+    text = html.page([index], {}, facts)
+    head = text[: text.index("<nav")]
+    assert "synthetic twin of Adult and COMPAS" in head
+    assert "smoke scale" in head
+    assert index["counts"]["results"]["agrees"] == 0
+
+
+def test_the_page_of_no_study_is_a_page(facts: dict[str, Any]) -> None:
+    assert Page(html.page([], {}, {**facts, "times": []})).open == []
+
+
+def test_a_missing_picture_is_an_error(study: dict[str, Any], facts: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="the picture of individual_fairness/figure_3 is missing"):
+        html.page([study], {}, facts)
+
+
+def test_the_summary_says_what_was_made_and_how_much_agrees(study: dict[str, Any]) -> None:
+    text = html.summary([study], "results/report.html")
+    assert "2 tables, 1 figures" in text
+    assert "official data" in text
+    counts = study["counts"]["results"]
+    assert f"{counts['agrees']} agree, {counts['differs']} differ" in text
+    assert text.endswith("results/report.html")
+
+
+def test_counts_cover_every_published_number_once(study: dict[str, Any], published: pd.DataFrame) -> None:
+    assert sum(sum(counts.values()) for counts in study["counts"].values()) == len(published)
+
+
+def test_artefacts_are_numbered_as_published_and_those_beyond_by_their_order() -> None:
+    names = ["table_1", "table_steps", "table_4", "figure_1", "figure_1_diagonal", "table_angles", "comparison"]
+    assert [label(name, names) for name in names] == [
+        "Table 1", "Table S1", "Table 4", "Figure 1", "Figure S1", "Table S2", "Comparison",
+    ]  # fmt: skip
+
+
+def test_times_are_summed_by_rule(facts: dict[str, Any]) -> None:
+    (time,) = facts["times"]
+    assert (time.rule, time.jobs, time.wall, time.processor, time.memory) == ("audit", 2, 123.0, 120.0, 300.0)
+    assert [provenance.duration(s) for s in (3.21, 61, 7320)] == ["3.2 s", "1 min 01 s", "2 h 02 min"]
+
+
+def test_the_digest_depends_on_values_not_on_their_order() -> None:
+    assert (
+        provenance.digest({"a": 1, "b": 2})
+        == provenance.digest({"b": 2, "a": 1})
+        != provenance.digest({"a": 1, "b": 3})
+    )
+
+
+def test_the_machine_is_read_off_its_description() -> None:
+    assert provenance.machine("vendor\t: x\nmodel name\t: A CPU 3000\n")["processor"] == "A CPU 3000"

@@ -1,0 +1,166 @@
+"""The study's artefacts: what they compute, and what they say when something is missing."""
+
+import io as text_io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import io
+from pipeline.report import style
+from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.individual_fairness.facts import boundary, configured, measurements
+from pipeline.report.individual_fairness.further_figures import axis_places, rejection_curve
+from pipeline.report.individual_fairness.published_figures import heatmap
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+
+
+def without(inputs: Inputs, **setting: str) -> Inputs:
+    """The inputs with the rows of a setting taken away."""
+    drop = np.logical_and.reduce([inputs.rows[key] == value for key, value in setting.items()])
+    return replace(inputs, rows=inputs.rows[~drop])
+
+
+def test_a_missing_block_or_dataset_is_named(inputs: Inputs, build: Callable) -> None:
+    with pytest.raises(ValueError, match=r"no rows for .*block sensitivity.* missing is block sensitivity"):
+        build("figure_sensitivity", without(inputs, block="sensitivity"))
+    with pytest.raises(ValueError, match=r"missing is dataset compas .there are adult"):
+        build("table_4", without(inputs, block="audit", dataset="compas"))
+
+
+def test_a_statistic_that_one_method_lacks_is_named_with_block_and_method(inputs: Inputs, build: Callable) -> None:
+    with pytest.raises(ValueError, match="block audit, dataset adult, method sensr, statistic error_T_n"):
+        build("table_1", without(inputs, method="sensr", statistic="error_T_n"))
+
+
+def test_settings_that_leave_several_values_are_refused(inputs: Inputs) -> None:
+    with pytest.raises(ValueError, match="several values for a repetition: give steps, metric_split too"):
+        inputs.values(block="audit", dataset="adult", method="sensr", statistic="T_n")
+
+
+def test_table_1_and_table_3_show_the_same_means(inputs: Inputs, build: Callable) -> None:
+    first, third = build("table_1", inputs), build("table_3", inputs)
+    rows = {": ".join(filter(None, row.labels)): row for row in third.rows}
+    for column in first.columns:
+        name = ": ".join(filter(None, (column.group, column.key.split(" (")[0])))
+        assert [row.cells[first.columns.index(column)] for row in first.rows] == list(rows[name].cells)
+
+
+def test_a_run_that_stops_early_shows_its_last_step_and_says_so(
+    inputs_of: Callable[..., Inputs], build: Callable
+) -> None:
+    short = inputs_of(scale="smoke", repetitions=2, steps=(5, 50))
+    table = build("table_1", short)
+    assert any("Attack of 50 steps; the published tables state 500" in note for note in table.notes)
+    assert table.cell("T_n", "SenSR").value == pytest.approx(
+        short.values(
+            block="audit", dataset="adult", method="sensr", statistic="T_n", metric_split="test", steps=50.0
+        ).mean()
+    )
+
+
+def test_csv_is_the_same_byte_for_byte_and_holds_what_is_shown(inputs: Inputs, build: Callable) -> None:
+    table = build("table_1", inputs)
+    assert table.csv() == build("table_1", inputs).csv()
+    frame = pd.read_csv(text_io.StringIO(table.csv()), index_col="Method")
+    cell = table.cell("T_n", "Baseline")
+    assert isinstance(cell, Estimate)
+    assert frame.loc["Baseline", "T_n"] == cell.value
+    assert frame.loc["Baseline", "T_n std"] == cell.std
+
+
+@pytest.mark.parametrize("name", ["figure_1", "figure_2", "figure_angles", "figure_validity"])
+def test_a_figure_is_the_same_byte_for_byte(name: str, inputs: Inputs, build: Callable, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        with style.paper():
+            io.save_figure(build(name, inputs).figure, tmp_path / folder / name)
+    for suffix in ("pdf", "png"):
+        assert (tmp_path / "a" / f"{name}.{suffix}").read_bytes() == (tmp_path / "b" / f"{name}.{suffix}").read_bytes()
+
+
+def test_figures_have_the_width_of_a_page(inputs: Inputs, build: Callable) -> None:
+    for name in ("figure_1", "figure_3", "figure_tolerance", "figure_angles", "figure_validity"):
+        assert build(name, inputs).figure.get_size_inches()[0] == style.PAGE_WIDTH
+
+
+def test_methods_differ_in_colour_in_marker_and_in_line() -> None:
+    styles = list(style.METHODS.values())
+    for attribute in ("color", "marker", "line"):
+        assert len({str(getattr(s, attribute)) for s in styles}) == len(styles)
+    assert style.in_order(["sensr", "zafar", "baseline"]) == ["baseline", "sensr", "zafar"]
+
+
+@given(st.lists(st.floats(0.5, 20), min_size=1, max_size=12), st.floats(1.001, 19))
+def test_the_rejection_curve_is_the_share_of_statistics_above_the_tolerance(values: list[float], delta: float) -> None:
+    statistic = np.array(values)
+    corners, share = rejection_curve(statistic, 25.0)
+    assert share[np.searchsorted(corners, delta, side="right") - 1] == pytest.approx((statistic > delta).mean())
+    assert (np.diff(share) <= 0).all()
+
+
+def test_the_boundary_is_where_a_straight_line_crosses() -> None:
+    """T_n = 1 + |theta| / 4 exceeds 1.25 at theta = -1 and 1; where it never does there is no boundary."""
+    theta = np.linspace(-4, 4, 21)
+    for side in (-1, 1):
+        assert boundary(theta, 1 + np.abs(theta) / 4, 1.25, side) == pytest.approx(side)
+        assert np.isnan(boundary(theta, np.ones(21), 1.25, side))
+
+
+def test_places_on_a_logarithmic_axis() -> None:
+    """Halfway between two marks lies their geometric mean, and beyond the last one the spacing goes on."""
+    places = axis_places(np.array([0.1, 1.0, np.sqrt(10.0), 1000.0]), [1.0, 10.0, 100.0])
+    assert places == pytest.approx([-1.0, 0.0, 0.5, 3.0])
+
+
+def test_an_incomplete_grid_of_classifiers_is_refused() -> None:
+    panel = pd.DataFrame({"theta_1": [0.0, 1.0, 0.0], "theta_2": [0.0, 0.0, 1.0], "value": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="expected a full grid of 4 classifiers, found 3"):
+        heatmap(panel)
+
+
+def test_facts_are_the_configuration_and_the_data(inputs: Inputs) -> None:
+    facts = measurements(inputs)
+
+    def value(**setting: str) -> float:
+        found = facts[np.logical_and.reduce([facts[key] == wanted for key, wanted in setting.items()])]
+        (only,) = found["value"]
+        return float(only)
+
+    assert value(block="data", dataset="adult", statistic="rows") == 45222
+    assert value(block="audit", dataset="adult", method="baseline", statistic="critical_value") == pytest.approx(
+        1.6449, abs=1e-4
+    )
+    assert value(block="heatmaps", method="logistic_grid", statistic="grid_step") == pytest.approx(0.4)
+    assert configured(inputs, "audit", "compas", "baseline")["audit.regularization"] == 100
+
+
+def test_the_two_statistics_at_two_numbers_of_steps_find_the_setting_that_made_a_cell(
+    inputs: Inputs, published: pd.DataFrame, build: Callable
+) -> None:
+    """With our Baseline at 200 steps put equal to the published Project, that setting is named."""
+    theirs = published[
+        (published["artefact"] == "table_1") & (published["row"] == "Project") & (published["column"] == "T_n")
+    ].iloc[0]
+    rows = inputs.rows.copy()
+    setting = q.T_N.setting("audit", "adult", "baseline", 200)
+    chosen = np.logical_and.reduce([rows[key] == value for key, value in setting.items()])
+    standard = np.linspace(-1, 1, int(chosen.sum()))
+    rows.loc[chosen, "value"] = theirs["value"] + theirs["std"] * standard / standard.std(ddof=1)
+    table = build("table_1_steps", replace(inputs, rows=rows))
+    assert table.cell("nearest of ours", "Adult, T_n", "Project") == "Baseline, 200 steps"
+    assert table.cell("probably made by", "Adult, T_n", "Baseline") == "Baseline, 500 steps"
+    assert table.cell("probably made by", "COMPAS, T_n", "SenSR") == "SenSR, 200 steps"
+
+
+def test_totals_are_counted_over_the_repetitions(inputs: Inputs, build: Callable) -> None:
+    table = build("table_counts", inputs)
+    assert table.cell("audited points", "Adult", "Baseline") == 10 * 9045
+    assert table.cell("attacks failed in training", "Adult", "SenSR") == 0
+    assert table.cell("attacks failed in training", "Adult", "Baseline") is None
+    assert any("3,620 rows dropped on purpose" in note for note in table.notes)

@@ -1,0 +1,92 @@
+"""What an artefact was made from is printed on it."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.settings import Reduction
+from pipeline.report.stamp import Stamp
+from pipeline.report.style import paper
+
+ROWS = pd.DataFrame(
+    {
+        "block": "audit",
+        "dataset": ["adult"] * 4,
+        "method": ["baseline", "baseline", "sensr", "sensr"],
+        "origin": "official",
+        "scale": "laptop",
+        "repetition": [0, 1, 0, 0],
+        "statistic": ["T_n", "T_n", "T_n", "n"],
+        "value": [1.0, 1.1, 1.2, 9045],
+        "steps": [500.0, 500.0, 1000.0, 500.0],
+    }
+)
+
+
+def test_sizes_are_read_off_the_rows() -> None:
+    stamp = Stamp.of(ROWS, "laptop")
+    assert (stamp.repetitions, stamp.points, stamp.steps) == ((2, 1), (9045,), 1000)
+    assert stamp.lines() == (
+        "Laptop scale \u00b7 2 and 1 repetitions \u00b7 9,045 audited points \u00b7 up to 1,000 steps "
+        "\u00b7 official data",
+    )
+
+
+@pytest.mark.parametrize(
+    ("scale", "origin", "emphatic"),
+    [
+        ("paper", "official", False),
+        ("paper", "simulated", False),
+        ("laptop", "official", True),
+        ("paper", "twin", True),
+    ],
+)
+def test_anything_but_the_published_scale_and_data_is_emphatic(scale: str, origin: str, emphatic: bool) -> None:
+    assert Stamp.of(ROWS.assign(scale=scale, origin=origin), scale).emphatic is emphatic
+
+
+def test_a_twin_is_called_one_and_named() -> None:
+    lines = Stamp.of(ROWS.assign(origin="twin"), "laptop").lines()
+    assert any("Synthetic twin of Adult, not the official data" in line for line in lines)
+
+
+def test_what_was_reduced_is_said() -> None:
+    reduced = Reduction("audit", "adult", "sensr", "method.iterations", 2000, 20000)
+    assert "SenSR on Adult: iterations 2,000 (published: 20,000)" in Stamp.of(ROWS, "laptop", [reduced]).lines()[-1]
+
+
+def test_a_grid_of_classifiers_is_not_taken_for_repetitions() -> None:
+    assert Stamp.of(ROWS.assign(theta_1=0.4), "laptop").repetitions == ()
+
+
+def test_rows_of_another_scale_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected rows of scale 'paper' alone, found"):
+        Stamp.of(ROWS, "paper")
+    with pytest.raises(ValueError, match="needs rows"):
+        Stamp.of(ROWS.iloc[:0], "laptop")
+
+
+def test_every_artefact_from_a_twin_carries_it(inputs_of: Callable[..., Inputs], build: Callable) -> None:
+    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
+    listed = ["table_1", "table_4", "comparison", "table_counts"]
+    for name in listed:
+        made = build(name, twin)
+        for text in (made.markdown(), made.latex(), " ".join(made.stamp.lines())):
+            assert "Synthetic twin of" in text, name
+        assert ",twin,smoke" in made.csv() or "simulated+twin,smoke" in made.csv()
+
+
+def test_the_stamp_is_drawn_in_the_margin_of_a_figure(inputs_of: Callable[..., Inputs], build: Callable) -> None:
+    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
+    official = inputs_of()
+    for inputs, words in ((twin, "Synthetic twin of Adult and COMPAS"), (official, "Paper scale")):
+        figure = build("figure_2", inputs).figure
+        (drawn,) = [text for text in figure.texts if "scale" in text.get_text()]
+        assert words in drawn.get_text()
+        with paper():
+            FigureCanvasAgg(figure).draw()
+        lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
+        assert drawn.get_window_extent().y1 <= lowest, "the stamp lies on the axes"
