@@ -22,7 +22,7 @@ wildcard_constraints:
 
 include: "pipeline/rules/data.smk"
 include: "pipeline/rules/models.smk"
-include: "pipeline/rules/individual_fairness.smk"
+include: "pipeline/rules/artefacts.smk"
 include: "pipeline/rules/report.smk"
 
 

@@ -77,10 +77,11 @@ class Workflow:
         defaults = composed(CONF)
         data = config.get("data")
         source = data.get("source") if isinstance(data, Mapping) else config.get("data.source")
+        scale = asked("scale", "SCALE", "laptop")
         return cls(
-            scale=asked("scale", "SCALE", "laptop"),
+            scale=scale,
             source=str(source or environment.get("DATA_SOURCE") or defaults.data.source),
-            tracker=asked("tracker", "TRACKER", "offline"),
+            tracker=asked("tracker", "TRACKER", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
             studies=asked("study", "STUDY", "").replace(",", " ").split(),
             overrides=str(config.get("set") or "").split(";") if config.get("set") else (),
         )
@@ -140,9 +141,10 @@ class Workflow:
     # Where the files of a study lie.
 
     def twin(self, dataset: str) -> list[str]:
-        """The fitted parameters of a dataset's twin, if it has one."""
-        path = f"data/twins/{dataset}.json"
-        return [path] if (ROOT / path).is_file() else []
+        """The fitted parameters of a dataset's twins, if it has any."""
+        folder = ROOT / "data" / "twins"
+        names = [f"{dataset}.json", *(path.name for path in sorted(folder.glob(f"{dataset}_*.json")))]
+        return [f"data/twins/{name}" for name in names if (folder / name).is_file()]
 
     def audit_file(self, point: Point) -> str:
         """The result of one point's audit."""
@@ -225,7 +227,7 @@ class Workflow:
 
     def _scale(self) -> dict[str, Any]:
         scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
-        return {key: scale[key] for key in ("name", "description", "reduced") if key in scale}
+        return {key: scale[key] for key in ("name", "description") if key in scale}
 
     @staticmethod
     def _key(point: Point) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("toy")
 def test_a_file_in_the_folder_is_an_audit(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(audits()) == ["loss-ratio", "toy-audit"]
+    assert {"loss-ratio", "toy-audit"} <= set(audits())
     assert main(["audit", "toy-audit"]) == 0
     assert capsys.readouterr().out == "all is well\n"
 

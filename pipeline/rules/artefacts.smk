@@ -1,0 +1,33 @@
+# tidy rows -> a study's tables, figures and comparison with the published numbers: one rule for each study, by its name
+
+for study in workflow_config.studies:
+
+    rule:
+        name:
+            study
+        message:
+            f"tables and figures of {study}"
+        input:
+            rows=f"results/rows/{workflow_config.scale}/{study}.parquet",
+            audits=workflow_config.audit_files(study),
+            classifiers=workflow_config.model_files(study),
+            datasets=workflow_config.dataset_files(study),
+            published=f"data/published/{study}.csv",
+            code=workflow_config.code("artefacts", study=study),
+            captions=workflow_config.captions(study),
+        output:
+            tables=workflow_config.tables(study),
+            figures=workflow_config.figures(study),
+            index=f"results/tables/{study}/index.json",
+        params:
+            study=study,
+            cfg=encoded(workflow_config.artefacts(study)),
+        log:
+            f"results/logs/{workflow_config.scale}/{study}.log",
+        benchmark:
+            f"results/benchmarks/{workflow_config.scale}/{study}/all.tsv"
+        shell:
+            "python -m pipeline.stages.artefacts --study {params.study} --config {params.cfg:q} --rows {input.rows}"
+            " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
+            " --published {input.published} --tables results/tables/{params.study}"
+            " --figures results/figures/{params.study} --index {output.index} > {log} 2>&1"
