@@ -16,7 +16,7 @@ average at 1/2; they are not drawn, so an audit has no randomness of its own.
 
 Class balance: each answer of the learner weighs its two classes by the inverse of their *numbers of rows* after
 relabelling, times the weight of each row, as scikit-learn's ``class_weight="balanced"`` did when the study was made.
-Since version 1.7 it counts the rows by their weights instead, which undoes the reweighting between the classes that the
+Today it counts the rows by their weights instead, which undoes the reweighting between the classes that the
 game asks for (on Adult the audit's ratio at 500 steps is then 3.1 instead of 5.6; the published one is 5.7).
 
 Source: Maity et al. 2021, appendices F.3.3 and G.

@@ -23,12 +23,13 @@ gradient to give, and only enters the mean fair distance. (The compiled engine l
 Adam is TensorFlow 1's, its state new in each attack. The metric is learned on the training rows; sensitive inputs add
 their axes to the directions. Weights start uniform on +-sqrt(6 / (fan-in + fan-out)), biases at .1.
 
-Source: Yurochkin, Bower and Sun 2020, "Training individually fair ML models with sensitive subspace robustness",
-algorithm 1 and appendix B; Maity et al. 2021, appendix F.3.2.
+Source: Yurochkin, Bower and Sun 2020, "Training individually fair ML models with sensitive subspace robustness";
+Maity et al. 2021, appendix F.3.2.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -47,6 +48,7 @@ from pipeline.methods.adam_training import (
 from pipeline.types import Array, Batch, Classifier, Dataset
 
 INITIAL_BIAS = 0.1
+LOG = logging.getLogger(__name__)
 ENGINES = ("auto", "compiled", "torch")
 
 
@@ -118,6 +120,7 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
             _, accuracy = balanced_loss_and_accuracy(training.parameters(), held_out)
             points.append((done, np.concatenate(curve, axis=1).mean(axis=1), accuracy))
             curve = []
+            LOG.info("iteration %s of %s, loss %.3f", f"{done:,}", f"{config.iterations:,}", points[-1][1][:, 0].mean())
     steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
     return Classifier(
         method="sensr",

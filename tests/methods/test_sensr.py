@@ -165,16 +165,36 @@ def test_attacks_that_are_not_finite_are_counted_and_skipped(
     assert setting.moved(parameters) < 1e-15
 
 
-def test_a_subspace_attack_that_lowers_the_loss_is_undone(population: Callable[..., Dataset]) -> None:
-    """Huge steps overshoot: with the attack undone, the loss is that of the full attack alone."""
-    dataset = population()
-    failing = Setting(dataset, subspace_rate=100.0, subspace_steps=2, iterations=40, full_rate=1e-9)
-    clean = Setting(dataset, subspace_rate=1e-12, iterations=40, full_rate=1e-9)
-    curve, _, facts = failing.run(CompiledIterations)
-    assert facts["failed_subspace_attacks"].sum() == failing.run(TorchIterations)[2]["failed_subspace_attacks"].sum()
-    untouched = np.isclose(curve[:, 0, 0], clean.run(CompiledIterations)[0][:, 0, 0], rtol=1e-6)
-    # Where the first attack did not fail, it raised the loss.
-    assert (untouched | (curve[:, 0, 0] > clean.run(CompiledIterations)[0][:, 0, 0])).all()
+@pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
+def test_a_subspace_attack_that_lowers_the_loss_is_undone(
+    population: Callable[..., Dataset], engine: Callable[..., sensr.Iterations]
+) -> None:
+    """The loss rises up to x_1 = 1 and falls beyond it: from x_1 = 1/2, a step of 10 along the first axis overshoots.
+
+    With t = x_1 and label 1, z = -max(t, 0) + 3 max(t - 1, 0); with label 0, which x_2 tells, -z is that.
+    """
+    setting = Setting(population(), subspace_rate=10.0, subspace_steps=1, full_rate=1e-12, hidden_units=4)
+    label, far = setting.data.label, 100.0
+    setting.data = Batch(np.stack([np.full(label.shape, 0.5), 2.0 * label - 1], axis=-1), label, {})
+    metric = fair_metric.from_directions(np.array([[1.0, 0.0]]))
+    parts = (metric.matrix, metric.basis, metric.directions)
+    setting.metric = FairMetric(*(np.stack([part, part]) for part in parts if part is not None))
+    v = np.array([-1.0, 3.0, 1.0, -3.0])
+    start = {
+        "w1": np.array([[1.0, 1.0, 1.0, 1.0], [far, far, -far, -far]]),
+        "b1": np.array([-far, -far - 1, -far, -far - 1]),
+        "w2": np.stack([-v, v], axis=-1) / 2,
+        "b2": np.zeros(2),
+    }
+    setting.start = {name: np.stack([values, values]) for name, values in start.items()}
+    curve, _, facts = setting.run(engine)
+    assert facts["failed_subspace_attacks"].tolist() == [setting.config.iterations] * 2
+    np.testing.assert_allclose(curve[:, 0, 0], np.log1p(np.exp(0.5)), rtol=1e-9)
+    # A step of 1/4 raises the loss, and is kept.
+    setting.config = sensr.Config(**{**VALUES, "subspace_rate": 0.25, "subspace_steps": 1, "full_rate": 1e-12})
+    curve, _, facts = setting.run(engine)
+    assert facts["failed_subspace_attacks"].tolist() == [0, 0]
+    np.testing.assert_allclose(curve[:, 0, 0], np.log1p(np.exp(0.75)), rtol=1e-4)
 
 
 def test_sensr_is_flatter_along_the_sensitive_directions_than_the_baseline(population: Callable[..., Dataset]) -> None:

@@ -185,14 +185,17 @@ def total_loss(margin: Array, sign: Array) -> float:
 
 
 @compiled
-def shift(start: Array, effects: Array, a: Array, hidden: Array) -> None:
-    """h = h_0 + sum_k a_k W D_k, two directions at a time; ``hidden`` may be ``start``."""
-    source = start
+def shift(hidden: Array, effects: Array, a: Array) -> None:
+    """h += sum_k a_k W D_k, two directions and four units at a time."""
     for k in range(0, effects.shape[0], 2):
-        pair = a[k * LANES : (k + 2) * LANES]
-        for j in range(effects.shape[1]):
-            e0, e1 = effects[k, j], effects[k + 1, j]
-            old, h = source[j * LANES : (j + 1) * LANES], hidden[j * LANES : (j + 1) * LANES]
+        e, f, pair = effects[k], effects[k + 1], a[k * LANES : (k + 2) * LANES]
+        for j in range(0, effects.shape[1], UNROLL):
+            e0, e1, e2, e3 = e[j], e[j + 1], e[j + 2], e[j + 3]
+            f0, f1, f2, f3 = f[j], f[j + 1], f[j + 2], f[j + 3]
+            h = hidden[j * LANES : (j + UNROLL) * LANES]
             for i in range(LANES):
-                h[i] = old[i] + (e0 * pair[i] + e1 * pair[LANES + i])
-        source = hidden
+                a0, a1 = pair[i], pair[LANES + i]
+                h[i] += e0 * a0 + f0 * a1
+                h[LANES + i] += e1 * a0 + f1 * a1
+                h[2 * LANES + i] += e2 * a0 + f2 * a1
+                h[3 * LANES + i] += e3 * a0 + f3 * a1

@@ -65,6 +65,7 @@ def subspace_attack(start: Array, sign: Array, network: Network, attack: Attack,
                 first[k + i] = b1 * first[k + i] + c1 * gradient
                 second[k + i] = b2 * second[k + i] + c2 * gradient * gradient
                 a[k + i] += rate * first[k + i] / (math.sqrt(second[k + i]) + epsilon)
-        shift(start, network.effects, a, hidden)
+        hidden[:] = start
+        shift(hidden, network.effects, a)
         margins(hidden, network, margin)
     return before, total_loss(margin, sign)

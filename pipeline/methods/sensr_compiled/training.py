@@ -185,7 +185,7 @@ def train(
             a[:, :] = number(0)
         before, after, distance, bias = 0.0, 0.0, 0.0, number(0)
         for b in range(blocks):
-            shift(hidden[b], network.effects, a[b], hidden[b])
+            shift(hidden[b], network.effects, a[b])
             result = full_attack(hidden[b], sign[b], network, attack, penalty[1], penalty[0], delta, slope)
             before, after, distance = before + result[0], after + result[1], distance + result[2]
             _keep(x[b], a[b], delta, hidden[b], slope, attack, b, moved, active)

@@ -1,0 +1,170 @@
+"""Training beside the plain way to do it: ten repetitions against one, SenSR's compiled iterations against autograd.
+
+    python benchmarks/training.py [--dataset FILE.npz] [--repetitions 10] [--sensr-iterations 200]
+
+The plain way is one network in torch, with automatic differentiation and torch's own Adam, on the same initial weights
+and batches; both sides' results are compared before their times are. Hyperparameters are the study's. SenSR is timed
+on some of its 20,000 iterations and extrapolated: each costs the same. Without a file the rows are drawn here, with as
+many features and training rows as Adult.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+import yaml
+from threadpoolctl import threadpool_limits
+
+from pipeline import io
+from pipeline.config import CONF
+from pipeline.fair_metric import learn_batch
+from pipeline.methods import adam_training, baseline, reductions, sensr
+from pipeline.methods.sensr_compiled import CompiledIterations
+from pipeline.methods.sensr_torch import TorchIterations
+from pipeline.plugins import configure
+from pipeline.seeds import generators
+from pipeline.types import Array, Dataset
+
+PLAIN_SENSR_ITERATIONS = 10
+
+
+def main() -> None:
+    """Run every comparison and print it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", help="a prepared dataset (.npz)")
+    parser.add_argument("--repetitions", type=int, default=10, help="repetitions in one batch (10)")
+    parser.add_argument(
+        "--sensr-iterations", type=int, default=200, help="timed iterations of the compiled SenSR (200)"
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="the best of so many runs counts (3)")
+    options = parser.parse_args()
+    with threadpool_limits(1):
+        torch.set_num_threads(1)
+        dataset = io.load_dataset(options.dataset) if options.dataset else drawn_dataset(options.repetitions)
+        rows = dataset.train.shape[1]
+        print(f"{dataset.name}: {rows:,} training rows, {dataset.features.shape[1]} features, one thread\n")
+        compare_baseline(dataset, options.repetitions, options.repeats)
+        compare_sensr(dataset, options.sensr_iterations, options.repeats)
+        time_reductions(dataset)
+
+
+def section(method: str, dataset: Dataset) -> Any:
+    """The study's configuration of a method."""
+    values = yaml.safe_load((CONF / "method" / f"{method}.yaml").read_text())
+    special = (values.pop("per_dataset", None) or {}).get(dataset.name, {})
+    return {**values, **special}
+
+
+def drawn_dataset(repetitions: int) -> Dataset:
+    """45,222 rows, 5 continuous features and one-hot blocks of 7, 7, 14 and 6, all shifted by two attributes."""
+    rng = np.random.default_rng(0)
+    n = 45_222
+    groups = {"sex": rng.integers(0, 2, n), "race": (rng.random(n) < 0.85).astype(int)}
+    shift = np.stack(list(groups.values()), axis=1) - 0.5
+    blocks = [rng.normal(size=(n, 5)) + shift @ rng.normal(scale=0.4, size=(2, 5))]
+    for width in (7, 7, 14, 6):
+        scores = rng.gumbel(size=(n, width)) + shift @ rng.normal(scale=0.7, size=(2, width))
+        blocks.append(np.eye(width)[scores.argmax(axis=1)])
+    x = np.concatenate(blocks, axis=1)
+    score = x @ rng.normal(size=x.shape[1])
+    label = (score + rng.logistic(size=n) > np.quantile(score, 0.75)).astype(int)
+    order = np.stack([rng.permutation(n) for _ in range(repetitions)])
+    names = tuple(f"x{j}" for j in range(x.shape[1]))
+    train, test = order[:, :36_177], order[:, 36_177:]
+    levels = {"sex": ("0", "1"), "race": ("0", "1")}
+    return Dataset("drawn", "simulated", x, names, names[:5], label, "label", groups, levels, train, test)
+
+
+def seconds(run: Callable[[], object], repeats: int) -> float:
+    """The least processor time of several runs."""
+    least = np.inf
+    for _ in range(repeats):
+        start = time.process_time()
+        run()
+        least = min(least, time.process_time() - start)
+    return least
+
+
+def plain_baseline(dataset: Dataset, config: baseline.Config) -> Array:
+    """One network trained as everybody does, from repetition 0's weights and batches: its margins on test rows."""
+    data, held_out = dataset.batch("train", 1), dataset.batch("test", 1)
+    rngs = generators("benchmark", repetitions=1)
+    start = adam_training.glorot_networks(rngs, data.features.shape[-1], config.hidden_units, 0.0)
+    first, second = (torch.nn.Linear(*start[name].shape[1:]) for name in ("w1", "w2"))
+    with torch.no_grad():
+        for number, layer in enumerate((first, second), 1):
+            layer.weight.copy_(torch.as_tensor(start[f"w{number}"][0].T))
+            layer.bias.copy_(torch.as_tensor(start[f"b{number}"][0]))
+    network = torch.nn.Sequential(first, torch.nn.ReLU(), second)
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=adam_training.EPSILON)
+    x, y = torch.tensor(data.features[0], dtype=torch.float32), torch.tensor(data.label[0])
+    for chunk in adam_training.balanced_rows(data.label[0], config.batch_size, config.steps, rngs[0]):
+        for rows in torch.as_tensor(chunk):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(network(x[rows]), y[rows]).backward()
+            optimizer.step()
+    with torch.no_grad():
+        logits = network(torch.tensor(held_out.features[0], dtype=torch.float32)).numpy()
+    return np.asarray(logits[:, 1] - logits[:, 0])
+
+
+def compare_baseline(dataset: Dataset, repetitions: int, repeats: int) -> None:
+    """R repetitions in one batch against one, by this project and by plain torch."""
+    config = configure(baseline, section("baseline", dataset))
+
+    def ours(count: int) -> Any:
+        return baseline.fit(dataset, config, generators("benchmark", repetitions=count))
+
+    from pipeline.models import mlp
+
+    margins = mlp.margin(ours(1).parameters, dataset.batch("test", 1).features)[0]
+    difference = np.abs(margins - plain_baseline(dataset, config)).max() / np.abs(margins).max()
+    plain = seconds(lambda: plain_baseline(dataset, config), repeats)
+    one, many = (seconds(lambda count=count: ours(count), repeats) for count in (1, repetitions))  # type: ignore[misc]
+    print(f"Baseline, {config.steps:,} steps; largest relative difference of a margin to plain torch {difference:.0e}")
+    print(f"  plain torch, 1 repetition    {plain:8.2f} s")
+    print(f"  ours, 1 repetition           {one:8.2f} s")
+    print(f"  ours, {repetitions} repetitions         {many:8.2f} s")
+    print(f"  {repetitions} repetitions take {many / plain:.1f} plain ones, {many / one:.1f} of our single ones\n")
+
+
+def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
+    """Compiled iterations of one repetition against those by automatic differentiation."""
+    config = configure(sensr, {**section("sensr", dataset), "engine": "compiled"})
+    data = dataset.batch("train", 1)
+    metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
+    rngs = generators("benchmark", repetitions=1)
+    start = adam_training.glorot_networks(rngs, data.features.shape[-1], config.hidden_units, sensr.INITIAL_BIAS)
+    drawn = adam_training.balanced_rows(data.label[0], config.batch_size, iterations, rngs[0])
+    rows = np.concatenate(list(drawn))[None]
+    few = rows[:, :PLAIN_SENSR_ITERATIONS]
+    compile_time = seconds(lambda: CompiledIterations(data, metric, start, config).advance(few[:, :1]), 1)
+    both = [engine(data, metric, start, config).advance(few) for engine in (CompiledIterations, TorchIterations)]
+    difference = np.abs(both[0] / both[1] - 1)[..., 0].max()
+    fast = seconds(lambda: CompiledIterations(data, metric, start, config).advance(rows), repeats) / iterations
+    plain = seconds(lambda: TorchIterations(data, metric, start, config).advance(few), 1) / few.shape[1]
+    total = config.iterations
+    print(f"SenSR, {total:,} iterations, extrapolated; largest relative difference of a loss {difference:.0e}")
+    print(f"  autograd, 1 repetition       {plain * total:8.0f} s, from {few.shape[1]} iterations")
+    print(f"  compiled, 1 repetition       {fast * total:8.0f} s, from {iterations} iterations")
+    print(
+        f"  compiled is {plain / fast:.0f} times faster; its first call, compiling or reading, {compile_time:.1f} s\n"
+    )
+
+
+def time_reductions(dataset: Dataset) -> None:
+    """Seconds of one repetition by each solver of the learner."""
+    print("Reductions, 1 repetition")
+    for solver in reductions.SOLVERS:
+        config = configure(reductions, {**section("reductions", dataset), "solver": solver})
+        spent = seconds(lambda: reductions.fit(dataset, config, generators("benchmark", repetitions=1)), 1)  # noqa: B023
+        print(f"  {solver:<26} {spent:10.2f} s")
+
+
+if __name__ == "__main__":
+    main()
