@@ -102,7 +102,7 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
         if path.is_file():
             return {"name": study, **plain(OmegaConf.load(path))}
     known = sorted(path.stem for folder in ("experiment", "sweep") for path in (conf / folder).glob("*.yaml"))
-    raise ValueError(f"there is no study {study!r}{_nearest(study, known)}. There are: {', '.join(known)}")
+    raise ValueError(f"there is no study {study!r}{nearest(study, known)}. There are: {', '.join(known)}")
 
 
 @functools.cache
@@ -136,7 +136,11 @@ def scale_rules(conf: Path, scale: str) -> tuple[Rule, ...]:
         rule = Rule(dict(entry.get("where") or {}), dict(entry["set"]))
         for key in rule.where:
             if key not in CONDITIONS:
-                raise ValueError(f"conf/scale/{scale}.yaml: where {key!r} is unknown{_nearest(key, CONDITIONS)}")
+                raise ValueError(f"conf/scale/{scale}.yaml: where {key!r} is unknown{nearest(key, CONDITIONS)}")
+            for value in listed(rule.where[key]):
+                known = _known(conf, key)
+                if value not in known:
+                    raise ValueError(f"conf/scale/{scale}.yaml: there is no {key} {value!r}{nearest(value, known)}")
         for prefix, allowed in (("dataset.", ("dataset",)), ("method.", GROUPS[:2]), ("repetitions", GROUPS[:2])):
             if any(key.startswith(prefix) for key in rule.values) and not set(rule.where) <= set(allowed):
                 raise ValueError(
@@ -152,7 +156,7 @@ def update(config: DictConfig, key: str, value: Any, where: str) -> None:
     try:
         OmegaConf.update(config, key, list(value) if isinstance(value, tuple) else value, merge=False)
     except OmegaConfBaseException as error:
-        raise ValueError(f"{where}: there is no key {key!r}{_nearest(key, sorted(_keys(config)))}") from error
+        raise ValueError(f"{where}: there is no key {key!r}{nearest(key, sorted(_keys(config)))}") from error
 
 
 def plain(config: Any) -> dict[str, Any]:
@@ -167,12 +171,22 @@ def listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def _known(conf: Path, condition: str) -> list[str]:
+    """The names that a scale's ``where`` may give for a study, block, dataset, method or audit."""
+    studies = sorted(path.stem for folder in ("experiment", "sweep") for path in (conf / folder).glob("*.yaml"))
+    if condition == "study":
+        return studies
+    if condition == "block":
+        return sorted({block for study in studies for block in experiment(conf, study)["grid"]})
+    return sorted(path.stem for path in (conf / condition).glob("*.yaml"))
+
+
 def _missing(conf: Path, choices: Iterable[str]) -> str:
     for choice in choices:
         group, name = choice.split("=", 1)
         known = sorted(path.stem for path in (conf / group).glob("*.yaml"))
         if name not in known:
-            return f"there is no conf/{group}/{name}.yaml{_nearest(name, known)}. There are: {', '.join(known)}"
+            return f"there is no conf/{group}/{name}.yaml{nearest(name, known)}. There are: {', '.join(known)}"
     return f"cannot compose {list(choices)}"
 
 
@@ -184,9 +198,10 @@ def _keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
             yield from _keys(value, f"{prefix}{key}.")
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name most like ``name``, as the end of an error's sentence; nothing where none is like it."""
     close = difflib.get_close_matches(name, list(known), n=1)
-    return f": did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _frozen(value: Any) -> Any:

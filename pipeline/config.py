@@ -29,6 +29,8 @@ from pipeline.plugins import module_name
 
 ROOT = Path(__file__).resolve().parent.parent
 CONF = ROOT / "conf"
+INVOCATION = {"scale": "SCALE", "study": "STUDY", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET"}
+"""What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 PUBLISHED = "paper"
 """The scale that runs everything as published."""
 
@@ -53,7 +55,7 @@ class Workflow:
         self.scale = scale
         self.source = source
         if source not in ("auto", "official", "twin"):
-            raise ValueError(f"data.source={source!r}: expected auto, official or twin")
+            raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.rules = composition.scale_rules(self.conf, scale)
         self.overrides = tuple(Override.parse(text) for text in overrides)
         for override in self.overrides:
@@ -69,21 +71,26 @@ class Workflow:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
-        """The invocation that ``snakemake --config`` and the variables SCALE, STUDY and TRACKER ask for."""
+        """The invocation that ``snakemake --config`` and the environment ask for.
 
-        def asked(key: str, variable: str, default: str) -> str:
-            return str(config.get(key) or environment.get(variable) or default)
+        Keys and variables: scale, SCALE; study, STUDY (several with spaces or commas); source, DATA_SOURCE; tracker,
+        TRACKER; and set, a list of group.name.key=value parted by semicolons. The command line wins over the
+        environment. Raises ValueError for another key.
+        """
+        if unknown := sorted(set(config) - set(INVOCATION)):
+            hint = composition.nearest(unknown[0], INVOCATION)
+            raise ValueError(f"--config {unknown[0]}=... is unknown{hint}. There are: {', '.join(INVOCATION)}")
 
-        defaults = composed(CONF)
-        data = config.get("data")
-        source = data.get("source") if isinstance(data, Mapping) else config.get("data.source")
-        scale = asked("scale", "SCALE", "laptop")
+        def asked(key: str, default: str) -> str:
+            return str(config.get(key) or environment.get(INVOCATION[key]) or default)
+
+        scale = asked("scale", "laptop")
         return cls(
             scale=scale,
-            source=str(source or environment.get("DATA_SOURCE") or defaults.data.source),
-            tracker=asked("tracker", "TRACKER", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
-            studies=asked("study", "STUDY", "").replace(",", " ").split(),
-            overrides=str(config.get("set") or "").split(";") if config.get("set") else (),
+            source=asked("source", composed(CONF).data.source),
+            tracker=asked("tracker", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
+            studies=asked("study", "").replace(",", " ").split(),
+            overrides=[text for text in asked("set", "").split(";") if text],
         )
 
     def points(self, study: str) -> tuple[Point, ...]:

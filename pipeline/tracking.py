@@ -69,7 +69,7 @@ def tracker(
 ) -> Iterator[Tracker]:
     """Track the block as one run; runs that are not sent are kept in ``folder``/wandb.
 
-    ``name`` is the job's, such as ``train/adult/sensr``; its first part becomes the run's type. A run's identity is
+    ``name`` is the job's, as :func:`job` gives it; its first part becomes the run's type. A run's identity is
     derived from project, group, name and configuration, so a job that is run again replaces its earlier run.
     ``online`` falls back to ``offline`` with one line on standard error where there is no key or no network.
     """
@@ -100,6 +100,11 @@ def from_environment(name: str, config: Mapping[str, Any]) -> Iterator[Tracker]:
         folder=chosen.get("folder", "."),
     ) as run:
         yield run
+
+
+def job(output: str) -> str:
+    """A job's name, by the file that only it makes: ``models/laptop/adult/sensr`` of ``results/models/laptop/...``."""
+    return output.removeprefix("results/").removesuffix(".npz")
 
 
 def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float], int]]:

@@ -38,3 +38,13 @@ def test_packages_and_cycles_are_closed(tmp_path: Path) -> None:
 def test_foreign_packages_are_left_out(tmp_path: Path) -> None:
     tree(tmp_path, house__a="import torch\nimport other.a\n", other__a="x = 1\n")
     assert names(tmp_path, "house.a") == ["house/a.py"]
+
+
+def test_imports_for_type_checkers_alone_are_left_out(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        house__a="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house.b import x\nimport house.c\n",
+        house__b="x = 1\n",
+        house__c="",
+    )
+    assert names(tmp_path, "house.a") == ["house/a.py", "house/c.py"]

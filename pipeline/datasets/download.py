@@ -102,7 +102,7 @@ def fetch(
 
 def _fetch_one(source: Source, folder: Path, mirror: str | None, dataset: str, patience: Patience) -> Fetched:
     target = folder / source.filename
-    advice = f"or put the file into {folder} by hand, or work with the synthetic twin (data.source=twin)"
+    advice = f"or put the file into {folder} by hand, or work with the synthetic twin (DATA_SOURCE=twin)"
     if target.exists():
         _verify(target, source, f"It is neither used nor replaced: delete it to have it fetched again, {advice}")
         return Fetched(target, source.sha256, source.size, str(target))
@@ -139,7 +139,7 @@ def _fetch_one(source: Source, folder: Path, mirror: str | None, dataset: str, p
         f"{source.filename} of {dataset!r} is nowhere to be had. Tried:\n  " + "\n  ".join(tried) + "\n"
         f"What to do: connect to the network and run again (a cut download continues); or get the file from "
         f"{source.home} and put it into {folder}; or point DATA_MIRROR at a folder or address that holds "
-        f"{dataset}/{source.filename}; or work with the synthetic twin (data.source=twin)"
+        f"{dataset}/{source.filename}; or work with the synthetic twin (DATA_SOURCE=twin)"
     )
 
 

@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
     result = module.run(dataset, classifier, plugins.configure(module, audit), rngs)
     io.save_audit(result, options.output)
-    with tracking.from_environment(f"audit/{dataset.name}/{classifier.method}/{audit['name']}", config) as run:
+    with tracking.from_environment(tracking.job(options.output), config) as run:
         run.summary(result.rows.groupby("statistic")["value"].mean().to_dict())
 
 

@@ -152,7 +152,7 @@ def test_an_absent_file_names_every_place_that_was_tried_and_what_to_do(site: Si
         f"{site.url(NAME)}: HTTP 404 Not Found",
         f"get the file from https://example.org and put it into {raw}",
         "DATA_MIRROR",
-        "data.source=twin",
+        "DATA_SOURCE=twin",
     ):
         assert part in text
 

@@ -86,7 +86,7 @@ def test_a_twin_that_was_asked_for_is_no_cause_for_alarm(
 ) -> None:
     (mirror / "toy" / "toy.csv").write_bytes(BODY)
     manifest = run(raw, "twin")
-    assert (manifest["origin"], manifest["reason"]) == ("twin", "asked for (data.source=twin)")
+    assert (manifest["origin"], manifest["reason"]) == ("twin", "asked for (DATA_SOURCE=twin)")
     assert capsys.readouterr().err == ""
     assert not raw.exists()
 
@@ -114,7 +114,7 @@ def test_without_a_twin_there_is_nothing_to_fall_back_to(toy: ModuleType, raw: P
     toy.TWIN = None  # type: ignore[attr-defined]
     with pytest.raises(SystemExit, match="nowhere to be had"):
         run(raw, "auto")
-    with pytest.raises(SystemExit, match=r"dataset 'toy' has no twin: use data\.source=official"):
+    with pytest.raises(SystemExit, match=r"dataset 'toy' has no twin: use DATA_SOURCE=official"):
         run(raw, "twin")
 
 
