@@ -1,0 +1,120 @@
+r"""The metrics that are compared between two groups, each one a small object found by its name.
+
+A *rate* is a share of counts, numerator over denominator, both sums over the table label x prediction; a *mean* is the
+mean over rows of a value of label and score; the *AUC* is the probability that a positive scores above a negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import xlogy
+
+from pipeline.types import Array
+
+Mask = tuple[tuple[int, int], tuple[int, int]]
+Stratum = Literal["label", "prediction", "everything"]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """#(rows in ``event``) / #(rows in ``among``); masks are indexed [label][prediction] and event lies in among.
+
+    Given the rows in ``among``, the events are Bernoulli with the rate itself as parameter. Where the rate is equal in
+    both groups they are exchangeable, and permuting them among the rows of that ``within`` (a label, a prediction, or
+    all rows) is exact for the hypothesis of equal rates, whatever else differs between the groups.
+    """
+
+    name: str
+    title: str
+    event: Mask
+    among: Mask
+    within: Stratum
+
+    def split(self, table: Array) -> Array:
+        """Rows (events, the others among, rows that do not concern the rate): table (..., 2, 2) -> (..., 3)."""
+        event, among = np.array(self.event), np.array(self.among)
+        kinds = np.stack([event, among - event, 1 - among]).reshape(3, 4)
+        return np.asarray(table).reshape(*np.shape(table)[:-2], 4) @ kinds.T
+
+
+@dataclass(frozen=True)
+class Mean:
+    """mean over rows of ``value(label, score)``. ``binary`` labels and ``probability`` scores are what it accepts."""
+
+    name: str
+    title: str
+    value: Callable[[Array, Array], Array]
+    binary: bool = False
+    probability: bool = False
+
+
+@dataclass(frozen=True)
+class Auc:
+    """P(score of a positive > score of a negative) + P(equal) / 2."""
+
+    name: str = "auc"
+    title: str = "AUC"
+
+
+@dataclass(frozen=True)
+class UserMetric:
+    """Any ``function(y, score, weight) -> float`` of the rows of one group, y, score and weight being (n,).
+
+    The weights are how often a row counts; a row of weight 0 must not matter. A function is ``batched`` if it also
+    takes weights (T, n) and then gives (T,), one value for each row of weights: much faster.
+    """
+
+    name: str
+    function: Callable[[Array, Array, Array], float | Array]
+    batched: bool = False
+
+    @property
+    def title(self) -> str:
+        """What a reader calls it."""
+        return self.name
+
+
+Metric = Rate | Mean | Auc | UserMetric
+
+
+def log_loss(label: Array, score: Array) -> Array:
+    """-y log s - (1 - y) log(1 - s), infinite where a certain prediction is wrong."""
+    return -xlogy(label, score) - xlogy(1 - label, 1 - score)
+
+
+POSITIVE, NEGATIVE, EVERYTHING = ((0, 0), (1, 1)), ((1, 1), (0, 0)), ((1, 1), (1, 1))
+ACCEPTED, REFUSED = ((0, 1), (0, 1)), ((1, 0), (1, 0))
+
+METRICS: Mapping[str, Rate | Mean | Auc] = {
+    metric.name: metric
+    for metric in (
+        Rate("tpr", "true positive rate (recall)", ((0, 0), (0, 1)), POSITIVE, "label"),
+        Rate("fnr", "false negative rate", ((0, 0), (1, 0)), POSITIVE, "label"),
+        Rate("fpr", "false positive rate", ((0, 1), (0, 0)), NEGATIVE, "label"),
+        Rate("tnr", "true negative rate", ((1, 0), (0, 0)), NEGATIVE, "label"),
+        Rate("precision", "precision", ((0, 0), (0, 1)), ACCEPTED, "prediction"),
+        Rate("npv", "negative predictive value", ((1, 0), (0, 0)), REFUSED, "prediction"),
+        Rate("accuracy", "accuracy", ((1, 0), (0, 1)), EVERYTHING, "everything"),
+        Rate("selection_rate", "selection rate", ACCEPTED, EVERYTHING, "everything"),
+        Auc(),
+        Mean("mean_score", "mean score", lambda label, score: score),
+        Mean("mean_error", "mean error (score - label)", lambda label, score: score - label),
+        Mean("absolute_error", "mean absolute error", lambda label, score: np.abs(score - label)),
+        Mean("squared_error", "mean squared error", lambda label, score: (score - label) ** 2),
+        Mean("log_loss", "log loss", log_loss, binary=True, probability=True),
+    )
+}
+ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
+
+
+def metric_named(name: str) -> Rate | Mean | Auc:
+    """The metric of this name. Raises ValueError that lists the names for any other."""
+    key = ALIASES.get(name, name)
+    if key not in METRICS:
+        known = ", ".join([*METRICS, *ALIASES])
+        raise ValueError(f"expected a metric among {known}; found {name!r}: or give a function(y, score, weight)")
+    return METRICS[key]

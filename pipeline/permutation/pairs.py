@@ -1,0 +1,122 @@
+r"""More than two groups: a test of every pair, and p-values that allow for their number.
+
+- ``holm``: step-down Bonferroni; the chance of any false rejection is at most alpha whatever the dependence.
+- ``bonferroni``: the same, simpler and weaker.
+- ``bh``, ``by``: the expected share of false rejections is at most alpha (``by`` under any dependence).
+- ``max_t``: all groups are permuted together, and |T_ij| is compared with the largest |T*| of any pair,
+
+  .. math:: p_{ij} = \frac{1 + \#\{b : \max_{k<l} |T^{*b}_{kl}| \ge |T_{ij}|\}}{B + 1}.
+
+  It uses how the pairs depend on one another, so it rejects more than Holm's first step.
+- ``none``: as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+
+from pipeline.permutation.draws import BLOCK
+from pipeline.permutation.metrics import Metric, Rate, UserMetric
+from pipeline.permutation.outcomes import Counts, Predictions
+from pipeline.permutation.pvalue import extreme, monte_carlo_p
+from pipeline.permutation.resamplers import resampler
+from pipeline.permutation.result import PairedTests
+from pipeline.permutation.run import resolved, tested
+from pipeline.permutation.settings import Settings
+from pipeline.permutation.statistics import Estimate, studentized
+from pipeline.types import Array
+
+GUARANTEES = {
+    "holm": "the chance of any false rejection among the pairs is at most alpha, if each test has its level",
+    "bonferroni": "the chance of any false rejection among the pairs is at most alpha, if each test has its level",
+    "bh": "the expected share of false ones among the rejections is at most alpha for positively dependent tests",
+    "by": "the expected share of false ones among the rejections is at most alpha, if each test has its level",
+    "max_t": "the chance of any rejection is at most alpha if all groups are alike (a rate: if all have the same rate)",
+    "none": "each test by itself has its level; over all pairs the chance of a false rejection is larger",
+}
+
+
+def all_pairs(
+    data: Predictions | Counts,
+    metric: str | UserMetric | Callable[[Array, Array, Array], float],
+    settings: Settings | None = None,
+    *,
+    rng: np.random.Generator,
+    correction: str = "holm",
+) -> PairedTests:
+    """Tests of all pairs of groups, in the order (0, 1), (0, 2), ..., (1, 2), ..., each on the rows of its two groups.
+
+    Pairs whose metric is undefined are reported so and are no comparison. ``max_t`` takes the statistics of the tests
+    from permutations of all groups together; the unadjusted tests beside it are those of ``settings``.
+    Raises ValueError for an unknown correction, and as ``permutation_test`` does.
+    """
+    if correction not in GUARANTEES:
+        raise ValueError(f"expected a correction among {', '.join(GUARANTEES)}; found {correction!r}")
+    measured, settings = resolved(metric), settings or Settings()
+    pairs = list(combinations(range(len(data.groups)), 2))
+    tests = tuple(tested(data.pair(a, b), measured, settings, rng) for a, b in pairs)
+    known = np.array([test.p_value is not None for test in tests])
+    adjusted = np.full(len(tests), np.nan)
+    if correction == "max_t":
+        adjusted = _max_t(data, measured, settings, pairs, rng)
+        known &= np.isfinite(adjusted)
+    elif known.any():
+        p = np.array([test.p_value for test in tests if test.p_value is not None])
+        adjusted[known] = corrected(p, correction)
+    values = tuple(float(p) if ok else None for p, ok in zip(adjusted, known, strict=True))
+    rejected = tuple(p is not None and p <= settings.alpha for p in values)
+    return PairedTests(tests, values, rejected, correction, settings.alpha, GUARANTEES[correction])
+
+
+def corrected(p: Array, correction: str) -> Array:
+    """Adjusted p-values (k,) of k tests, in their order."""
+    if correction in ("bh", "by"):
+        from scipy.stats import false_discovery_control
+
+        return np.asarray(false_discovery_control(p, method=correction))
+    k = len(p)
+    if correction == "bonferroni":
+        return np.minimum(1.0, k * p)
+    if correction == "none":
+        return p
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(np.minimum(1.0, (k - np.arange(k)) * p[order]))
+    adjusted = np.empty(k)
+    adjusted[order] = stepped
+    return adjusted
+
+
+def _max_t(
+    data: Predictions | Counts,
+    metric: Metric,
+    settings: Settings,
+    pairs: list[tuple[int, int]],
+    rng: np.random.Generator,
+) -> Array:
+    """Adjusted p-values (pairs,), NaN where a statistic does not exist; rates are permuted within their outcome."""
+    countable = isinstance(data, Counts) or (data.weight is None and data.cluster is None)
+    within = isinstance(metric, Rate) and countable
+    seed = int(rng.integers(2**63))
+    source = resampler(data, metric, seed, settings.smoothing, settings.bootstraps, within)
+    observed = _all_t(source.observed, pairs)
+    largest = []
+    for number, first in enumerate(range(0, settings.draws, BLOCK)):
+        drawn = _all_t(source.permuted(number, min(BLOCK, settings.draws - first)), pairs)
+        # A pair that cannot be compared in the data is no rival; one that cannot in a permutation counts as extreme.
+        rivals = np.where(np.isnan(drawn), np.inf, drawn)[np.isfinite(observed)]
+        largest.append(rivals.max(axis=0, initial=0.0))
+    if not np.isfinite(observed).any():
+        return observed
+    reference = np.concatenate(largest)
+    p = np.asarray(monte_carlo_p(extreme(reference, observed, "two-sided").sum(axis=-1), len(reference)))
+    return np.where(np.isfinite(observed), p, np.nan)
+
+
+def _all_t(estimate: Estimate, pairs: list[tuple[int, int]]) -> Array:
+    """|T| of every pair from the estimates (G, ...) -> (pairs, ...)."""
+    return np.abs(
+        np.stack([studentized(Estimate(estimate.value[[a, b]], estimate.variance[[a, b]])) for a, b in pairs])
+    )

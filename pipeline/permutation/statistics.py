@@ -1,0 +1,100 @@
+r"""From counts of kinds of units to a metric and the variance of its estimate.
+
+A *unit* is what a permutation moves: a row, or all rows of a person. Units of one kind are alike in all that the metric
+sees, so a sample is known by its counts of each kind, an array (..., U), and a statistic is a function of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from pipeline.types import Array
+
+
+class Estimate(NamedTuple):
+    """A metric and the estimated variance of that estimate, arrays of one shape; NaN where they do not exist."""
+
+    value: Array
+    variance: Array
+
+
+class Statistic(Protocol):
+    """Counts of each kind of unit (..., U) -> metric and variance (...)."""
+
+    def __call__(self, counts: Array) -> Estimate: ...
+
+
+@dataclass(frozen=True)
+class Proportion:
+    r"""Counts (events x, the others z, units that do not concern the rate) -> f = x / m, m = x + z, and
+
+    .. math:: v = \tilde f (1 - \tilde f) / (m + 2c), \qquad \tilde f = (x + c) / (m + 2c).
+
+    c is the ``smoothing``: so many events and so many others are added to the counts, in the variance alone. Wald's
+    variance, c = 0, is that of DiCiccio et al. (2020), theorem 3; it is 0 where x = 0 or z = 0, and then any difference
+    is infinitely significant. c = 1 is the choice of Agresti and Caffo (2000). Both have the same limit.
+    """
+
+    smoothing: float
+
+    def __call__(self, counts: Array) -> Estimate:
+        events, trials = counts[..., 0], counts[..., 0] + counts[..., 1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            smooth = (events + self.smoothing) / (trials + 2 * self.smoothing)
+            variance = smooth * (1 - smooth) / (trials + 2 * self.smoothing)
+            return Estimate(events / trials, np.where(trials > 0, variance, np.nan))
+
+
+@dataclass(frozen=True)
+class RatioOfSums:
+    r"""Units with parts (a_u, b_u): f = sum a / sum b over the units of a sample, and by the delta method
+
+    .. math:: v = \frac{n}{n-1} \frac{\sum (a_u - f b_u)^2}{(\sum b_u)^2}, \qquad n = \#\{b_u \ne 0\}.
+
+    With b = 1 this is the variance of a mean, s^2 / n with n - 1 in s^2; with sums over the rows of a person for (a, b)
+    the variance robust to clusters; with weights that of a weighted mean. ``parts`` (U, 2) holds (a_u, b_u).
+    """
+
+    parts: Array
+
+    @property
+    def centre(self) -> float:
+        """A value near which all estimates lie; sums are taken about it, so that the squares do not cancel."""
+        total, base = self.parts.sum(axis=0)
+        return float(total / base) if base and np.isfinite(total) else 0.0
+
+    def moments(self) -> Array:
+        """The columns whose sums over a sample determine the estimate: a, b, a a, a b, b b, 1[b != 0], a centred."""
+        b = self.parts[:, 1]
+        a = self.parts[:, 0] - self.centre * b
+        return np.stack([a, b, a * a, a * b, b * b, b != 0], axis=-1).astype(float)
+
+    def of_sums(self, sums: Array) -> Estimate:
+        """From the sums (..., 6) of the moments over each sample."""
+        a, b, aa, ab, bb, n = np.moveaxis(sums, -1, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            f = a / b
+            squares = np.maximum(aa - 2 * f * ab + f * f * bb, 0)
+            return Estimate(self.centre + f, n / (n - 1) * squares / b**2)
+
+    def __call__(self, counts: Array) -> Estimate:
+        moments = self.moments()
+        if np.isfinite(moments).all():
+            return self.of_sums(counts @ moments)
+        # An infinite part concerns only the samples that have it: 0 times infinity would not be a number.
+        each = np.multiply(counts[..., None], moments, where=counts[..., None] > 0, out=np.zeros((*counts.shape, 6)))
+        return self.of_sums(each.sum(axis=-2))
+
+
+def studentized(estimate: Estimate, axis: int = 0) -> Array:
+    """T = (f_A - f_B) / sqrt(v_A + v_B) along the axis of the two groups.
+
+    0 where the difference is 0, infinite where it is not but both variances are 0, NaN where a metric does not exist.
+    """
+    difference = np.take(estimate.value, 0, axis=axis) - np.take(estimate.value, 1, axis=axis)
+    scale = np.sqrt(estimate.variance.sum(axis=axis))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(difference == 0, np.where(np.isnan(scale), np.nan, 0.0), difference / scale)
