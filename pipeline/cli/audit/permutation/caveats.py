@@ -1,0 +1,89 @@
+"""What a reader of the verdict must know beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
+from pipeline.cli.audit.permutation.evidence import Evidence, Finding
+
+FEW_UNITS = 30
+"""With fewer units in a group, a test that is valid in the limit may be far from it."""
+COMPARISONS: Mapping[str, str] = {
+    "unstudentized": "Method unstudentized rejects too often or too rarely where the groups differ in size and in "
+    "anything but the metric: it is there to compare with.",
+    "lift": "Method lift has no guarantee where the groups differ in size and composition: it is there to compare "
+    "with.",
+    "bootstrap": "Method bootstrap is valid only for large groups, and rejects too often in small ones.",
+}
+
+
+def caveats(evidence: Evidence, asked: Asked) -> list[str]:
+    """Sentences for this audit, the general ones first."""
+    findings = [finding for finding in evidence.findings if not finding.test.undefined]
+    said = ["The tests are about predictions for rows that the model was not made from."]
+    if asked.cluster is None:
+        said.append("Rows count as independent: if several belong to one person, name the column with --cluster.")
+    return said + _of_number(findings, asked) + _of_size(findings, asked) + _of_draws(findings, asked)
+
+
+def _of_number(findings: list[Finding], asked: Asked) -> list[str]:
+    if len(findings) < 2:
+        return []
+    if asked.correction == "none":
+        chance = 1 - (1 - asked.settings.alpha) ** len(findings)
+        return [
+            f"Without a correction for {len(findings)} tests, the chance of a false rejection among them is more than "
+            f"{asked.settings.alpha:g} (up to {chance:.2f} if they were independent)."
+        ]
+    families = {(finding.grouping, finding.test.metric) for finding in findings}
+    if asked.correction == "max_t" and len(families) > 1:
+        return [f"max-T corrects over the pairs of each metric, not over the {len(families)} metrics and groupings."]
+    return ["The intervals are those of each test by itself; adjusted p-values allow for the number of tests."]
+
+
+def _of_size(findings: list[Finding], asked: Asked) -> list[str]:
+    said = []
+    small = [
+        f"{finding.test.metric} of {finding.grouping}"
+        for finding in findings
+        if not finding.test.exact and min(finding.test.units) < FEW_UNITS and finding.test.metric not in CORRELATIONS
+    ]
+    if small:
+        said.append(
+            f"A group with fewer than {FEW_UNITS} units: the test is valid in the limit of large groups ({small[0]}"
+            + (f" and {len(small) - 1} more)." if len(small) > 1 else ").")
+        )
+    binned = sorted({finding.basis for finding in findings if "bins" in finding.basis})
+    said += [f"The tests of scores are on {basis}: scores of one bin count as equal." for basis in binned]
+    if asked.settings.method in COMPARISONS:
+        said.append(COMPARISONS[asked.settings.method])
+    return said
+
+
+def _of_draws(findings: list[Finding], asked: Asked) -> list[str]:
+    said = []
+    alpha = asked.settings.alpha
+    close = [
+        finding
+        for finding in findings
+        if not finding.test.exact
+        and finding.test.p_low is not None
+        and finding.test.p_high is not None
+        and finding.test.p_low <= alpha < finding.test.p_high
+    ]
+    if close:
+        said.append(
+            f"{len(close)} p-value{'s are' if len(close) > 1 else ' is'} so near {alpha:g} that more --draws may "
+            f"change the decision ({close[0].test.metric} of {close[0].grouping})."
+        )
+    drawn = [finding for finding in findings if not finding.test.exact]
+    if drawn and asked.correction != "none" and len(findings) > alpha * (min(f.test.draws for f in drawn) + 1):
+        said.append(
+            f"{min(f.test.draws for f in drawn):,} draws are too few to reject after a correction for {len(findings)} "
+            "tests, whatever the difference: ask for more --draws."
+        )
+    undefined = sum(finding.test.undefined_draws for finding in findings)
+    if undefined:
+        said.append(f"{undefined:,} permutations left a group without the rows of the metric; they count as extreme.")
+    return said

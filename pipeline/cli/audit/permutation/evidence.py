@@ -1,0 +1,168 @@
+"""The measurement: test every pair of groups by every metric, and correct for the number of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+
+from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
+from pipeline.cli.audit.permutation.data import Data, correlated, read
+from pipeline.cli.columns import attribute
+from pipeline.cli.progress import followed
+from pipeline.cli.table import listed
+from pipeline.permutation.correlation import correlation_test
+from pipeline.permutation.metrics import Metric, Rate, UserMetric
+from pipeline.permutation.pairs import all_pairs, corrected
+from pipeline.permutation.result import PermutationTest
+from pipeline.permutation.run import tested
+from pipeline.permutation.settings import Settings
+from pipeline.seeds import generators
+from pipeline.tabulate.table import Table
+from pipeline.types import Array
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One test with its place among all: ``adjusted`` is its p-value after the correction (None where undefined)."""
+
+    grouping: str
+    title: str
+    test: PermutationTest
+    basis: str
+    adjusted: float | None = None
+
+    @property
+    def rejected(self) -> bool:
+        """Whether equality is rejected after the correction."""
+        return self.adjusted is not None and self.adjusted <= self.test.alpha
+
+    @property
+    def higher(self) -> str | None:
+        """The group concluded to have the larger metric."""
+        return self.test.higher if self.rejected else None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All findings in the order asked for, and how many rows there are."""
+
+    findings: tuple[Finding, ...]
+    rows: int
+
+
+def gather(table: Table, asked: Asked) -> Evidence:
+    """Read, test and correct. Raises ValueError for whatever the user can mend."""
+    jobs: list[Job] = []
+    for text in asked.groups:
+        grouping = attribute(text, table.columns)
+        for metric, data in read(table, asked, grouping):
+            jobs += _group_jobs(asked, grouping.name, metric, data)
+    for column in asked.attributes:
+        for name in asked.correlations:
+            jobs.append(partial(_correlation, asked, name, column, *correlated(table, asked, name, column)))
+    _check_stopping(asked, jobs)
+    with followed(_done, len(jobs), "permutations") as follow:
+        findings = [finding for job in jobs for finding in follow(job)]
+    return Evidence(_corrected(_by_pair(findings), asked.correction), table.size())
+
+
+Job = Callable[[], list[Finding]]
+
+
+def _done(job: Job) -> list[Finding]:
+    return job()
+
+
+def _group_jobs(asked: Asked, grouping: str, metric: Metric, data: Data) -> Iterator[Job]:
+    """One job for each pair of groups; with max-T, one for all."""
+    if asked.correction == "max_t":
+        yield partial(_all_at_once, asked, grouping, metric, data)
+        return
+    known = data.content.groups
+    if asked.between and (unknown := [name for name in asked.between if name not in known]):
+        raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
+    for pair in [asked.between] if asked.between else combinations(known, 2):
+        yield partial(_pair, asked, grouping, metric, data, pair)
+
+
+def _check_stopping(asked: Asked, jobs: list[Job]) -> None:
+    """ValueError where draws would stop at a decision that is not the one taken after a correction."""
+    only_exact = all(isinstance(metric, Rate) for metric in asked.metrics) and not asked.correlations
+    if asked.settings.resampling_risk is not None and len(jobs) > 1 and asked.correction != "none" and not only_exact:
+        raise ValueError(
+            "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
+            f"correction for {len(jobs)} tests: leave it out, or say --correct none"
+        )
+
+
+def _pair(asked: Asked, grouping: str, metric: Metric, data: Data, pair: tuple[str, str]) -> list[Finding]:
+    a, b = (data.content.groups.index(name) for name in pair)
+    rng = _rng(asked, grouping, metric.name, *pair)
+    test = tested(data.content.pair(a, b), metric, _settings(asked, metric), rng)
+    return [Finding(grouping, metric.title, test, data.basis)]
+
+
+def _all_at_once(asked: Asked, grouping: str, metric: Metric, data: Data) -> list[Finding]:
+    content = data.content
+    if asked.between is not None:
+        content = content.pair(*(content.groups.index(name) for name in asked.between))
+    rng = _rng(asked, grouping, metric.name, "max_t")
+    named = metric if isinstance(metric, UserMetric) else metric.name
+    found = all_pairs(content, named, _settings(asked, metric), rng=rng, correction="max_t")
+    return [
+        Finding(grouping, metric.title, test, data.basis, adjusted)
+        for test, adjusted in zip(found.tests, found.adjusted, strict=True)
+    ]
+
+
+def _correlation(asked: Asked, name: str, attribute: str, value: Array, levels: Array) -> list[Finding]:
+    what = str(asked.score) if name == "correlation" else f"{asked.score} - {asked.label}"
+    test = correlation_test(
+        value,
+        levels,
+        rng=_rng(asked, attribute, name),
+        names=(what, attribute),
+        method=asked.settings.method,
+        alternative=asked.settings.alternative,
+        alpha=asked.settings.alpha,
+        draws=asked.settings.draws,
+        resampling_risk=asked.settings.resampling_risk,
+    )
+    return [Finding(attribute, CORRELATIONS[name], replace(test, metric=name), "every row")]
+
+
+def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
+    """Over all tests of the run; max-T has been done for each metric, and a correlation is alone in its own."""
+    known = [position for position, finding in enumerate(findings) if finding.test.p_value is not None]
+    p = np.array([findings[position].test.p_value for position in known], dtype=float)
+    if correction == "max_t":
+        alone = [finding.test.metric in CORRELATIONS for finding in findings]
+        return tuple(
+            replace(finding, adjusted=finding.test.p_value) if lone else finding
+            for finding, lone in zip(findings, alone, strict=True)
+        )
+    adjusted = dict(zip(known, corrected(p, correction).tolist() if known else [], strict=True))
+    return tuple(replace(finding, adjusted=adjusted.get(position)) for position, finding in enumerate(findings))
+
+
+def _by_pair(findings: list[Finding]) -> list[Finding]:
+    """The metrics of each pair of groups together; pairs, and metrics within each, in the order of the findings."""
+    place: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
+    for finding in findings:
+        place.setdefault((finding.grouping, finding.test.groups), []).append(finding)
+    return [finding for together in place.values() for finding in together]
+
+
+def _settings(asked: Asked, metric: Metric) -> Settings:
+    draws = asked.own_draws if isinstance(metric, UserMetric) else asked.settings.draws
+    return replace(asked.settings, draws=draws)
+
+
+def _rng(asked: Asked, *what: str) -> np.random.Generator:
+    """By what the test is, so that it does not depend on which others are asked for."""
+    (rng,) = generators("audit", "permutation", str(asked.seed), *what, repetitions=1)
+    return rng

@@ -1,0 +1,144 @@
+"""The JSON document as a page for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from pipeline.cli.audit.permutation.asked import CORRELATIONS
+from pipeline.cli.audit.permutation.document import CORRECTIONS, decimal, span
+
+WIDTH = 80
+Entry = Mapping[str, Any]
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The verdict, what it rests on, and what to keep in mind; no line is longer than WIDTH where it can be helped."""
+    verdict = document["verdict"]
+    word = "UNEQUAL" if verdict["rejected"] else "NOT REJECTED"
+    if verdict["undefined"] == verdict["tests"]:
+        word = "UNDEFINED"
+    parts = [
+        f"Permutation audit of {document['data']['path']}",
+        _paragraph(f"{word}. {verdict['sentence']}", "  "),
+        _titled("What was tested", _tested(document)),
+        *(_titled(title, lines) for title, lines in _results(document)),
+        _titled("Keep in mind", [_paragraph(text, "  - ", "    ") for text in document["caveats"]]),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _tested(document: Mapping[str, Any]) -> list[str]:
+    data, parameters = document["data"], document["parameters"]
+    sides = {"two-sided": "", "greater": ", against larger in the first", "less": ", against smaller in the first"}
+    tests = _comparisons(document)
+    over = "the pairs of each metric" if parameters["correction"] == "max_t" else f"{tests} tests"
+    correction = f"; {CORRECTIONS[parameters['correction']]} over {over}" if parameters["correction"] != "none" else ""
+    bases = list(dict.fromkeys(entry["basis"] for entry in document["results"]))
+    positive = f", 1 is {data['positive']!r}" if data["positive"] else ""
+    return [
+        _line("null", f"{_null(document)}{sides[parameters['alternative']]}"),
+        _line("level", f"{parameters['alpha']:g}{correction if tests > 1 else ''}"),
+        _line("data", f"{data['rows']:,} rows; label {data['label']}{positive}"),
+        _line("read as", "; ".join(bases)),
+        _line("seed", f"{parameters['seed']}"),
+    ]
+
+
+def _null(document: Mapping[str, Any]) -> str:
+    correlated = [entry["metric"] in CORRELATIONS for entry in document["results"]]
+    said = [] if all(correlated) else ["each metric is equal in both groups"]
+    return ", and ".join([*said, *(["there is no correlation"] if any(correlated) else [])])
+
+
+def _comparisons(document: Mapping[str, Any]) -> int:
+    tests: int = document["verdict"]["tests"] - document["verdict"]["undefined"]
+    return tests
+
+
+def _results(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """A section for each pair of groups."""
+    sections = []
+    level = f"{100 * (1 - document['parameters']['alpha']):g} % interval"
+    several = _comparisons(document) > 1 and document["parameters"]["correction"] != "none"
+    for (grouping, *names), found in groupby(document["results"], key=_place):
+        entries = list(found)
+        if names:
+            sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in entries[0]["groups"])
+            title = f"{grouping}: {' and '.join(sizes)}"
+            a, b = (_short(name) for name in names)
+            header = f"  {'':17}{a:>9}{b:>10}{'difference':>12}  {level:^19}"
+        else:
+            title = f"correlation with {grouping}"
+            header = f"  {'':17}{'correlation':>12}  {level:^19}"
+        sections.append(
+            (title, [f"{header}{'p-value':>9}", *(line for entry in entries for line in _entry(entry, several))])
+        )
+    return sections
+
+
+def _place(entry: Entry) -> tuple[str, ...]:
+    """What entries of one section have in common."""
+    if entry["metric"] in CORRELATIONS:
+        return (entry["grouping"],)
+    return entry["grouping"], *(group["name"] for group in entry["groups"])
+
+
+def _entry(entry: Entry, several: bool) -> list[str]:
+    """Two lines: the numbers, and what they are worth."""
+    indent = " " * 6
+    if entry["undefined"] is not None:
+        return [f"  {entry['metric']:17}undefined", _paragraph(entry["undefined"], indent)]
+    low, high = entry["interval"]
+    estimates = "" if entry["metric"] in CORRELATIONS else "".join(
+        f"{decimal(group['estimate']):>{width}}" for group, width in zip(entry["groups"], (9, 10), strict=True)
+    )  # fmt: skip
+    sign = "+" if entry["difference"] > 0 else ""
+    difference = f"{sign}{decimal(entry['difference'])}"
+    numbers = f"{estimates}{difference:>12}  {span(low, high):^19}{_p(entry['p_value']):>9}"
+    return [f"  {entry['metric']:17}{numbers}", _paragraph(_worth(entry, several), indent)]
+
+
+def _worth(entry: Entry, several: bool) -> str:
+    if entry["exact"]:
+        said = ["exact"]
+    else:
+        low, high = entry["p_value_interval"]
+        said = [f"{entry['method']}, {entry['draws']:,} draws: p in {_p(low)} to {_p(high)}"]
+    if several:
+        said.append(f"adjusted p {_p(entry['adjusted_p_value'])}")
+    if not entry["rejected"]:
+        said.append("not rejected")
+    elif entry["metric"] in CORRELATIONS:
+        said.append("rejected")
+    else:
+        said.append(
+            f"rejected: {'direction not certain' if entry['higher'] is None else entry['higher'] + ' is higher'}"
+        )
+    return "; ".join(said)
+
+
+def _p(value: float) -> str:
+    """A p-value with two significant digits."""
+    return "0" if value == 0 else "< 1e-16" if value < 1e-16 else f"{value:.2g}" if value >= 1e-4 else f"{value:.1e}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 9 else f"{name[:8]}."
+
+
+def _titled(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, *lines]) if lines else ""
+
+
+def _line(name: str, text: str) -> str:
+    return _paragraph(text, f"  {name:8}", " " * 10)
+
+
+def _paragraph(text: str, first: str = "  ", later: str | None = None) -> str:
+    """Wrapped text; a column's name with a hyphen or a space is not torn where it can be helped."""
+    return textwrap.fill(
+        text, WIDTH, initial_indent=first, subsequent_indent=first if later is None else later, break_on_hyphens=False
+    )

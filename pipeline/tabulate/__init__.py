@@ -1,0 +1,163 @@
+"""From rows in files, in memory or on a cluster to what a permutation test sees.
+
+:func:`contingency` counts the rows in one scan, by DuckDB, Spark or pandas: the same counts from each, and so the same
+p-values for the same seed. :func:`predictions`, :func:`numbers` and :func:`rows` fetch the rows themselves, where
+counts are not enough.
+
+A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a data frame. The columns of a CSV file are
+text, and a number is read from it where one is needed, to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
+
+from pipeline.permutation.outcomes import Counts, Predictions
+from pipeline.tabulate.counted import counted
+from pipeline.tabulate.faults import check_named
+from pipeline.tabulate.reading import reading
+from pipeline.tabulate.rows import Roles, fetched, measured, predicted
+from pipeline.tabulate.table import Request, Table
+from pipeline.types import Array
+
+Engine = Literal["duckdb", "spark", "pandas"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+
+CELLS = 1_000_000
+"""A table of counts with more cells than this is refused."""
+VALUES = 200_000_000
+"""More values than this (rows times columns, 8 bytes each) are not fetched into memory."""
+
+
+@contextmanager
+def opened(source: Any, engine: Engine, threads: int | None = None, memory: str | None = None) -> Iterator[Table]:
+    """The source as a table of that engine, which may be counted and fetched from more than once."""
+    if isinstance(source, Table):
+        yield source
+    elif engine == "duckdb":
+        from pipeline.tabulate.duckdb_engine import opened as by_duckdb
+
+        with by_duckdb(source, threads, memory) as duck:
+            yield duck
+    elif engine == "spark":
+        from pipeline.tabulate.spark_engine import opened as by_spark
+
+        with by_spark(source, threads, memory) as spark:
+            yield spark
+    elif engine == "pandas":
+        from pipeline.tabulate.frames import opened as by_pandas
+
+        yield by_pandas(source)
+    else:
+        raise ValueError(f"expected an engine among {', '.join(ENGINES)}; found {engine!r}")
+
+
+def contingency(
+    source: Any,
+    *,
+    label: str,
+    group: str,
+    prediction: str | None = None,
+    score: str | None = None,
+    threshold: float | None = None,
+    bins: int | None = None,
+    bounds: tuple[float, float] | None = None,
+    positive: str | None = None,
+    against: str | None = None,
+    engine: Engine = "duckdb",
+    threads: int | None = None,
+    memory: str | None = None,
+    cells: int = CELLS,
+) -> Counts:
+    """How many rows of each group have each label and fall in each cell, by one scan of the rows.
+
+    ``label`` and ``group`` are columns. The cells are the two values of ``prediction``; or, of ``score``, the decisions
+    1[score >= ``threshold``], ``bins`` of equal width, or, with neither, each value of it. ``bounds`` are the lowest
+    and the highest score allowed (default: 0 and 1 with bins, otherwise any finite number). ``positive`` is the value
+    of the label that counts as 1 where it is not 0 and 1; ``against`` is a value of the group that is set against all
+    the others. Groups are in order of their names, numbers by their size.
+
+    ``engine``: ``duckdb`` (with ``threads`` and ``memory`` such as "4GB" as limits; more goes to disk), ``spark`` (in
+    the active session, else a local one with these limits), or ``pandas``. More than ``cells`` cells are refused.
+
+    Raises ValueError that names the column, the number of rows and the first of them, for a column that is not there,
+    missing values, a label that has not two classes, one group only, scores that are no numbers or out of bounds, and
+    for a source that cannot be read.
+    """
+    outcome = reading(score, prediction, threshold, bins, bounds)
+    request = Request(group, label, outcome, cells)
+    with opened(source, engine, threads, memory) as table:
+        check_named(table, {"label": label, "group": group, "score": score, "prediction": prediction})
+        return counted(table, request, table.cells(request), positive, against)
+
+
+def predictions(
+    source: Any,
+    *,
+    label: str,
+    group: str,
+    score: str | None = None,
+    prediction: str | None = None,
+    threshold: float | None = None,
+    cluster: str | None = None,
+    weight: str | None = None,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+    positive: str | None = None,
+    against: str | None = None,
+    real_label: bool = False,
+    engine: Engine = "duckdb",
+    threads: int | None = None,
+    memory: str | None = None,
+    values: int = VALUES,
+) -> Predictions:
+    """The rows themselves, in their order, checked like those of :func:`contingency`.
+
+    ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of sampling weights
+    >= 0. ``real_label`` allows a label of any real number. Without a score the prediction stands for it. More than
+    ``values`` values (rows times columns) are refused.
+    """
+    roles = Roles(label, group, score, prediction, cluster, weight, real_label, bounds)
+    with opened(source, engine, threads, memory) as table:
+        return predicted(table, roles, threshold, positive, against, values)
+
+
+def numbers(
+    source: Any,
+    columns: Sequence[str],
+    engine: Engine = "duckdb",
+    *,
+    label: str | None = None,
+    positive: str | None = None,
+    threads: int | None = None,
+    memory: str | None = None,
+    values: int = VALUES,
+) -> dict[str, Array]:
+    """The columns as doubles (n,) in the order of the rows, each checked to hold a finite number in every row.
+
+    The column named by ``label`` holds two classes, of which ``positive`` (where they are not 0 and 1) becomes 1.
+    Raises ValueError as :func:`predictions` does.
+    """
+    with opened(source, engine, threads, memory) as table:
+        return measured(table, columns, label, positive, values)
+
+
+def rows(
+    source: Any,
+    columns: Sequence[str],
+    engine: Engine = "duckdb",
+    *,
+    threads: int | None = None,
+    memory: str | None = None,
+    values: int = VALUES,
+) -> dict[str, Array]:
+    """The columns as arrays (n,) in the order of the rows, as they stand: numbers as numbers, text as objects.
+
+    Raises ValueError for a column that is not there, and where more than ``values`` values would be fetched.
+    """
+    with opened(source, engine, threads, memory) as table:
+        check_named(table, {f"column {position + 1}": column for position, column in enumerate(columns)})
+        frame = fetched(table, columns, values)
+        return {column: frame[column].to_numpy() for column in columns}

@@ -1,0 +1,165 @@
+"""Tables of rows on one machine by DuckDB: files larger than memory, or a data frame."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.tabulate import sql
+from pipeline.tabulate.source import Files, header, local_files
+from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
+from pipeline.types import Array
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+
+FRAME = "rows_in_memory"
+NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
+TEXTS = ("VARCHAR", "ENUM")
+
+
+@contextmanager
+def opened(
+    source: str | Path | Sequence[str | Path] | pd.DataFrame, threads: int | None = None, memory: str | None = None
+) -> Iterator[DuckTable]:
+    """The table of a source. ``threads`` (default: all cores) and ``memory`` ("4GB"; default: 80 % of it) are limits;
+    what does not fit into memory goes to a temporary folder."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="tabulate-") as folder, duckdb.connect() as connection:
+        settings = {"temp_directory": folder, "threads": threads, "memory_limit": memory}
+        for name, value in settings.items():
+            if value is not None:
+                try:
+                    connection.execute(f"SET {name} = {text(str(value))}")
+                except duckdb.Error as error:
+                    raise ValueError(f"DuckDB does not take {value!r} as {name}: {told(error)}") from error
+        yield DuckTable(connection, source)
+
+
+def name(column: str) -> str:
+    """A column's name in a statement."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A text in a statement."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def told(error: BaseException) -> str:
+    """What DuckDB says, in one line: of a CSV file also the line and what is wrong with it."""
+    lines = [line.strip().rstrip(". ") for line in str(error).splitlines() if line.strip()]
+    return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
+
+
+DIALECT = sql.Dialect(name, text)
+
+
+class DuckTable:
+    """See :class:`pipeline.tabulate.table.Table`."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, source: str | Path | Sequence[str | Path] | pd.DataFrame
+    ) -> None:
+        self._connection = connection
+        self._files: Files | None = None
+        if isinstance(source, str | Path | Sequence):
+            self._files = local_files(source)
+            self.name = self._files.name
+            self._header = header(self._files) if self._files.kind == "csv" else ()
+        else:
+            self.name = "the data frame"
+            connection.register(FRAME, source.set_axis([str(column) for column in source.columns], axis="columns"))
+        self._types: Mapping[str, str] = {
+            row[0]: row[1] for row in self._asked(f"DESCRIBE SELECT * FROM {self._rows()}")
+        }
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns in their order."""
+        return tuple(self._types)
+
+    def size(self) -> int:
+        """The number of rows."""
+        return int(self._asked(f"SELECT count(*) FROM {self._rows()}")[0][0])
+
+    def cells(self, request: Request) -> list[Cell] | TooManyCells:
+        """The counts, by one scan of the rows."""
+        keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
+        selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
+        counted = f"SELECT {', '.join(sql.KEYS)}, count(*) FROM (SELECT {selected} FROM {self._rows()})"
+        found = self._asked(f"{counted} GROUP BY {', '.join(sql.KEYS)} LIMIT {request.cells + 1}")
+        if len(found) > request.cells:
+            return TooManyCells(self.distinct(request.columns))
+        return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
+
+    def distinct(self, columns: Sequence[str]) -> dict[str, int]:
+        """About how many values each column has."""
+        counts = ", ".join(f"approx_count_distinct({name(column)})" for column in columns)
+        (found,) = self._asked(f"SELECT {counts} FROM {self._rows()}")
+        return dict(zip(columns, found, strict=True))
+
+    def places(self, faulty: Faulty) -> list[Place]:
+        """The first faulty rows."""
+        column = self._column(faulty.column)
+        condition = sql.condition(DIALECT, faulty, column)
+        if condition is None:
+            return []
+        found: list[Place] = []
+        for path in self._files.paths if self._files else (None,):
+            numbered = f"SELECT {column.raw}, row_number() OVER () - 1 AS row_in_file FROM {self._rows(path)}"
+            rows = self._asked(f"SELECT row_in_file, {column.raw} FROM ({numbered}) WHERE {condition} LIMIT {FIRST}")
+            several = self._files is not None and len(self._files.paths) > 1
+            found += [Place(row, Path(path).name if path and several else None, value) for row, value in rows]
+            if len(found) >= FIRST:
+                break
+        return found[:FIRST]
+
+    def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
+        """Columns in the order of the rows: numbers as they are, text as objects."""
+        selected = ", ".join(name(column) for column in columns)
+        frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
+        return {column: frame[column].to_numpy() for column in columns}
+
+    def _column(self, column: str) -> sql.Column:
+        kind = self._types[column]
+        raw = name(column)
+        if kind.startswith(TEXTS):
+            return sql.Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
+        return sql.Column(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
+
+    def _rows(self, path: str | None = None) -> str:
+        """The source (or one file of it) as the table of a statement."""
+        if self._files is None:
+            return FRAME
+        paths = f"[{', '.join(text(one) for one in ((path,) if path else self._files.paths))}]"
+        if self._files.kind == "parquet":
+            # By name, or DuckDB would squeeze a later file's 1.5 into the first one's integers.
+            return f"read_parquet({paths}, union_by_name = true)"
+        columns = ", ".join(f"{text(column)}: 'VARCHAR'" for column in self._header)
+        missing = ", ".join(text(value) for value in MISSING_TEXTS)
+        return (
+            f"read_csv({paths}, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "
+            f"columns = {{{columns}}}, nullstr = [{missing}])"
+        )
+
+    def _asked(self, statement: str) -> list[tuple[Any, ...]]:
+        return self._executed(statement).fetchall()
+
+    def _executed(self, statement: str) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        try:
+            return self._connection.execute(statement)
+        except duckdb.OutOfMemoryException as error:
+            raise ValueError(
+                f"{self.name} needs more memory than is allowed ({told(error)}): allow more, or count fewer distinct "
+                "scores with bins or a threshold"
+            ) from error
+        except (duckdb.IOException, duckdb.InvalidInputException, duckdb.ConversionException) as error:
+            raise ValueError(f"{self.name} cannot be read ({told(error)}): mend the file or write it again") from error

@@ -1,0 +1,167 @@
+"""The rows themselves, where counts are not enough: clusters, scores without ties, metrics of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeline.permutation.outcomes import Predictions, decided
+from pipeline.tabulate import faults
+from pipeline.tabulate.counted import group_order, tally
+from pipeline.tabulate.frames import numbers
+from pipeline.tabulate.levels import group_names, label_classes, prediction_classes
+from pipeline.tabulate.reading import Score
+from pipeline.tabulate.table import FAULTS, Table
+from pipeline.types import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which columns play which part. ``real_label`` allows any number as label; ``bounds`` are those of the scores."""
+
+    label: str
+    group: str
+    score: str | None = None
+    prediction: str | None = None
+    cluster: str | None = None
+    weight: str | None = None
+    real_label: bool = False
+    bounds: tuple[float, float] = (-np.inf, np.inf)
+
+    @property
+    def columns(self) -> Mapping[str, str | None]:
+        """The columns by role."""
+        roles = ("label", "group", "score", "prediction", "cluster", "weight")
+        return {role: getattr(self, role) for role in roles}
+
+
+def fetched(table: Table, columns: Sequence[str], values: int) -> pd.DataFrame:
+    """The columns in the order of the rows. Raises ValueError where they would hold more than ``values`` values."""
+    import pandas as pd
+
+    rows = table.size()
+    if rows == 0:
+        raise ValueError(f"{table.name} has no rows: an audit needs rows of data")
+    if rows * len(columns) > values:
+        raise ValueError(
+            f"{table.name}: {rows:,} rows of {len(columns)} columns are {rows * len(columns):,} values, more than the "
+            f"{values:,} that may be fetched into memory. Metrics of counts need no rows: give predictions, a "
+            "threshold or bins; otherwise audit a random sample, or allow more"
+        )
+    return pd.DataFrame(table.arrays(columns))
+
+
+def predicted(
+    table: Table, roles: Roles, threshold: float | None, positive: str | None, against: str | None, values: int
+) -> Predictions:
+    """One entry for each row, checked as the counts are. Raises ValueError for whatever the user can mend."""
+    faults.check_named(table, roles.columns)
+    columns = [column for column in roles.columns.values() if column is not None]
+    frame = fetched(table, columns, values)
+    group, groups = _grouped(table, roles.group, frame[roles.group], against)
+    label, labels = _labelled(table, roles, frame[roles.label], positive)
+    prediction = None
+    if roles.prediction is not None:
+        prediction = _recoded(
+            table, roles.prediction, "prediction", frame[roles.prediction],
+            lambda found: prediction_classes(table, str(roles.prediction), found, labels),
+        )  # fmt: skip
+    score = prediction
+    if roles.score is not None:
+        score = _numeric(table, Score(roles.score, *roles.bounds), "score", frame[roles.score])
+        if threshold is not None:
+            prediction = decided(score, threshold)
+    if score is None:
+        raise ValueError("expected a score or a prediction column, found neither: name one of them")
+    weight, cluster = None, None
+    if roles.weight is not None:
+        weight = _numeric(table, Score(roles.weight, 0.0), "weight", frame[roles.weight])
+    if roles.cluster is not None:
+        cluster = _clustered(table, roles, frame, group)
+    return Predictions(label, score.astype(np.float64), group, groups, prediction, weight, cluster)
+
+
+def measured(
+    table: Table, columns: Sequence[str], label: str | None, positive: str | None, values: int
+) -> dict[str, Array]:
+    """Columns as doubles; the one called ``label`` holds two classes, and becomes 0 and 1."""
+    faults.check_named(table, {f"column {position + 1}": column for position, column in enumerate(columns)})
+    frame = fetched(table, columns, values)
+    found: dict[str, Array] = {}
+    for column in columns:
+        if column == label:
+            roles = Roles(label=column, group="")
+            found[column] = _labelled(table, roles, frame[column], positive)[0].astype(np.float64)
+        else:
+            found[column] = _numeric(table, Score(column), "numbers", frame[column])
+    return found
+
+
+def _grouped(table: Table, column: str, found: pd.Series, against: str | None) -> tuple[Array, tuple[str, ...]]:
+    """The code of each row's group, and the groups' names in order."""
+    names: dict[Any, str] = {}
+
+    def codes(values: Mapping[Any, int]) -> Mapping[Any, int]:
+        names.update(group_names(table, column, values, against))
+        order = group_order(names, against)
+        return {value: order.index(name) for value, name in names.items()}
+
+    coded = _recoded(table, column, "group", found, codes)
+    return coded, group_order(names, against)
+
+
+def _labelled(table: Table, roles: Roles, found: pd.Series, positive: str | None) -> tuple[Array, Mapping[Any, int]]:
+    """The label as numbers, and which class each of its values is (nothing for a label of any real number)."""
+    if roles.real_label:
+        return _numeric(table, Score(roles.label), "label", found), {}
+    labels: dict[Any, int] = {}
+
+    def codes(values: Mapping[Any, int]) -> Mapping[Any, int]:
+        labels.update(label_classes(table, roles.label, values, positive))
+        return labels
+
+    return _recoded(table, roles.label, "label", found, codes), labels
+
+
+def _recoded(table: Table, column: str, role: str, found: pd.Series, codes: Any) -> Array:
+    """Each row's code by ``codes``, a function from the column's values (with their numbers of rows) to codes."""
+    import pandas as pd
+
+    which, levels = pd.factorize(found, use_na_sentinel=True)
+    counts = np.bincount(which + 1, minlength=len(levels) + 1).tolist()
+    values = np.asarray(levels, dtype=object).tolist()
+    by_value = tally(zip(values, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
+    faults.check_present(table, column, role, by_value)
+    coded = codes(by_value)
+    return np.array([coded[value] for value in values], dtype=np.int64)[which]
+
+
+def _numeric(table: Table, bounds: Score, role: str, found: pd.Series) -> Array:
+    values, fault = numbers(found, bounds)
+    faults.check_scores(table, bounds, role, {name: int((fault == code).sum()) for code, name in enumerate(FAULTS)})
+    return values
+
+
+def _clustered(table: Table, roles: Roles, frame: pd.DataFrame, group: Array) -> Array:
+    """The code of each row's cluster. Raises ValueError for a cluster that has rows in two groups."""
+    import pandas as pd
+
+    column = str(roles.cluster)
+    codes, levels = pd.factorize(frame[column])
+    if missing := int((codes < 0).sum()):
+        faults.check_present(table, column, "cluster", {None: missing, "": len(codes) - missing})
+    group_of = np.full(len(levels), -1)
+    group_of[codes] = group
+    if (torn := np.unique(codes[group_of[codes] != group])).size:
+        raise ValueError(
+            f"{table.name}: {torn.size:,} values of column {column!r} (cluster) have rows in more than one group of "
+            f"{roles.group!r}, the first being {str(levels[torn[0]])!r}: the rows of a cluster are permuted "
+            "together, so they must all be of one group"
+        )
+    return codes.astype(np.int64)

@@ -1,0 +1,247 @@
+"""What the permutation audit of the command line finds, against closed forms and other ways to ask the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import fisher_exact
+
+from pipeline.cli.audit.permutation import data as reading
+from pipeline.cli.entry import main
+
+N = 1200
+Document = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def scored() -> pd.DataFrame:
+    """Women's positives are recognised more rarely than men's; races are alike. Ages rise with the score."""
+    rng = np.random.default_rng(11)
+    sex, label = np.arange(N) % 2, rng.integers(0, 2, N)
+    logit = 1.5 * label - 1 + 0.8 * sex * label + rng.normal(size=N)
+    return pd.DataFrame(
+        {
+            "sex": np.where(sex == 1, "male", "female"),
+            "race": rng.choice(["a", "b", "c"], N, p=[0.6, 0.3, 0.1]),
+            "age": np.round(40 + 5 * logit + 10 * rng.normal(size=N)),
+            "y": label,
+            "p": 1 / (1 + np.exp(-logit)),
+            "logit": logit,
+            "decision": (logit > 0).astype(int),
+        }
+    )
+
+
+@pytest.fixture
+def document(
+    scored: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Document:
+    """Run an audit that succeeds, in a folder with preds.parquet and preds.csv, and read its JSON."""
+    monkeypatch.chdir(tmp_path)
+    scored.to_parquet("preds.parquet")
+    scored.to_csv("preds.csv", index=False)
+
+    def run(*arguments: str) -> dict[str, Any]:
+        given = list(arguments)
+        defaults = {
+            "--predictions": "preds.parquet",
+            "--label": "y",
+            "--score": "p",
+            "--group": "sex",
+            "--draws": "300",
+        }
+        for option, value in defaults.items():
+            if option not in given and not (option == "--group" and "--attribute" in given):
+                given += [option, value]
+        assert main(["audit", "permutation", *given, "--json", "made.json"]) == 0
+        assert capsys.readouterr().err == ""
+        loaded: dict[str, Any] = json.loads(Path("made.json").read_text())
+        return loaded
+
+    return run
+
+
+def _recalled(frame: pd.DataFrame, column: str, levels: tuple[str, str]) -> list[list[int]]:
+    """Positives of each group: recognised, missed."""
+    positives = frame[frame["y"] == 1]
+    return [
+        [int(((positives[column] == level) & (positives["decision"] == d)).sum()) for d in (1, 0)] for level in levels
+    ]
+
+
+def test_a_rate_is_fishers_exact_test(document: Document, scored: pd.DataFrame) -> None:
+    table = _recalled(scored, "sex", ("female", "male"))
+    for alternative in ("less", "greater"):
+        (found,) = document("--prediction", "decision", "--metric", "recall", "--alternative", alternative)["results"]
+        assert found["exact"]
+        assert found["p_value"] == pytest.approx(fisher_exact(table, alternative=alternative).pvalue, rel=1e-9)
+    (found,) = document("--prediction", "decision", "--metric", "recall")["results"]
+    shares = [row[0] / sum(row) for row in table]
+    assert [group["estimate"] for group in found["groups"]] == pytest.approx(shares)
+    assert found["difference"] == pytest.approx(shares[0] - shares[1])
+    assert [group["units"] for group in found["groups"]] == [sum(row) for row in table]
+    assert (found["rejected"], found["higher"]) == (True, "male")
+    assert found["interval"][0] < found["difference"] < found["interval"][1] < 0
+
+
+def test_a_threshold_is_the_decision_that_it_makes(document: Document) -> None:
+    made = document("--prediction", "decision", "--metric", "tpr,fpr,precision,accuracy")
+    cut = document("--threshold", "0.5", "--metric", "tpr,fpr,precision,accuracy")
+    for one, other in zip(made["results"], cut["results"], strict=True):
+        assert {**one, "basis": ""} == {**other, "basis": ""}
+
+
+def test_the_difference_of_aucs_is_that_of_all_pairs(document: Document, scored: pd.DataFrame) -> None:
+    (found,) = document("--metric", "auc")["results"]
+    for group in found["groups"]:
+        own = scored[scored["sex"] == group["name"]]
+        up, down = (own.loc[own["y"] == y, "p"].to_numpy() for y in (1, 0))
+        assert group["estimate"] == pytest.approx((up[:, None] > down).mean())
+        assert group["rows"] == len(own)
+    assert found["p_value"] <= 0.01
+    assert found["higher"] == "male"
+    assert found["p_value_interval"][0] <= found["p_value"] <= found["p_value_interval"][1]
+
+
+def test_every_engine_and_file_gives_the_same_result(document: Document) -> None:
+    asked = ("--threshold", "0.4", "--group", "race=b,sex", "--metric", "fpr,auc,mean_error")
+    first = document(*asked)
+    for engine, path in (("duckdb", "preds.csv"), ("pandas", "preds.parquet"), ("pandas", "preds.csv")):
+        other = document(*asked, "--engine", engine, "--predictions", path)
+        assert other["results"] == first["results"]
+        assert other["verdict"] == first["verdict"]
+
+
+def test_a_test_does_not_depend_on_which_others_are_asked_for(document: Document) -> None:
+    many = document("--group", "race,sex", "--metric", "mean_score,auc", "--correct", "none")
+    alone = document("--group", "sex", "--metric", "auc")
+    assert many["results"][-1] == alone["results"][0]
+    other = document("--group", "sex", "--metric", "auc", "--seed", "1")
+    assert other["results"][0]["p_value"] != alone["results"][0]["p_value"] or (
+        other["results"][0]["interval"] != alone["results"][0]["interval"]
+    )
+
+
+def test_holm_is_over_all_tests_of_the_run(document: Document) -> None:
+    results = document("--group", "race,sex", "--metric", "tpr,fpr", "--threshold", "0.5")["results"]
+    assert len(results) == 8
+    p = np.array([entry["p_value"] for entry in results])
+    stepped, expected = 0.0, {}
+    for rank, position in enumerate(np.argsort(p, kind="stable").tolist()):
+        stepped = max(stepped, min(1.0, (len(p) - rank) * p[position]))
+        expected[position] = stepped
+    assert [entry["adjusted_p_value"] for entry in results] == pytest.approx([expected[i] for i in range(8)])
+    assert all(entry["rejected"] == (entry["adjusted_p_value"] <= 0.05) for entry in results)
+
+
+def test_max_t_adjusts_within_each_metric(document: Document) -> None:
+    results = document("--group", "race", "--metric", "auc,tpr", "--threshold", "0.5", "--correct", "max-t")["results"]
+    assert [(entry["groups"][0]["name"], entry["groups"][1]["name"], entry["metric"]) for entry in results] == [
+        (a, b, metric) for a, b in (("a", "b"), ("a", "c"), ("b", "c")) for metric in ("auc", "tpr")
+    ]
+    for metric in ("auc", "tpr"):
+        own = sorted((e for e in results if e["metric"] == metric), key=lambda entry: -abs(entry["statistic"]))
+        assert [e["adjusted_p_value"] for e in own] == sorted(e["adjusted_p_value"] for e in own)
+
+
+def test_the_order_of_two_groups_is_the_users(document: Document) -> None:
+    asked = ("--group", "race", "--metric", "tpr", "--threshold", "0.5", "--between")
+    (one,), (other,) = (document(*asked, pair)["results"] for pair in ("c,a", "a,c"))
+    assert one["difference"] == -other["difference"]
+    assert one["p_value"] == pytest.approx(other["p_value"])
+    assert one["interval"] == pytest.approx([-other["interval"][1], -other["interval"][0]])
+
+
+def test_copies_of_a_row_in_one_cluster_add_nothing(document: Document, scored: pd.DataFrame) -> None:
+    scored.assign(person=np.arange(N)).to_parquet("single.parquet")
+    pd.concat([scored.assign(person=np.arange(N))] * 3).to_parquet("triple.parquet")
+    asked = ("--metric", "tpr,mean_score", "--threshold", "0.5", "--cluster", "person")
+    single, triple = (document(*asked, "--predictions", f"{name}.parquet")["results"] for name in ("single", "triple"))
+    careless = document(*asked[:4], "--predictions", "triple.parquet")["results"]
+    for one, three, rows in zip(single, triple, careless, strict=True):
+        assert three["statistic"] == pytest.approx(one["statistic"])
+        assert three["p_value"] == one["p_value"]
+        assert [group["units"] for group in three["groups"]] == [N // 2, N // 2]
+        assert three["groups"][0]["estimate"] == pytest.approx(rows["groups"][0]["estimate"])
+        width = [entry["interval"][1] - entry["interval"][0] for entry in (three, rows)]
+        assert width[1] < 0.7 * width[0]  # 1 / sqrt(3) of it, without the clusters
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_metric_of_ones_own_is_the_function(batched: bool, document: Document) -> None:
+    Path("own.py").write_text(
+        "import numpy as np\n"
+        "def brier(y, score, weight):\n"
+        "    return (weight * (y - score) ** 2).sum(axis=-1) / weight.sum(axis=-1)\n"
+        f"brier.batched = {batched}\n"
+    )
+    own, known = document("--metric", "own.py:brier,squared_error", "--draws", "19", "--correct", "none")["results"]
+    assert (own["metric"], own["draws"], known["draws"]) == ("brier", 19, 19)
+    assert own["difference"] == pytest.approx(known["difference"])
+    assert own["statistic"] == pytest.approx(known["statistic"], rel=0.25)  # 200 bootstraps against the closed form
+
+
+def test_many_rows_are_counted_in_bins_where_the_user_does_not_object(
+    document: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = ("--metric", "auc,mean_score")
+    exact = document(*asked)["results"]
+    assert {entry["basis"] for entry in exact} == {"every row"}
+    monkeypatch.setattr(reading, "ROWS", N - 1)
+    one_by_one = document(*asked)["results"]
+    assert {entry["basis"] for entry in one_by_one} == {f"counts of {N:,} distinct scores"}
+    monkeypatch.setattr(reading, "DISTINCT", N // 4)
+    binned = document(*asked)
+    assert {entry["basis"] for entry in binned["results"]} == {"counts of scores in 1,000 bins from 0 to 1"}
+    assert any("scores of one bin count as equal" in caveat for caveat in binned["caveats"])
+    for row, count, bin_ in zip(exact, one_by_one, binned["results"], strict=True):
+        assert count["difference"] == pytest.approx(row["difference"], abs=1e-12)
+        assert count["statistic"] == pytest.approx(row["statistic"], rel=1e-9)
+        assert bin_["difference"] == pytest.approx(row["difference"], abs=1e-3)
+    assert document(*asked, "--bins", "none")["results"] == exact
+
+
+def test_scores_beyond_the_unit_interval_are_binned_in_a_range_of_their_own(document: Document) -> None:
+    asked = ("--score", "logit", "--metric", "auc")
+    binned = document(*asked, "--bins", "2000", "--score-range=-9,9")["results"][0]
+    exact = document(*asked)["results"][0]
+    assert binned["difference"] == pytest.approx(exact["difference"], abs=1e-3)
+    assert document("--metric", "auc")["results"][0]["statistic"] == exact["statistic"]  # ranks are all that counts
+
+
+def test_a_correlation_is_pearsons(document: Document, scored: pd.DataFrame) -> None:
+    results = document("--attribute", "age", "--metric", "correlation,error_correlation")["results"]
+    for entry, value in zip(results, (scored["p"], scored["p"] - scored["y"]), strict=True):
+        assert entry["difference"] == pytest.approx(np.corrcoef(value, scored["age"])[0, 1])
+    assert results[0]["rejected"]
+    assert results[0]["direction"] == 1
+
+
+def test_a_label_of_any_number_has_errors(document: Document, scored: pd.DataFrame) -> None:
+    (found,) = document("--label", "logit", "--real-label", "--metric", "mean_error")["results"]
+    for group in found["groups"]:
+        own = scored[scored["sex"] == group["name"]]
+        assert group["estimate"] == pytest.approx((own["p"] - own["logit"]).mean())
+
+
+def test_an_undefined_metric_is_a_result_with_its_reason(document: Document, scored: pd.DataFrame) -> None:
+    scored.assign(y=np.where(scored["sex"] == "male", scored["y"], 0)).to_parquet("none.parquet")
+    made = document("--predictions", "none.parquet", "--metric", "tpr,fpr,auc", "--threshold", "0.5")
+    tpr, fpr, auc = made["results"]
+    assert tpr["undefined"] == "group 'female' has no rows with label 1"
+    assert auc["undefined"] == "group 'female' has no rows with label 1"
+    assert (tpr["p_value"], tpr["rejected"], tpr["difference"]) == (None, False, None)
+    assert fpr["adjusted_p_value"] == fpr["p_value"]  # what does not exist is no comparison
+    assert made["verdict"]["undefined"] == 2
+
+
+def test_sequential_draws_stop_early_and_say_so(document: Document) -> None:
+    (found,) = document("--metric", "auc", "--draws", "100000", "--resampling-risk", "0.01")["results"]
+    assert 200 <= found["draws"] < 5000
+    assert "drawing stopped after" in found["guarantee"]
