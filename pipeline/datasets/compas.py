@@ -5,6 +5,11 @@ Inputs, d = 7: sex (Female = 1), race (Caucasian = 1), priors_count (standardise
 over 45, under 25, and whether the charge is a felony. Sex and race are protected *and* inputs.
 Each repetition splits 80/20, stratified by the label: 4,222 to train, 1,056 to test.
 
+With ``rows: all`` every row is kept, and what is known of a defendant at the screening, but sex and race, is an input,
+d = 10: age, counts of juvenile felonies, misdemeanours and other offences, and of prior offences (standardised), three
+age bands, felony or misdemeanour. Left out are COMPAS's own scores, and the columns start, end and event, which tell
+the label. Race is African-American or not. These are the data of DiCiccio et al. (2020).
+
 Source: Larson et al. (2016), ProPublica; preprocessing of Maity et al. (2021), appendix G.
 """
 
@@ -36,6 +41,8 @@ SOURCES = (
 )
 TWIN = "compas.json"
 TWIN_ROOT = ("sex", "race", "is_recid", "two_year_recid")
+TWINS = {"complete": TWIN, "all": "compas_all.json"}
+"""The twin that stands in for the rows that ``rows`` asks for."""
 
 AGES = ("25 - 45", "Greater than 45", "Less than 25")
 CATEGORIES = {
@@ -45,55 +52,79 @@ CATEGORIES = {
     "c_charge_degree": ("F", "M", "O"),
     "score_text": ("Low", "Medium", "High", "N/A"),
 }
-NUMBERS = {"priors_count": (0, 200), "is_recid": (-1, 1), "two_year_recid": (0, 1)}
+JUVENILE = ("juv_fel_count", "juv_misd_count", "juv_other_count")
+NUMBERS = {
+    "age": (18, 120),
+    **dict.fromkeys((*JUVENILE, "priors_count"), (0, 200)),
+    "is_recid": (-1, 1),
+    "two_year_recid": (0, 1),
+}
 DAYS = "days_b_screening_arrest"
 """Days from arrest to screening; the only column in which a value may be missing."""
 
-COLUMNS = (
-    "sex",
-    "race",
-    "age_cat",
-    "priors_count",
-    DAYS,
-    "c_charge_degree",
-    "is_recid",
-    "score_text",
-    "two_year_recid",
-)
-FEATURES = ("sex", "race", "priors_count", *(f"age_cat={age}" for age in AGES), "c_charge_degree=F")
+COLUMNS = {
+    "complete": (
+        "sex",
+        "race",
+        "age_cat",
+        "priors_count",
+        DAYS,
+        "c_charge_degree",
+        "is_recid",
+        "score_text",
+        "two_year_recid",
+    ),
+    "all": ("sex", "race", "age_cat", "age", *JUVENILE, "priors_count", "c_charge_degree", "two_year_recid"),
+}
+"""What is needed of the table, by ``rows``."""
+PARSED = tuple(dict.fromkeys((*COLUMNS["complete"], *COLUMNS["all"])))
+CONTINUOUS = {"complete": ("priors_count",), "all": ("age", *JUVENILE, "priors_count")}
+PROTECTED_INPUTS = {"complete": ("sex", "race"), "all": ()}
 MAXIMUM_DAYS = 30
 
 
 @dataclass(frozen=True)
 class Config:
-    """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows."""
+    """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows.
+
+    ``rows``: "complete", the rows of ProPublica's filter and the published inputs; "all", every row and more inputs.
+    """
 
     train_fraction: float
+    rows: str
 
     def __post_init__(self) -> None:
         if not 0 < self.train_fraction < 1:
             raise ValueError(f"dataset.train_fraction must lie between 0 and 1, found {self.train_fraction}")
+        if self.rows not in TWINS:
+            raise ValueError(f"dataset.rows must be one of {', '.join(TWINS)}, found {self.rows!r}")
 
 
 def parse(folder: Path) -> pd.DataFrame:
-    """The columns :data:`COLUMNS` of ProPublica's table; ValueError naming file, row and column of anything odd.
+    """The columns :data:`PARSED` of ProPublica's table; ValueError naming file, row and column of anything odd.
 
     A missing number of days is NaN, which :func:`filtered` drops and counts.
     """
-    table = raw_table.read(folder / FILE, COLUMNS, header=True)
+    table = raw_table.read(folder / FILE, PARSED, header=True)
     columns = {
         name: table.category(name, CATEGORIES[name]) if name in CATEGORIES else table.integer(name, *NUMBERS[name])
-        for name in COLUMNS
+        for name in PARSED
         if name != DAYS
     }
     present = table.texts[DAYS] != ""
     # Rows without a number of days are NaN after aligning on the index.
     columns[DAYS] = table.rows(present).integer(DAYS, -10_000, 10_000).reindex(present.index).astype(float)
-    return pd.DataFrame({name: columns[name] for name in COLUMNS})
+    return pd.DataFrame({name: columns[name] for name in PARSED})
 
 
-def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
-    """The rows that ProPublica's analysis keeps, of two races, and how many each rule drops, applied in this order."""
+def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame, Mapping[str, int]]:
+    """The rows that ProPublica's analysis keeps, of two races, and how many each rule drops, applied in this order.
+
+    With ``which`` "all" every row, and none dropped. The columns are those in :data:`COLUMNS`.
+    """
+    rows = rows[list(COLUMNS[which])]
+    if which == "all":
+        return rows.reset_index(drop=True), {}
     rules = {
         "days between arrest and screening unknown": lambda r: r[DAYS].notna(),
         f"arrest and screening more than {MAXIMUM_DAYS} days apart": lambda r: r[DAYS].abs() <= MAXIMUM_DAYS,
@@ -111,29 +142,36 @@ def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
 
 
 def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
-    """Encode the rows that :func:`filtered` keeps, (n, 7), and split them once for each generator."""
+    """Encode the rows that :func:`filtered` keeps, (n, 7) or (n, 10), and split them once for each generator."""
     if rows is None:
         raise ValueError("compas is made of rows: parse the raw file or sample the twin first")
-    kept, dropped = filtered(rows)
+    kept, dropped = filtered(rows, config.rows)
     label = kept["two_year_recid"].to_numpy(dtype=np.int64)
-    sex = (kept["sex"] == "Female").to_numpy(dtype=np.int64)
-    race = (kept["race"] == "Caucasian").to_numpy(dtype=np.int64)
-    ages = [kept["age_cat"] == age for age in AGES]
-    columns = [sex, race, kept["priors_count"], *ages, kept["c_charge_degree"] == "F"]
+    complete = config.rows == "complete"
+    protected = {"sex": kept["sex"] == "Female", "race": kept["race"] != "African-American"}
+    columns = {name: protected[name] for name in PROTECTED_INPUTS[config.rows]}
+    columns |= {name: kept[name] for name in CONTINUOUS[config.rows]}
+    columns |= {f"age_cat={age}": kept["age_cat"] == age for age in AGES}
+    columns["c_charge_degree=F"] = kept["c_charge_degree"] == "F"
+    if not complete:
+        columns["c_charge_degree=M"] = kept["c_charge_degree"] == "M"
     splits = [_stratified(label, config.train_fraction, rng) for rng in rngs]
     return Dataset(
         name="compas",
         origin=origin,
-        features=np.column_stack([np.asarray(column, dtype=float) for column in columns]),
-        feature_names=FEATURES,
-        continuous=("priors_count",),
+        features=np.column_stack([np.asarray(column, dtype=float) for column in columns.values()]),
+        feature_names=tuple(columns),
+        continuous=CONTINUOUS[config.rows],
         label=label,
         label_name="two_year_recid",
-        protected={"sex": sex, "race": race},
-        levels={"sex": ("Male", "Female"), "race": ("African-American", "Caucasian")},
+        protected={name: values.to_numpy(dtype=np.int64) for name, values in protected.items()},
+        levels={
+            "sex": ("Male", "Female"),
+            "race": ("African-American", "Caucasian" if complete else "not African-American"),
+        },
         train=np.stack([train for train, _ in splits]),
         test=np.stack([test for _, test in splits]),
-        sensitive_inputs=("sex", "race"),
+        sensitive_inputs=PROTECTED_INPUTS[config.rows],
         dropped=dropped,
     )
 

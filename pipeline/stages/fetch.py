@@ -52,20 +52,26 @@ def obtain(name: str, module: ModuleType, source: str, raw: Path, mirror: str | 
     if not module.SOURCES:
         return _manifest(name, "simulated", [])
     if source == "twin":
-        return _twin(name, module.TWIN, "asked for (data.source=twin)")
+        return _twins(name, module, "asked for (DATA_SOURCE=twin)")
     try:
         fetched = fetch(module.SOURCES, raw, mirror, dataset=name)
     except Unavailable as error:
         if source == "official" or module.TWIN is None:
             raise
-        return _twin(name, module.TWIN, str(error))
+        return _twins(name, module, str(error))
     files = [{"path": str(f.path), "sha256": f.sha256, "size": f.size, "place": f.place} for f in fetched]
     return _manifest(name, "official", files)
 
 
-def _twin(name: str, filename: str | None, reason: str) -> dict[str, Any]:
-    if filename is None:
-        raise ValueError(f"dataset {name!r} has no twin: use data.source=official")
+def _twins(name: str, module: ModuleType, reason: str) -> dict[str, Any]:
+    """The manifest of a dataset's twin, or of the twins of its several selections of rows."""
+    if module.TWIN is None:
+        raise ValueError(f"dataset {name!r} has no twin: use DATA_SOURCE=official")
+    files = getattr(module, "TWINS", {"": module.TWIN}).values()
+    return _manifest(name, "twin", [_twin(name, file) for file in files], reason)
+
+
+def _twin(name: str, filename: str) -> dict[str, Any]:
     path = TWINS / filename
     if not path.is_file():
         raise ValueError(
@@ -74,7 +80,7 @@ def _twin(name: str, filename: str | None, reason: str) -> dict[str, Any]:
         )
     content = path.read_bytes()
     file = {"path": os.path.relpath(path), "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-    return _manifest(name, "twin", [{**file, "place": f"data/twins/{filename}"}], reason)
+    return {**file, "place": f"data/twins/{filename}"}
 
 
 def _manifest(name: str, origin: str, files: Sequence[Mapping[str, Any]], reason: str | None = None) -> dict[str, Any]:

@@ -45,7 +45,13 @@ def prepared(section: Mapping[str, Any], repetitions: int, manifest: Mapping[str
         )
     module = plugins.load("dataset", kind)
     config = plugins.configure(module, section)
-    paths = [_unchanged(file) for file in manifest["files"]]
+    files = manifest["files"]
+    if origin == "twin" and hasattr(module, "TWINS"):
+        wanted = module.TWINS[config.rows]
+        files = [file for file in files if Path(file["path"]).name == wanted]
+        if not files:
+            raise ValueError(f"the manifest does not list the twin {wanted}: delete it to have it written again")
+    paths = [_unchanged(file) for file in files]
     rows: pd.DataFrame | None = None
     if origin == "twin":
         twin = model.from_json(io.load_json(paths[0]))
@@ -53,7 +59,7 @@ def prepared(section: Mapping[str, Any], repetitions: int, manifest: Mapping[str
     elif origin == "official":
         rows = module.parse(paths[0].parent)
     dataset = module.prepare(rows, config, generators("prepare", kind, repetitions=repetitions), origin)
-    checksums = {path.name: file["sha256"] for path, file in zip(paths, manifest["files"], strict=True)}
+    checksums = {path.name: file["sha256"] for path, file in zip(paths, files, strict=True)}
     return replace(dataset, name=section["name"], checksums=checksums)
 
 

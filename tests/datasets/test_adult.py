@@ -14,7 +14,7 @@ import pytest
 from pipeline.datasets import adult
 from pipeline.seeds import generators
 
-CONFIG = adult.Config(train_fraction=0.8)
+CONFIG = adult.Config(train_fraction=0.8, rows="complete")
 ROW = (
     "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, "
     "United-States, <=50K"
@@ -144,7 +144,7 @@ def test_rows_are_needed() -> None:
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, 80.0])
 def test_the_training_share_is_a_share(fraction: float) -> None:
     with pytest.raises(ValueError, match=r"dataset\.train_fraction must lie between 0 and 1"):
-        adult.Config(train_fraction=fraction)
+        adult.Config(train_fraction=fraction, rows="complete")
 
 
 def test_the_official_files_give_the_published_counts(official: Callable[[str], Path]) -> None:

@@ -17,7 +17,7 @@ from pipeline.stages import fetch, prepare
 from pipeline.types import Dataset
 
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
-COMPAS = {"name": "compas", "kind": "compas", "train_fraction": 0.8}
+COMPAS = {"name": "compas", "kind": "compas", "train_fraction": 0.8, "rows": "complete"}
 
 
 def run(folder: Path, section: dict[str, Any], repetitions: int = 2, source: str = "twin") -> Dataset:
@@ -89,7 +89,7 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path: Path) -> 
 def test_a_manifest_of_another_dataset_is_refused(tmp_path: Path) -> None:
     run(tmp_path, COMPAS)
     with pytest.raises(SystemExit, match="the manifest is of 'compas', expected 'adult'"):
-        run(tmp_path, {"name": "adult", "kind": "adult", "train_fraction": 0.8})
+        run(tmp_path, {"name": "adult", "kind": "adult", "train_fraction": 0.8, "rows": "complete"})
 
 
 def test_a_bad_setting_stops_before_anything_is_written(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_official_files_from_a_mirror(
     name: str, rows: int, official: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATA_MIRROR", str(official(name).parent))
-    data = run(tmp_path, {"name": name, "kind": name, "train_fraction": 0.8}, source="official")
+    data = run(tmp_path, {"name": name, "kind": name, "train_fraction": 0.8, "rows": "complete"}, source="official")
     assert (data.origin, len(data.label)) == ("official", rows)
     assert sum(data.dropped.values()) > 0
     assert all(len(digest) == 64 for digest in data.checksums.values())
@@ -121,4 +121,4 @@ def test_official_files_from_a_mirror(
     raw = next(tmp_path.glob(f"{name}/*"))
     raw.write_bytes(raw.read_bytes()[:-1] + b" ")
     with pytest.raises(SystemExit, match="has changed since it was fetched"):
-        run(tmp_path, {"name": name, "kind": name, "train_fraction": 0.8})
+        run(tmp_path, {"name": name, "kind": name, "train_fraction": 0.8, "rows": "complete"})

@@ -96,7 +96,7 @@ def test_the_two_checks_notice_a_column_that_lost_its_dependence(name: str) -> N
 @pytest.mark.parametrize(("name", "features"), [("adult", 39), ("compas", 7)])
 def test_prepare_cannot_tell_a_twin_from_official_rows(name: str, features: int) -> None:
     module, twin = plugins.load("dataset", name), shipped(name)
-    config = module.Config(train_fraction=0.8)
+    config = module.Config(train_fraction=0.8, rows="complete")
     data = module.prepare(draw(name), config, generators("t", repetitions=2), "twin")
     assert data.features.shape == (twin.rows, features)
     assert data.origin == "twin"
@@ -167,6 +167,6 @@ def test_the_script_gives_the_shipped_file_again(official: Callable[[str], Path]
 
 def _prepared(name: str, folder: Path) -> tuple[Any, Any]:
     module = plugins.load("dataset", name)
-    config, rngs = module.Config(train_fraction=0.8), generators("t", repetitions=1)
+    config, rngs = module.Config(train_fraction=0.8, rows="complete"), generators("t", repetitions=1)
     real = module.prepare(kept_rows(name, folder), config, rngs, "official")
     return real, module.prepare(draw(name), config, generators("t", repetitions=1), "twin")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.methods.sensr_compiled.lanes import BETA_1, BETA_2, corrected_rates, largest_step
+from pipeline.methods.sensr_compiled.lanes import corrected_rates, largest_step
 from pipeline.methods.sensr_compiled.training import _updated_lambda
+from pipeline.methods.sensr_constants import BETA_1, BETA_2
 from pipeline.methods.sensr_torch import Adam, updated_lambda
 
 

@@ -152,6 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m pipeline.datasets.twins.fit", description=fit.__doc__)
     parser.add_argument("dataset", help="a dataset with a twin: adult, compas")
     parser.add_argument("--raw", type=Path, required=True, help="folder of its official files; absent ones are fetched")
+    parser.add_argument("--rows", help="which rows, of a dataset that has a choice: complete, all")
     parser.add_argument("--output", type=Path, help="default: data/twins/<the dataset's file>")
     options = parser.parse_args(arguments)
     try:
@@ -159,11 +160,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if module.TWIN is None:
             raise ValueError(f"dataset {options.dataset!r} has no twin: its TWIN is None")
         download.fetch(module.SOURCES, options.raw, None, dataset=options.dataset)
-        rows, _ = module.filtered(module.parse(options.raw))
-        twin = fit(options.dataset, rows, module.TWIN_ROOT)
+        rows, _ = module.filtered(module.parse(options.raw), *([options.rows] if options.rows else []))
+        twin = fit(options.dataset, rows, [name for name in module.TWIN_ROOT if name in rows])
     except (ValueError, OSError) as error:
         sys.exit(f"fit the twin of {options.dataset}: {error}")
-    output = options.output or Path("data/twins") / module.TWIN
+    output = options.output or Path("data/twins") / (module.TWINS[options.rows] if options.rows else module.TWIN)
     io.save_json(to_json(twin), output)
     weights, size = sum(column.weights.size for column in twin.columns), output.stat().st_size
     print(f"{output}: {twin.rows:,} rows, {len(twin.cells)} root cells, {weights:,} weights, {size:,} bytes")

@@ -1,0 +1,22 @@
+"""The published numbers of DiCiccio et al. (2020) beside ours. The only module of the study that sees them."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pipeline.report import comparison as rules
+from pipeline.report.comparison_table import as_table
+from pipeline.report.inputs import Inputs
+from pipeline.report.permutation_tests.facts import measurements
+from pipeline.report.table import Table
+
+
+def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
+    """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
+    return rules.compare(published, measurements(inputs), inputs.reductions)
+
+
+def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+    """Every published number beside ours, with the verdict, and what is known of those that are lost."""
+    stamp = inputs.stamp(("null_rejection", "p_values", "thresholds", "auc"))
+    return as_table(compared(inputs, published), stamp, "Published numbers and ours.")

@@ -1,0 +1,195 @@
+"""Figures of real data: Figures 2 and 3 of DiCiccio et al. (2020), for gender and for race."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.permutation_tests import words as w
+from pipeline.report.permutation_tests.simulation_tables import count
+from pipeline.report.picture import Picture
+from pipeline.report.style import FAINT, INK, new_figure, panel_letter
+
+RATES = ("tpr", "fpr")
+STRIPS = (w.EXACT, w.STUDENTIZED)
+BAND = (10, 90)
+QUARTILES = (25, 75)
+DISTANCE, BOUND = "#0072B2", "#D55E00"
+
+
+def figure_2(inputs: Inputs) -> Picture:
+    """Figure 2: equalized-odds distance and 95th percentile of the permutations against the threshold, by gender."""
+    return _thresholds(inputs, "sex")
+
+
+def figure_2_race(inputs: Inputs) -> Picture:
+    """The same by race."""
+    return _thresholds(inputs, "race")
+
+
+def figure_3(inputs: Inputs) -> Picture:
+    """Figure 3: the least difference that is detected, against the sample size, by gender."""
+    return _sample_sizes(inputs, "sex")
+
+
+def figure_3_race(inputs: Inputs) -> Picture:
+    """The same by race."""
+    return _sample_sizes(inputs, "race")
+
+
+def by_setting(rows: pd.DataFrame, against: str) -> tuple[np.ndarray, np.ndarray]:
+    """Settings (k,) ascending and the values at each, one column for each split and sample: (k, m).
+
+    Raises ValueError where a split or sample has two values at one setting.
+    """
+    keys = [key for key in ("repetition", "sample") if key in rows and rows[key].notna().any()]
+    if rows.duplicated([against, *keys]).any():
+        raise ValueError(f"several values at one {against}: expected one for each of {', '.join(keys)}")
+    table = rows.pivot(index=against, columns=keys, values="value").sort_index()
+    return table.index.to_numpy(float), table.to_numpy(float)
+
+
+def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    """Quantiles (percent) of values (k, m) over m, where what was not detected (NaN) counts as larger than any.
+
+    Leaving it out would make small samples look better than they are. A quantile among the undetected is NaN.
+    """
+    ordered = np.sort(np.where(np.isnan(values), np.inf, values), axis=1)
+    last = ordered.shape[1] - 1
+    found = np.stack([ordered[:, round(level / 100 * last)] for level in levels])
+    return np.where(np.isinf(found), np.nan, found)
+
+
+def _thresholds(inputs: Inputs, attribute: str) -> Picture:
+    place = {"block": "thresholds", "attribute": attribute}
+    datasets = inputs.names("dataset", **place)
+    figure = new_figure(2.35 * len(datasets) + 0.3)
+    grid = figure.subplots(
+        2 * len(datasets), len(RATES), sharex=True, squeeze=False, height_ratios=[7, 1] * len(datasets)
+    )
+    for r, dataset in enumerate(datasets):
+        for c, metric in enumerate(RATES):
+            upper, strip = grid[2 * r, c], grid[2 * r + 1, c]
+            setting = {**place, "dataset": dataset, "metric": metric}
+            _distance(upper, inputs, setting)
+            _strips(strip, inputs, setting)
+            upper.set_title(f"{w.dataset_label(dataset)}, {w.metric_label(metric)}")
+            panel_letter(upper, "abcdefgh"[r * len(RATES) + c])
+            if c:
+                strip.set_yticklabels([])
+        grid[2 * r, 0].set_ylabel("difference")
+    for axes in grid[-1]:
+        axes.set_xlabel(r"threshold $\tau$")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    rows = inputs.select(**place, statistic="percentile_95")
+    splits = rows["repetition"].nunique()
+    groups = "; ".join(f"{w.dataset_label(d)}: {w.difference_of(inputs, d, attribute)}" for d in datasets)
+    return Picture.stamped(
+        figure,
+        f"Equalized odds and permutation tests by {w.ATTRIBUTES.get(attribute, attribute)}.",
+        inputs.stamp("thresholds"),
+        "Curves of the difference of rates between two groups against the threshold, with the 95th percentile of the "
+        "permutation distribution and bars where exact and studentised tests reject.",
+        notes=(
+            f"Absolute difference of the groups ({groups}); means over {splits} random splits, band from the "
+            f"{BAND[0]} % to the {BAND[1]} % quantile of the difference. Dashed: 95th percentile of the absolute "
+            f"difference over {count(rows, 'draws')} permutations of the groups.",
+            f"Bars: where a test rejects at level {float(rows['alpha'].iloc[0]):g}, darker for more of the splits. The "
+            "thresholds are tested one by one, without correction for their number.",
+        ),
+    )
+
+
+def _distance(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
+    threshold, distance = by_setting(inputs.select(**setting, statistic="difference"), "threshold")
+    _, bound = by_setting(inputs.select(**setting, statistic="percentile_95"), "threshold")
+    distance = np.abs(distance)
+    low, high = np.nanpercentile(distance, BAND, axis=1)
+    axes.fill_between(threshold, low, high, color=DISTANCE, alpha=0.15, linewidth=0)
+    axes.plot(threshold, np.nanmean(distance, axis=1), color=DISTANCE, label="equalized-odds distance")
+    axes.plot(
+        threshold, np.nanmean(bound, axis=1), color=BOUND, linestyle=(0, (4, 1.5)), label="95th percentile"
+    )  # fmt: skip
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, 1)
+
+
+def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
+    for row, test in enumerate(STRIPS):
+        threshold, p = by_setting(inputs.select(**setting, statistic="rejected", test=test), "threshold")
+        # A test that does not exist at a threshold does not reject there.
+        rejected = np.nan_to_num(p).mean(axis=1)
+        edges = np.concatenate([[threshold[0]], (threshold[1:] + threshold[:-1]) / 2, [threshold[-1]]])
+        for left, right, shade in zip(edges[:-1], edges[1:], rejected, strict=True):
+            if shade > 0:
+                axes.broken_barh(
+                    [(left, right - left)], (row - 0.38, 0.76), facecolors=w.style_of(test).color, alpha=shade,
+                    linewidth=0,
+                )  # fmt: skip
+    axes.set_yticks(range(len(STRIPS)), ["exact", "studentised"], fontsize=6.5)
+    axes.set_ylim(len(STRIPS) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+
+
+def _sample_sizes(inputs: Inputs, attribute: str) -> Picture:
+    place = {"block": "sample_size", "attribute": attribute}
+    datasets = inputs.names("dataset", **place)
+    figure = new_figure(2.0 * len(datasets) + 0.4)
+    grid = figure.subplots(len(datasets), len(RATES), squeeze=False, sharex="row")
+    for r, dataset in enumerate(datasets):
+        for c, metric in enumerate(RATES):
+            axes = grid[r, c]
+            _detected(axes, inputs, {**place, "dataset": dataset, "metric": metric})
+            axes.set_title(f"{w.dataset_label(dataset)}, {w.metric_label(metric)}")
+            panel_letter(axes, "abcdefgh"[r * len(RATES) + c])
+        grid[r, 0].set_ylabel("least difference detected")
+    for axes in grid[-1]:
+        axes.set_xlabel("rows sampled")
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    rows = inputs.select(**place, statistic="minimum_difference")
+    samples = len(rows[["dataset", "repetition", "sample"]].drop_duplicates()) // len(datasets)
+    return Picture.stamped(
+        figure,
+        f"The least difference detected against the sample size, by {w.ATTRIBUTES.get(attribute, attribute)}.",
+        inputs.stamp("sample_size"),
+        "Falling curves on logarithmic axes of the least difference that each test detects against the rows sampled.",
+        notes=(
+            f"Medians over {samples:,} samples, bands from the {QUARTILES[0]} % to the {QUARTILES[1]} % quantile; a "
+            "sample in which nothing is detected counts as larger than any, so there is no point where at least half "
+            "of them detect nothing. Thresholds with fewer than "
+            f"{count(rows, 'smallest_cell')} rows in a cell are left out.",
+            "The least over all thresholds is a selected number: uncorrected, it is smaller than what a test at one "
+            "threshold would find. Holm: corrected for the number of thresholds. Formula: what section 5.1 says is "
+            "detected with probability one half at threshold 0.5.",
+        ),
+    )
+
+
+def _detected(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
+    for test in (w.STUDENTIZED, w.EXACT):
+        style = w.style_of(test)
+        n, least = by_setting(inputs.select(**setting, statistic="minimum_difference", test=test), "n")
+        low, median, high = quantiles(least, (QUARTILES[0], 50, QUARTILES[1]))
+        axes.fill_between(n, low, high, color=style.color, alpha=0.15, linewidth=0)
+        axes.plot(n, median, color=style.color, marker=style.marker, linestyle=style.line, label=style.label)
+    style = w.style_of(w.EXACT)
+    n, corrected = by_setting(inputs.select(**setting, statistic="minimum_difference_corrected", test=w.EXACT), "n")
+    axes.plot(
+        n, quantiles(corrected, (50,))[0], color=style.color, linestyle=(0, (1, 1.2)), marker=style.marker,
+        markerfacecolor="white", label=f"{style.label}, Holm",
+    )  # fmt: skip
+    n, formula = by_setting(inputs.select(**setting, statistic="detectable"), "n")
+    axes.plot(n, np.nanmedian(formula, axis=1), color=FAINT, linewidth=2.6, alpha=0.55, zorder=0, label="formula")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xticks(n, [f"{int(size):,}" for size in n], color=INK)
+    axes.minorticks_off()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())

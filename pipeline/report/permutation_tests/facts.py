@@ -1,0 +1,62 @@
+"""Numbers of the study that no audit writes down: its configuration and its data, as tidy rows like an audit's.
+
+So a published constant is found by the same kind of setting as a measured statistic. ``origin`` is ``configuration``
+for what no data enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.settings import flat
+
+
+def measurements(inputs: Inputs) -> pd.DataFrame:
+    """The audits' rows and the study's facts, in one frame."""
+    facts = [*_configuration(inputs), *_data(inputs)]
+    frame = pd.DataFrame(facts).drop_duplicates().assign(study=inputs.study, scale=inputs.scale, repetition=0)
+    return pd.concat([inputs.rows, frame, _of_everyone(inputs.rows)], ignore_index=True)
+
+
+def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:
+    """The AUC of all test rows under a name of its own: a setting cannot ask for rows without an attribute."""
+    if "attribute" not in rows:
+        return rows.iloc[:0]
+    everyone = rows[(rows["block"] == "auc") & (rows["statistic"] == "auc") & rows["attribute"].isna()]
+    return everyone.assign(statistic="auc_everyone")
+
+
+def _configuration(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Every configured number by ``group.key``, an entry of a list by ``group.key[i]``, and what follows from them."""
+    for point in inputs.points:
+        place = {
+            "block": point["block"],
+            "dataset": point["dataset"]["name"],
+            "method": point["method"]["name"],
+            "origin": "configuration",
+        }
+        values = {**dict(flat(point)), "repetitions": point["repetitions"]}
+        if "audit.alpha" in values:
+            values["percentile"] = 100 * (1 - float(values["audit.alpha"]))
+        for key, value in values.items():
+            several = isinstance(value, (list, tuple))
+            for name, item in [(f"{key}[{i}]", v) for i, v in enumerate(value)] if several else [(key, value)]:
+                if isinstance(item, (int, float)) and not isinstance(item, bool):
+                    yield {**place, "statistic": name, "value": float(item)}
+
+
+def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    for name, dataset in inputs.datasets.items():
+        place = {"block": "data", "dataset": name, "origin": dataset.origin}
+        values = {
+            "rows": len(dataset.label),
+            "features": dataset.features.shape[1],
+            "train_share": round(dataset.train.shape[1] / len(dataset.label), 4),
+            "test_rows": dataset.test.shape[1],
+        }
+        for statistic, value in values.items():
+            yield {**place, "statistic": statistic, "value": float(value)}

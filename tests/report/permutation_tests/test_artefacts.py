@@ -1,0 +1,205 @@
+"""What the study's tables and figures compute, and what they say when something is missing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import io
+from pipeline.permutation.power import power_of
+from pipeline.report import style
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.report.permutation_tests.data_figures import by_setting, quantiles
+from pipeline.report.permutation_tests.data_tables import DIFFERENCES, POWERS
+from pipeline.report.permutation_tests.methods_table import over_splits
+from pipeline.report.permutation_tests.simulation_figures import multinomial_band
+from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, rate
+from pipeline.report.permutation_tests.words import TESTS
+from pipeline.report.table import Table
+
+FIGURES = (
+    "figure_1", "figure_2", "figure_2_race", "figure_3", "figure_3_race", "figure_levels", "figure_power",
+)  # fmt: skip
+TABLES = (
+    "table_1", "table_levels", "table_auc", "table_methods", "table_sample_size", "table_settings", "comparison",
+)  # fmt: skip
+
+p_values = st.lists(st.floats(0, 1), min_size=1, max_size=12)
+
+
+def test_one_split_keeps_its_p_value_and_equal_ones_are_at_most_doubled() -> None:
+    assert over_splits(np.array([0.03])) == 0.03
+    assert over_splits(np.full(10, 0.01)) == pytest.approx(0.02)
+    assert over_splits(np.full(3, 0.01)) == pytest.approx(0.015)
+    assert over_splits(np.array([0.9, 0.8])) == 1.0
+
+
+def test_a_split_without_a_test_counts_against_rejection() -> None:
+    """Of .01 and three splits without a test the second smallest is 1; without any test there is no p-value."""
+    assert over_splits(np.array([0.01, np.nan, np.nan, np.nan])) == 1.0
+    assert np.isnan(over_splits(np.array([np.nan, np.nan])))
+
+
+@given(p_values, st.randoms())
+def test_the_order_of_splits_does_not_matter_and_smaller_p_values_give_a_smaller_one(
+    values: list[float], random: st.DataObject
+) -> None:
+    shuffled = list(values)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert over_splits(np.array(shuffled)) == over_splits(np.array(values))
+    assert over_splits(np.array(values) / 2) <= over_splits(np.array(values))
+
+
+def test_the_combination_keeps_the_level_where_its_bound_is_sharp() -> None:
+    """The worst dependence: with chance t half of the splits, drawn at random, have a common p below t / 2.
+
+    Each p is uniform below t / 2, P(p_i <= u) = t / 2 * u / (t / 2) = u, and the combination rejects with chance t.
+    """
+    rng = np.random.default_rng(3)
+    draws, m, t = 20_000, 10, 0.1
+    low = rng.random(draws) < t
+    p = np.where(low, rng.random(draws) * t / 2, 1.0)
+    combined = np.array([over_splits(np.r_[np.full(m // 2, value), np.ones(m - m // 2)]) for value in p])
+    assert abs((combined <= t).mean() - t) < 4 * np.sqrt(t * (1 - t) / draws)
+
+
+def test_independent_uniform_p_values_are_combined_conservatively() -> None:
+    rng = np.random.default_rng(4)
+    combined = np.array([over_splits(p) for p in rng.random((5000, 5))])
+    assert (combined <= 0.05).mean() < 0.05
+
+
+def test_what_is_not_detected_counts_as_larger_than_any() -> None:
+    """Of .1, .2 and three samples in which nothing is found the median does not exist, and the quartile is .2."""
+    values = np.array([[0.2, np.nan, 0.1, np.nan, np.nan], [0.5, 0.4, 0.3, 0.2, 0.1]])
+    low, median = quantiles(values, (25, 50))
+    assert low == pytest.approx([0.2, 0.2])
+    assert np.isnan(median[0])
+    assert median[1] == pytest.approx(0.3)
+
+
+def test_values_by_setting_are_one_for_each_split_and_sample() -> None:
+    rows = pd.DataFrame({"n": [2, 1, 2, 1], "repetition": [0, 0, 1, 1], "value": [0.2, 0.1, 0.4, 0.3]})
+    n, values = by_setting(rows, "n")
+    assert n.tolist() == [1, 2]
+    assert values.tolist() == [[0.1, 0.3], [0.2, 0.4]]
+    with pytest.raises(ValueError, match="several values at one n: expected one for each of repetition"):
+        by_setting(pd.concat([rows, rows]), "n")
+
+
+def test_the_band_of_a_histogram_holds_the_bars_of_uniform_p_values() -> None:
+    rng = np.random.default_rng(5)
+    simulations, bins = 2000, 20
+    low, high = multinomial_band(1 / bins, simulations)
+    heights = rng.multinomial(simulations, np.full(bins, 1 / bins), size=4000) / simulations * bins
+    inside = ((heights >= low) & (heights <= high)).mean()
+    assert CONFIDENCE - 0.01 < inside < CONFIDENCE + 0.02
+    assert low < 1 < high
+
+
+def test_the_interval_of_a_rate_is_wilsons() -> None:
+    """(s + z^2 / 2) / (N + z^2) -+ z / (N + z^2) sqrt(s (N - s) / N + z^2 / 4)."""
+    found = rate(pd.DataFrame({"value": [0.0428], "simulations": [10_000]}))
+    z, s, n = 1.959964, 428, 10_000
+    half = z / (n + z**2) * np.sqrt(s * (n - s) / n + z**2 / 4)
+    center = (s + z**2 / 2) / (n + z**2)
+    assert (found.low, found.high, found.n) == (pytest.approx(center - half), pytest.approx(center + half), n)
+    with pytest.raises(ValueError, match="expected one rejection rate of a test and setting, found 0"):
+        rate(pd.DataFrame({"value": [], "simulations": []}))
+
+
+def test_sample_sizes_have_the_power_they_promise(inputs: Inputs, build: Callable) -> None:
+    """Put back into the power function, with the groups' shares of positives, each number of rows gives its power."""
+    table = build("table_sample_size", inputs)
+    test_rows = inputs.datasets["adult_all"].test.shape[1]
+    place = {"block": "thresholds", "dataset": "adult_all", "attribute": "sex", "metric": "tpr", "threshold": 0.5}
+    f = [inputs.values(**place, statistic=f"estimate_{g}").mean() for g in "ab"]
+    of = [inputs.values(**place, statistic=f"n_{g}").mean() / test_rows for g in "ab"]
+    for power in POWERS:
+        for difference in DIFFERENCES:
+            rows = table.cell(f"{difference:g} ({power:g})", "Adult", "gender", "recall (TPR)")
+            bernoulli = (f[0] * (1 - f[0]), f[1] * (1 - f[1]))
+            reached = power_of(difference, bernoulli, (rows * of[0], rows * of[1]))
+            assert float(reached) == pytest.approx(power, abs=0.002)
+
+
+def test_sample_sizes_need_the_prepared_data(inputs: Inputs, build: Callable) -> None:
+    with pytest.raises(ValueError, match=r"need the prepared dataset 'adult_all': found \[\]"):
+        build("table_sample_size", replace(inputs, datasets={}))
+
+
+def test_a_missing_block_or_test_is_named(inputs: Inputs, build: Callable) -> None:
+    with pytest.raises(ValueError, match=r"no rows for block few_positives"):
+        build("figure_levels", replace(inputs, rows=inputs.rows[inputs.rows["block"] != "few_positives"]))
+    rows = inputs.rows[~((inputs.rows["block"] == "p_values") & (inputs.rows["test"] == "bootstrap"))]
+    with pytest.raises(ValueError, match="has no histogram of test 'bootstrap'"):
+        build("figure_1", replace(inputs, rows=rows))
+
+
+def test_the_table_of_methods_says_where_a_metric_is_undefined_and_corrects_within_a_split(
+    inputs: Inputs, build: Callable
+) -> None:
+    table = build("table_methods", inputs)
+    assert table.cell("sensr p", "Adult", "race", "precision") == "undefined"
+    assert table.cell("sensr undefined", "Adult", "race", "precision") == 10
+    adjusted = inputs.values(
+        block="methods", dataset="adult", method="project", attribute="sex", metric="auc", statistic="p_adjusted"
+    )
+    shown = table.cell("project p", "Adult", "gender", "AUC")
+    assert isinstance(shown, Estimate)
+    assert shown.value == pytest.approx(min(1.0, 2 * np.sort(adjusted)[4]))
+    share = table.cell("project rejected", "Adult", "gender", "AUC")
+    assert isinstance(share, Estimate)
+    assert share.value == (adjusted <= 0.05).mean()
+    assert any("COMPAS gender: Female \u2212 Male" in note for note in table.notes)
+
+
+def test_every_method_and_metric_of_both_data_sets_is_in_the_table(inputs: Inputs, build: Callable) -> None:
+    table = build("table_methods", inputs)
+    assert len(table.rows) == 2 * 2 * 12
+    assert len(table.columns) == 5 * 5
+    assert all(cell != "" for row in table.rows for cell in row.cells)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_are_the_same_byte_for_byte(name: str, inputs: Inputs, build: Callable) -> None:
+    first, second = build(name, inputs), build(name, inputs)
+    assert isinstance(first, Table)
+    assert (first.csv(), first.markdown(), first.latex()) == (second.csv(), second.markdown(), second.latex())
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_have_the_width_of_a_page(name: str, inputs: Inputs, build: Callable) -> None:
+    made = build(name, inputs)
+    assert made.figure.get_size_inches()[0] == style.PAGE_WIDTH
+    assert made.alternative.endswith(".")
+
+
+def test_a_figure_is_the_same_byte_for_byte(inputs: Inputs, build: Callable, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        with style.paper():
+            io.save_figure(build("figure_2", inputs).figure, tmp_path / folder / "figure_2")
+    for suffix in ("pdf", "png"):
+        assert (tmp_path / "a" / f"figure_2.{suffix}").read_bytes() == (
+            tmp_path / "b" / f"figure_2.{suffix}"
+        ).read_bytes()
+
+
+def test_tests_differ_in_colour_in_marker_and_in_line() -> None:
+    for attribute in ("color", "marker"):
+        assert len({str(getattr(s, attribute)) for s in TESTS.values()}) == len(TESTS)
+
+
+def test_a_reduced_run_says_so_on_every_artefact(inputs_of: Callable, build: Callable) -> None:
+    small = inputs_of(scale="laptop", simulations=500)
+    for name in ("table_1", "figure_levels"):
+        text = " ".join(build(name, small).stamp.lines())
+        assert "Laptop scale" in text
+        assert "simulations 500 (published: 10,000)" in text
+        assert "None" not in text

@@ -1,0 +1,112 @@
+"""The list of published numbers, the artefacts and the comparison say the same."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import fisher_exact
+
+import pipeline
+from pipeline.report import artefacts
+from pipeline.report.comparison import check_published, compare
+from pipeline.report.comparison_table import printed
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.report.permutation_tests import compared
+from pipeline.report.permutation_tests.facts import measurements
+
+STUDY = "permutation_tests"
+
+
+def listed(inputs: Inputs) -> list[str]:
+    """Every artefact of the study's declaration."""
+    names = inputs.config["experiment"]["artefacts"]
+    return [*names["tables"], *names["figures"]]
+
+
+def test_the_list_is_well_formed(published: pd.DataFrame, inputs: Inputs) -> None:
+    check_published(published)
+    assert not published.duplicated(["artefact", "row", "column"]).any()
+    assert published["by"].dropna().isin(listed(inputs)).all(), "shown in an artefact that the study does not list"
+
+
+def test_every_listed_artefact_exists_is_listed_and_has_a_caption(inputs: Inputs) -> None:
+    import pipeline.report.permutation_tests as module
+
+    assert sorted(listed(inputs)) == sorted(set(module.__all__) - {"compared"})
+    for name in listed(inputs):
+        artefacts.find(STUDY, name)
+        text = Path(pipeline.__path__[0], "captions", STUDY, f"{name}.rst").read_text(encoding="utf-8")
+        assert text.strip().endswith("."), name
+
+
+def test_table_1_is_in_the_list_as_printed(published: pd.DataFrame) -> None:
+    table = published[published["artefact"] == "table_1"].pivot(index="row", columns="column", values="value")
+    assert table.loc["Uncorrelated"].to_dict() == {"Algorithm 1": 0.0428, "FairTest": 0.7508, "Desired": 0.05}
+    assert table.loc["Independence"].to_dict() == {"Algorithm 1": 0.0501, "FairTest": 0.0099, "Desired": 0.05}
+
+
+def test_every_cell_of_table_1_is_found_by_its_setting(
+    published: pd.DataFrame, inputs: Inputs, build: Callable
+) -> None:
+    ours = compared(inputs, published)
+    table = build("table_1", inputs)
+    for line in ours[ours["artefact"] == "table_1"].to_dict("records"):
+        cell = table.cell(line["column"], line["row"])
+        assert (cell.value if isinstance(cell, Estimate) else cell) == line["ours"], (line["row"], line["column"])
+
+
+def test_every_number_said_to_be_reproduced_has_a_value_of_ours_and_a_verdict(
+    published: pd.DataFrame, inputs: Inputs
+) -> None:
+    reproduced = compared(inputs, published).query("status == 'reproduced'")
+    assert reproduced["ours"].notna().all(), reproduced.loc[reproduced["ours"].isna(), "why"].tolist()
+    assert set(reproduced["verdict"]) <= {"agrees", "no difference shown", "differs"}
+
+
+def test_the_settings_in_the_text_are_those_of_the_table_of_settings(
+    published: pd.DataFrame, inputs: Inputs, build: Callable
+) -> None:
+    table = build("table_settings", inputs)
+    stated = published[(published["by"] == "table_settings") & (published["status"] == "reproduced")]
+    assert len(stated) == 4
+    for line in compare(stated, measurements(inputs), ()).to_dict("records"):
+        assert table.cell("value", line["row"], line["column"]) == line["ours"], line["column"]
+
+
+def test_simulated_rates_are_compared_by_their_own_counts(published: pd.DataFrame, inputs_of: Callable) -> None:
+    """Fisher's exact test on 7,508 of 10,000 and our share of the simulations that were run."""
+    small = inputs_of(scale="laptop", simulations=500)
+    line = compared(small, published).query("row == 'Uncorrelated' and column == 'FairTest'").iloc[0]
+    assert (line["our_n"], line["verdict"]) == (500, "no difference shown")
+    events = round(line["ours"] * 500)
+    assert line["p"] == pytest.approx(fisher_exact([[7508, 2492], [events, 500 - events]]).pvalue)
+    assert printed(line.to_dict(), "published") == "7,508 of 10,000"
+
+
+def test_fewer_simulations_widen_the_test_but_do_not_forbid_it(published: pd.DataFrame, inputs_of: Callable) -> None:
+    """What is off by .1 differs with 500 simulations, and the configured number itself is not comparable."""
+    small = inputs_of(scale="laptop", simulations=500)
+    rows = small.rows.copy()
+    chosen = (rows["case"] == "uncorrelated") & (rows["test"] == "fairtest") & (rows["statistic"] == "rejection_rate")
+    rows.loc[chosen, "value"] = 0.85
+    moved = Inputs(STUDY, "laptop", rows, small.config, small.datasets, {}, small.classifiers)
+    table = compared(moved, published).set_index(["row", "column"])
+    assert table.loc[("Uncorrelated", "FairTest"), "verdict"] == "differs"
+    assert table.loc[("Table 1", "simulations"), "verdict"] == "not comparable"
+    assert "simulations 500 (published: 10,000)" in table.loc[("Table 1", "simulations"), "why"]
+
+
+def test_a_lost_number_shows_ours_without_a_verdict(published: pd.DataFrame, inputs: Inputs) -> None:
+    table = compared(inputs, published).set_index(["row", "column"])
+    lost = table.loc[("Adult", "test AUC")]
+    everyone = inputs.select(block="auc", dataset="adult_all", statistic="auc")
+    expected = everyone.loc[everyone["attribute"].isna(), "value"]
+    assert lost["ours"] == pytest.approx(expected.mean())
+    assert lost["our_std"] == pytest.approx(expected.std())
+    assert (lost["verdict"], np.isnan(lost["p"])) == ("published value lost", True)
+    assert printed(lost.to_dict(), "published") == "\u2014"
+    assert printed(lost.to_dict(), "ours").endswith("(5)")
+    assert table.loc[("Figure 1", "rows of A"), "ours"] == 1000
