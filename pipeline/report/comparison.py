@@ -9,8 +9,13 @@ The rules, by the kind of number:
 * ``reading`` off a figure: within the stated reading error.
 
 p-values are adjusted by Holm's method within each published table or figure; ``differs`` means an adjusted p-value
-below ``LEVEL``. A verdict is given for matching settings and official data; fewer repetitions are allowed: they only
-widen the test. Everything else is ``not comparable``, and the row says why.
+below ``LEVEL``. A test that does not reject has not shown that both are equal: it reads ``no difference shown``, and
+the interval of the difference (:mod:`pipeline.report.difference`) says how large a difference it leaves open.
+``agrees`` is for constants that are equal and readings within their error.
+
+A verdict is given for matching settings and official data; fewer repetitions are allowed: they only widen the test.
+What the paper does not state cannot be matched: such a number is shown with the setting that was assumed, without a
+verdict. Everything else is ``not comparable`` too, and the row says why.
 """
 
 from __future__ import annotations
@@ -25,23 +30,36 @@ import pandas as pd
 from scipy.stats import fisher_exact, ttest_ind_from_stats
 
 from pipeline.report.departures import departures
+from pipeline.report.difference import UNKNOWN, Difference, of_means, of_shares
 from pipeline.report.numbers import Estimate
 from pipeline.report.settings import Reduction, by_statistic, explain_absence, parse_setting, select
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = {"official", "bundled", "simulated", "configuration"}
-VERDICTS = ("agrees", "differs", "not comparable", "not run", "published value lost")
+VERDICTS = ("agrees", "no difference shown", "differs", "not comparable", "not run", "published value lost")
 KINDS = ("mean", "proportion", "constant", "reading")
 COLUMNS = (
     "artefact", "row", "column", "value", "std", "n", "source",
     "kind", "rounding", "setting", "likely", "status", "by", "note",
 )  # fmt: skip
+UNSTATED = "unstated"
+"""The column, which a list may lack, that names what of a setting the paper does not state."""
+AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
+"""Readings of a published number: the setting is the paper's, ours for want of one, or the likelier one."""
 
 # Settings that decide which steps are written down, not what is computed at a step that is named.
 BOOKKEEPING = ("audit.record", "audit.steps")
 
 # Numbers of independent simulations: like repetitions, fewer of them widen a test and leave each as published.
 LIKE_REPETITIONS = ("audit.simulations",)
+
+NEEDED = {
+    "mean": ("value", "std", "n", "rounding"),
+    "proportion": ("value", "n"),
+    "constant": ("value",),
+    "reading": ("value", "rounding"),
+}
+"""Which columns the comparison of a number of each kind reads."""
 
 WORDS = {
     "mean": "Welch's test",
@@ -58,6 +76,7 @@ class Test:
     p: float = math.nan
     equal: bool | None = None
     obstacle: str = ""
+    difference: Difference = UNKNOWN
 
 
 def welch(published: Estimate, ours: Estimate, rounding: float = 0.0) -> float:
@@ -99,20 +118,26 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     """One line for each published number as stated, and one more where another setting, also run, likely made it.
 
     ``measured`` holds tidy rows: the audits' and what the study derives from them. Columns of the result: those of
-    ``published``, ``reading`` (``as stated`` or ``as likely made``), ``ours``, ``our_std``, ``our_n``, ``p``,
-    ``p_holm``, ``rule``, ``verdict``, ``why``. Raises ValueError for a list with missing columns or unknown words.
+    ``published``, ``reading`` (``as stated``, ``as assumed`` where the paper does not state the setting, or
+    ``as likely made``), ``likelier`` (whether the last follows), ``ours``, ``our_std``, ``our_n``, ``difference``
+    (ours less published) with ``difference_low`` and ``difference_high``, ``p``, ``p_holm``, ``rule``, ``verdict``,
+    ``why``. Raises ValueError for a list with missing columns, missing numbers or unknown words.
     """
     check_published(published)
+    if UNSTATED not in published:
+        published = published.assign(**{UNSTATED: None})
     numbers = ("value", "std", "n", "rounding")
     published = published.assign(**{name: pd.to_numeric(published[name]) for name in numbers})
     lines: list[dict[str, Any]] = []
     parts = by_statistic(measured)
     for entry in published.to_dict("records"):
-        lines.append(_line(entry, entry["setting"], "as stated", measured, parts, reductions))
+        reading = AS_ASSUMED if isinstance(entry[UNSTATED], str) else AS_STATED
+        lines.append(_line(entry, entry["setting"], reading, measured, parts, reductions))
         if isinstance(entry["likely"], str):
-            likely = _line(entry, entry["likely"], "as likely made", measured, parts, reductions)
+            likely = _line(entry, entry["likely"], AS_LIKELY, measured, parts, reductions)
             # Where that setting was not run there is nothing to add to the line above.
             if math.isfinite(likely["ours"]):
+                lines[-1]["likelier"] = True
                 lines.append(likely)
     compared = pd.DataFrame(lines)
     compared["p_holm"] = np.nan
@@ -123,7 +148,9 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
 
 
 def check_published(published: pd.DataFrame) -> None:
-    """Raise ValueError where a list of published numbers lacks a column, or has an unknown kind or status."""
+    """Raise ValueError where a list of published numbers lacks a column, has an unknown kind or status, or a number
+    without what its test needs: spread and count of a mean, rounding of a reading, count of a proportion.
+    """
     absent = [column for column in COLUMNS if column not in published]
     if absent:
         raise ValueError(f"the list of published numbers lacks the columns {absent}: it needs {list(COLUMNS)}")
@@ -135,6 +162,12 @@ def check_published(published: pd.DataFrame) -> None:
             raise ValueError(
                 f"published numbers, line {line}: status {status!r}: write 'reproduced', 'not run: <reason>' or "
                 "'published value lost'"
+            )
+        absent = [name for name in NEEDED[entry["kind"]] if pd.isna(entry[name])]
+        if status == "reproduced" and absent:
+            raise ValueError(
+                f"published numbers, line {line}: a {entry['kind']} cannot be compared without {' and '.join(absent)}: "
+                "fill them in, or say why it is not run in the column status"
             )
 
 
@@ -155,12 +188,6 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
     return Estimate.share(values) if kind == "proportion" else Estimate(float(values[0]))
 
 
-def counts(compared: pd.DataFrame) -> dict[str, int]:
-    """How many published numbers, taken as stated, have each verdict."""
-    stated = compared[compared["reading"] == "as stated"]
-    return {verdict: int((stated["verdict"] == verdict).sum()) for verdict in VERDICTS}
-
-
 def _line(
     entry: Mapping[str, Any],
     setting: Any,
@@ -175,17 +202,24 @@ def _line(
     elif entry["status"] == "published value lost" and isinstance(setting, str):
         # There is nothing to compare with; ours still stands where the lost number stood.
         ours, _ = _test(entry, setting, measured, parts, reductions)
+    why = test.obstacle
+    if reading == AS_ASSUMED and entry["status"] == "reproduced":
+        why = "; ".join(filter(None, (f"the paper does not state {entry[UNSTATED]}", why)))
     return {
         **entry,
         "reading": reading,
+        "likelier": False,
         "used_setting": setting,
         "ours": ours.value,
         "our_std": ours.std,
         "our_n": ours.n,
-        "p": test.p,
+        "difference": test.difference.value,
+        "difference_low": test.difference.low,
+        "difference_high": test.difference.high,
+        "p": math.nan if reading == AS_ASSUMED else test.p,
         "equal": test.equal,
         "rule": WORDS[entry["kind"]],
-        "why": test.obstacle,
+        "why": why,
     }
 
 
@@ -208,13 +242,16 @@ def _test(
     obstacle = _obstacle(rows, setting, reductions)
     if obstacle or entry["value"] != entry["value"]:
         return ours, Test(obstacle=obstacle)
+    if not math.isfinite(ours.value):
+        return ours, Test(obstacle="ours is not a finite number")
     theirs = Estimate(entry["value"], entry["std"], int(entry["n"]) if entry["n"] == entry["n"] else 0)
     if entry["kind"] == "mean":
         if ours.n < 2 or not math.isfinite(ours.std):
             return ours, Test(obstacle="one repetition has no spread")
-        return ours, Test(p=welch(theirs, ours, entry["rounding"]))
+        difference = of_means(theirs, ours, entry["rounding"], 1 - LEVEL)
+        return ours, Test(p=welch(theirs, ours, entry["rounding"]), difference=difference)
     if entry["kind"] == "proportion":
-        return ours, Test(p=fisher(theirs, ours))
+        return ours, Test(p=fisher(theirs, ours), difference=of_shares(theirs, ours, 1 - LEVEL))
     tolerance = max(entry["rounding"] if entry["rounding"] == entry["rounding"] else 0.0, 1e-9 * abs(theirs.value))
     return ours, Test(equal=bool(abs(ours.value - theirs.value) <= tolerance * (1 + 1e-9)))
 
@@ -250,4 +287,9 @@ def _verdict(line: Mapping[str, Any]) -> str:
         return "not comparable"
     if line["equal"] is not None and line["equal"] == line["equal"]:
         return "agrees" if line["equal"] else "differs"
-    return "differs" if line["p_holm"] < LEVEL else "agrees"
+    if not math.isfinite(line["p_holm"]):
+        raise ValueError(
+            f"published {line['artefact']}, {line['row']} x {line['column']}: expected a p-value, found "
+            f"{line['p_holm']}: its rule must give one, or say why it cannot"
+        )
+    return "differs" if line["p_holm"] < LEVEL else "no difference shown"

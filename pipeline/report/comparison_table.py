@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pipeline.report.comparison import LEVEL
-from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
+from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL
+from pipeline.report.numbers import DASH, Estimate, interval, number, p_value, plain, spread
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
 
+MARKED = (AS_ASSUMED, AS_LIKELY)
 RULES = (
     "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. "
-    "Proportions: Fisher's exact test. p-values are adjusted by Holm's method within each published table or figure; a "
-    f"number differs below {LEVEL:g}. Constants: equality after rounding. Readings: within the reading error."
+    "Proportions: Fisher's exact test. p is the test's own; adjusted, by Holm's method within each published table or "
+    f"figure. A number differs where the adjusted one is below {LEVEL:g}. Where it is not, no difference is shown: "
+    "that is no proof of agreement, and with few repetitions little can be shown. Difference: ours less published, "
+    f"with its {100 * (1 - LEVEL):g} % confidence interval, not adjusted (means: Welch's; proportions: Newcombe's). "
+    "Constants agree where they are equal after rounding, readings off a figure within the reading error."
+)
+DEPENDENCE = (
+    "Repetitions are random splits of one data set, on both sides: their rows overlap, so they are not independent as "
+    "the tests and intervals take them to be, and what is shown holds for new splits of these data, not for new data."
+)
+LIKELY = (
+    "As likely made: in a setting that was picked because it comes near the published number. It explains the number "
+    "and is no independent evidence for it."
 )
 
 
@@ -30,9 +42,7 @@ def printed(line: Mapping[str, Any], side: str) -> str:
     if line["kind"] == "proportion":
         return f"{round(value * n):,} of {int(n):,}"
     if line["kind"] == "mean":
-        # As many decimals as were printed; three where the printed number is lost.
-        decimals = max(0, round(-math.log10(2 * line["rounding"]))) if line["rounding"] == line["rounding"] else 3
-        return f"{spread(Estimate(value, std, int(n)), decimals)} ({int(n)})"
+        return f"{spread(Estimate(value, std, int(n)), _decimals(line))} ({int(n)})"
     return plain(value) if line["kind"] == "constant" or theirs else number(value, 2)
 
 
@@ -40,23 +50,25 @@ def lines(compared: pd.DataFrame) -> list[dict[str, str]]:
     """Each compared number as texts: what it is, both sides, verdict, setting, and why or what is known about it."""
     found = []
     for line in compared.to_dict("records"):
-        stated = line["reading"] == "as stated"
-        note = line["note"] if isinstance(line["note"], str) and stated else ""
+        likely = line["reading"] == AS_LIKELY
+        note = line["note"] if isinstance(line["note"], str) and not likely else ""
         reason = line["status"].removeprefix("not run: ") if line["verdict"] == "not run" else line["why"]
         found.append(
             {
                 "artefact": artefact_name(line["artefact"]),
                 "row": line["row"],
-                "number": line["column"] if stated else f"{line['column']}, as likely made",
+                "number": f"{line['column']}, {line['reading']}" if line["reading"] in MARKED else line["column"],
                 "published": printed(line, "published"),
                 "ours": printed(line, "ours"),
-                "p": p_value(line["p_holm"]) if np.isfinite(line["p_holm"]) else "",
+                "difference": difference(line),
+                "p": p_value(line["p"]) if np.isfinite(line["p"]) else "",
+                "p_holm": p_value(line["p_holm"]) if np.isfinite(line["p_holm"]) else "",
                 "verdict": line["verdict"],
-                "rule": line["rule"] if line["verdict"] in ("agrees", "differs") else "",
+                "rule": line["rule"] if line["verdict"] in ("agrees", "no difference shown", "differs") else "",
                 "setting": _words(line["used_setting"]),
                 "by": line["by"] if isinstance(line["by"], str) else "",
                 "source": line["source"],
-                "why": " ".join(text for text in (_sentence(reason), note) if text),
+                "why": " ".join(text for text in (_sentence(reason), _otherwise(line), note) if text),
                 "reading": line["reading"],
                 "kind": line["kind"],
             }
@@ -64,12 +76,26 @@ def lines(compared: pd.DataFrame) -> list[dict[str, str]]:
     return found
 
 
-def as_table(compared: pd.DataFrame, stamp: Stamp, title: str) -> Table:
-    """The comparison as a table: one line for each published number, and one more for a likelier setting."""
+def difference(line: Mapping[str, Any]) -> str:
+    """``0.036 [\u22120.021, 0.093]``: ours less published with its interval, as many decimals as were printed."""
+    if not np.isfinite(line["difference"]):
+        return ""
+    decimals = _decimals(line) if line["kind"] == "mean" else 2
+    ends = Estimate(line["difference"], low=line["difference_low"], high=line["difference_high"])
+    return f"{number(ends.value, decimals)} {interval(ends, decimals)}"
+
+
+def as_table(compared: pd.DataFrame, stamp: Stamp, title: str, notes: Sequence[str] = ()) -> Table:
+    """The comparison as a table: one line for each published number, and one more for a likelier setting.
+
+    ``notes`` are the study's own, below those on the rules.
+    """
     columns = {
         "published": "published",
         "ours": "ours",
-        "p": "p, adjusted",
+        "difference": "difference",
+        "p": "p",
+        "p_holm": "p, adjusted",
         "verdict": "verdict",
         "why": "why, and notes",
         "rule": "rule",
@@ -84,6 +110,10 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, title: str) -> Table:
         for side, names in (("published", ("value", "std", "n")), ("ours", ("ours", "our_std", "our_n"))):
             value, std, n = (exact[name] for name in names)
             cells[side] = Estimate(value, std, int(n) if n == n else 0, text=line[side])
+        ends = (exact["difference_low"], exact["difference_high"])
+        cells["difference"] = Estimate(exact["difference"], low=ends[0], high=ends[1], text=line["difference"])
+        for key in ("p", "p_holm"):
+            cells[key] = Estimate(exact[key], text=line[key])
         rows.append(Row((line["artefact"], line["row"], line["number"]), tuple(cells[key] for key in columns)))
     return Table(
         title=title,
@@ -91,13 +121,34 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, title: str) -> Table:
         columns=tuple(Column(name, show="text", printed=key not in in_csv_alone) for key, name in columns.items()),
         rows=tuple(rows),
         stamp=stamp,
-        notes=(RULES,),
+        notes=(RULES, *readings_notes(compared), *notes),
     )
+
+
+def readings_notes(compared: pd.DataFrame) -> tuple[str, ...]:
+    """What must be known to read the p-values and the second lines, as far as there are any."""
+    notes = []
+    if ((compared["kind"] == "mean") & np.isfinite(compared["p"])).any():
+        notes.append(DEPENDENCE)
+    if (compared["reading"] == AS_LIKELY).any():
+        notes.append(LIKELY)
+    return tuple(notes)
 
 
 def artefact_name(name: str) -> str:
     """``table_1`` -> ``Table 1``."""
     return name.replace("_", " ").capitalize()
+
+
+def _decimals(line: Mapping[str, Any]) -> int:
+    """As many decimals as were printed; three where the printed number is lost."""
+    return max(0, round(-math.log10(2 * line["rounding"]))) if line["rounding"] == line["rounding"] else 3
+
+
+def _otherwise(line: Mapping[str, Any]) -> str:
+    if line["likelier"] and line["verdict"] in ("agrees", "no difference shown"):
+        return "More likely made otherwise: see the next line."
+    return ""
 
 
 def _words(setting: Any) -> str:

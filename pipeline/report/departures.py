@@ -15,10 +15,9 @@ DATASETS = {
     "compas": "COMPAS",
     "compas_all": "COMPAS, all rows",
     "simulated": "simulated data",
-    "none": "simulations",
 }
 NO_METHOD = "none"
-"""What the method is called where an audit draws its own populations."""
+"""What the method is called where an audit draws its own populations: there is no place to name."""
 WORDS = {
     "audit.steps": "attack steps",
     "audit.points": "audited points",
@@ -40,7 +39,7 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
     for (key, here, published), where in places.items():
         text = f"{_key(key)} {value(here)} (published: {value(published)})"
         values.setdefault(frozenset(where), []).append(text)
-    return [f"{_where(where)}: {', '.join(texts)}" for where, texts in values.items()]
+    return [": ".join(filter(None, (_where(where), ", ".join(texts)))) for where, texts in values.items()]
 
 
 def joined(words: Iterable[str]) -> str:
@@ -66,6 +65,6 @@ def _key(key: str) -> str:
 
 def _where(places: frozenset[tuple[str, str]]) -> str:
     methods, datasets = in_order([m for m, _ in places]), sorted({d for _, d in places})
-    where = joined(DATASETS.get(d, d) for d in datasets)
-    trained = [method_style(m).label for m in methods if m != NO_METHOD]
-    return f"{joined(trained)} on {where}" if trained else where
+    if methods == [NO_METHOD]:
+        return ""
+    return f"{joined(method_style(m).label for m in methods)} on {joined(DATASETS.get(d, d) for d in datasets)}"

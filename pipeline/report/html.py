@@ -11,11 +11,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.report import markup
+from pipeline.report import markup, tally
 from pipeline.report.comparison import VERDICTS
 from pipeline.report.numbers import symbols
 from pipeline.report.provenance import RuleTime, duration
 
+TALLIED = {
+    "results": "published results",
+    "likely": "the same, as likely made",
+    "constants": "published settings",
+}
+"""What each part of the tally is called."""
 FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
 
 
@@ -36,10 +42,13 @@ def page(
     )
     environment.filters["letters"] = lambda text: Markup(markup.html(symbols(str(text))))
     environment.filters["duration"] = duration
+    environment.filters["tally"] = tally.words
+    environment.filters["repetitions"] = tally.repetitions
     return environment.get_template("report.html").render(
         studies=[_with_pictures(study, pictures) for study in studies],
         verdicts=VERDICTS,
         formats=FORMATS,
+        tallied=TALLIED,
         provenance=provenance,
         times_total=RuleTime(
             "all",
@@ -58,21 +67,20 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
         kinds = [artefact["kind"] for artefact in study["artefacts"]]
         out.append(f"{study['title']} ({study['paper']})")
         out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
-        out += [
-            part for line in study["stamp"] for part in wrap(line, 110, initial_indent="  ", subsequent_indent="    ")
-        ]
-        for what in ("results", "constants"):
-            counts = study["counts"][what]
-            found = ", ".join(f"{count} {_words(verdict)}" for verdict, count in counts.items() if count)
-            out.append(f"  published {what}: {found or 'none'}")
+        out += [part for line in study["stamp"] for part in _wrapped(line)]
+        for what in tally.PARTS:
+            if not study["counts"][what]["lines"]:
+                continue
+            counted = study["counts"][what]
+            text = "; ".join(filter(None, (tally.words(counted), tally.repetitions(counted))))
+            out.append(f"  {TALLIED[what]}: {text}")
+        out += [part for remark in study["remarks"] for part in _wrapped(remark)]
     out.append(f"Report: {where}")
     return "\n".join(out)
 
 
-def _words(verdict: str) -> str:
-    return {"agrees": "agree", "differs": "differ", "published value lost": "published as a picture only"}.get(
-        verdict, verdict
-    )
+def _wrapped(text: str) -> list[str]:
+    return wrap(symbols(text), 110, initial_indent="  ", subsequent_indent="    ")
 
 
 def _with_pictures(study: Mapping[str, Any], pictures: Mapping[tuple[str, str], bytes]) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 
 from pipeline.report.artefacts import Artefact, label
-from pipeline.report.comparison import VERDICTS
-from pipeline.report.comparison_table import RULES, lines
+from pipeline.report.comparison_table import DEPENDENCE, LIKELY, RULES, lines, readings_notes
 from pipeline.report.departures import DATASETS
 from pipeline.report.inputs import Inputs
 from pipeline.report.provenance import digest
 from pipeline.report.table import Table
+from pipeline.report.tally import tallies
 
 
 def describe(inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFrame) -> dict[str, Any]:
@@ -33,8 +33,9 @@ def describe(inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFram
         "origins": list(stamp.origins),
         "artefacts": [_artefact(name, artefact, names) for name, artefact in made.items() if name != "comparison"],
         "comparison": lines(compared),
-        "counts": {"results": _counts(compared, False), "constants": _counts(compared, True)},
-        "rules": RULES,
+        "counts": tallies(compared),
+        "rules": [RULES, *readings_notes(compared)],
+        "remarks": _remarks(made),
         "datasets": [
             {
                 "name": name,
@@ -64,6 +65,7 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
     }
 
 
-def _counts(compared: pd.DataFrame, constants: bool) -> dict[str, int]:
-    stated = compared[(compared["reading"] == "as stated") & ((compared["kind"] == "constant") == constants)]
-    return {verdict: int((stated["verdict"] == verdict).sum()) for verdict in VERDICTS}
+def _remarks(made: Mapping[str, Artefact]) -> list[str]:
+    """The study's own notes on its comparison, below those on the rules."""
+    table = made.get("comparison")
+    return [note for note in table.notes if note not in (RULES, DEPENDENCE, LIKELY)] if table else []

@@ -77,7 +77,7 @@ class Stamp:
         return tuple(lines)
 
     def _origin(self) -> str:
-        words = {"official": "official data", "simulated": "data simulated as published", "twin": "synthetic data"}
+        words = {"official": "official data", "simulated": "simulated data", "twin": "synthetic data"}
         return joined(words.get(origin, f"{origin} data") for origin in self.origins)
 
 

@@ -132,7 +132,8 @@ class Table:
             texts = [self.columns[i].text(row.cells[i], row.decimals) for i in shown]
             lines.append(Line((*labels, *texts), opens))
             above = row.labels
-        return Printed(self.title, self.caption, tuple(headings), tuple(lines), (*self.notes, *self.stamp.lines()))
+        footnotes = (*map(symbols, self.notes), *self.stamp.lines())
+        return Printed(self.title, self.caption, tuple(headings), tuple(lines), footnotes)
 
     def _parts(self, index: int) -> list[str]:
         """Which parts of a column's estimates the CSV holds: those that any of its rows has."""

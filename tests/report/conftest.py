@@ -35,6 +35,10 @@ COMPAS = {
     "reductions": (-0.27, 0.1, 0.652, -0.014, 0.037),
     "sensr": (-2.4, 0.5, 0.640, 0.046, 0.237),
 }
+LEVELS = {
+    "adult": {"sex": ("Female", "Male"), "race": ("non-White", "White")},
+    "compas": {"sex": ("Male", "Female"), "race": ("African-American", "Caucasian")},
+}
 POINTS = {"adult": 9045, "compas": 1056}
 TRUTH = {"adult": ADULT, "compas": COMPAS}
 
@@ -107,7 +111,9 @@ def heatmap_rows(size: float, **columns: str) -> list[dict]:
 def validity_rows(rng: np.random.Generator, draws: int = 5000) -> list[dict]:
     rows: list[dict] = []
     for test in ("loss", "error"):
-        rows.append({"repetition": 0, "test": test, "statistic": "population", "value": 100_000.0, "draws": draws})
+        once = {"repetition": 0, "test": test, "draws": draws}
+        rows.append({**once, "statistic": "population", "value": 100_000.0})
+        rows.append({**once, "statistic": "truth", "value": 1.3 if test == "loss" else 1.4})
         for n in (50, 200, 800, 3200):
             place = {"repetition": 0, "test": test, "n_sample": n, "alpha": 0.05, "draws": draws}
             short = 0.5 / np.sqrt(n) * (2 if test == "error" else 1)
@@ -166,9 +172,15 @@ def tabular(name: str, rows: int, features: int, dropped: dict[str, int], origin
     order = np.tile(np.arange(rows), (repetitions, 1))
     return Dataset(
         name, origin, np.zeros((rows, features)), tuple(map(str, range(features))), (), np.zeros(rows, int), "y",
-        {"sex": np.zeros(rows, int), "race": np.zeros(rows, int)}, {}, order[:, :n_train], order[:, n_train:],
+        {"sex": np.zeros(rows, int), "race": np.zeros(rows, int)}, LEVELS[name], order[:, :n_train], order[:, n_train:],
         dropped=dropped, checksums={f"{name}.csv": "0" * 64},
     )  # fmt: skip
+
+
+def training_facts(repetitions: int) -> dict[str, np.ndarray]:
+    """Counts under the names that SenSR writes."""
+    names = ("failed_subspace_attacks", "failed_full_attacks", "non_finite_attacks", "final_lambda")
+    return {name: np.full(repetitions, i) for i, name in enumerate(names, start=3)}
 
 
 def make_inputs(
@@ -203,7 +215,7 @@ def make_inputs(
     none = np.zeros(repetitions)
     classifiers = {
         f"{d}/{m}": Classifier(
-            m, d, "official", "mlp", {"w1": none}, facts={"failed_attacks": none} if m == "sensr" else {}
+            m, d, "official", "mlp", {"w1": none}, facts=training_facts(repetitions) if m == "sensr" else {}
         )
         for d, m in itertools.product(TRUTH, METHODS)
     }

@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from pipeline.report.comparison import COLUMNS, compare, counts, fisher, holm, welch
+from pipeline.report.comparison import COLUMNS, check_published, compare, fisher, holm, welch
 from pipeline.report.comparison_table import as_table, printed
+from pipeline.report.difference import of_means, of_shares
 from pipeline.report.individual_fairness.comparison import bhattacharyya
 from pipeline.report.numbers import Estimate
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
+from pipeline.report.tally import PARTS, tallies, tally, words
 
 SENSR = "block=audit; dataset=adult; method=sensr; statistic=T_n; steps=500"
 
@@ -101,21 +103,21 @@ def test_the_test_has_its_level() -> None:
     assert abs(np.mean(rejected) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 4000)
 
 
-def test_equal_means_agree_and_distant_ones_differ() -> None:
-    assert verdict(entry(), measured([1.01, 1.02, 1.03, 1.024]))["verdict"] == "agrees"
+def test_equal_means_show_no_difference_and_distant_ones_differ() -> None:
+    assert verdict(entry(), measured([1.01, 1.02, 1.03, 1.024]))["verdict"] == "no difference shown"
     line = verdict(entry(), measured([1.20, 1.21, 1.22, 1.19]))
     assert line["verdict"] == "differs"
     assert line["p_holm"] < 0.001
 
 
 def test_several_tests_of_one_table_are_adjusted_together() -> None:
-    """One p-value of about .02 differs alone, and agrees among forty others that do not differ."""
+    """One p-value of about .02 differs alone, and shows nothing among forty others that do not differ."""
     far = entry(value=1.0, std=0.1)
     ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
     assert verdict(far, ours)["verdict"] == "differs"
     near = entry(value=float(ours["value"].mean()), std=0.1)
     compared = compare(pd.DataFrame([far] + [near] * 40), ours, ())
-    assert set(compared["verdict"]) == {"agrees"}
+    assert set(compared["verdict"]) == {"no difference shown"}
     elsewhere = compare(pd.DataFrame([far] + [{**near, "artefact": "table_4"}] * 40), ours, ())
     assert elsewhere["verdict"].iloc[0] == "differs"
 
@@ -138,9 +140,9 @@ def test_a_reduced_iteration_count_forbids_a_verdict_but_only_where_it_applies()
     reduced = Reduction("audit", "adult", "sensr", "method.iterations", 2000, 20000)
     assert verdict(entry(), measured([1.0, 1.1]), (reduced,))["verdict"] == "not comparable"
     other = Reduction("audit", "adult", "baseline", "method.iterations", 2000, 20000)
-    assert verdict(entry(), measured([1.0, 1.1]), (other,))["verdict"] == "agrees"
+    assert verdict(entry(), measured([1.0, 1.1]), (other,))["verdict"] == "no difference shown"
     recorded = Reduction("audit", "adult", "sensr", "audit.record", (500,), (200, 500))
-    assert verdict(entry(), measured([1.0, 1.1]), (recorded,))["verdict"] == "agrees"
+    assert verdict(entry(), measured([1.0, 1.1]), (recorded,))["verdict"] == "no difference shown"
 
 
 def test_a_setting_that_leaves_a_choice_is_refused() -> None:
@@ -164,8 +166,76 @@ def test_a_likelier_setting_gets_a_line_of_its_own_and_is_not_counted() -> None:
     published = pd.DataFrame([entry(likely=SENSR.replace("500", "200"))])
     compared = compare(published, ours, ())
     assert list(compared["reading"]) == ["as stated", "as likely made"]
-    assert list(compared["verdict"]) == ["differs", "agrees"]
-    assert sum(counts(compared).values()) == 1
+    assert list(compared["verdict"]) == ["differs", "no difference shown"]
+    assert [tallies(compared)[part]["numbers"] for part in PARTS] == [1, 1, 0]
+
+
+def test_a_setting_that_the_paper_does_not_state_has_no_verdict_but_the_likelier_one_has() -> None:
+    ours = pd.concat([measured([1.04, 1.05, 1.06]), measured([1.02, 1.021, 1.022], steps=200.0)], ignore_index=True)
+    published = pd.DataFrame([{**entry(likely=SENSR.replace("500", "200")), "unstated": "the number of steps"}])
+    assumed, likely = compare(published, ours, ()).to_dict("records")
+    assert (assumed["reading"], assumed["verdict"]) == ("as assumed", "not comparable")
+    assert assumed["why"] == "the paper does not state the number of steps"
+    assert math.isnan(assumed["p"])
+    assert (likely["reading"], likely["verdict"]) == ("as likely made", "no difference shown")
+
+
+def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line() -> None:
+    ours = pd.concat([measured([1.02, 1.03, 1.01]), measured([1.02, 1.021, 1.022], steps=200.0)], ignore_index=True)
+    compared = compare(pd.DataFrame([entry(likely=SENSR.replace("500", "200"))]), ours, ())
+    table = as_table(compared, Stamp("paper", ("official",)), "t")
+    assert table.cell("why, and notes", "Table 1", "SenSR", "T_n") == "More likely made otherwise: see the next line."
+    assert tallies(compared)["results"]["likelier"] == 1
+
+
+def test_a_number_without_what_its_test_needs_is_refused() -> None:
+    """Without them Welch's p-value is NaN and Fisher's is 1: neither may read as a verdict."""
+    for missing, message in (({"std": None}, "a mean .* without std"), ({"n": None}, "a mean .* without n")):
+        with pytest.raises(ValueError, match=message):
+            check_published(pd.DataFrame([entry(**missing)]))
+    with pytest.raises(ValueError, match="line 2: a proportion cannot be compared without n"):
+        check_published(pd.DataFrame([entry(kind="proportion", n=None)]))
+    lost = entry(std=None, n=None, value=None, status="published value lost")
+    check_published(pd.DataFrame([lost]))
+
+
+def test_a_statistic_of_ours_that_is_no_number_is_not_comparable() -> None:
+    for kind in ("mean", "proportion", "reading"):
+        line = verdict(entry(kind=kind), measured([math.nan, math.nan]))
+        assert (line["verdict"], line["why"]) == ("not comparable", "ours is not a finite number")
+
+
+def test_a_number_that_is_printed_twice_is_counted_once_by_its_gravest_verdict() -> None:
+    """The same value and setting in two tables, adjusted with other numbers there; a third number apart."""
+    far = entry(value=1.0, std=0.1)
+    ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
+    near = entry(value=float(ours["value"].mean()), std=0.1)
+    again = {**far, "artefact": "text", "setting": "; ".join(reversed(SENSR.split("; ")))}
+    compared = compare(pd.DataFrame([far] + [near] * 40 + [again]), ours, ())
+    assert [compared["verdict"].iloc[0], compared["verdict"].iloc[-1]] == ["no difference shown", "differs"]
+    counted = tally(compared)
+    assert (counted["lines"], counted["numbers"], counted["repetitions"]) == (42, 2, [10, 10])
+    assert (counted["verdicts"]["differs"], counted["verdicts"]["no difference shown"]) == (1, 1)
+    assert words(counted) == "2 numbers in 42 places: 1 of 2 show no difference, 1 differs"
+
+
+@given(st.floats(-2, 2), st.floats(0.01, 2), st.floats(0.01, 2), st.integers(2, 20), st.integers(2, 20))
+def test_the_interval_of_means_holds_zero_exactly_where_welch_does_not_reject(
+    gap: float, a: float, b: float, n: int, m: int
+) -> None:
+    theirs, ours = Estimate(1.0, a, n), Estimate(1.0 + gap, b, m)
+    p = welch(theirs, ours, 0.05)
+    found = of_means(theirs, ours, 0.05, 0.95)
+    assume(abs(p - 0.05) > 1e-9)
+    assert (found.low <= 0 <= found.high) == (p > 0.05)
+    assert found.value == pytest.approx(gap)
+
+
+def test_newcombes_interval_as_published() -> None:
+    """56 of 70 against 48 of 80 (Newcombe 1998, table II, case (a), method 10): .2000 [.0524, .3339]."""
+    found = of_shares(Estimate(48 / 80, n=80), Estimate(56 / 70, n=70), 0.95)
+    assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    assert of_shares(Estimate(0.0, n=10), Estimate(0.6, n=10), 0.95).low > 0, "0 of 10 against 6 of 10"
 
 
 def test_what_was_not_run_or_is_lost_says_so() -> None:

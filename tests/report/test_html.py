@@ -105,7 +105,7 @@ def test_a_twin_and_a_reduced_scale_stand_on_top(
     head = text[: text.index("<nav")]
     assert "synthetic twin of Adult and COMPAS" in head
     assert "smoke scale" in head
-    assert index["counts"]["results"]["agrees"] == 0
+    assert index["counts"]["results"]["verdicts"]["no difference shown"] == 0
 
 
 def test_the_page_of_no_study_is_a_page(facts: dict[str, Any]) -> None:
@@ -122,12 +122,22 @@ def test_the_summary_says_what_was_made_and_how_much_agrees(study: dict[str, Any
     assert "2 tables, 1 figures" in text
     assert "official data" in text
     counts = study["counts"]["results"]
-    assert f"{counts['agrees']} agree, {counts['differs']} differ" in text
+    found = counts["verdicts"]
+    compared = found["agrees"] + found["no difference shown"] + found["differs"]
+    assert f"{counts['numbers']} numbers in {counts['lines']} places" in text
+    assert f"{found['no difference shown']} of {compared} show no difference" in text
+    assert f"{found['differs']} differ" in text
+    assert "tests with 10 repetitions of ours" in text
     assert text.endswith("results/report.html")
 
 
-def test_counts_cover_every_published_number_once(study: dict[str, Any], published: pd.DataFrame) -> None:
-    assert sum(sum(counts.values()) for counts in study["counts"].values()) == len(published)
+def test_every_line_is_tallied_and_every_number_once(study: dict[str, Any], published: pd.DataFrame) -> None:
+    """Table 3 prints the numbers of Table 1 again, and the text eight shares of Tables 1 and 4."""
+    results, constants = study["counts"]["results"], study["counts"]["constants"]
+    assert results["lines"] + constants["lines"] == len(published)
+    for counted in study["counts"].values():
+        assert sum(counted["verdicts"].values()) == counted["numbers"] <= counted["lines"]
+    assert results["lines"] - results["numbers"] == 28 + 8 + 1, "and one reading of Figure 1"
 
 
 def test_artefacts_are_numbered_as_published_and_those_beyond_by_their_order() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pipeline import io
 from pipeline.report import style
 from pipeline.report.individual_fairness import quantities as q
-from pipeline.report.individual_fairness.facts import boundary, configured, measurements
+from pipeline.report.individual_fairness.facts import boundary, configured, measurements, sensr_on_compas
 from pipeline.report.individual_fairness.further_figures import axis_places, rejection_curve
 from pipeline.report.individual_fairness.published_figures import heatmap
 from pipeline.report.inputs import Inputs
@@ -57,7 +57,9 @@ def test_a_run_that_stops_early_shows_its_last_step_and_says_so(
 ) -> None:
     short = inputs_of(scale="smoke", repetitions=2, steps=(5, 50))
     table = build("table_1", short)
-    assert any("Attack of 50 steps; the published tables state 500" in note for note in table.notes)
+    assert any("50 for Adult (the paper: 500, which this run did not record)" in note for note in table.notes)
+    (note,) = [note for note in build("table_4", short).notes if "Steps of the attack" in note]
+    assert "50 for COMPAS (the paper states no number" in note
     assert table.cell("T_n", "SenSR").value == pytest.approx(
         short.values(
             block="audit", dataset="adult", method="sensr", statistic="T_n", metric_split="test", steps=50.0
@@ -161,6 +163,47 @@ def test_the_two_statistics_at_two_numbers_of_steps_find_the_setting_that_made_a
 def test_totals_are_counted_over_the_repetitions(inputs: Inputs, build: Callable) -> None:
     table = build("table_counts", inputs)
     assert table.cell("audited points", "Adult", "Baseline") == 10 * 9045
-    assert table.cell("attacks failed in training", "Adult", "SenSR") == 0
-    assert table.cell("attacks failed in training", "Adult", "Baseline") is None
+    kinds = ("failed in the subspace", "failed in all directions", "not finite")
+    assert [table.cell(kind, "Adult", "SenSR") for kind in kinds] == [30, 40, 50]
+    assert table.cell("training iterations", "Adult", "SenSR") == 10 * 20000
+    assert {table.cell(kind, "Adult", "Baseline") for kind in kinds} == {None}
     assert any("3,620 rows dropped on purpose" in note for note in table.notes)
+
+
+def test_the_sign_of_the_average_odds_is_said_wherever_it_is_shown(inputs: Inputs, build: Callable) -> None:
+    for name in ("table_1", "table_3", "table_4", "table_group_metrics", "table_confidence"):
+        (note,) = [note for note in build(name, inputs).notes if "Average odds differences (AOD)" in note]
+        assert "Female less Male" in note or name == "table_4"
+        assert "African-American less Caucasian" in note or name in ("table_1", "table_3")
+
+
+def test_every_artefact_with_a_single_number_of_steps_names_it(inputs: Inputs, build: Callable) -> None:
+    names = ("table_1", "table_4", "table_confidence", "table_angles", "table_counts", "figure_tolerance")
+    for name in (*names, "figure_angles", "table_error_ratio_compas"):
+        assert any("Steps of the attack before" in note for note in build(name, inputs).notes), name
+
+
+def test_how_often_sensr_is_rejected_on_compas_is_counted_from_the_rows(
+    inputs: Inputs, inputs_of: Callable[..., Inputs]
+) -> None:
+    def with_rejected(counts: dict[float, int], of: Inputs) -> Inputs:
+        rows = of.rows.copy()
+        for steps, k in counts.items():
+            place = q.REJECTED.setting("audit", "compas", "sensr", int(steps))
+            chosen = np.logical_and.reduce([rows[key] == value for key, value in place.items()])
+            rows.loc[chosen, "value"] = (np.arange(chosen.sum()) < k).astype(float)
+        return replace(of, rows=rows)
+
+    text = sensr_on_compas(with_rejected({200: 2, 500: 7}, inputs))
+    assert "2 of 10 after 200 steps and 7 of 10 after 500 steps" in text
+    assert text.endswith("the finding is not reproduced.")
+    assert sensr_on_compas(with_rejected({200: 0, 500: 0}, inputs)).endswith("as the paper finds.")
+    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
+    assert sensr_on_compas(twin).endswith("says nothing about the finding.")
+
+
+def test_the_simulation_of_validity_names_its_classifier_and_its_truth(inputs: Inputs, build: Callable) -> None:
+    for name in ("table_validity", "figure_validity"):
+        (note,) = [note for note in build(name, inputs).notes if "nothing of it was published" in note]
+        assert "theta_2 = 1.2" in note
+        assert "loss ratio 1.300, error-rate ratio 1.400" in note

@@ -12,7 +12,7 @@ import pandas as pd
 from pipeline.report import comparison as rules
 from pipeline.report.comparison_table import as_table
 from pipeline.report.individual_fairness import quantities as q
-from pipeline.report.individual_fairness.facts import measurements
+from pipeline.report.individual_fairness.facts import measurements, sensr_on_compas
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate
 from pipeline.report.settings import parse_setting
@@ -27,7 +27,12 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
 
 def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
     """Every published number beside ours, with both spreads, the verdict and the reason where there is none."""
-    return as_table(compared(inputs, published), inputs.stamp(("audit", "heatmaps")), "Published numbers and ours.")
+    return as_table(
+        compared(inputs, published),
+        inputs.stamp(("audit", "heatmaps")),
+        "Published numbers and ours.",
+        notes=(sensr_on_compas(inputs),),
+    )
 
 
 def table_1_steps(inputs: Inputs, published: pd.DataFrame) -> Table:
@@ -67,7 +72,8 @@ def table_1_steps(inputs: Inputs, published: pd.DataFrame) -> Table:
         stamp=inputs.stamp("audit", (q.ADULT, q.COMPAS)),
         notes=(
             "Published: as printed; the paper states 500 steps for Adult and no number for COMPAS. Probably made "
-            "by: read off the networks and audits that the authors released (Adult), or off our statistics (COMPAS).",
+            "by: read off the networks and audits that the authors released (Adult), or off our statistics (COMPAS: a "
+            "guess, which these statistics cannot confirm).",
             "Nearest of ours: the method and number of steps with the smallest Bhattacharyya distance, which compares "
             "means and spreads, between normal distributions.",
         ),

@@ -62,7 +62,10 @@ def figure_tolerance(inputs: Inputs) -> Picture:
         "How often each method is rejected, by the tolerance.",
         inputs.stamp("audit"),
         "Falling step curves of the share of rejected repetitions against the tolerance, one for each method.",
-        notes=("Dashed: the tolerance of the published tables, the four-fifths rule.",),
+        notes=(
+            "Dashed: the tolerance of the published tables, the four-fifths rule.",
+            q.steps_note(inputs, *datasets),
+        ),
     )
 
 
@@ -107,7 +110,9 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
         "Tables of mean T_n coloured blue where it is accepted and red where it is rejected, with a stability line.",
         notes=(
             f"Mean T_n after {int(rows['steps'].max()):,} steps. Black line: 2\u03bb\u03b7 = {STABILITY:g}; above it "
-            "the iteration is unstable and not run (hatched).",
+            "the iteration is unstable and not run (white, hatched). On it (hatched) it is only just not: "
+            "outside the sensitive subspace each step turns the displacement round, so that T_n depends on whether the "
+            "number of steps is even or odd.",
         ),
     )
 
@@ -147,6 +152,7 @@ def figure_angles(inputs: Inputs) -> Picture:
         notes=(
             "(a) Angles between the subspace learned on train rows and the one learned on test rows; bars are means. "
             "(b, c) T_n of the same classifiers with the metric learned on test (left) and on train rows (right).",
+            q.steps_note(inputs, *datasets),
         ),
     )
 
@@ -181,10 +187,13 @@ def _cells(axes: Axes, table: pd.DataFrame, norm: TwoSlopeNorm) -> None:
             shade = float(norm(np.log(value)))
             color = ScalarMappable(norm=norm, cmap=BLUE_TO_RED).to_rgba(np.log(value))
             axes.add_patch(Rectangle(corner, 1, 1, facecolor=color, edgecolor="white", linewidth=0.8))
+            on_the_line = bool(np.isclose(2 * regularization * eta, STABILITY))
+            if on_the_line:
+                axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="#9a9a9a", linewidth=0, hatch="///"))
             axes.text(
                 j, i, f"{value:.2f}" if value < 100 else f"{value:.0f}", ha="center", va="center", fontsize=6.5,
                 color="white" if not 0.18 < shade < 0.82 else INK, zorder=5,
-                path_effects=[withStroke(linewidth=1.8, foreground=color)],
+                path_effects=[withStroke(linewidth=4.0 if on_the_line else 1.8, foreground=color)],
             )  # fmt: skip
     axes.set_xlim(-0.5, len(step) - 0.5)
     axes.set_ylim(-0.5, len(penalty) - 0.5)

@@ -7,12 +7,27 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.style import method_style
 from pipeline.report.table import Cell, Column, Row, Table
 
 SPREADS = "Mean \u00b1 sample standard deviation over the repetitions."
+
+
+COUNTED = {
+    "audited points": "n",
+    "ratios held at a bound": "clipped",
+    "ratios not finite": "non_finite",
+    "ratios below 1": "below_one",
+}
+IN_TRAINING = {
+    "failed in the subspace": "failed_subspace_attacks",
+    "failed in all directions": "failed_full_attacks",
+    "not finite": "non_finite_attacks",
+}
+"""What is counted at an audit and in training: the printed name, and the name in the rows or in the facts."""
 
 
 def table_error_ratio_compas(inputs: Inputs) -> Table:
@@ -33,7 +48,11 @@ def table_error_ratio_compas(inputs: Inputs) -> Table:
         columns=(*(x.column("spread") for x in quantities), Column("undefined", q.ZERO_ONE, decimals=1)),
         rows=tuple(rows),
         stamp=inputs.stamp("audit", q.COMPAS),
-        notes=(SPREADS, q.steps_note(steps), "Undefined: repetitions without any error before the attack, on average."),
+        notes=(
+            SPREADS,
+            q.steps_note(inputs, q.COMPAS),
+            "Undefined: repetitions without any error before the attack, on average.",
+        ),
     )
 
 
@@ -44,8 +63,9 @@ def table_confidence(inputs: Inputs) -> Table:
         "T~_n": ("error-rate ratio, one repetition", q.ZERO_ONE, "error_ci_low", "error_ci_high"),
     }
     methods = inputs.names("method", block="audit")
+    datasets = inputs.names("dataset", block="audit")
     rows = []
-    for dataset in inputs.names("dataset", block="audit"):
+    for dataset in datasets:
         steps = q.shown_steps(inputs, dataset)
         for quantity in (*q.PERFORMANCE, q.T_N, q.ERROR_T_N):
             cells: list[Cell] = [quantity.measure(inputs, dataset, m, steps).with_t_interval() for m in methods]
@@ -62,9 +82,13 @@ def table_confidence(inputs: Inputs) -> Table:
         rows=tuple(rows),
         stamp=inputs.stamp("audit"),
         notes=(
-            "Mean over the repetitions with its 95 % interval of Student's t.",
-            "One repetition: median lower and upper end of the two-sided 95 % intervals (eq. 3.6) of the repetitions, "
-            "with their midpoint.",
+            "Mean over the repetitions with its 95 % interval of Student's t. Repetitions are random splits of one "
+            "data set, whose rows overlap: the intervals take them for independent, and speak of new splits of these "
+            "data, not of new data.",
+            "One repetition: median lower and upper end of the two-sided 95 % intervals of the repetitions (loss "
+            "ratio: equation 3.6; error-rate ratio: from Theorem C.1), with their midpoint.",
+            q.steps_note(inputs, *datasets),
+            q.odds_note(inputs, *datasets),
         ),
     )
 
@@ -82,8 +106,9 @@ def table_group_metrics(inputs: Inputs) -> Table:
         "equal opportunity race": "equal_opportunity_race",
     }
     methods = inputs.names("method", block="audit")
+    datasets = inputs.names("dataset", block="audit")
     rows = []
-    for dataset in inputs.names("dataset", block="audit"):
+    for dataset in datasets:
         for key, statistic in definitions.items():
             quantity = q.Quantity(key, statistic)
             cells: list[Cell] = [quantity.measure(inputs, dataset, method, 0) for method in methods]
@@ -97,15 +122,17 @@ def table_group_metrics(inputs: Inputs) -> Table:
         notes=(
             SPREADS,
             "Differences between the groups: average odds (AOD), positive rate (parity), true positive rate (equal "
-            "opportunity); 0 is even treatment.",
+            "opportunity); 0 is even treatment. Parity and equal opportunity have the same sign as AOD.",
+            q.odds_note(inputs, *datasets),
         ),
     )
 
 
 def table_angles(inputs: Inputs) -> Table:
     """How far apart the sensitive subspaces of train and test rows are, and what each of them makes of T_n."""
+    datasets = inputs.names("dataset", block="audit")
     rows, most = [], 0
-    for dataset in inputs.names("dataset", block="audit"):
+    for dataset in datasets:
         steps = q.shown_steps(inputs, dataset)
         angles = q.principal_angles(inputs, dataset)
         most = max(most, len(angles))
@@ -130,32 +157,27 @@ def table_angles(inputs: Inputs) -> Table:
         columns=tuple(columns),
         rows=padded,
         stamp=inputs.stamp("audit"),
-        notes=(SPREADS, "The angles depend on the data alone and stand beside the first method of each data set."),
+        notes=(
+            SPREADS,
+            "The angles depend on the data alone and stand beside the first method of each data set.",
+            q.steps_note(inputs, *datasets),
+        ),
     )
 
 
 def table_counts(inputs: Inputs) -> Table:
     """What was clipped, left out or failed: totals over the repetitions."""
-    columns = {
-        "audited points": "n",
-        "ratios held at a bound": "clipped",
-        "ratios not finite": "non_finite",
-        "ratios below 1": "below_one",
-    }
+    datasets = inputs.names("dataset", block="audit")
     rows = []
-    for dataset in inputs.names("dataset", block="audit"):
+    for dataset in datasets:
         steps = q.shown_steps(inputs, dataset)
         for method in inputs.names("method", block="audit", dataset=dataset):
             cells: list[Cell] = [
                 float(inputs.values(**q.Quantity(k, s, attacked=True).setting("audit", dataset, method, steps)).sum())
-                for k, s in columns.items()
+                for k, s in COUNTED.items()
             ]
-            facts = (
-                inputs.classifiers[f"{dataset}/{method}"].facts if f"{dataset}/{method}" in inputs.classifiers else {}
-            )
-            failed = [float(np.sum(v)) for k, v in sorted(facts.items()) if "failed" in k]
             rows.append(
-                Row((q.DATASETS[dataset], method_style(method).label), (*cells, sum(failed) if failed else None))
+                Row((q.DATASETS[dataset], method_style(method).label), (*cells, *_training(inputs, dataset, method)))
             )
     dropped = [
         f"{q.DATASETS[name]}: {sum(d.dropped.values()):,} rows dropped on purpose ("
@@ -167,11 +189,31 @@ def table_counts(inputs: Inputs) -> Table:
     return Table(
         title="What was counted rather than dropped in silence.",
         stub=("Dataset", "Method"),
-        columns=tuple(Column(key, decimals=0) for key in (*columns, "attacks failed in training")),
+        columns=(
+            *(Column(key, "Audit", decimals=0) for key in COUNTED),
+            Column("training iterations", "Training with attacks", decimals=0, name="iterations"),
+            *(Column(key, "Training with attacks", decimals=0) for key in IN_TRAINING),
+        ),
         rows=tuple(rows),
         stamp=inputs.stamp("audit"),
-        notes=("Totals over the repetitions, with the metric learned on test rows.", *dropped),
+        notes=(
+            "Totals over the repetitions, with the metric learned on test rows.",
+            q.steps_note(inputs, *datasets),
+            "Training with attacks: each iteration of SenSR attacks its batch within the sensitive subspace, then in "
+            "all directions. Failed: the attack lowered what it was to raise; not finite: it left the finite numbers.",
+            *dropped,
+        ),
     )
+
+
+def _training(inputs: Inputs, dataset: str, method: str) -> list[Cell]:
+    """Iterations and failed attacks of a method that attacks in training, over the repetitions; else nothing."""
+    classifier = inputs.classifiers.get(f"{dataset}/{method}")
+    if classifier is None or not any(name in classifier.facts for name in IN_TRAINING.values()):
+        return [None] * (1 + len(IN_TRAINING))
+    iterations = float(configured(inputs, "audit", dataset, method)["method.iterations"])
+    counts = [float(np.sum(classifier.facts[name])) for name in IN_TRAINING.values()]
+    return [iterations * classifier.repetitions, *counts]
 
 
 def _typical(inputs: Inputs, ends: list[q.Quantity], dataset: str, method: str, steps: int) -> Estimate:

@@ -1,4 +1,4 @@
-"""Tables that say what was run: every setting that the paper states, and the people treated worst."""
+"""Tables that say what was run and found: every setting that the paper states, and single people treated worse."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pipeline.report.departures import joined
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import measurements
 from pipeline.report.inputs import Inputs
@@ -70,7 +71,10 @@ def table_settings(inputs: Inputs) -> Table:
         columns=tuple(Column(q.DATASETS[dataset], show="parameter") for dataset in (*REAL, q.SIMULATED)),
         rows=tuple(rows),
         stamp=inputs.stamp("audit"),
-        notes=("Attack steps: those after which the tables show the statistics; the attack goes on for figure 2.",),
+        notes=(
+            "Attack steps: those after which the tables show the statistics; the attack goes on for figure 2.",
+            q.steps_note(inputs, *REAL),
+        ),
     )
 
 
@@ -95,19 +99,22 @@ def _setting_rows() -> Iterator[tuple[str, dict[str, dict[str, str | float]]]]:
 
 
 def table_unfair_examples(inputs: Inputs) -> Table:
-    """The points of the first repetition that Baseline treats worst, beside the originals they are comparable to."""
+    """Baseline's points with the largest loss ratios, first repetition, beside what the attack made of them."""
     rows: list[Row] = []
+    last = []
     for dataset in inputs.names("dataset", block="audit"):
         result = inputs.audits.get(f"audit/{dataset}/baseline/loss_ratio")
         if result is None:
             raise ValueError(f"block 'audit', dataset {dataset!r}, method 'baseline': the audit's arrays are missing")
         rows += _examples(result, inputs.datasets[dataset])
+        found = inputs.select(block="audit", dataset=dataset, method="baseline", statistic="T_n")
+        last.append(f"{int(found['steps'].max()):,} for {q.DATASETS[dataset]}")
     return Table(
-        title="The most unfair examples of Baseline beside their originals.",
+        title="The largest loss ratios of Baseline: originals and comparable points that are served worse.",
         stub=("Dataset", "Example", "Feature"),
         columns=(
             Column("original", decimals=2),
-            Column("comparable", decimals=2, name="comparable person"),
+            Column("comparable", decimals=2, name="comparable point"),
             Column("loss before", decimals=4),
             Column("loss after", decimals=4),
             Column("loss ratio", decimals=1),
@@ -115,15 +122,20 @@ def table_unfair_examples(inputs: Inputs) -> Table:
         rows=tuple(rows),
         stamp=inputs.stamp("audit"),
         notes=(
-            f"First repetition, end of the attack. The {SHOWN_FEATURES} features that move most, in standard "
-            "deviations; categories are numbers between which the attack moves freely.",
+            f"First repetition, after the last recorded step of the attack ({joined(last)}), which is further than the "
+            "other tables go. A comparable point is one that the attack found, not the one that is served worst.",
+            f"The {SHOWN_FEATURES} features that move most as the network sees them: numbers in standard deviations of "
+            "the training rows, categories from 0 to 1. The attack moves freely between categories and beyond them: a "
+            "comparable point need not be a person who could exist.",
         ),
     )
 
 
 def _examples(result: AuditResult, dataset: Dataset) -> list[Row]:
     arrays = result.arrays
-    scale = np.maximum(dataset.features.std(axis=0), 1e-12)
+    scale = np.ones(dataset.features.shape[1])
+    columns = [dataset.feature_names.index(name) for name in dataset.continuous]
+    scale[columns] = dataset.features[np.ix_(dataset.train[0], columns)].std(axis=0)
     rows = []
     # People with the same features are one example.
     _, first = np.unique(np.round(arrays["example_attacked"], 6), axis=0, return_index=True)

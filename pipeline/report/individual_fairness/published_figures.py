@@ -23,6 +23,7 @@ from pipeline.report.style import INK, method_style, new_figure, panel_letter
 BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))
 BAND = (10, 90)
+INTERCEPTS = ("fitted", "zero")
 
 SHORT_RANGE = 6.0
 """The ratio of an axis's ends below which 1, 2, 5 would leave too few labels."""
@@ -42,7 +43,7 @@ def figure_1_diagonal(inputs: Inputs) -> Picture:
     """Figure 1 with the metric as its formula is printed: without the cross term that a rotation has."""
     variants = [
         (f"intercept {intercept}", {"block": "heatmaps", "intercept": intercept, "metric": "diagonal"})
-        for intercept in ("fitted", "zero")
+        for intercept in INTERCEPTS
     ]
     return _heatmaps(inputs, variants, "The same heat maps with the diagonal metric of the printed formula.")
 
@@ -156,6 +157,8 @@ def _heatmaps(inputs: Inputs, variants: Sequence[tuple[str, dict[str, str]]], ti
         "Heat maps over two coefficients, blue where the test accepts, red where it rejects, the boundary in black.",
         notes=(
             f"Black: the boundary of rejection, T_n = {delta:g}. Each row of panels has a colour scale of its own.",
+            "Data: equation E.1, with labels centred on the mean of each group, as the authors' generator has them"
+            + ("; in the last row the labels are as the equation is printed." if len(rows) > len(INTERCEPTS) else "."),
         ),
     )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.report.individual_fairness import quantities as q
-from pipeline.report.individual_fairness.facts import configured
+from pipeline.report.individual_fairness.facts import configured, sensr_on_compas
 from pipeline.report.inputs import Inputs
 from pipeline.report.style import method_style
 from pipeline.report.table import Cell, Column, Row, Table
@@ -51,13 +53,14 @@ def table_3(inputs: Inputs) -> Table:
         columns=tuple(Column(method_style(method).label, show="spread") for method in methods),
         rows=tuple(rows),
         stamp=inputs.stamp("audit", q.ADULT),
-        notes=(SPREADS, q.steps_note(steps)),
+        notes=(SPREADS, q.steps_note(inputs, q.ADULT), q.odds_note(inputs, q.ADULT)),
     )
 
 
 def table_4(inputs: Inputs) -> Table:
     """Table 4: the loss-ratio test on COMPAS."""
-    return _by_method(inputs, q.COMPAS, "Results on COMPAS data.", (*q.PERFORMANCE, *q.LOSS_RATIO), spread=True)
+    table = _by_method(inputs, q.COMPAS, "Results on COMPAS data.", (*q.PERFORMANCE, *q.LOSS_RATIO), spread=True)
+    return replace(table, notes=(*table.notes, sensr_on_compas(inputs)))
 
 
 def _by_method(inputs: Inputs, dataset: str, title: str, quantities: tuple[q.Quantity, ...], spread: bool) -> Table:
@@ -72,5 +75,9 @@ def _by_method(inputs: Inputs, dataset: str, title: str, quantities: tuple[q.Qua
         columns=tuple(quantity.column("spread" if spread else "value") for quantity in quantities),
         rows=tuple(rows),
         stamp=inputs.stamp("audit", dataset),
-        notes=(SPREADS if spread else "Means over the repetitions.", q.steps_note(steps)),
+        notes=(
+            SPREADS if spread else "Means over the repetitions.",
+            q.steps_note(inputs, dataset),
+            q.odds_note(inputs, dataset),
+        ),
     )

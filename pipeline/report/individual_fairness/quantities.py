@@ -9,7 +9,6 @@ import numpy as np
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.settings import select
 from pipeline.report.table import Column, Show
 
 ADULT, COMPAS, SIMULATED = "adult", "compas", "simulated"
@@ -81,17 +80,27 @@ def shown_steps(inputs: Inputs, dataset: str, wanted: int = STATED_STEPS) -> int
     return inputs.steps(wanted, block="audit", dataset=dataset, statistic="T_n", metric_split="test")
 
 
-def steps_note(steps: int, wanted: int = STATED_STEPS) -> str:
-    """The footnote that says how far the attack was run."""
-    if steps == wanted:
-        return f"Attack of {steps:,} steps."
-    return f"Attack of {steps:,} steps; the published tables state {wanted:,}, which this run did not record."
+def steps_note(inputs: Inputs, *datasets: str, wanted: int = STATED_STEPS) -> str:
+    """The footnote that says after how many steps of the attack the statistics are taken, and what the paper states."""
+    texts = []
+    for dataset in datasets:
+        steps = shown_steps(inputs, dataset, wanted)
+        stated = f"the paper states no number; for Adult {wanted:,}" if dataset == COMPAS else f"the paper: {wanted:,}"
+        missing = "" if steps == wanted else ", which this run did not record"
+        texts.append(f"{steps:,} for {DATASETS[dataset]} ({stated}{missing})")
+    return f"Steps of the attack before T_n and T~_n are taken: {'; '.join(texts)}."
 
 
-def metric_splits(inputs: Inputs, dataset: str) -> list[str]:
-    """The splits that the audit learned its metric on, the test rows first."""
-    rows = select(inputs.rows, {"block": "audit", "dataset": dataset, "statistic": "T_n"})
-    return sorted(set(rows["metric_split"].dropna()), key=["test", "train"].index)
+def odds_note(inputs: Inputs, *datasets: str) -> str:
+    """The footnote that says which group's odds are subtracted from which, and that the paper prints both signs."""
+    texts = []
+    for dataset in datasets:
+        levels = inputs.datasets[dataset].levels
+        texts.append(f"{DATASETS[dataset]}: " + ", ".join(f"{zero} less {one}" for zero, one in levels.values()))
+    return (
+        f"Average odds differences (AOD): the group coded 0 less the group coded 1 ({'; '.join(texts)}), which has the "
+        "sign of the published values; the formula printed in appendix F.5 has the other sign."
+    )
 
 
 def principal_angles(inputs: Inputs, dataset: str) -> list[np.ndarray]:

@@ -7,7 +7,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
+from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import number, plain
 from pipeline.report.picture import Picture
 from pipeline.report.style import FAINT, INK, MethodStyle, new_figure, panel_letter
 from pipeline.report.table import Cell, Column, Row, Table
@@ -50,6 +53,7 @@ def table_validity(inputs: Inputs) -> Table:
         notes=(
             f"Shares of {draws:,} samples drawn with replacement from {_population(inputs):,} simulated points, whose "
             f"ratio is known. The simulation's own error of a share near 0.95 is \u00b1{_half_width(0.95, draws):.3f}.",
+            _setting(inputs),
             "At delta = truth the share rejected is the Type I error, nominally 0.05; below it is the power.",
             "Undefined: samples in which nobody is misclassified, so that no error-rate ratio exists; they neither "
             "cover nor reject.",
@@ -89,7 +93,22 @@ def figure_validity(inputs: Inputs) -> Picture:
             f"{MONTE_CARLO:.0%} of simulations of an exact test with {draws:,} samples would lie. "
             "(c, d) Quantiles (1 % to 99 %) of \u221an (S\u2099 \u2212 truth) / V\u2099 against the normal ones; "
             "darker for larger n.",
+            _setting(inputs),
         ),
+    )
+
+
+def _setting(inputs: Inputs) -> str:
+    """The one classifier, its attack, and the ratios that are true of the population."""
+    values = configured(inputs, BLOCK, q.SIMULATED, "logistic_grid")
+    truths = inputs.select(block=BLOCK, statistic="truth").groupby("test")["value"].mean()
+    theta = plain(float(values["method.low"]))
+    return (
+        "Our own simulation, nothing of it was published: data of equation E.1 (labels centred), one logistic "
+        f"classifier with theta_1 = theta_2 = {theta} (intercept: {values['method.intercept']}), attacked for "
+        f"{int(values['audit.steps']):,} steps with lambda = {plain(float(values['audit.regularization']))}. Truth: "
+        + ", ".join(f"{style.label} {number(float(truths[test]))}" for test, style in TESTS.items())
+        + "."
     )
 
 

@@ -201,7 +201,7 @@ def configuration(simulations: int) -> dict[str, Any]:
     return {**config, "sections": sections, "published": published}
 
 
-def make_inputs(scale: str = "paper", simulations: int = PUBLISHED_SIMULATIONS, origin: str = "official") -> Inputs:
+def make_inputs(scale: str = "paper", simulations: int = PUBLISHED_SIMULATIONS, origin: Any = "official") -> Inputs:
     """A study's inputs at ``scale``."""
     rng = np.random.default_rng(7)
     frames = [pd.DataFrame(simulated_rows(rng, simulations))]

@@ -118,7 +118,8 @@ def test_sample_sizes_have_the_power_they_promise(inputs: Inputs, build: Callabl
     """Put back into the power function, with the groups' shares of positives, each number of rows gives its power."""
     table = build("table_sample_size", inputs)
     test_rows = inputs.datasets["adult_all"].test.shape[1]
-    place = {"block": "thresholds", "dataset": "adult_all", "attribute": "sex", "metric": "tpr", "threshold": 0.5}
+    names = {"block": "thresholds", "dataset": "adult_all", "attribute": "sex", "metric": "tpr"}
+    place: dict[str, str | float] = {**names, "threshold": 0.5}
     f = [inputs.values(**place, statistic=f"estimate_{g}").mean() for g in "ab"]
     of = [inputs.values(**place, statistic=f"n_{g}").mean() / test_rows for g in "ab"]
     for power in POWERS:
