@@ -5,17 +5,21 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import shlex
+import warnings
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
 from pipeline import io
+from pipeline.cli.entry import main
 from pipeline.config import CONF, Workflow
 from pipeline.stages import audit, collect, fetch, prepare, train
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+AUDITING = (ROOT / "docs" / "auditing.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^```(?:python|yaml)\n# (\S+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL))
 
 
@@ -74,6 +78,61 @@ def test_the_fitted_example_separates_the_classes(conf: Path) -> None:
     answers = architecture(classifier.architecture).predict(classifier.parameters, batch.features)
     # P(y = 1{x > 0}) is 3/4 for x, e independent N(0, 1); a shift of x does not lower it.
     assert ((answers == batch.label).mean(axis=1) > 0.7).all()
+
+
+def commands(text: str) -> list[list[str]]:
+    """The arguments of every ``python -m pipeline`` that ``text`` prints in a block or, without a ``<``, inline."""
+    printed = re.findall(r"^python -m pipeline ((?:.*\\\n)*.*)$", text, re.MULTILINE)
+    printed += re.findall(r"`python -m pipeline ([^`<]*)`", text)
+    return [shlex.split(line.replace("\\\n", " ")) for line in printed]
+
+
+@pytest.mark.parametrize(("text", "count"), [(TEXT, 1), (AUDITING, 3)], ids=["README", "auditing"])
+def test_the_loss_ratio_commands_run_as_they_stand(
+    text: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import numpy as np
+    import pandas as pd
+    import torch
+
+    found = [arguments for arguments in commands(text) if arguments[1] in ("loss-ratio", "--help")]
+    assert len(found) == count
+    rng = np.random.default_rng(0)
+    sex, white, skill = rng.integers(0, 2, 400), rng.integers(0, 2, 400), rng.standard_normal(400)
+    rows = pd.DataFrame(
+        {
+            "experience": (skill + rng.standard_normal(400)).astype(np.float32),
+            "hours": (skill + sex + 0.5 * rng.standard_normal(400)).astype(np.float32),
+            "training": (skill + white + 0.5 * rng.standard_normal(400)).astype(np.float32),
+            "sex": np.where(sex == 1, "Male", "Female"),
+        }
+    )
+    likes = rng.random(400) < 1 / (1 + np.exp(-2 * skill))
+    # The README's columns have two levels each; the page names the level of race that is compared with the rest.
+    if text is TEXT:
+        rows = rows.assign(race=np.where(white == 1, "White", "Black"), y=likes.astype(int))
+    else:
+        others = np.where(rng.random(400) < 0.5, "Black", "Other")
+        rows = rows.assign(race=np.where(white == 1, "White", others), income=np.where(likes, ">50K", "<=50K"))
+    monkeypatch.chdir(tmp_path)
+    rows.to_parquet("rows.parquet")
+    network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript, which the README offers first
+        torch.jit.script(network).save("model.pt")
+    batch = torch.export.Dim("rows", min=1)
+    torch.export.save(torch.export.export(network, (torch.zeros(5, 3),), dynamic_shapes=({0: batch},)), "model.pt2")
+    for arguments in found:
+        if "--help" in arguments:
+            with pytest.raises(SystemExit, match="0"):
+                main(arguments)
+        else:
+            assert main(arguments) == 0, capsys.readouterr().err
+            assert "REJECTED" in capsys.readouterr().out
+        if "--output" in arguments:
+            folder = Path(arguments[arguments.index("--output") + 1])
+            names = {path.name for path in folder.iterdir()}
+            assert names == {"audit.json", "examples.csv", "loss_ratio.png", "loss_ratio.pdf"}
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!https?://)([^)#]+)\)", TEXT))))

@@ -5,6 +5,9 @@ Everything runs in a copy of the project, on the twins, without a network.
 
 from __future__ import annotations
 
+import csv
+import itertools
+import json
 import os
 import re
 import shutil
@@ -13,8 +16,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,9 +27,9 @@ STUDY = "individual_fairness"
 pytestmark = pytest.mark.workflow
 
 
-def project_copy(destination: Path) -> Path:
+def project_copy(destination: Path, original: Path = ROOT) -> Path:
     for name in ("Snakefile", "conf", "pipeline", "data/published", "data/twins"):
-        source = ROOT / name
+        source = original / name
         target = destination / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
@@ -81,12 +86,26 @@ def test_every_declared_artefact_is_made_and_none_else(finished: Path) -> None:
     assert (finished / "results" / "report.html").stat().st_size > 100_000
 
 
-def test_a_twin_is_stamped_on_every_table_and_on_the_report(finished: Path) -> None:
-    for name in ("table_1", "table_3", "table_4"):
-        text = (finished / "results" / "tables" / STUDY / f"{name}.md").read_text()
-        assert "twin" in text
-        assert "smoke" in text
-    assert "twin" in (finished / "results" / "report.html").read_text()
+def test_a_twin_is_stamped_on_every_table_and_figure_and_on_the_report(finished: Path) -> None:
+    """What is drawn in a figure's margin is tested with the stamp; here, that the page knows it for each of them."""
+    tables = finished / "results" / "tables" / STUDY
+    artefacts = json.loads((tables / "index.json").read_text())["artefacts"]
+    simulated = {"table_validity", "figure_validity", "figure_1", "figure_1_diagonal", "figure_3"}
+    for artefact in artefacts:
+        words = ("Smoke scale",) if artefact["name"] in simulated else ("Smoke scale", "Synthetic twin of")
+        printed = [" ".join(artefact["stamp"])]
+        if artefact["kind"] == "table":
+            printed += [(tables / f"{artefact['name']}.{suffix}").read_text() for suffix in ("md", "tex")]
+        for text, word in itertools.product(printed, words):
+            assert word in text, (artefact["name"], word)
+    for path in tables.glob("*.csv"):
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                assert row["scale"] == "smoke", path.name
+                assert ("twin" in row["origin"]) == (path.stem not in simulated), path.name
+    page = (finished / "results" / "report.html").read_text()
+    tabled = [a for a in artefacts if a["kind"] == "table" and a["name"] not in simulated]
+    assert page.count("Synthetic twin of") == len(tabled) + 1, "below each table, and below the study's title"
 
 
 def test_every_job_leaves_a_log_and_a_benchmark(finished: Path) -> None:
@@ -132,23 +151,60 @@ def test_a_changed_report_module_renders_again_and_computes_nothing(finished: Pa
     assert jobs["train"] == jobs["audit"] == jobs["prepare"] == 0
 
 
-def test_a_killed_run_resumes_and_gives_the_same_bytes(finished: Path, tmp_path: Path) -> None:
-    project = project_copy(tmp_path)
+def jobs(log: str, line: str) -> set[str]:
+    """The jobs, by their messages ("train sensr on adult"), of the ``log``'s lines "Job 7" or "Finished jobid: 7"."""
+    messages = dict(re.findall(r"^Job (\d+): (.+)$", log, re.MULTILINE))
+    return {messages[number] for number in re.findall(rf"^{line} (\d+)\b", log, re.MULTILINE)}
+
+
+def trainings(project: Path, method: str) -> dict[Path, psutil.Process]:
+    """The processes that train ``method`` in ``project``, by the file that each is to write."""
+    found = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError, ValueError):
+            command = process.cmdline()
+            output = project / command[command.index("--output") + 1]
+            trains = command[1:3] == ["-m", "pipeline.stages.train"] and output.stem == method
+            if trains and Path(process.cwd()) == project.resolve():
+                found[output] = process
+    return found
+
+
+def computing(process: psutil.Process) -> bool:
+    """Whether it is past the first two seconds of computing, in which it imports what it needs."""
+    with suppress(psutil.Error):
+        return process.cpu_times().user > 2
+    return False
+
+
+def test_a_run_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_bytes(finished: Path, tmp_path: Path) -> None:
+    # The finished run had two cores: neither the interruption nor the order of the jobs leaves a trace.
+    project = project_copy(tmp_path, finished)
     shutil.copytree(finished / "data" / "raw", project / "data" / "raw")
-    process = subprocess.Popen(
-        ["snakemake", "--cores", "2"],
-        cwd=project,
-        env={**environment(project), "DATA_SOURCE": "twin"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    models = project / "results" / "models" / "smoke"
-    while process.poll() is None and not list(models.rglob("baseline.npz")):
+    log = tmp_path / "killed.log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            ["snakemake", "--cores", "2"],
+            cwd=project,
+            env={**environment(project), "DATA_SOURCE": "twin"},
+            stdout=subprocess.DEVNULL,
+            stderr=stream,
+            start_new_session=True,
+        )
+    inside: dict[Path, psutil.Process] = {}
+    done: set[str] = set()
+    while process.poll() is None and not (inside and any(job.startswith("train") for job in done)):
         time.sleep(0.05)
+        inside = {output: job for output, job in trainings(project, "sensr").items() if computing(job)}
+        done = jobs(log.read_text(), "Finished jobid:")
+    was_alive = process.poll() is None
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    assert not (project / "results" / "report.html").exists()
+    psutil.wait_procs(inside.values(), timeout=3)
+    assert was_alive, f"the run ended before it could be killed:\n{log.read_text()}"
+    assert not trainings(project, "sensr")
+    assert not any(output.exists() for output in inside)
+    done = jobs(log.read_text(), "Finished jobid:")
     run = subprocess.run(
         [
             "make",
@@ -156,7 +212,7 @@ def test_a_killed_run_resumes_and_gives_the_same_bytes(finished: Path, tmp_path:
             "-f",
             str(ROOT / "Makefile"),
             "resume",
-            "CORES=2",
+            "CORES=1",
             f"BIN={Path(sys.executable).parent}",
         ],
         cwd=project,
@@ -165,7 +221,10 @@ def test_a_killed_run_resumes_and_gives_the_same_bytes(finished: Path, tmp_path:
         text=True,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert csv_bytes(project) == csv_bytes(finished)
+    again = jobs(run.stderr, "Job")
+    assert {f"train sensr on {output.parent.name}" for output in inside} <= again
+    assert not again & done
+    assert csv_bytes(project) == csv_bytes(finished) != {}
 
 
 def test_a_corrupted_raw_file_is_caught_and_named(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Source: Maity et al. 2021, "Statistical inference for individual fairness", eq. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,6 +17,10 @@ from pipeline.types import Array
 Schedule = Literal["constant", "power"]
 LossAndGradient = Callable[[Any], tuple[Any, Any]]
 """x (..., n, d) -> loss (..., n) of each point's own label, gradient (..., n, d) of each point's loss in x."""
+ClosedForm = Callable[[Mapping[str, Array], Array, Array], tuple[Array, Array]]
+"""(parameters, x, y) -> loss, gradient: ``loss_and_gradient`` of an architecture in ``pipeline.models``."""
+
+BLOCK_ROWS = 500
 
 
 @dataclass(frozen=True)
@@ -56,14 +60,27 @@ def unstable_steps(metric: FairMetric, regularization: float, step_sizes: Sequen
     """How many steps amplify x - x0 in the penalty's own dynamics x <- x - 2 lambda eta Sigma (x - x0).
 
     With mu the largest eigenvalue of Sigma these are the steps with |1 - 2 lambda eta mu| > 1: lambda eta mu > 1.
+    Equality is not counted here but in :func:`marginal_steps`.
     """
     return int((regularization * np.asarray(step_sizes) * metric.largest_eigenvalue > 1.0).sum())
+
+
+def marginal_steps(metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array) -> int:
+    """How many steps are on the limit, 2 lambda eta mu = 2 (up to rounding), of those that are not unstable.
+
+    There 1 - 2 lambda eta mu = -1: the penalty neither shrinks nor amplifies x - x0 but reflects it. With a gradient g
+    that stays as it is, x - x0 across the subspace alternates between eta Sigma g and 0, so losses and T_n depend on
+    whether the number of steps is odd or even, however many there are.
+    """
+    rates = regularization * np.asarray(step_sizes) * metric.largest_eigenvalue
+    return int((np.isclose(rates, 1.0, rtol=1e-12, atol=0.0) & (rates <= 1.0)).sum())
 
 
 def check_stability(metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array) -> int:
     """The number of unstable steps, if the last step is stable; a schedule that ends unstable is a ValueError.
 
-    A decaying schedule may begin beyond the limit: the early growth is finite and dies out once the steps are small.
+    A decaying schedule may begin beyond the limit: the early growth is finite and dies out once the steps are small. A
+    schedule on the limit passes: nothing grows, but see :func:`marginal_steps`.
     """
     count = unstable_steps(metric, regularization, step_sizes)
     last = float(np.asarray(step_sizes)[-1])
@@ -97,10 +114,7 @@ def gradient_flow(
     loss is kept. Raises ValueError for a bad record, a negative regularization, or a schedule that ends unstable.
     Source: Maity et al. 2021, eq. 2.8.
     """
-    kept = check_record(record, len(step_sizes))
-    if regularization < 0:
-        raise ValueError(f"expected regularization >= 0, found {regularization}")
-    unstable = check_stability(metric, regularization, step_sizes)
+    kept, unstable = check_plan(metric, regularization, step_sizes, record)
     penalised = metric.operator(x0)
     wanted, losses = set(kept), []
     x = x0
@@ -150,6 +164,34 @@ def gradient_flow_in_blocks(
     return concatenated(flows)
 
 
+def closed_form_flow(
+    loss_and_gradient: ClosedForm,
+    parameters: Mapping[str, Array],
+    x0: Array,
+    label: Array,
+    metric: FairMetric,
+    regularization: float,
+    step_sizes: Sequence[float] | Array,
+    record: Sequence[int],
+) -> Flow:
+    """:func:`gradient_flow` of R classifiers on points (R, n, d) with labels (R, n), in blocks of rows."""
+    return gradient_flow_in_blocks(
+        lambda rows: lambda x: loss_and_gradient(parameters, x, label[..., rows]),
+        x0,
+        metric,
+        regularization,
+        step_sizes,
+        record,
+        BLOCK_ROWS,
+    )
+
+
+def points_of_each(repetitions: int, x0: Array, label: Array) -> tuple[Array, Array]:
+    """Points (R or 1, n, d) or (n, d), and labels that broadcast to them, as (R, n, d) float64 and (R, n)."""
+    x0 = np.broadcast_to(np.asarray(x0, dtype=float), (repetitions, *np.shape(x0)[-2:]))
+    return x0, np.broadcast_to(label, x0.shape[:-1])
+
+
 def concatenated(flows: Sequence[Flow]) -> Flow:
     """One flow over all points from flows over consecutive blocks of points."""
     first = flows[0]
@@ -169,6 +211,16 @@ def concatenated(flows: Sequence[Flow]) -> Flow:
         np.asarray(np.sum([flow.non_finite for flow in flows], axis=0)),
         first.unstable_steps,
     )
+
+
+def check_plan(
+    metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array, record: Sequence[int]
+) -> tuple[tuple[int, ...], int]:
+    """The recorded step numbers and the number of unstable steps; ValueError as :func:`gradient_flow` says."""
+    kept = check_record(record, len(step_sizes))
+    if regularization < 0:
+        raise ValueError(f"expected regularization >= 0, found {regularization}")
+    return kept, check_stability(metric, regularization, step_sizes)
 
 
 def check_record(record: Sequence[int], steps: int) -> tuple[int, ...]:

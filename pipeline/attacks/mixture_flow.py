@@ -16,12 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from pipeline.attacks.gradient_flow import Flow, check_record, check_stability, gradient_flow_in_blocks
+from pipeline.attacks.gradient_flow import Flow, check_plan, closed_form_flow, points_of_each
 from pipeline.fair_metric import FairMetric
 from pipeline.models import logistic_mixture
 from pipeline.types import Array
 
-BLOCK_ROWS = 500
 BLOCK_ELEMENTS = 1 << 14
 """Margins worked on at a time: the arrays of one step stay in a core's second-level cache."""
 LARGEST_MARGIN = 700.0
@@ -48,23 +47,12 @@ def mixture_flow(
     """
     weight, coef = (np.asarray(parameters[name], dtype=float) for name in ("weight", "coef"))
     repetitions, members, dimension = coef.shape
-    x0 = np.broadcast_to(np.asarray(x0, dtype=float), (repetitions, *np.shape(x0)[-2:]))
-    label = np.broadcast_to(label, x0.shape[:-1])
+    x0, label = points_of_each(repetitions, x0, label)
     spectrum = eigenprojectors(metric)
     if metric.basis is None and (metric.matrix.ndim > 2 or len(spectrum) * members > dimension):
-        return gradient_flow_in_blocks(
-            lambda rows: lambda x: logistic_mixture.loss_and_gradient(parameters, x, label[..., rows]),
-            x0,
-            metric,
-            regularization,
-            step_sizes,
-            record,
-            BLOCK_ROWS,
-        )
-    kept = check_record(record, len(step_sizes))
-    unstable = check_stability(metric, regularization, step_sizes)
-    if regularization < 0:
-        raise ValueError(f"expected regularization >= 0, found {regularization}")
+        plan = metric, regularization, step_sizes, record
+        return closed_form_flow(logistic_mixture.loss_and_gradient, parameters, x0, label, *plan)
+    kept, unstable = check_plan(metric, regularization, step_sizes, record)
     n = x0.shape[1]
     losses, original = np.empty((repetitions, len(kept), n)), np.empty((repetitions, n))
     x = x0.copy()

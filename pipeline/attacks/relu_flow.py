@@ -36,12 +36,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.attacks.gradient_flow import Flow, check_record, check_stability, gradient_flow_in_blocks
+from pipeline.attacks.gradient_flow import Flow, check_plan, closed_form_flow, points_of_each
 from pipeline.fair_metric import FairMetric
 from pipeline.models import mlp
 from pipeline.types import Array
 
-BLOCK_ROWS = 500
 SAFE = 0.999
 """The certificate is used up to this share, which leaves room for rounding."""
 SMALLEST = float(np.finfo(np.float64).tiny)
@@ -67,22 +66,11 @@ def relu_flow(
     """
     w1 = np.asarray(parameters["w1"], dtype=float)
     repetitions, _, hidden = w1.shape
-    x0 = np.broadcast_to(np.asarray(x0, dtype=float), (repetitions, *np.shape(x0)[-2:]))
-    label = np.broadcast_to(label, x0.shape[:-1])
+    x0, label = points_of_each(repetitions, x0, label)
     if metric.basis is None:
-        return gradient_flow_in_blocks(
-            lambda rows: lambda x: mlp.loss_and_gradient(parameters, x, label[..., rows]),
-            x0,
-            metric,
-            regularization,
-            step_sizes,
-            record,
-            BLOCK_ROWS,
-        )
-    kept = check_record(record, len(step_sizes))
-    unstable = check_stability(metric, regularization, step_sizes)
-    if regularization < 0:
-        raise ValueError(f"expected regularization >= 0, found {regularization}")
+        plan = metric, regularization, step_sizes, record
+        return closed_form_flow(mlp.loss_and_gradient, parameters, x0, label, *plan)
+    kept, unstable = check_plan(metric, regularization, step_sizes, record)
     etas = np.ascontiguousarray(step_sizes, dtype=float)
     rhos = 1.0 - 2.0 * regularization * etas
     n = x0.shape[1]

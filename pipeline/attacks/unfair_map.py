@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
-from pipeline.attacks.gradient_flow import Flow, gradient_flow_in_blocks
+from pipeline.attacks.gradient_flow import Flow, closed_form_flow, points_of_each
 from pipeline.attacks.mixture_flow import mixture_flow
 from pipeline.attacks.relu_flow import relu_flow
 from pipeline.fair_metric import FairMetric
 from pipeline.models import architecture
 from pipeline.types import Array, Classifier
 
-BLOCK_ROWS = 500
 ENGINES: Mapping[str, Callable[..., Flow]] = {"mlp": relu_flow, "logistic_mixture": mixture_flow}
 
 
@@ -37,14 +34,6 @@ def unfair_map(
     if engine is not None:
         return engine(classifier.parameters, features, label, metric, regularization, step_sizes, record)
     model = architecture(classifier.architecture)
-    x0 = np.broadcast_to(features, (classifier.repetitions, *features.shape[-2:]))
-    y = np.broadcast_to(label, x0.shape[:-1])
-    return gradient_flow_in_blocks(
-        lambda rows: lambda x: model.loss_and_gradient(classifier.parameters, x, y[..., rows]),
-        x0,
-        metric,
-        regularization,
-        step_sizes,
-        record,
-        BLOCK_ROWS,
-    )
+    x0, y = points_of_each(classifier.repetitions, features, label)
+    plan = metric, regularization, step_sizes, record
+    return closed_form_flow(model.loss_and_gradient, classifier.parameters, x0, y, *plan)

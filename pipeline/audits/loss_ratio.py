@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.attacks.gradient_flow import check_stability, step_schedule, unstable_steps
+from pipeline.attacks.gradient_flow import check_stability, marginal_steps, step_schedule, unstable_steps
 from pipeline.attacks.unfair_map import unfair_map
 from pipeline.audits.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
 from pipeline.fair_metric import FairMetric, diagonal, learn_batch, principal_angles, rotated
@@ -124,11 +124,13 @@ class Place:
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Audit R classifiers on the test rows of their splits, or of the one split there is. Nothing here is random.
 
-    Rows, for each setting: the statistics of both tests at every recorded step, and ``unstable_steps``. Once for each
-    repetition: group metrics at threshold 1/2; ``undefined_errors``, 1 where no audited point is misclassified before
-    the attack, so that no error-rate ratio exists; and, where a metric is learned on training rows,
-    ``principal_angle_<i>`` in degrees between the subspaces learned on training and on test rows. Columns: the setting,
-    ``steps``, ``delta``, ``alpha`` and the index of the classifiers.
+    Rows, for each setting: the statistics of both tests at every recorded step, ``unstable_steps``, and
+    ``marginal_steps``, those on the limit, where T_n depends on the parity of the steps. Where a test has no ratio its
+    ``rejected`` is NaN like its other statistics: nothing was decided. Once for each repetition: group metrics at
+    threshold 1/2; ``undefined_errors``, 1 where no audited point is misclassified before the attack, so that no
+    error-rate ratio exists; and, where a metric is learned on training rows, ``principal_angle_<i>`` in degrees between
+    the subspaces learned on training and on test rows. Columns: the setting, ``steps``, ``delta``, ``alpha`` and the
+    index of the classifiers.
 
     A setting beyond the stability limit is not run if another one is within it: its statistics are NaN, its points
     ``non_finite``, and ``unstable_steps`` says why. Arrays, of the first setting that is run, at its last step:
@@ -162,8 +164,9 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
                 arrays |= _examples(dataset, label[0], original[0], losses[0, -1], flow.x[0], config.examples)
         statistics = _tests(original, losses, label, config)
         frames.append(_tidy(statistics, config.recorded, columns, config))
-        count = np.full((classifier.repetitions, 1), unstable_steps(metric, regularization, schedule))
-        frames.append(_tidy({"unstable_steps": count}, (np.nan,), columns))
+        for count in (unstable_steps, marginal_steps):
+            steps = np.full((classifier.repetitions, 1), count(metric, regularization, schedule))
+            frames.append(_tidy({count.__name__: steps}, (np.nan,), columns))
     frames.append(_tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {}))
     return AuditResult(
         "loss_ratio", dataset.name, classifier.method, dataset.origin, _joined(frames, classifier), arrays
@@ -190,10 +193,13 @@ def _tests(original: Array, losses: Array, label: Array, config: Config) -> dict
     by_loss = loss_ratio_test(original[:, None], losses, config.delta, config.alpha)
     before, after = misclassified(original, label)[:, None], misclassified(losses, label[:, None])
     by_error = error_rate_ratio_test(before, after, config.delta, config.alpha)
-    return {
+    statistics = {
         **{name: getattr(by_loss, field) for name, field in LOSS_STATISTICS.items()},
         **{name: getattr(by_error, field) for name, field in ERROR_STATISTICS.items()},
     }
+    for name, test in (("rejected", by_loss), ("error_rejected", by_error)):
+        statistics[name] = np.where(test.undefined, np.nan, test.rejected)
+    return statistics
 
 
 def _once(

@@ -30,8 +30,8 @@ class RatioTest:
 
     Counts: ``n`` points entered the statistics and ``non_finite`` could not, so n + non_finite points were given;
     ``clipped`` ratios were held at the bounds of floating-point numbers; ``below_one`` points were treated better
-    after the attack than before; ``undefined`` is 1 where no ratio exists (the statistics are NaN, nothing is
-    rejected), else 0.
+    after the attack than before; ``undefined`` is 1 where no ratio exists (the statistics are NaN, and
+    ``rejected`` is False though nothing was decided), else 0.
     """
 
     statistic: Array

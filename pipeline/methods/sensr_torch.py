@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from pipeline.fair_metric import FairMetric
+from pipeline.methods.sensr_constants import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
 from pipeline.models import mlp
 from pipeline.models.device import arrays, tensors, visible_device
 from pipeline.types import Array, Batch
 
 if TYPE_CHECKING:
     from pipeline.methods.sensr import Config
-
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-PENALTY_MIN, PENALTY_MAX = 1e-5, 10.0
-RATE_DECAY = 0.999
 
 
 class Adam:

@@ -173,13 +173,23 @@ def test_a_setting_beyond_the_stability_limit_leaves_a_gap_that_says_why() -> No
     assert set(value(result, step_size=0.03, statistic="unstable_steps")) == {60.0}
     assert set(value(result, step_size=0.03, statistic="n")) == {0.0}
     assert set(value(result, step_size=0.03, statistic="non_finite")) == {300.0}
-    assert set(value(result, step_size=0.03, statistic="rejected")) == {0.0}
+    assert np.isnan(value(result, step_size=0.03, statistic="rejected")).all()
+    assert np.isnan(value(result, step_size=0.03, statistic="error_rejected")).all()
+    assert set(value(result, step_size=0.01, statistic="rejected")) <= {0.0, 1.0}
     pd.testing.assert_frame_equal(
         result.rows[result.rows["step_size"] == 0.01].reset_index(drop=True),
         audit(data, classifier).rows.query("step_size == 0.01").reset_index(drop=True),
     )
     with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02;"):
         audit(data, classifier, step_size=[0.03, 0.04])
+
+
+def test_steps_on_the_stability_limit_are_run_and_counted() -> None:
+    result = audit(dataset(1), networks(1), step_size=[0.02, 0.01])
+    assert value(result, statistic="marginal_steps", step_size=0.02).tolist() == [60.0]
+    assert value(result, statistic="unstable_steps", step_size=0.02).tolist() == [0.0]
+    assert value(result, statistic="marginal_steps", step_size=0.01).tolist() == [0.0]
+    assert np.isfinite(value(result, statistic="T_n", step_size=0.02)).all()
 
 
 def test_once_for_each_repetition_there_are_group_metrics_angles_and_undefined_errors() -> None:
@@ -210,7 +220,7 @@ def test_a_classifier_without_errors_has_no_error_rate_ratio() -> None:
     result = audit(replace(data, label=label), logistic([0, 0, 0, 5.0]))
     assert value(result, statistic="undefined_errors").tolist() == [1]
     assert np.isnan(value(result, statistic="error_T_n")).all()
-    assert set(value(result, statistic="error_rejected")) == {0.0}
+    assert np.isnan(value(result, statistic="error_rejected")).all()
     assert np.isfinite(value(result, statistic="T_n")).all()
 
 

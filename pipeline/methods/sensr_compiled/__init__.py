@@ -20,9 +20,9 @@ import numpy as np
 from numba import njit
 
 from pipeline.fair_metric import FairMetric
+from pipeline.methods import sensr_constants
 from pipeline.methods.sensr_compiled import full_attack, lanes, subspace_attack, training
 from pipeline.methods.sensr_compiled.lanes import (
-    EPSILON,
     LANES,
     TERMS,
     UNROLL,
@@ -30,6 +30,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     corrected_rates,
     largest_step,
 )
+from pipeline.methods.sensr_constants import EPSILON
 from pipeline.types import Array, Batch
 
 if TYPE_CHECKING:
@@ -145,7 +146,9 @@ def compiled_train(sources: str) -> Callable[..., None]:
 
 @functools.cache
 def _sources() -> str:
-    text = "".join(inspect.getsource(module) for module in (lanes, subspace_attack, full_attack, training))
+    text = "".join(
+        inspect.getsource(module) for module in (sensr_constants, lanes, subspace_attack, full_attack, training)
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from pipeline.methods.sensr_compiled.lanes import (
     ADDED0,
     ADDED1,
-    BETA_1,
-    BETA_2,
     CORRECTION,
     DELTA,
     FIRST,
@@ -35,6 +33,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     slopes,
     total_loss,
 )
+from pipeline.methods.sensr_constants import BETA_1, BETA_2
 from pipeline.types import Array
 
 

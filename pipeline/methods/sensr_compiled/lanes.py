@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from pipeline.methods.sensr_constants import BETA_1, BETA_2
 from pipeline.types import Array
 
 LANES = 32
 UNROLL = 4
-BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 TERMS = 10
 """Of the series of the exponential, on arguments up to log(2) / 2: a relative error of 1e-11, or rounding."""
 

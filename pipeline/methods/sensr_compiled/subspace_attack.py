@@ -7,8 +7,6 @@ import math
 import numpy as np
 
 from pipeline.methods.sensr_compiled.lanes import (
-    BETA_1,
-    BETA_2,
     LANES,
     UNROLL,
     Attack,
@@ -19,6 +17,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     slopes,
     total_loss,
 )
+from pipeline.methods.sensr_constants import BETA_1, BETA_2
 from pipeline.types import Array
 
 

@@ -11,9 +11,6 @@ import numpy as np
 
 from pipeline.methods.sensr_compiled.full_attack import full_attack
 from pipeline.methods.sensr_compiled.lanes import (
-    BETA_1,
-    BETA_2,
-    EPSILON,
     LANES,
     UNROLL,
     Attack,
@@ -24,10 +21,9 @@ from pipeline.methods.sensr_compiled.lanes import (
     shift,
 )
 from pipeline.methods.sensr_compiled.subspace_attack import subspace_attack
+from pipeline.methods.sensr_constants import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
 from pipeline.types import Array
 
-PENALTY_MIN, PENALTY_MAX = 1e-5, 10.0
-RATE_DECAY = 0.999
 # Between the rows of two large arrays, so that a block's part of all rows does not compete for the same cache lines.
 GAP = 16
 
