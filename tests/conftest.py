@@ -1,8 +1,13 @@
 """What several test modules share."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+# Tests compile parts of the kernels by themselves, and what is compiled after them can round otherwise than in a job of
+# its own. Their machine code is kept apart: a run of the workflow does not depend on whether the tests ran before.
+os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "numba")
 
 
 @pytest.fixture

@@ -116,6 +116,7 @@ def test_the_loss_ratio_commands_run_as_they_stand(
         rows = rows.assign(race=np.where(white == 1, "White", others), income=np.where(likes, ">50K", "<=50K"))
     monkeypatch.chdir(tmp_path)
     rows.to_parquet("rows.parquet")
+    torch.manual_seed(0)
     network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).eval()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript, which the README offers first

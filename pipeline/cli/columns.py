@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.cli.table import SHOWN, check_columns, listed
+from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ def feature_names(table: pd.DataFrame, choice: Choice, path: Path) -> tuple[str,
     """The model's input columns in their order: ``choice.features``, or all columns that have no other part."""
     label = () if choice.label is None else (choice.label,)
     sensitive = tuple(attribute.column for attribute in choice.sensitive)
-    check_columns(table, label, "--label", path)
-    check_columns(table, sensitive, "--sensitive", path)
-    check_columns(table, choice.features, "--features", path)
-    check_columns(table, choice.drop, "--drop", path)
+    check_columns(table, label, "--label", str(path))
+    check_columns(table, sensitive, "--sensitive", str(path))
+    check_columns(table, choice.features, "--features", str(path))
+    check_columns(table, choice.drop, "--drop", str(path))
     if set(label) & set(sensitive):
         raise ValueError(f"column {choice.label!r} is given as --label and as --sensitive: it can only be one of them")
     if not choice.features:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
 import logging
 import pickle
-import sys
 import warnings
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli.table import reason
+from pipeline.cli.user_code import importable_from, named_object
+from pipeline.messages import reason
 
 if TYPE_CHECKING:
     import torch
 
 FORMS = "model.pt (TorchScript), model.pt2 (torch.export), package.module:name or path/to/file.py:name"
 ARCHIVES = (".pt", ".pth", ".pt2")
-MODULE_NAME = "audited_model"
-"""What a Python file given as --model is called among the imported modules."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,7 @@ def _unpickled(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn
             "unasked: if you trust its maker add --trust-pickle; better, save it with torch.export.save, or give "
             "path/to/file.py:name"
         )
-    _importable_from(Path.cwd())
+    importable_from(Path.cwd())
     try:
         loaded = torch.load(path, map_location=device, weights_only=False)
     except Exception as error:
@@ -139,53 +134,20 @@ def _unpickled(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn
 
 def _imported(model: str) -> tuple[Any, str, Path | None]:
     """The object ``name`` of a module or a Python file, called if it is a factory."""
-    where, _, name = model.rpartition(":")
-    try:
-        module, file = (_run_file(Path(where)), Path(where)) if where.endswith(".py") else (_import_module(where), None)
-    except Exception as error:
-        raise ValueError(f"--model {model}: importing {where!r} failed with {reason(error)}") from error
-    if not hasattr(module, name):
-        public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
-        raise ValueError(f"--model {model}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
-    found, origin = getattr(module, name), f"{name} of {where}"
+    named = named_object("--model", model)
+    found, origin = named.value, f"{named.name} of {named.where}"
     if _is_factory(found):
         try:
             found = found()
         except Exception as error:
-            raise ValueError(f"--model {model}: {name}() failed with {reason(error)}") from error
-        origin = f"what {name}() of {where} returns"
+            raise ValueError(f"--model {model}: {named.name}() failed with {reason(error)}") from error
+        origin = f"what {named.name}() of {named.where} returns"
     if not callable(found):
         raise ValueError(
             f"--model {model}: expected a torch network or a function of x, found an object of type "
             f"{type(found).__name__}"
         )
-    return found, origin, file
-
-
-def _run_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    _importable_from(path.resolve().parent)
-    # A name of its own, so that a file called numpy.py takes no other module's place; registered before it runs, since
-    # dataclasses look their module up.
-    spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[MODULE_NAME] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _import_module(name: str) -> ModuleType:
-    _importable_from(Path.cwd())
-    return importlib.import_module(name)
-
-
-def _importable_from(folder: Path) -> None:
-    """Let a user's module import its neighbours, as a script can."""
-    if str(folder) not in sys.path:
-        sys.path.append(str(folder))
+    return found, origin, named.file
 
 
 def _is_factory(found: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.cli.network import Network
 from pipeline.cli.output_kind import Kind, check_kind, class_scores, detected_kind
-from pipeline.cli.table import SHOWN, listed, reason
+from pipeline.messages import SHOWN, listed, reason
 from pipeline.types import Array
 
 if TYPE_CHECKING:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import difflib
-import gzip
 import hashlib
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pipeline.messages import reason
+from pipeline.tabulate.source import csv_header
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
-SHOWN = 5
-"""How many rows, values or columns an error names before it only counts the rest."""
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -38,7 +35,7 @@ def read_table(path: Path) -> pd.DataFrame:
         if path.suffix in (".parquet", ".pq"):
             table = pd.read_parquet(path)
         else:
-            _check_header(path)
+            csv_header(path)  # pandas itself would rename repeated columns and number nameless ones
             table = pd.read_csv(path, low_memory=False, encoding="utf-8-sig")
     except (ArrowException, OSError) as error:
         raise ValueError(f"{path} cannot be read ({reason(error)}): write the file again") from error
@@ -57,51 +54,3 @@ def sha256(path: Path) -> str:
     """The checksum of a file, so that a verdict says which bytes it is about."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def check_columns(table: pd.DataFrame, names: Iterable[str], option: str, path: Path) -> None:
-    """ValueError that names the columns asked for by ``option`` that the table lacks, and the nearest ones it has."""
-    existing = list(table.columns)
-    for name in names:
-        if name not in existing:
-            near = difflib.get_close_matches(name, existing, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            if len(existing) == 1:
-                hint = " (are its columns separated by something other than commas?)"
-            raise ValueError(
-                f"{option} names {name!r}, but {path} has no such column{hint}. It has: {listed(existing)}"
-            )
-
-
-def listed(values: Sequence[object], shown: int = 40) -> str:
-    """The values separated by commas, with a count of those left out beyond the first ``shown``."""
-    text = ", ".join(str(value) for value in values[:shown])
-    return text if len(values) <= shown else f"{text} and {len(values) - shown} more"
-
-
-def reason(error: BaseException) -> str:
-    """What a library's error says, in one line without a full stop: its kind and the first line of its text.
-
-    TorchScript begins with where it was and ends with what happened, so there it is the last line.
-    """
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no further text"]
-    told = lines[-1].removeprefix("RuntimeError: ") if "TorchScript interpreter" in lines[0] else lines[0]
-    return f"{type(error).__name__}: {told.rstrip('. ')}"
-
-
-def _check_header(path: Path) -> None:
-    """pandas renames repeated columns and numbers nameless ones; both are mistakes that an audit must not hide."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        header = next(csv.reader(file), [])
-    if not header:
-        raise ValueError(f"{path} is empty: expected a line of column names and rows below it")
-    nameless = [position for position, name in enumerate(header) if not name.strip()]
-    if nameless:
-        raise ValueError(
-            f"{path}: column {nameless[0]} (counted from 0) has no name. If it is the index that pandas wrote, write "
-            "the file again with to_csv(..., index=False); otherwise name it in the first line"
-        )
-    repeated = sorted({name for name in header if header.count(name) > 1})
-    if repeated:
-        raise ValueError(f"{path}: more than one column is called {listed(repeated)}: give each its own name")

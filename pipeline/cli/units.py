@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pipeline.cli.table import SHOWN, listed
+from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
 if TYPE_CHECKING:

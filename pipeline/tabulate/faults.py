@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from pipeline.cli.table import check_columns, listed
+from pipeline.messages import check_columns, listed
 from pipeline.tabulate.reading import Score
 from pipeline.tabulate.table import Fault, Faulty, Place, Table, TooManyCells
 
@@ -15,7 +15,7 @@ def check_named(table: Table, columns: Mapping[str, str | None]) -> None:
     """ValueError for a column that the table lacks, with the nearest that it has; ``columns`` by their role."""
     for role, column in columns.items():
         if column is not None:
-            check_columns(cast(Any, table), (column,), role, cast(Any, table.name))
+            check_columns(table, (column,), role, table.name)
     named = [column for column in columns.values() if column is not None]
     if twice := sorted({column for column in named if named.count(column) > 1}):
         roles = [role for role, column in columns.items() if column in twice]

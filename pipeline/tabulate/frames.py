@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.cli.table import listed, reason
+from pipeline.messages import listed, reason
 from pipeline.tabulate.reading import Bins, Decision, Reading, Score, Threshold
 from pipeline.tabulate.source import CSV, header, local_files
 from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells

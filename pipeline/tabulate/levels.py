@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.cli.table import SHOWN, listed
+from pipeline.messages import SHOWN, listed
 from pipeline.tabulate.faults import where
 from pipeline.tabulate.table import Faulty, Table
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pipeline.cli.table import listed
+from pipeline.messages import listed, reason
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
@@ -64,18 +64,20 @@ def header(files: Files) -> tuple[str, ...]:
     return first
 
 
-def csv_header(path: str) -> tuple[str, ...]:
+def csv_header(path: str | Path) -> tuple[str, ...]:
     """The column names in the first line of a CSV file.
 
-    Raises ValueError for an empty file and for columns without a name or with the same name: readers number the one
-    and rename the other, and both are mistakes that an audit must not hide.
+    Raises ValueError for a file that is empty or no text, and for columns without a name or with the same name: readers
+    number the one and rename the other, and both are mistakes that an audit must not hide.
     """
-    opener = gzip.open if path.lower().endswith(".gz") else open
+    opener = gzip.open if str(path).lower().endswith(".gz") else open
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
             names = next(csv.reader(file), [])
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path} is not UTF-8 text ({error}): save it as UTF-8") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
+    except (gzip.BadGzipFile, EOFError) as error:
+        raise ValueError(f"{path} cannot be read ({reason(error)}): write the file again") from error
     if not names:
         raise ValueError(f"{path} is empty: expected a line of column names and rows below it")
     if nameless := [position for position, name in enumerate(names) if not name.strip()]:

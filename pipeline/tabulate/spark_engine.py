@@ -1,6 +1,6 @@
 """Tables of rows on a cluster by Spark: files wherever the session finds them, or a Spark data frame.
 
-pyspark is no dependency of this project: who has a cluster has it. It needs Java.
+pyspark is an extra of this project, for those who have a cluster. It needs Java.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def unavailable() -> str | None:
         with _without_its_warnings():
             import pyspark  # noqa: F401
     except ImportError:
-        return "pyspark is not installed: pip install pyspark (or use the engine duckdb)"
+        return (
+            "pyspark is not installed: pip install --editable '.[spark]' in the project's folder (or use the engine "
+            "duckdb)"
+        )
     home = os.environ.get("JAVA_HOME")
     if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
         return "Spark needs Java, and there is none: install a JDK and set JAVA_HOME (or use the engine duckdb)"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.cli.table import check_columns, listed, read_table, reason, sha256
+from pipeline.cli.table import read_table, sha256
 
 
 def test_csv_and_parquet_hold_the_same_numbers_to_the_last_bit(tmp_path: Path) -> None:
@@ -55,23 +55,6 @@ def test_an_absent_file_is_named(tmp_path: Path) -> None:
         read_table(tmp_path / "absent.csv")
 
 
-def test_a_missing_column_gets_the_nearest_name() -> None:
-    table = pd.DataFrame({"income": [1], "age": [2]})
-    with pytest.raises(ValueError, match=r"--label names 'incom', but t\.csv .*did you mean 'income'.*income, age"):
-        check_columns(table, ["incom"], "--label", Path("t.csv"))
-    with pytest.raises(ValueError, match="separated by something other than commas"):
-        check_columns(pd.DataFrame({"a;b": [1]}), ["a"], "--label", Path("t.csv"))
-
-
 def test_checksum_is_that_of_the_bytes(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"abc")
     assert sha256(tmp_path / "f") == hashlib.sha256(b"abc").hexdigest()
-
-
-def test_long_lists_end_in_a_count_and_long_errors_after_a_line() -> None:
-    assert listed([1, 2, 3], 2) == "1, 2 and 1 more"
-    assert listed([1, 2], 2) == "1, 2"
-    assert reason(RuntimeError("first.\nsecond")) == "RuntimeError: first"
-    scripted = "The following operation failed in the TorchScript interpreter.\nTraceback\nRuntimeError: sizes differ\n"
-    assert reason(RuntimeError(scripted)) == "RuntimeError: sizes differ"
-    assert reason(KeyError()) == "KeyError: no further text"

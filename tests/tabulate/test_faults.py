@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,19 @@ def test_a_source_that_is_not_there_is_said(tmp_path: Path, engine: Engine) -> N
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "pandas"])
+def test_a_broken_archive_is_not_mistaken_for_wrong_text(tmp_path: Path, engine: Engine) -> None:
+    whole = gzip.compress(b"sex,y,p\n" + b"m,1,.3\n" * 100)
+    for content, message in (
+        (b"sex,y,p\nm,1,.3\n", "cannot be read .BadGzipFile: .*: write the file again"),
+        (whole[:12], "cannot be read .EOFError: .*: write the file again"),
+        (gzip.compress(b"sex,\xe9,p\nm,1,.3\n"), "is not UTF-8 text .invalid continuation byte.: save it as UTF-8"),
+    ):
+        (tmp_path / "rows.csv.gz").write_bytes(content)
+        with pytest.raises(ValueError, match=f"rows.csv.gz {message}"):
+            contingency(tmp_path / "rows.csv.gz", engine=engine, **ASKED)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "pandas"])
 def test_files_that_do_not_belong_together_are_refused(tmp_path: Path, engine: Engine) -> None:
     (tmp_path / "a.csv").write_text("sex,y,p\nm,1,.3\n")
     (tmp_path / "b.csv").write_text("sex,p,y\nf,.3,0\n")
@@ -179,7 +193,9 @@ def test_limits_that_the_engine_does_not_take_are_said(folder: Path) -> None:
 
 def test_a_missing_spark_is_said_with_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
-    with pytest.raises(ValueError, match="pyspark is not installed: pip install pyspark"):
+    with pytest.raises(
+        ValueError, match=r"pyspark is not installed: pip install --editable '\.\[spark\]' in the project"
+    ):
         contingency(folder / "whole.csv", engine="spark", **ASKED)
     monkeypatch.setitem(__import__("sys").modules, "pyspark", np)  # anything that imports
     monkeypatch.setenv("PATH", str(folder))

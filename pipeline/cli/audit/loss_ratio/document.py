@@ -12,6 +12,7 @@ from pipeline.audits.ratio_tests import RatioTest
 from pipeline.cli.audit.loss_ratio.equated import Equated
 from pipeline.cli.audit.loss_ratio.evidence import Evidence
 from pipeline.cli.columns import Rows
+from pipeline.cli.json_numbers import finite
 from pipeline.types import Array
 
 SCHEMA = 1
@@ -83,11 +84,6 @@ def fair_metric(equated: Equated, names: tuple[str, ...]) -> dict[str, Any]:
         "shares": dict(zip(names, (basis**2).sum(axis=1).tolist(), strict=True)),
         "separation": dict(equated.separation),
     }
-
-
-def finite(value: Any) -> float | None:
-    """A number for JSON, which has neither NaN nor infinity."""
-    return float(value) if math.isfinite(value) else None
 
 
 def series(values: Array) -> list[float | None]:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.cli.audit.loss_ratio.document import factor
+from pipeline.cli.page import line, paragraph, titled
 
-WIDTH = 80
 SHOWN_EXAMPLES = 5
 SHOWN_LOADINGS = 5
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """The verdict, what it rests on, and what to keep in mind; no line is longer than WIDTH where it can be helped."""
+    """The verdict, what it rests on, and what to keep in mind; lines fit the page where that can be helped."""
     data, model = document["data"], document["model"]
     rejected = document["verdict"]["rejected"]
     parts = [
         f"Loss-ratio audit of {model['given']} on {data['path']}",
-        _paragraph(("UNFAIR. " if rejected else "NOT REJECTED. ") + document["verdict"]["sentence"], "  "),
-        _titled("What was tested", _tested(document)),
-        _titled("Result", _result(document)),
-        _titled("What the metric treats as alike", _equated(document)),
-        _titled("Most unfair examples (rows counted from 0)", _examples(document)),
-        _titled("Keep in mind", [_paragraph(text, "  - ", "    ") for text in document["caveats"]]),
+        paragraph(("UNFAIR. " if rejected else "NOT REJECTED. ") + document["verdict"]["sentence"], "  "),
+        titled("What was tested", _tested(document)),
+        titled("Result", _result(document)),
+        titled("What the metric treats as alike", _equated(document)),
+        titled("Most unfair examples (rows counted from 0)", _examples(document)),
+        titled("Keep in mind", [paragraph(text, "  - ", "    ") for text in document["caveats"]]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -39,15 +38,15 @@ def _tested(document: Mapping[str, Any]) -> list[str]:
     read = "read off the values" if model["output_kind_detected"] else "as told"
     shape = "two columns" if model["output_columns"] == 2 else "one column, class 1"
     return [
-        _line(
+        line(
             "null",
             f"the mean loss ratio E[loss on a comparable individual / own loss] is at most {parameters['delta']:g}",
         ),
-        _line("level", f"{parameters['alpha']:g}"),
-        _line("data", f"{rows}, {len(data['features'])} features{units}"),
-        _line("label", f"{data['label']}: 1 is {one!r}, 0 is {zero!r}"),
-        _line("model", f"{model['origin']}; output: {shape}, {model['output_kind']} ({read})"),
-        _line(
+        line("level", f"{parameters['alpha']:g}"),
+        line("data", f"{rows}, {len(data['features'])} features{units}"),
+        line("label", f"{data['label']}: 1 is {one!r}, 0 is {zero!r}"),
+        line("model", f"{model['origin']}; output: {shape}, {model['output_kind']} ({read})"),
+        line(
             "attack",
             f"{parameters['steps']} gradient steps of {parameters['step_size']:g}, fair distance penalised with "
             f"lambda = {parameters['regularization']:g}; {parameters['dtype']} on {parameters['device']}",
@@ -73,8 +72,8 @@ def _result(document: Mapping[str, Any]) -> list[str]:
     return [
         *lines,
         "",
-        _paragraph("S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."),
-        _paragraph(_counts(results)),
+        paragraph("S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."),
+        paragraph(_counts(results)),
     ]
 
 
@@ -101,14 +100,14 @@ def _equated(document: Mapping[str, Any]) -> list[str]:
         f"{many} direction{'s' * (many > 1)} that span {metric['dimension']} of {len(metric['shares'])} dimensions"
     )
     lines = [
-        _paragraph(f"{dimensions}, {source}. Individuals that differ only along them count as alike. Largest loadings:")
+        paragraph(f"{dimensions}, {source}. Individuals that differ only along them count as alike. Largest loadings:")
     ]
     for name, loadings in metric["directions"].items():
         largest = sorted(loadings, key=lambda feature: -abs(loadings[feature]))[:SHOWN_LOADINGS]
         shown = ", ".join(f"{feature} {loadings[feature]:+.2f}" for feature in largest if loadings[feature])
         levels = metric["levels"].get(name)
         told = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
-        lines.append(_paragraph(f"{name}{told}: {shown}", "  ", "      "))
+        lines.append(paragraph(f"{name}{told}: {shown}", "  ", "      "))
     return lines
 
 
@@ -126,23 +125,8 @@ def _examples(document: Mapping[str, Any]) -> list[str]:
         )
         groups = [f"{name.partition('=')[0]} {level}" for name, level in example["sensitive"].items()]
         moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in example["changes"]]
-        lines.append(_paragraph("; ".join([*groups, *moves]), " " * 11))
+        lines.append(paragraph("; ".join([*groups, *moves]), " " * 11))
     return lines
-
-
-def _titled(title: str, lines: Sequence[str]) -> str:
-    return "\n".join([title, *lines]) if lines else ""
-
-
-def _line(name: str, text: str) -> str:
-    return _paragraph(text, f"  {name:8}", " " * 10)
-
-
-def _paragraph(text: str, first: str = "  ", later: str | None = None) -> str:
-    """Wrapped text; a column's name with a hyphen or a space is not torn where it can be helped."""
-    return textwrap.fill(
-        text, WIDTH, initial_indent=first, subsequent_indent=first if later is None else later, break_on_hyphens=False
-    )
 
 
 def _some(values: Sequence[str]) -> str:

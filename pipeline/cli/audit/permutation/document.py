@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
 from pipeline.cli.audit.permutation.evidence import Evidence, Finding
+from pipeline.cli.json_numbers import finite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,11 +129,6 @@ def span(low: float | None, high: float | None) -> str:
 def decimal(value: float) -> str:
     """Four decimals; fewer digits of a number that is large or tiny."""
     return f"{value:.4g}" if abs(value) >= 10 else f"{value:.1e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"
-
-
-def finite(value: float | None) -> float | None:
-    """A number for JSON, which has neither NaN nor infinity."""
-    return None if value is None or not math.isfinite(value) else value
 
 
 def table(document: Mapping[str, Any]) -> pd.DataFrame:

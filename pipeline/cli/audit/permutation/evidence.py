@@ -13,7 +13,7 @@ from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
 from pipeline.cli.audit.permutation.data import Data, correlated, read
 from pipeline.cli.columns import attribute
 from pipeline.cli.progress import followed
-from pipeline.cli.table import listed
+from pipeline.messages import listed
 from pipeline.permutation.correlation import correlation_test
 from pipeline.permutation.metrics import Metric, Rate, UserMetric
 from pipeline.permutation.pairs import all_pairs, corrected

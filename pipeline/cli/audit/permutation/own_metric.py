@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 
-from pipeline.cli.network import _import_module, _run_file
-from pipeline.cli.table import reason
+from pipeline.cli.user_code import named_object
+from pipeline.messages import reason
 from pipeline.permutation.metrics import UserMetric
 
 
@@ -16,15 +15,8 @@ def own_metric(text: str) -> UserMetric:
     It is a function of y, score and weight, arrays (n,), or an instance of ``UserMetric``. A function with the
     attribute ``batched = True`` also takes weights (T, n) and then gives (T,). Raises ValueError where there is none.
     """
-    where, _, name = text.rpartition(":")
-    try:
-        module = _run_file(Path(where)) if where.endswith(".py") else _import_module(where)
-    except Exception as error:
-        raise ValueError(f"--metric {text}: importing {where!r} failed with {reason(error)}") from error
-    if not hasattr(module, name):
-        public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
-        raise ValueError(f"--metric {text}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
-    found = getattr(module, name)
+    named = named_object("--metric", text)
+    found = named.value
     if isinstance(found, UserMetric):
         return found
     try:
@@ -34,4 +26,4 @@ def own_metric(text: str) -> UserMetric:
             f"--metric {text}: expected a function of three arrays, (y, score, weight), that gives a number: "
             f"{reason(error)}"
         ) from error
-    return UserMetric(name, found, batched=bool(getattr(found, "batched", False)))
+    return UserMetric(named.name, found, batched=bool(getattr(found, "batched", False)))

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any
 
 from pipeline.cli.audit.permutation.asked import CORRELATIONS
 from pipeline.cli.audit.permutation.document import CORRECTIONS, decimal, span
+from pipeline.cli.page import line, paragraph, titled
 
-WIDTH = 80
 Entry = Mapping[str, Any]
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """The verdict, what it rests on, and what to keep in mind; no line is longer than WIDTH where it can be helped."""
+    """The verdict, what it rests on, and what to keep in mind; lines fit the page where that can be helped."""
     verdict = document["verdict"]
     word = "UNEQUAL" if verdict["rejected"] else "NOT REJECTED"
     if verdict["undefined"] == verdict["tests"]:
         word = "UNDEFINED"
     parts = [
         f"Permutation audit of {document['data']['path']}",
-        _paragraph(f"{word}. {verdict['sentence']}", "  "),
-        _titled("What was tested", _tested(document)),
-        *(_titled(title, lines) for title, lines in _results(document)),
-        _titled("Keep in mind", [_paragraph(text, "  - ", "    ") for text in document["caveats"]]),
+        paragraph(f"{word}. {verdict['sentence']}", "  "),
+        titled("What was tested", _tested(document)),
+        *(titled(title, lines) for title, lines in _results(document)),
+        titled("Keep in mind", [paragraph(text, "  - ", "    ") for text in document["caveats"]]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -39,11 +38,11 @@ def _tested(document: Mapping[str, Any]) -> list[str]:
     bases = list(dict.fromkeys(entry["basis"] for entry in document["results"]))
     positive = f", 1 is {data['positive']!r}" if data["positive"] else ""
     return [
-        _line("null", f"{_null(document)}{sides[parameters['alternative']]}"),
-        _line("level", f"{parameters['alpha']:g}{correction if tests > 1 else ''}"),
-        _line("data", f"{data['rows']:,} rows; label {data['label']}{positive}"),
-        _line("read as", "; ".join(bases)),
-        _line("seed", f"{parameters['seed']}"),
+        line("null", f"{_null(document)}{sides[parameters['alternative']]}"),
+        line("level", f"{parameters['alpha']:g}{correction if tests > 1 else ''}"),
+        line("data", f"{data['rows']:,} rows; label {data['label']}{positive}"),
+        line("read as", "; ".join(bases)),
+        line("seed", f"{parameters['seed']}"),
     ]
 
 
@@ -74,7 +73,7 @@ def _results(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
             title = f"correlation with {grouping}"
             header = f"  {'':17}{'correlation':>12}  {level:^19}"
         sections.append(
-            (title, [f"{header}{'p-value':>9}", *(line for entry in entries for line in _entry(entry, several))])
+            (title, [f"{header}{'p-value':>9}", *(row for entry in entries for row in _entry(entry, several))])
         )
     return sections
 
@@ -90,7 +89,7 @@ def _entry(entry: Entry, several: bool) -> list[str]:
     """Two lines: the numbers, and what they are worth."""
     indent = " " * 6
     if entry["undefined"] is not None:
-        return [f"  {entry['metric']:17}undefined", _paragraph(entry["undefined"], indent)]
+        return [f"  {entry['metric']:17}undefined", paragraph(entry["undefined"], indent)]
     low, high = entry["interval"]
     estimates = "" if entry["metric"] in CORRELATIONS else "".join(
         f"{decimal(group['estimate']):>{width}}" for group, width in zip(entry["groups"], (9, 10), strict=True)
@@ -98,7 +97,7 @@ def _entry(entry: Entry, several: bool) -> list[str]:
     sign = "+" if entry["difference"] > 0 else ""
     difference = f"{sign}{decimal(entry['difference'])}"
     numbers = f"{estimates}{difference:>12}  {span(low, high):^19}{_p(entry['p_value']):>9}"
-    return [f"  {entry['metric']:17}{numbers}", _paragraph(_worth(entry, several), indent)]
+    return [f"  {entry['metric']:17}{numbers}", paragraph(_worth(entry, several), indent)]
 
 
 def _worth(entry: Entry, several: bool) -> str:
@@ -127,18 +126,3 @@ def _p(value: float) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= 9 else f"{name[:8]}."
-
-
-def _titled(title: str, lines: Sequence[str]) -> str:
-    return "\n".join([title, *lines]) if lines else ""
-
-
-def _line(name: str, text: str) -> str:
-    return _paragraph(text, f"  {name:8}", " " * 10)
-
-
-def _paragraph(text: str, first: str = "  ", later: str | None = None) -> str:
-    """Wrapped text; a column's name with a hyphen or a space is not torn where it can be helped."""
-    return textwrap.fill(
-        text, WIDTH, initial_indent=first, subsequent_indent=first if later is None else later, break_on_hyphens=False
-    )

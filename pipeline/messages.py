@@ -1,0 +1,51 @@
+"""What messages to a user are made of: lists of a readable length, a library's error in one line, the nearest name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+SHOWN = 5
+"""How many rows, values or columns an error names before it only counts the rest."""
+
+
+class Columned(Protocol):
+    """A data frame, or anything else with named columns."""
+
+    @property
+    def columns(self) -> Iterable[Any]:
+        """The names of the columns in their order."""
+
+
+def check_columns(table: Columned, names: Iterable[str], asked_by: str, source: str) -> None:
+    """ValueError for a name that is no column of the table, with the nearest that is one.
+
+    ``asked_by`` is what names the columns, such as an option; ``source`` is what the message calls the table.
+    """
+    existing = list(table.columns)
+    for name in names:
+        if name not in existing:
+            near = difflib.get_close_matches(name, existing, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            if len(existing) == 1:
+                hint = " (are its columns separated by something other than commas?)"
+            raise ValueError(
+                f"{asked_by} names {name!r}, but {source} has no such column{hint}. It has: {listed(existing)}"
+            )
+
+
+def listed(values: Sequence[object], shown: int = 40) -> str:
+    """The values separated by commas, with a count of those left out beyond the first ``shown``."""
+    text = ", ".join(str(value) for value in values[:shown])
+    return text if len(values) <= shown else f"{text} and {len(values) - shown} more"
+
+
+def reason(error: BaseException) -> str:
+    """What a library's error says, in one line without a full stop: its kind and the first line of its text.
+
+    TorchScript begins with where it was and ends with what happened, so there it is the last line.
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or ["no further text"]
+    told = lines[-1].removeprefix("RuntimeError: ") if "TorchScript interpreter" in lines[0] else lines[0]
+    return f"{type(error).__name__}: {told.rstrip('. ')}"
