@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.permutation.draws import BLOCK, generator
+from pipeline.permutation.draws import BLOCK, byte_codes, generator
 from pipeline.permutation.statistics import Estimate
 from pipeline.types import Array
 
@@ -47,13 +47,16 @@ class ClusteredRanks:
     def of(
         cls, label: Array, score: Array, weight: Array, cluster: Array, group: Array, groups: int, seed: int
     ) -> ClusteredRanks:
-        """From rows in any order, all (n,) but ``group`` (C,): the code below ``groups`` of each cluster."""
+        """From rows in any order, all (n,) but ``group`` (C,): the code below ``groups`` of each cluster.
+
+        Raises ValueError for more than 256 groups.
+        """
         order = np.argsort(score, kind="stable")
         ranked = score[order]
         tie_end = np.append(ranked[1:] != ranked[:-1], True)
         units = tuple(int(size) for size in np.bincount(group, minlength=groups))
         rows = cluster[order], label[order].astype(np.uint8), weight[order].astype(float)
-        return cls(*rows, tie_end, group.astype(np.uint8), units, seed)
+        return cls(*rows, tie_end, byte_codes(group, groups), units, seed)
 
     def _held(self, weight: Array) -> Array:
         """Weight by cluster and label, (C, 2)."""

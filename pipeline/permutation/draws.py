@@ -16,6 +16,9 @@ from pipeline.permutation.hypergeometric import draw
 from pipeline.permutation.statistics import Estimate, Statistic
 from pipeline.types import Array
 
+MOST_GROUPS = 256
+"""Compiled passes over rows hold the code of a group in a byte."""
+
 BLOCK = 1024
 """Permutations in a block. Block number and seed determine the draws, whatever was drawn before."""
 
@@ -44,6 +47,16 @@ class Resampler(Protocol):
 def generator(seed: int, *block: int) -> np.random.Generator:
     """The stream of one block of draws."""
     return np.random.default_rng([seed, *block])
+
+
+def byte_codes(group: Array, groups: int) -> Array:
+    """Codes below ``groups`` in a byte each, uint8. Raises ValueError where a byte is too small."""
+    if groups > MOST_GROUPS:
+        raise ValueError(
+            f"expected at most {MOST_GROUPS} groups to permute row by row, found {groups}: merge small groups, or test "
+            "the pairs one at a time"
+        )
+    return group.astype(np.uint8)
 
 
 def split(pooled: Array, sizes: Sequence[Array | int], draws: int, rng: np.random.Generator) -> Array:
@@ -91,9 +104,10 @@ class CountResampler:
 
     def permuted(self, block: int, size: int) -> Estimate:
         rng = generator(self.seed, block)
-        at_once = max(1, COUNTS_AT_ONCE // self.counts.shape[1])
-        parts = [self.statistic(self._drawn(min(at_once, size - first), rng)) for first in range(0, size, at_once)]
-        value, variance = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+        at_once = min(BLOCK, max(1, COUNTS_AT_ONCE // self.counts.shape[1]))
+        # Parts are always whole and then cut: so fewer draws are the first of many.
+        parts = [self.statistic(self._drawn(at_once, rng)) for _ in range(0, size, at_once)]
+        value, variance = (np.concatenate(part, axis=-1)[..., :size] for part in zip(*parts, strict=True))
         return Estimate(value, variance)
 
     def _drawn(self, size: int, rng: np.random.Generator) -> Array:

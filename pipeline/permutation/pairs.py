@@ -1,13 +1,18 @@
 r"""More than two groups: a test of every pair, and p-values that allow for their number.
 
 - ``holm``: step-down Bonferroni; the chance of any false rejection is at most alpha whatever the dependence.
-- ``bonferroni``: the same, simpler and weaker.
+- ``bonferroni``: the same, simpler and weaker. (Both are written out here: SciPy controls the false discovery rate
+  only, and three lines are no reason to depend on a package for statistics.)
 - ``bh``, ``by``: the expected share of false rejections is at most alpha (``by`` under any dependence).
 - ``max_t``: all groups are permuted together, and |T_ij| is compared with the largest |T*| of any pair,
 
-  .. math:: p_{ij} = \frac{1 + \#\{b : \max_{k<l} |T^{*b}_{kl}| \ge |T_{ij}|\}}{B + 1}.
+  .. math:: p_{ij} = \max\Big(p^{raw}_{ij},
+            \frac{1 + \#\{b : \max_{k<l} |T^{*b}_{kl}| \ge |T_{ij}|\}}{B + 1}\Big).
 
-  It uses how the pairs depend on one another, so it rejects more than Holm's first step.
+  It uses how the pairs depend on one another, so it rejects more than Holm's first step. The larger of the two, since
+  the pair's own test may be another one (exact, say, for a rate): no pair is rejected that its own test accepts. With
+  more than one pair these p-values come from random permutations, and are not exact even where the pair's own is. A
+  single pair needs no correction: it keeps the p-value of its own test.
 - ``none``: as they are.
 """
 
@@ -34,9 +39,12 @@ GUARANTEES = {
     "bonferroni": "the chance of any false rejection among the pairs is at most alpha, if each test has its level",
     "bh": "the expected share of false ones among the rejections is at most alpha for positively dependent tests",
     "by": "the expected share of false ones among the rejections is at most alpha, if each test has its level",
-    "max_t": "the chance of any rejection is at most alpha if all groups are alike (a rate: if all have the same rate)",
+    "max_t": "the chance of any rejection is at most alpha if all groups are alike (a rate: if all have the same rate)"
+    "; the adjusted p-values are Monte-Carlo ones, of random permutations of all groups together",
     "none": "each test by itself has its level; over all pairs the chance of a false rejection is larger",
 }
+
+ONE_PAIR = "two groups are one comparison, which needs no correction: the p-value is that of its own test"
 
 
 def all_pairs(
@@ -51,24 +59,49 @@ def all_pairs(
 
     Pairs whose metric is undefined are reported so and are no comparison. ``max_t`` takes the statistics of the tests
     from permutations of all groups together; the unadjusted tests beside it are those of ``settings``.
-    Raises ValueError for an unknown correction, and as ``permutation_test`` does.
+    Raises ValueError for an unknown correction, for ``max_t`` with one-sided, not studentised or sequential tests, and
+    as ``permutation_test`` does.
     """
     if correction not in GUARANTEES:
         raise ValueError(f"expected a correction among {', '.join(GUARANTEES)}; found {correction!r}")
+    if correction == "max_t":
+        _check_max_t(settings or Settings())
     measured, settings = resolved(metric), settings or Settings()
     pairs = list(combinations(range(len(data.groups)), 2))
     tests = tuple(tested(data.pair(a, b), measured, settings, rng) for a, b in pairs)
     known = np.array([test.p_value is not None for test in tests])
     adjusted = np.full(len(tests), np.nan)
-    if correction == "max_t":
-        adjusted = _max_t(data, measured, settings, pairs, rng)
+    p = np.array([np.nan if test.p_value is None else test.p_value for test in tests])
+    guarantee = GUARANTEES[correction]
+    if correction == "max_t" and len(pairs) == 1:
+        adjusted, guarantee = p, ONE_PAIR
+    elif correction == "max_t":
+        adjusted = np.maximum(_max_t(data, measured, settings, pairs, known, rng), p)
         known &= np.isfinite(adjusted)
     elif known.any():
-        p = np.array([test.p_value for test in tests if test.p_value is not None])
-        adjusted[known] = corrected(p, correction)
+        adjusted[known] = corrected(p[known], correction)
     values = tuple(float(p) if ok else None for p, ok in zip(adjusted, known, strict=True))
     rejected = tuple(p is not None and p <= settings.alpha for p in values)
-    return PairedTests(tests, values, rejected, correction, settings.alpha, GUARANTEES[correction])
+    return PairedTests(tests, values, rejected, correction, settings.alpha, guarantee)
+
+
+def _check_max_t(settings: Settings) -> None:
+    """ValueError for tests whose p-values the largest |T| would silently replace by others."""
+    if settings.alternative != "two-sided":
+        raise ValueError(
+            f"expected alternative two-sided with correction max_t, found {settings.alternative!r}: the largest |T| "
+            "has no side, so take holm for one-sided tests"
+        )
+    if settings.method not in ("auto", "exact", "studentized"):
+        raise ValueError(
+            f"expected method auto, exact or studentized with correction max_t, found {settings.method!r}: T is "
+            "studentised, so take holm for tests that are not"
+        )
+    if settings.resampling_risk is not None:
+        raise ValueError(
+            f"expected no resampling_risk with correction max_t, found {settings.resampling_risk}: drawing would stop "
+            "at the decision of a pair by itself, so leave it out"
+        )
 
 
 def corrected(p: Array, correction: str) -> Array:
@@ -94,14 +127,18 @@ def _max_t(
     metric: Metric,
     settings: Settings,
     pairs: list[tuple[int, int]],
+    known: Array,
     rng: np.random.Generator,
 ) -> Array:
-    """Adjusted p-values (pairs,), NaN where a statistic does not exist; rates are permuted within their outcome."""
+    """p-values (pairs,) of the largest |T| of the ``known`` pairs; rates are permuted within their outcome.
+
+    NaN where a pair is not known, or its statistic does not exist.
+    """
     countable = isinstance(data, Counts) or (data.weight is None and data.cluster is None)
     within = isinstance(metric, Rate) and countable
     seed = int(rng.integers(2**63))
     source = resampler(data, metric, seed, settings.smoothing, settings.bootstraps, within)
-    observed = _all_t(source.observed, pairs)
+    observed = np.where(known, _all_t(source.observed, pairs), np.nan)
     largest = []
     for number, first in enumerate(range(0, settings.draws, BLOCK)):
         drawn = _all_t(source.permuted(number, min(BLOCK, settings.draws - first)), pairs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.permutation.auc import of_moments
-from pipeline.permutation.draws import BLOCK, generator
+from pipeline.permutation.draws import BLOCK, byte_codes, generator
 from pipeline.permutation.statistics import Estimate
 from pipeline.types import Array
 
@@ -27,13 +27,13 @@ class RankedRows:
 
     @classmethod
     def of(cls, label: Array, score: Array, group: Array, groups: int, seed: int) -> RankedRows:
-        """From rows in any order; ``group`` holds codes below ``groups``, at most 256."""
+        """From rows in any order; ``group`` holds codes below ``groups``. Raises ValueError for more than 256."""
         order = np.argsort(score, kind="stable")
         ranked = score[order]
         last = np.append(ranked[1:] != ranked[:-1], True)
         tie_end = np.empty(0, dtype=bool) if last.all() else last
         units = tuple(int(size) for size in np.bincount(group, minlength=groups))
-        return cls(label[order].astype(np.uint8), group[order].astype(np.uint8), tie_end, units, seed)
+        return cls(label[order].astype(np.uint8), byte_codes(group[order], groups), tie_end, units, seed)
 
     @property
     def observed(self) -> Estimate:

@@ -17,9 +17,12 @@ class PermutationTest:
     """Test of H0: the metric is equal in groups A = ``groups[0]`` and B = ``groups[1]``.
 
     ``estimates`` are the metric in A and in B, ``difference`` is A - B with the interval [``ci_low``, ``ci_high``] of
-    level 1 - alpha by test inversion (an end is infinite under a one-sided alternative). ``statistic`` is the
-    studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``, ``p_high``] is the interval for the p
-    of infinitely many draws (equal to it where the test is ``exact``). ``rejected`` is p_value <= alpha.
+    level 1 - alpha: beside an ``exact`` test the score interval (Miettinen-Nurminen), extended where needed so that it
+    agrees with the test (the exact test rejects less, so 0 may lie just outside what the score test keeps); beside the
+    others by inversion of the test. The end that a one-sided alternative leaves open is that of the metric's range or
+    infinite. ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``,
+    ``p_high``] is the interval for the p of infinitely many draws (equal to it where the test is ``exact``).
+    ``rejected`` is p_value <= alpha.
 
     ``direction`` is +1 where the test concludes that A has the larger metric, -1 for B, 0 where it concludes neither:
     it names a side only if the one-sided p-value of that side is at most alpha / 2 (at most alpha when the

@@ -6,7 +6,9 @@ The test of f_A - f_B = d has the statistic
           \frac{\tilde f_B (1 - \tilde f_B)}{m_B}\Big) \frac{m}{m - 1}}}
 
 with the rates :math:`\tilde f` that are likeliest among those that differ by d, and m = m_A + m_B. Its square at d = 0
-is (m - 1) / m times Pearson's chi-square. The interval holds the d with |z(d)| <= z_{1 - alpha/2}.
+is (m - 1) / m times Pearson's chi-square. The interval holds the d with |z(d)| <= z_{1 - alpha/2}. It inverts the score
+test, not the exact one: its coverage is near 1 - alpha, not at least that in every sample, and in small samples it may
+leave out 0 where the exact test does not reject (``verdict.agreeing`` then extends it).
 Source: Miettinen and Nurminen 1985.
 """
 

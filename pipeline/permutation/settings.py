@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 from pipeline.permutation.pvalue import SafeStop
 from pipeline.permutation.result import Alternative, Method
@@ -32,8 +33,12 @@ class Settings:
             raise ValueError(f"expected alpha between 0 and 1, found {self.alpha}")
         if self.draws < 1 or self.bootstraps < 2:
             raise ValueError(f"expected draws >= 1 and bootstraps >= 2, found {self.draws} and {self.bootstraps}")
-        if self.smoothing < 0:
-            raise ValueError(f"expected smoothing >= 0, found {self.smoothing}: 1 is the default, 0 Wald's variance")
+        if not (isfinite(self.smoothing) and self.smoothing >= 0):
+            raise ValueError(
+                f"expected a finite smoothing >= 0, found {self.smoothing}: 1 is the default, 0 Wald's variance"
+            )
+        if self.resampling_risk is not None:
+            SafeStop(self.alpha, self.resampling_risk)
 
     @property
     def stop(self) -> SafeStop | None:

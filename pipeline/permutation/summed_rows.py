@@ -6,19 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.permutation.draws import BLOCK, generator
+from pipeline.permutation.draws import BLOCK, byte_codes, generator
 from pipeline.permutation.statistics import Estimate, RatioOfSums
 from pipeline.types import Array
 
 
 @dataclass(frozen=True)
 class SummedRows:
-    """Units with parts (a, b), ``statistic.parts`` (n, 2), of ``group`` (n,), codes of the G groups (at most 256)."""
+    """Units with parts (a, b), ``statistic.parts`` (n, 2), of ``group`` (n,), codes of the G groups.
+
+    Raises ValueError for more than 256 groups.
+    """
 
     statistic: RatioOfSums
     group: Array
     units: tuple[int, ...]
     seed: int
+
+    def __post_init__(self) -> None:
+        byte_codes(self.group, len(self.units))
 
     @property
     def observed(self) -> Estimate:

@@ -18,11 +18,12 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
     for group, name in enumerate(data.groups):
         if np.isfinite(value[group]):
             continue
+        lacks = "no rows" if isinstance(data, Counts) or data.weight is None else "no weight on rows"
         if isinstance(metric, Rate):
             needs = NEEDED.get(metric.name)
-            return f"group {name!r} has no rows" + (f" with {needs}" if needs else " that count")
+            return f"group {name!r} has {lacks}" + (f" with {needs}" if needs else " that count")
         if isinstance(metric, Auc):
-            return f"group {name!r} has no rows with label {0 if _positives(data, group) else 1}"
+            return f"group {name!r} has {lacks} with label {0 if _positives(data, group) else 1}"
         if np.isinf(value[group]):
             return f"the {metric.title} of group {name!r} is infinite: a prediction that was certain was wrong"
         return f"the {metric.title} of group {name!r} does not exist (the function gave NaN, or no row has weight)"
@@ -30,12 +31,13 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
 
 
 def without_variance(data: Predictions | Counts, metric: Metric, observed: Estimate) -> str:
-    """Which group's variance says nothing about the metric's error; empty where both do, or the metrics are equal.
+    """Which group's variance says nothing about the metric's error; empty where both do.
 
     Smoothed rates always have a variance. Elsewhere 0 means that the rows of a group happen to be all alike (a perfect
-    AUC in a few rows, say), and dividing by it would make any difference significant.
+    AUC in a few rows, say). Dividing by it would make any difference significant; and where the metrics are equal, the
+    interval would be the one point 0, as if no difference were possible.
     """
-    if isinstance(metric, Rate) or observed.value[0] == observed.value[1]:
+    if isinstance(metric, Rate):
         return ""
     for group, name in enumerate(data.groups):
         if not observed.variance[group] > 0:
@@ -50,4 +52,5 @@ def without_variance(data: Predictions | Counts, metric: Metric, observed: Estim
 def _positives(data: Predictions | Counts, group: int) -> int:
     if isinstance(data, Counts):
         return int(data.table[group, 1].sum())
-    return int((data.label[data.group == group] == 1).sum())
+    counts = data.group == group if data.weight is None else (data.group == group) & (data.weight > 0)
+    return int((data.label[counts] == 1).sum())

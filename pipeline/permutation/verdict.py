@@ -50,7 +50,8 @@ def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -
     """The interval with 0 in it exactly where the test does not reject.
 
     Intervals come from tests of D = d whose member at d = 0 is a close relative of the test made: where the two
-    disagree, the interval is extended to 0, or ends just before it.
+    disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is the score interval
+    (Miettinen-Nurminen), extended where needed: no inversion of the exact test.
     """
     low, high = interval
     if not rejected:

@@ -147,6 +147,10 @@ def test_what_a_reader_must_know_is_said(audit: Command, given: tuple[str, ...],
         ((*AUC[:2], "--group", "sex=x", "--metric", "auc"), "the group 'x' is not in column 'sex'"),
         ((*AUC, "--between", "male"), "--between takes two names, A,B"),
         ((*AUC, "--between", "male,mail"), "--between names 'mail', but the groups of 'sex' are female, male"),
+        (
+            (*AUC, "--between", "male,mail", "--correct", "max-t"),
+            "--between names 'mail', but the groups of 'sex' are female, male",
+        ),
         ((*AUC, "--label", "grade"), "(label) holds fail, pass, not 0 and 1: say which of them counts as 1"),
         ((*AUC, "--label", "age"), "column 'age' (label) must have two classes"),
         ((*AUC[:4], "--metric", "log_loss", "--score", "logit"), "column 'logit' (score) is outside [0, 1] in"),
@@ -176,6 +180,66 @@ def test_what_the_user_can_mend_is_one_message(audit: Command, given: tuple[str,
     assert message in err
     assert err.count("\n") == 1
     assert sorted(path.name for path in Path().iterdir()) == ["preds.parquet"]
+
+
+@pytest.mark.parametrize(("positives", "said"), [(49, True), (50, False)])
+def test_few_positives_are_told_however_many_rows_there_are(audit: Command, positives: int, said: bool) -> None:
+    """The AUC of a group rests on its positives: 200 rows with 49 of them are a small group, with 50 they are not."""
+    frame = pd.read_parquet("preds.parquet")
+    female = frame["sex"] == "female"
+    frame.loc[female, "y"] = (np.arange(female.sum()) < positives).astype(int)
+    frame.to_parquet("preds.parquet")
+    told = " ".join(audit(*AUC)[1].split())
+    assert (f"A group with {positives} positives or negatives, fewer than 50: the test is valid in the" in told) == said
+    assert ("fewer than 50" in told) == said
+
+
+def test_clusters_are_the_units_of_which_a_test_needs_many(audit: Command) -> None:
+    """The negatives of 200 women are at most 25 persons with eight rows each."""
+    sex = np.arange(N) % 2
+    pd.read_parquet("preds.parquet").assign(person=sex + np.arange(N) // 16 * 2).to_parquet("preds.parquet")
+    for given in (AUC, ("--prediction", "d", "--group", "sex", "--metric", "fpr")):
+        told = " ".join(audit(*given, "--cluster", "person")[1].split())
+        assert "A group with 2" in told
+        assert ", fewer than 50: the test is valid" in told
+
+
+def test_an_early_stop_is_said_to_be_safe_for_the_decision_alone(audit: Command) -> None:
+    status, out, _ = audit(*AUC, "--resampling-risk", "0.01", "--draws", "5000")
+    said = " ".join(out.split())
+    assert status == 0
+    assert "draws until the decision was safe: p in" in said
+    assert "neither for the group that is named nor for the ends of the interval" in said
+    assert "The p-value's interval is at 99 %." in said
+
+
+def test_undefined_tests_are_counted_beside_those_that_find_something(audit: Command) -> None:
+    frame = pd.read_parquet("preds.parquet")
+    frame.loc[frame["sex"] == "female", "y"] = 0
+    frame["d"] = (frame["sex"] == "male").astype(int)
+    frame.to_parquet("preds.parquet")
+    _, out, _ = audit(*AUC, "--metric", "tpr,fpr", "--prediction", "d", "--json", "made.json")
+    verdict = json.loads(Path("made.json").read_text())["verdict"]
+    assert (verdict["undefined"], verdict["tests"], verdict["rejected"]) == (2, 3, True)
+    assert verdict["sentence"].endswith(" 2 of 3 tests are undefined.")
+    assert "UNEQUAL. A difference is found" in out
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return 'x'", "expected the function to give a number, found str 'x'"),
+        ("return {}['boo']", "the function failed with KeyError: 'boo'"),
+        ("return y[10**6]", "the function failed with IndexError"),
+        ("raise ValueError('no such thing')", "the function failed with ValueError: no such thing"),
+    ],
+)
+@pytest.mark.parametrize("correction", ["holm", "max-t"])
+def test_a_metric_that_fails_is_named_with_its_file(audit: Command, body: str, message: str, correction: str) -> None:
+    Path("own.py").write_text(f"def gap(y, score, weight):\n    {body}\n")
+    status, out, err = audit(*AUC[:4], "--metric", "own.py:gap", "--correct", correction)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"error: --metric own.py:gap: {message}")
 
 
 @pytest.mark.parametrize(

@@ -122,3 +122,18 @@ def test_the_score_interval_covers_the_difference_of_unequal_rates() -> None:
                 low, high = score_interval(Rates(a, m_a, b, m_b), 0.05, "two-sided")
                 covered += chance * (low <= f_a - f_b <= high)
     assert covered == pytest.approx(0.95, abs=0.02)
+
+
+def test_the_score_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_rejects() -> None:
+    """So it needs no more than to be extended to 0, in the few tables where the exact test is the stricter one."""
+    tables = [Rates(a, 12, b, m) for m in (6, 14) for a in range(13) for b in range(m + 1)]
+    zero_kept = extended = 0
+    for rates in tables:
+        low, high = score_interval(rates, 0.05, "two-sided")
+        inside, rejected = low <= 0 <= high, exact_p(rates).two_sided <= 0.05
+        assert inside == (abs(score(rates, 0.0)) <= stats.norm.ppf(0.975))
+        assert not (inside and rejected)
+        zero_kept += inside
+        extended += not inside and not rejected
+    assert zero_kept > 0.4 * len(tables)
+    assert 0 < extended < 0.12 * len(tables)

@@ -36,11 +36,65 @@ def test_all_pairs_are_the_tests_of_each_pair(simulate: Simulate) -> None:
 
 
 @pytest.mark.parametrize("metric", ["tpr", "auc", "mean_error"])
-def test_with_two_groups_the_largest_statistic_is_the_only_one(simulate: Simulate, metric: str) -> None:
+def test_a_single_pair_keeps_the_p_value_of_its_own_test(simulate: Simulate, metric: str) -> None:
     data = simulate(np.random.default_rng(2), (150, 100), (0.5, 0.4), (1.0, 0.6))
-    settings = Settings(draws=4000, method="studentized")
-    found = all_pairs(data, metric, settings, rng=np.random.default_rng(1), correction="max_t")
-    assert found.adjusted[0] == pytest.approx(found.tests[0].p_value, abs=0.03)
+    found = all_pairs(data, metric, QUICK, rng=np.random.default_rng(1), correction="max_t")
+    assert found.adjusted == (found.tests[0].p_value,)
+    assert "needs no correction" in found.guarantee
+
+
+def test_no_pair_is_rejected_that_its_exact_test_accepts() -> None:
+    """11 of 12 against 21 of 35: T of the smoothed rates is beyond its 95 % point, Fisher's p is 0.071."""
+    pair = np.array([[[5, 5], [1, 11]], [[5, 5], [14, 21]]])
+    alone = all_pairs(
+        Counts.of_decisions(pair, ("a", "b")), "tpr", QUICK, rng=np.random.default_rng(1), correction="max_t"
+    )
+    assert alone.adjusted[0] == pytest.approx(0.071, abs=0.001)
+    assert alone.rejected == (False,)
+    rng, raised = np.random.default_rng(2), 0
+    for _ in range(40):
+        positives = rng.integers(4, 30, 3)
+        hits = rng.binomial(positives, [0.9, 0.6, 0.6])
+        table = np.full((3, 2, 2), 5)
+        table[:, 1, 1], table[:, 1, 0] = hits, positives - hits
+        found = all_pairs(
+            Counts.of_decisions(table, tuple("abc")), "tpr", Settings(draws=199), rng=rng, correction="max_t"
+        )
+        for test, p, rejected in zip(found.tests, found.adjusted, found.rejected, strict=True):
+            assert test.p_value is not None
+            assert p is not None
+            assert p >= test.p_value
+            assert test.rejected or not rejected
+            raised += p > test.p_value
+    assert raised > 60
+    assert "Monte-Carlo" in found.guarantee
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (Settings(alternative="greater"), "expected alternative two-sided with correction max_t, found 'greater'"),
+        (Settings(method="unstudentized"), "exact or studentized with correction max_t, found 'unstudentized'"),
+        (Settings(method="lift"), "exact or studentized with correction max_t, found 'lift'"),
+        (Settings(method="bootstrap"), "exact or studentized with correction max_t, found 'bootstrap'"),
+        (Settings(resampling_risk=0.01), r"expected no resampling_risk with correction max_t, found 0\.01"),
+    ],
+)
+def test_the_largest_statistic_stands_for_no_other_test(simulate: Simulate, settings: Settings, message: str) -> None:
+    data = simulate(np.random.default_rng(2), (50, 50, 50), (0.5,) * 3, (1.0,) * 3)
+    with pytest.raises(ValueError, match=message):
+        all_pairs(data, "auc", settings, rng=np.random.default_rng(1), correction="max_t")
+    assert all_pairs(data, "auc", settings, rng=np.random.default_rng(1), correction="holm").adjusted[0] is not None
+
+
+def test_a_pair_without_variance_is_no_rival() -> None:
+    """Perfect AUCs in a and b: no pair with them can be studentised, and c against d is as if they were not there."""
+    rng = np.random.default_rng(7)
+    label, group = np.tile([0, 1], 80), np.repeat([0, 1, 2, 3], 40)
+    score = rng.normal(size=160) + label * np.array([50.0, 50.0, 1.0, 0.5])[group]
+    data = Predictions(label, score, group, tuple("abcd"))
+    found = all_pairs(data, "auc", QUICK, rng=np.random.default_rng(1), correction="max_t")
+    assert [p is None for p in found.adjusted] == [True] * 5 + [False]
 
 
 @pytest.mark.parametrize("metric", ["fnr", "auc"])
@@ -84,12 +138,20 @@ def test_a_group_without_positives_is_no_rival() -> None:
 
 def test_clusters_move_together_in_all_groups(simulate: Simulate) -> None:
     data = simulate(np.random.default_rng(4), (90, 90, 90), (0.5,) * 3, (1.0,) * 3)
-    from dataclasses import replace
-
-    persons = replace(data, cluster=np.arange(270) // 3)
-    found = all_pairs(persons, "auc", QUICK, rng=np.random.default_rng(1), correction="max_t")
-    assert found.tests[2].units == (30, 30)
-    assert all(p is not None and 0 < p <= 1 for p in found.adjusted)
+    # Three copies of every row, held together by their cluster, tell no more than the rows.
+    copies = {name: np.repeat(getattr(data, name), 3) for name in ("label", "score", "group")}
+    persons = Predictions(**copies, groups=data.groups, cluster=np.repeat(np.arange(270), 3))
+    settings = Settings(draws=2000)
+    once, thrice, apart = (
+        all_pairs(rows, "auc", settings, rng=np.random.default_rng(1), correction="max_t")
+        for rows in (data, persons, Predictions(**copies, groups=data.groups))
+    )
+    assert thrice.tests[2].units == (90, 90)
+    for one, other, more in zip(once.adjusted, thrice.adjusted, apart.adjusted, strict=True):
+        assert one == pytest.approx(other, abs=0.05)
+        assert more is not None
+        assert one is not None
+        assert more < one
 
 
 def test_an_unknown_correction_is_refused(simulate: Simulate) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.permutation import draws as draws_module
 from pipeline.permutation.metrics import METRICS, Rate
 from pipeline.permutation.outcomes import Counts, Predictions
 from pipeline.permutation.result import Alternative, PermutationTest
@@ -62,10 +61,9 @@ def test_fewer_draws_are_the_first_of_many(rows: Predictions, metric: str) -> No
     from pipeline.permutation.resamplers import resampler
 
     source = resampler(rows, METRICS[metric], 5, 1.0, 0)
-    if metric != "tpr":
-        np.testing.assert_array_equal(source.permuted(0, 50).value, source.permuted(0, 200).value[:, :50])
+    np.testing.assert_array_equal(source.permuted(0, 50).value, source.permuted(0, 200).value[:, :50])
     np.testing.assert_array_equal(source.permuted(1, 50).value, source.permuted(1, 50).value)
-    assert draws_module.BLOCK >= 512
+    assert (source.permuted(0, 50).value != source.permuted(1, 50).value).any()
 
 
 @pytest.mark.parametrize("metric", ["tpr", "precision", "auc", "mean_error"])
@@ -170,6 +168,39 @@ def test_an_infinite_loss_and_a_missing_variance_say_why() -> None:
     assert checked(Predictions(label, score, group, ("a", "b")), "auc", method="unstudentized").p_value is not None
 
 
+def test_two_perfect_aucs_are_no_proof_that_no_difference_is_possible() -> None:
+    label, group = np.tile([0, 1], 10), np.repeat([0, 1], 10)
+    perfect = checked(Predictions(label, label + np.linspace(0, 0.5, 20), group, ("a", "b")), "auc")
+    assert perfect.estimates == (1.0, 1.0)
+    assert "the estimated variance of the AUC in group 'a' is zero" in perfect.undefined
+    assert (perfect.p_value, perfect.ci_low, perfect.ci_high) == (None, None, None)
+
+
+@pytest.mark.parametrize(("metric", "label"), [("tpr", 1), ("fpr", 0), ("auc", 0), ("auc", 1)])
+def test_rows_without_weight_are_not_said_to_be_missing(rows: Predictions, metric: str, label: int) -> None:
+    weight = np.where((rows.group == 1) & (rows.label == label), 0.0, 1.0)
+    assert (
+        checked(replace(rows, weight=weight), metric).undefined == f"group 'b' has no weight on rows with label {label}"
+    )
+
+
+@pytest.mark.parametrize(("metric", "persons"), [("auc", False), ("auc", True), ("mean_score", False)])
+def test_more_groups_than_a_byte_can_number_are_refused(metric: str, persons: bool) -> None:
+    from pipeline.permutation.resamplers import resampler
+
+    groups = 257
+    group = np.repeat(np.arange(groups), 4)
+    label, score = np.tile([0, 1], 2 * groups), np.random.default_rng(1).random(4 * groups)
+    names = tuple(str(g) for g in range(groups))
+    data = Predictions(label, score, group, names, cluster=np.arange(4 * groups) // 2 if persons else None)
+    with pytest.raises(ValueError, match="expected at most 256 groups to permute row by row, found 257"):
+        resampler(data, METRICS[metric], 1, 1.0, 0)
+    keep = group < 256
+    cluster = None if data.cluster is None else data.cluster[keep]
+    fewer = Predictions(label[keep], score[keep], group[keep], names[:-1], cluster=cluster)
+    assert np.isfinite(resampler(fewer, METRICS[metric], 1, 1.0, 0).observed.value).all()
+
+
 def test_sequential_draws_stop_early_with_the_decision_of_all(simulate: Simulate) -> None:
     for shift in (0.2, 1.0):
         data = simulate(np.random.default_rng(1), (200, 200), (0.5, 0.5), (1.0, shift))
@@ -235,7 +266,10 @@ def test_an_empty_cell_where_the_loss_is_infinite_does_no_harm() -> None:
         ({"metric": "tpr", "alternative": "larger"}, "expected alternative two-sided"),
         ({"metric": "tpr", "alpha": 5}, "expected alpha between 0 and 1, found 5"),
         ({"metric": "auc", "draws": 0}, "expected draws >= 1"),
-        ({"metric": "tpr", "smoothing": -1.0}, "expected smoothing >= 0"),
+        ({"metric": "tpr", "smoothing": -1.0}, "expected a finite smoothing >= 0"),
+        ({"metric": "tpr", "smoothing": float("nan")}, "expected a finite smoothing >= 0, found nan"),
+        ({"metric": "tpr", "smoothing": float("inf")}, "expected a finite smoothing >= 0, found inf"),
+        ({"metric": "tpr", "resampling_risk": 2.0}, "expected a resampling risk between 0 and 1, found 2"),
         ({"metric": "tpr", "groups": ("a", "z")}, r"expected groups among \['a', 'b'\], found \['z'\]"),
         ({"metric": "tpr", "groups": ("a", "a")}, "expected two different groups"),
         ({"metric": "auc", "method": "lift", "resampling_risk": 0.01}, "cannot stop early"),

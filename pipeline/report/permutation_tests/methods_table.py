@@ -63,6 +63,18 @@ def over_splits(p_values: np.ndarray) -> float:
     return float(min(1.0, len(ordered) / k * ordered[k - 1]))
 
 
+def floor(rows: pd.DataFrame, draws: int) -> float:
+    """The p over the splits of a test whose p is 1 / (B + 1), the smallest, in each of m splits, with K tests each.
+
+    It is min(1, m / k K / (B + 1)), k = ceil(m / 2), K the most tests of one method in a split. Behind smaller p-values
+    of exact tests Holm's factor is less than K, and so is the p.
+    """
+    undefined = rows[rows["statistic"] == "undefined"]
+    tests = (undefined["value"] == 0).groupby([undefined[key] for key in ("shown", "method", "repetition")]).sum()
+    splits = undefined.groupby(["shown", "method"])["repetition"].nunique()
+    return over_splits(np.full(int(splits.max()), min(1.0, int(tests.max()) / (draws + 1))))
+
+
 def _columns(method: str) -> tuple[Column, ...]:
     label = LABELS.get(method, method_style(method).label)
     return (
@@ -115,7 +127,8 @@ def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
         "the splits, which share rows, are then combined by twice the median (m/k times the k-th smallest of m, k = "
         "\u2308m/2\u2309), which is valid however they depend on each other.",
         f"Exact by enumeration: {', '.join(w.metric_label(m) for m in exact)}; the others are studentised, "
-        f"with p at least 1/{draws + 1:,} in a split before the correction.",
+        f"with p at least 1/{draws + 1:,} in a split before the correction; that floor, where it is the smallest p in "
+        f"every split, is {p_value(floor(rows, draws))} after it.",
         f"Share of splits rejected at {alpha:g}, standard deviations, and undefined tests: in the CSV. Logistic "
         "regression is trained and tested on all rows, the other methods on those of the first study.",
     )

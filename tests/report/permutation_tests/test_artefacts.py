@@ -17,7 +17,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests.data_figures import by_setting, quantiles
 from pipeline.report.permutation_tests.data_tables import DIFFERENCES, POWERS
-from pipeline.report.permutation_tests.methods_table import over_splits
+from pipeline.report.permutation_tests.methods_table import floor, over_splits
 from pipeline.report.permutation_tests.simulation_figures import multinomial_band
 from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, rate
 from pipeline.report.permutation_tests.words import TESTS
@@ -159,6 +159,16 @@ def test_the_table_of_methods_says_where_a_metric_is_undefined_and_corrects_with
     assert isinstance(share, Estimate)
     assert share.value == (adjusted <= 0.05).mean()
     assert any("COMPAS gender: Female \u2212 Male" in note for note in table.notes)
+
+
+def test_the_smallest_drawn_p_value_is_multiplied_by_tests_and_splits() -> None:
+    """24 tests in each of five splits, 1,000 draws: 24 / 1001 by Holm, 5/3 of it over all; no undefined one counts."""
+    keys = [(split, test) for split in range(5) for test in range(26)]
+    rows = pd.DataFrame(keys, columns=["repetition", "test"]).assign(
+        statistic="undefined", shown="Adult", method="baseline", value=lambda made: (made["test"] >= 24).astype(float)
+    )
+    assert floor(rows, 1000) == pytest.approx(24 * 5 / 3 / 1001)
+    assert floor(rows, 10) == 1
 
 
 def test_every_method_and_metric_of_both_data_sets_is_in_the_table(inputs: Inputs, build: Callable) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
+from pipeline.cli.audit.permutation.asked import Asked
 from pipeline.cli.audit.permutation.evidence import Evidence, Finding
 
-FEW_UNITS = 30
-"""With fewer units in a group, a test that is valid in the limit may be far from it."""
+FEW_UNITS = 50
+"""With fewer units in a group, or fewer positives or negatives of an AUC, what holds in the limit may be far."""
 COMPARISONS: Mapping[str, str] = {
     "unstudentized": "Method unstudentized rejects too often or too rarely where the groups differ in size and in "
     "anything but the metric: it is there to compare with.",
@@ -44,15 +44,18 @@ def _of_number(findings: list[Finding], asked: Asked) -> list[str]:
 
 def _of_size(findings: list[Finding], asked: Asked) -> list[str]:
     said = []
-    small = [
-        f"{finding.test.metric} of {finding.grouping}"
-        for finding in findings
-        if not finding.test.exact and min(finding.test.units) < FEW_UNITS and finding.test.metric not in CORRELATIONS
-    ]
+    small = sorted(
+        (finding for finding in findings if not finding.test.exact and finding.fewest < FEW_UNITS),
+        key=lambda finding: finding.fewest,
+    )
     if small:
+        first = small[0]
+        what = "positives or negatives" if first.test.metric == "auc" else "units"
+        more = f" and {len(small) - 1} more" if len(small) > 1 else ""
         said.append(
-            f"A group with fewer than {FEW_UNITS} units: the test is valid in the limit of large groups ({small[0]}"
-            + (f" and {len(small) - 1} more)." if len(small) > 1 else ").")
+            f"A group with {first.fewest} {what}, fewer than {FEW_UNITS}: the test is valid in the limit of large "
+            f"groups, and may reject equal values far more often than at its level ({first.test.metric} of "
+            f"{first.grouping}{more})."
         )
     binned = sorted({finding.basis for finding in findings if "bins" in finding.basis})
     said += [f"The tests of scores are on {basis}: scores of one bin count as equal." for basis in binned]
@@ -68,9 +71,9 @@ def _of_draws(findings: list[Finding], asked: Asked) -> list[str]:
         finding
         for finding in findings
         if not finding.test.exact
-        and finding.test.p_low is not None
-        and finding.test.p_high is not None
-        and finding.test.p_low <= alpha < finding.test.p_high
+        and finding.adjusted_low is not None
+        and finding.adjusted_high is not None
+        and finding.adjusted_low <= alpha < finding.adjusted_high
     ]
     if close:
         said.append(
@@ -82,6 +85,13 @@ def _of_draws(findings: list[Finding], asked: Asked) -> list[str]:
         said.append(
             f"{min(f.test.draws for f in drawn):,} draws are too few to reject after a correction for {len(findings)} "
             "tests, whatever the difference: ask for more --draws."
+        )
+    if drawn and asked.settings.resampling_risk is not None:
+        risk = asked.settings.resampling_risk
+        said.append(
+            f"Drawing stops when the decision at {alpha:g} is safe but for a risk of {risk:g}: this holds for equal or "
+            f"not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at "
+            f"{100 * (1 - risk):g} %."
         )
     undefined = sum(finding.test.undefined_draws for finding in findings)
     if undefined:

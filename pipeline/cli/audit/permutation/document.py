@@ -28,7 +28,7 @@ def measured(evidence: Evidence, asked: Asked) -> dict[str, Any]:
             "rejected": any(entry["rejected"] for entry in results),
             "tests": len(results),
             "undefined": sum(entry["undefined"] is not None for entry in results),
-            "sentence": sentence(results, asked.settings.alpha, asked.correction),
+            "sentence": sentence(results, asked.settings.alpha, asked.correction) + _untested(results),
         },
         "results": results,
     }
@@ -146,6 +146,14 @@ def table(document: Mapping[str, Any]) -> pd.DataFrame:
         row |= {key: entry[key] for key in ("adjusted_p_value", "rejected", "higher", "method", "exact", "draws")}
         rows.append(row | {"undefined": entry["undefined"]})
     return pd.DataFrame(rows)
+
+
+def _untested(results: Sequence[Mapping[str, Any]]) -> str:
+    """How many tests are undefined, where some but not all are."""
+    count = sum(entry["undefined"] is not None for entry in results)
+    if not 0 < count < len(results):
+        return ""
+    return f" {count} of {_many(len(results))} {'is' if count == 1 else 'are'} undefined."
 
 
 def _many(count: int) -> str:

@@ -11,12 +11,16 @@ import numpy as np
 
 from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
 from pipeline.cli.audit.permutation.data import Data, correlated, read
+from pipeline.cli.audit.permutation.own_metric import FailedMetric
+from pipeline.cli.audit.permutation.scarcity import fewest
 from pipeline.cli.columns import attribute
 from pipeline.cli.progress import followed
 from pipeline.messages import listed
 from pipeline.permutation.correlation import correlation_test
 from pipeline.permutation.metrics import Metric, Rate, UserMetric
+from pipeline.permutation.outcomes import Counts, Predictions
 from pipeline.permutation.pairs import all_pairs, corrected
+from pipeline.permutation.pvalue import wilson
 from pipeline.permutation.result import PermutationTest
 from pipeline.permutation.run import tested
 from pipeline.permutation.settings import Settings
@@ -27,13 +31,21 @@ from pipeline.types import Array
 
 @dataclass(frozen=True)
 class Finding:
-    """One test with its place among all: ``adjusted`` is its p-value after the correction (None where undefined)."""
+    """One test with its place among all.
+
+    ``fewest`` units of one kind (positives, say) are in one of the groups. ``adjusted`` is the p-value after the
+    correction, and ``adjusted_low`` to ``adjusted_high`` where it would lie after infinitely many draws (None where
+    the test is undefined).
+    """
 
     grouping: str
     title: str
     test: PermutationTest
     basis: str
+    fewest: int
     adjusted: float | None = None
+    adjusted_low: float | None = None
+    adjusted_high: float | None = None
 
     @property
     def rejected(self) -> bool:
@@ -67,24 +79,27 @@ def gather(table: Table, asked: Asked) -> Evidence:
     _check_stopping(asked, jobs)
     with followed(_done, len(jobs), "permutations") as follow:
         findings = [finding for job in jobs for finding in follow(job)]
-    return Evidence(_corrected(_by_pair(findings), asked.correction), table.size())
+    return Evidence(_corrected(_by_pair(findings), asked.correction, asked.settings.draws), table.size())
 
 
 Job = Callable[[], list[Finding]]
 
 
 def _done(job: Job) -> list[Finding]:
-    return job()
+    try:
+        return job()
+    except FailedMetric as error:
+        raise ValueError(str(error)) from error
 
 
 def _group_jobs(asked: Asked, grouping: str, metric: Metric, data: Data) -> Iterator[Job]:
     """One job for each pair of groups; with max-T, one for all."""
-    if asked.correction == "max_t":
-        yield partial(_all_at_once, asked, grouping, metric, data)
-        return
     known = data.content.groups
     if asked.between and (unknown := [name for name in asked.between if name not in known]):
         raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
+    if asked.correction == "max_t":
+        yield partial(_all_at_once, asked, grouping, metric, data)
+        return
     for pair in [asked.between] if asked.between else combinations(known, 2):
         yield partial(_pair, asked, grouping, metric, data, pair)
 
@@ -102,8 +117,14 @@ def _check_stopping(asked: Asked, jobs: list[Job]) -> None:
 def _pair(asked: Asked, grouping: str, metric: Metric, data: Data, pair: tuple[str, str]) -> list[Finding]:
     a, b = (data.content.groups.index(name) for name in pair)
     rng = _rng(asked, grouping, metric.name, *pair)
-    test = tested(data.content.pair(a, b), metric, _settings(asked, metric), rng)
-    return [Finding(grouping, metric.title, test, data.basis)]
+    content = data.content.pair(a, b)
+    return [_found(grouping, metric, data, content, tested(content, metric, _settings(asked, metric), rng))]
+
+
+def _found(grouping: str, metric: Metric, data: Data, content: Counts | Predictions, test: PermutationTest) -> Finding:
+    """The finding of a test on the two groups in ``content``."""
+    few = fewest(content, metric)
+    return Finding(grouping, metric.title, test, data.basis, min(test.units) if few is None else few)
 
 
 def _all_at_once(asked: Asked, grouping: str, metric: Metric, data: Data) -> list[Finding]:
@@ -113,9 +134,10 @@ def _all_at_once(asked: Asked, grouping: str, metric: Metric, data: Data) -> lis
     rng = _rng(asked, grouping, metric.name, "max_t")
     named = metric if isinstance(metric, UserMetric) else metric.name
     found = all_pairs(content, named, _settings(asked, metric), rng=rng, correction="max_t")
+    pairs = combinations(range(len(content.groups)), 2)
     return [
-        Finding(grouping, metric.title, test, data.basis, adjusted)
-        for test, adjusted in zip(found.tests, found.adjusted, strict=True)
+        replace(_found(grouping, metric, data, content.pair(*pair), test), adjusted=adjusted)
+        for pair, test, adjusted in zip(pairs, found.tests, found.adjusted, strict=True)
     ]
 
 
@@ -132,21 +154,33 @@ def _correlation(asked: Asked, name: str, attribute: str, value: Array, levels: 
         draws=asked.settings.draws,
         resampling_risk=asked.settings.resampling_risk,
     )
-    return [Finding(attribute, CORRELATIONS[name], replace(test, metric=name), "every row")]
+    return [Finding(attribute, CORRELATIONS[name], replace(test, metric=name), "every row", len(value))]
 
 
-def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
+def _corrected(findings: list[Finding], correction: str, draws: int) -> tuple[Finding, ...]:
     """Over all tests of the run; max-T has been done for each metric, and a correlation is alone in its own."""
-    known = [position for position, finding in enumerate(findings) if finding.test.p_value is not None]
-    p = np.array([findings[position].test.p_value for position in known], dtype=float)
     if correction == "max_t":
-        alone = [finding.test.metric in CORRELATIONS for finding in findings]
-        return tuple(
-            replace(finding, adjusted=finding.test.p_value) if lone else finding
-            for finding, lone in zip(findings, alone, strict=True)
-        )
-    adjusted = dict(zip(known, corrected(p, correction).tolist() if known else [], strict=True))
-    return tuple(replace(finding, adjusted=adjusted.get(position)) for position, finding in enumerate(findings))
+        return tuple(_corrected_together(finding, finding.test.draws or draws) for finding in findings)
+    known = [position for position, finding in enumerate(findings) if finding.test.p_value is not None]
+    placed = list(findings)
+    if known:
+        tests = [findings[position].test for position in known]
+        # The ends of the intervals go the same way: a correction never turns the order of p-values around.
+        ends = [[t.p_low for t in tests], [t.p_value for t in tests], [t.p_high for t in tests]]
+        adjusted = zip(*(corrected(np.array(end, dtype=float), correction).tolist() for end in ends), strict=True)
+        for position, (low, value, high) in zip(known, adjusted, strict=True):
+            placed[position] = replace(findings[position], adjusted=value, adjusted_low=low, adjusted_high=high)
+    return tuple(placed)
+
+
+def _corrected_together(finding: Finding, draws: int) -> Finding:
+    """The end of max-T: p-values of draws of all groups have a Monte-Carlo interval of their own."""
+    test = finding.test
+    value = test.p_value if test.metric in CORRELATIONS else finding.adjusted
+    if value is None or value == test.p_value:
+        return replace(finding, adjusted=value, adjusted_low=test.p_low, adjusted_high=test.p_high)
+    low, high = wilson(max(0, min(draws, round(value * (draws + 1)) - 1)), draws)
+    return replace(finding, adjusted=value, adjusted_low=low, adjusted_high=high)
 
 
 def _by_pair(findings: list[Finding]) -> list[Finding]:

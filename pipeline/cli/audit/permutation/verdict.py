@@ -61,6 +61,7 @@ def _results(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """A section for each pair of groups."""
     sections = []
     level = f"{100 * (1 - document['parameters']['alpha']):g} % interval"
+    stopping = document["parameters"]["resampling_risk"] is not None
     several = _comparisons(document) > 1 and document["parameters"]["correction"] != "none"
     for (grouping, *names), found in groupby(document["results"], key=_place):
         entries = list(found)
@@ -73,7 +74,10 @@ def _results(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
             title = f"correlation with {grouping}"
             header = f"  {'':17}{'correlation':>12}  {level:^19}"
         sections.append(
-            (title, [f"{header}{'p-value':>9}", *(row for entry in entries for row in _entry(entry, several))])
+            (
+                title,
+                [f"{header}{'p-value':>9}", *(row for entry in entries for row in _entry(entry, several, stopping))],
+            )
         )
     return sections
 
@@ -85,7 +89,7 @@ def _place(entry: Entry) -> tuple[str, ...]:
     return entry["grouping"], *(group["name"] for group in entry["groups"])
 
 
-def _entry(entry: Entry, several: bool) -> list[str]:
+def _entry(entry: Entry, several: bool, stopping: bool) -> list[str]:
     """Two lines: the numbers, and what they are worth."""
     indent = " " * 6
     if entry["undefined"] is not None:
@@ -97,15 +101,16 @@ def _entry(entry: Entry, several: bool) -> list[str]:
     sign = "+" if entry["difference"] > 0 else ""
     difference = f"{sign}{decimal(entry['difference'])}"
     numbers = f"{estimates}{difference:>12}  {span(low, high):^19}{_p(entry['p_value']):>9}"
-    return [f"  {entry['metric']:17}{numbers}", paragraph(_worth(entry, several), indent)]
+    return [f"  {entry['metric']:17}{numbers}", paragraph(_worth(entry, several, stopping), indent)]
 
 
-def _worth(entry: Entry, several: bool) -> str:
+def _worth(entry: Entry, several: bool, stopping: bool) -> str:
     if entry["exact"]:
         said = ["exact"]
     else:
         low, high = entry["p_value_interval"]
-        said = [f"{entry['method']}, {entry['draws']:,} draws: p in {_p(low)} to {_p(high)}"]
+        until = " until the decision was safe" if stopping else ""
+        said = [f"{entry['method']}, {entry['draws']:,} draws{until}: p in {_p(low)} to {_p(high)}"]
     if several:
         said.append(f"adjusted p {_p(entry['adjusted_p_value'])}")
     if not entry["rejected"]:
