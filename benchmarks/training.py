@@ -153,7 +153,7 @@ def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
     print(f"  autograd, 1 repetition       {plain * total:8.0f} s, from {few.shape[1]} iterations")
     print(f"  compiled, 1 repetition       {fast * total:8.0f} s, from {iterations} iterations")
     print(
-        f"  compiled is {plain / fast:.0f} times faster; its first call, compiling or reading, {compile_time:.1f} s\n"
+        f"  compiled is {plain / fast:.0f} times faster; its first call, compiling, {compile_time:.1f} s\n"
     )
 
 

@@ -8,8 +8,6 @@ compiled code is generic, and agrees with ``pipeline.methods.sensr_torch`` to ro
 from __future__ import annotations
 
 import functools
-import hashlib
-import inspect
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +18,7 @@ import numpy as np
 from numba import njit
 
 from pipeline.fair_metric import FairMetric
-from pipeline.methods import sensr_constants
-from pipeline.methods.sensr_compiled import full_attack, lanes, subspace_attack, training
+from pipeline.methods.sensr_compiled import training
 from pipeline.methods.sensr_compiled.lanes import (
     LANES,
     TERMS,
@@ -68,7 +65,7 @@ class CompiledIterations:
     def advance(self, rows: Array) -> Array:
         """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
         curves = np.empty((*rows.shape[:2], 3))
-        train = compiled_train(_sources())
+        train = compiled_train()
 
         def work(r: int) -> None:
             own = self._repetitions[r]
@@ -114,11 +111,11 @@ class CompiledIterations:
 
 
 @functools.cache
-def compiled_train(sources: str) -> Callable[..., None]:
-    """``training.train`` as machine code, kept on disk: only the first process on a machine compiles it.
+def compiled_train() -> Callable[..., None]:
+    """``training.train`` as machine code with a door for Python, compiled by every process for itself (9 CPU-seconds).
 
-    Numba notices when the file of a function that it keeps has changed, but not the files of what that calls. It does
-    compare the values that a function encloses, so this one encloses a digest of them all.
+    It is not kept on disk: what Numba loads from there is optimised once more, as a whole, and rounds otherwise than
+    what it has just compiled, so a first run and a second one would not give the same numbers.
     """
 
     def train(
@@ -135,21 +132,12 @@ def compiled_train(sources: str) -> Callable[..., None]:
         counts: Array,
         curve: Array,
     ) -> None:
-        assert len(sources) > 0
         training.train(
             features, signs, rows, attack, learning_rate, radius, parameters, first, second, penalty, counts, curve
         )
 
-    compiled: Any = njit(cache=True, nogil=True)(train)
+    compiled: Any = njit(nogil=True)(train)
     return compiled
-
-
-@functools.cache
-def _sources() -> str:
-    text = "".join(
-        inspect.getsource(module) for module in (sensr_constants, lanes, subspace_attack, full_attack, training)
-    )
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _packed(
