@@ -152,9 +152,7 @@ def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
     print(f"SenSR, {total:,} iterations, extrapolated; largest relative difference of a loss {difference:.0e}")
     print(f"  autograd, 1 repetition       {plain * total:8.0f} s, from {few.shape[1]} iterations")
     print(f"  compiled, 1 repetition       {fast * total:8.0f} s, from {iterations} iterations")
-    print(
-        f"  compiled is {plain / fast:.0f} times faster; its first call, compiling, {compile_time:.1f} s\n"
-    )
+    print(f"  compiled is {plain / fast:.0f} times faster; its first call, compiling, {compile_time:.1f} s\n")
 
 
 def time_reductions(dataset: Dataset) -> None:
