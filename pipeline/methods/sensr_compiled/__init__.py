@@ -7,15 +7,13 @@ compiled code is generic, and agrees with ``pipeline.methods.sensr_torch`` to ro
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba import njit
 
 from pipeline.fair_metric import FairMetric
 from pipeline.methods.sensr_compiled import training
@@ -65,11 +63,10 @@ class CompiledIterations:
     def advance(self, rows: Array) -> Array:
         """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
         curves = np.empty((*rows.shape[:2], 3))
-        train = compiled_train()
 
         def work(r: int) -> None:
             own = self._repetitions[r]
-            train(
+            training.train(
                 own.features,
                 own.sign,
                 rows[r],
@@ -108,36 +105,6 @@ class CompiledIterations:
             "non_finite_attacks": non_finite,
             "final_lambda": np.array([own.penalty[0] for own in self._repetitions]),
         }
-
-
-@functools.cache
-def compiled_train() -> Callable[..., None]:
-    """``training.train`` as machine code with a door for Python, compiled by every process for itself (9 CPU-seconds).
-
-    It is not kept on disk: what Numba loads from there is optimised once more, as a whole, and rounds otherwise than
-    what it has just compiled, so a first run and a second one would not give the same numbers.
-    """
-
-    def train(
-        features: Array,
-        signs: Array,
-        rows: Array,
-        attack: Attack,
-        learning_rate: float,
-        radius: float,
-        parameters: Array,
-        first: Array,
-        second: Array,
-        penalty: Array,
-        counts: Array,
-        curve: Array,
-    ) -> None:
-        training.train(
-            features, signs, rows, attack, learning_rate, radius, parameters, first, second, penalty, counts, curve
-        )
-
-    compiled: Any = njit(nogil=True)(train)
-    return compiled
 
 
 def _packed(

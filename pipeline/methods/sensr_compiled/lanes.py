@@ -43,6 +43,9 @@ SLOPE, MARGIN, P0, P1, ADDED0, ADDED1, SHARED = (row * LANES for row in range(7)
 _njit: Any = njit
 # Called by compiled code alone, so no door for Python is built.
 _internal = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# The one function that Python calls. Compiled by every process for itself (9 CPU-seconds): what Numba keeps on disk is
+# optimised once more when it is read, as a whole, and rounds otherwise than what it has just compiled.
+compiled_entry: Any = _njit(fastmath={"contract"}, nogil=True, error_model="numpy")
 # A product and the sum that follows may be rounded once instead of twice; in sums over a batch the order is free too.
 compiled: Any = _njit(fastmath={"contract"}, **_internal)
 compiled_sums: Any = _njit(fastmath={"contract", "reassoc", "nsz"}, **_internal)

@@ -17,6 +17,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     Network,
     add_products,
     compiled,
+    compiled_entry,
     compiled_sums,
     shift,
 )
@@ -132,7 +133,7 @@ def _updated_lambda(penalty: float, distance: float, radius: float) -> float:
     return min(max(moved, PENALTY_MIN), PENALTY_MAX)
 
 
-@compiled
+@compiled_entry
 def train(
     features: Array,
     signs: Array,
