@@ -9,9 +9,8 @@ UV     := uv==0.13.8
 BIN   := .venv/bin
 READY := .venv/.installed
 
-# One thread for each job; jobs run side by side. Importing POT would otherwise import torch.
+# One thread for each job; jobs run side by side.
 export OMP_NUM_THREADS := 1
-export POT_BACKEND_DISABLE_PYTORCH := 1
 
 # Rules call `python`, which is to be the environment's. `all` is every study that conf/experiment/ holds.
 ACTIVE    = PATH="$(abspath $(BIN)):$$PATH"

@@ -17,6 +17,7 @@ wildcard_constraints:
     block="[a-z_]+",
     dataset="[^/]+",
     method="[^/]+",
+    transport="[^/]+",
     audit="[^/]+",
 
 

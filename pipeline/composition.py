@@ -6,7 +6,7 @@ import difflib
 import functools
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,15 @@ from hydra.errors import MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-GROUPS = ("dataset", "method", "audit")
+GROUPS = ("dataset", "method", "transport", "audit")
+REQUIRED = ("dataset", "method", "audit")
+"""A point need not have a transport map."""
 CONDITIONS = ("study", "block", *GROUPS)
 
 
 @dataclass(frozen=True)
 class Point:
-    """One dataset, method and audit of a study's block, with the grid's own settings for it."""
+    """One dataset, method, audit and perhaps transport map of a study's block, with the grid's own settings for it."""
 
     study: str
     block: str
@@ -31,9 +33,10 @@ class Point:
     audit: str
     settings: tuple[tuple[str, Any], ...] = ()
     swept: tuple[str, ...] = ()
+    transport: str = ""
 
     def name(self, group: str) -> str:
-        """The name that a file of this point's dataset, method or audit goes by, with the settings that it was given.
+        """The name that a file of this point's part goes by, with the settings that it was given.
 
         An audit's file lies below its study and block, so only the settings that vary within the block are in it.
         """
@@ -46,8 +49,16 @@ class Point:
         return "@".join([getattr(self, group), *([",".join(parts)] if parts else [])])
 
     def columns(self) -> dict[str, Any]:
-        """The single values that the grid sets for this point, as columns of the tidy rows."""
-        return {key.split(".", 1)[-1]: value for key, value in self.settings if not isinstance(value, tuple)}
+        """What the grid sets for this point as columns of the tidy rows: single values, and the transport map's name.
+
+        Which group a map comes from is a column of the audit's own, since a map has two directions.
+        """
+        single = {
+            key.split(".", 1)[-1]: value
+            for key, value in self.settings
+            if not isinstance(value, tuple) and key != "transport.source"
+        }
+        return {**single, **({"transport": self.transport} if self.transport else {})}
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Override:
-    """A value that the user sets for one run, in every point that has the named dataset, method or audit."""
+    """A value that the user sets for one run, in every point that has the named part."""
 
     group: str
     name: str
@@ -74,7 +85,7 @@ class Override:
     @classmethod
     def parse(cls, text: str) -> Override:
         """Read ``group.name.key=value``."""
-        match = re.fullmatch(r"(dataset|method|audit)\.(\w+)\.([\w.]+)=(.+)", text.strip())
+        match = re.fullmatch(r"(dataset|method|transport|audit)\.(\w+)\.([\w.]+)=(.+)", text.strip())
         if match is None:
             raise ValueError(
                 f"cannot read {text!r}: write group.name.key=value, for example method.sensr.learning_rate=2e-5"
@@ -113,13 +124,13 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
     """
     expanded: list[Point] = []
     for block, grid in experiment(conf, study)["grid"].items():
-        absent = [group for group in GROUPS if group not in grid]
+        absent = [group for group in REQUIRED if group not in grid]
         if absent:
             raise ValueError(f"study {study!r}, block {block!r}: {', '.join(absent)} is not given")
         swept = tuple(key for key, value in grid.items() if isinstance(value, list) and len(value) > 1)
         for values in itertools.product(*(listed(value) for value in grid.values())):
             chosen = dict(zip(grid, values, strict=True))
-            groups = {group: chosen.pop(group) for group in GROUPS}
+            groups = {group: chosen.pop(group) for group in GROUPS if group in chosen}
             settings = tuple((key, _frozen(value)) for key, value in chosen.items())
             expanded.append(Point(study, block, **groups, settings=settings, swept=swept))
     return tuple(expanded)
@@ -128,8 +139,8 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
 def scale_rules(conf: Path, scale: str) -> tuple[Rule, ...]:
     """The settings of ``conf/scale/<scale>.yaml``, checked.
 
-    A model's file is shared by every block and study that asks for it, so what it is trained with may depend on the
-    dataset and the method alone.
+    The file of a model or a transport map is shared by every block and study that asks for it, so what it is fitted
+    with may depend on the dataset and the method, or the dataset and the transport, alone.
     """
     rules = []
     for entry in plain(composed(conf, (f"scale={scale}",)).scale)["settings"] or []:
@@ -141,10 +152,16 @@ def scale_rules(conf: Path, scale: str) -> tuple[Rule, ...]:
                 known = _known(conf, key)
                 if value not in known:
                     raise ValueError(f"conf/scale/{scale}.yaml: there is no {key} {value!r}{nearest(value, known)}")
-        for prefix, allowed in (("dataset.", ("dataset",)), ("method.", GROUPS[:2]), ("repetitions", GROUPS[:2])):
+        shared = {
+            "dataset.": ("dataset",),
+            "method.": ("dataset", "method"),
+            "transport.": ("dataset", "transport"),
+            "repetitions": ("dataset", "method", "transport"),
+        }
+        for prefix, allowed in shared.items():
             if any(key.startswith(prefix) for key in rule.values) and not set(rule.where) <= set(allowed):
                 raise ValueError(
-                    f"conf/scale/{scale}.yaml: {prefix.strip('.')} may be set by {' and '.join(allowed)} only, "
+                    f"conf/scale/{scale}.yaml: {prefix.strip('.')} may be set by {_listing(allowed)} only, "
                     f"not by {', '.join(sorted(set(rule.where) - set(allowed)))}"
                 )
         rules.append(rule)
@@ -172,7 +189,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def _known(conf: Path, condition: str) -> list[str]:
-    """The names that a scale's ``where`` may give for a study, block, dataset, method or audit."""
+    """The names that a scale's ``where`` may give for a study, a block or a part of a point."""
     studies = sorted(path.stem for folder in ("experiment", "sweep") for path in (conf / folder).glob("*.yaml"))
     if condition == "study":
         return studies
@@ -196,6 +213,11 @@ def _keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{key}"
         if isinstance(value, DictConfig):
             yield from _keys(value, f"{prefix}{key}.")
+
+
+def _listing(names: Sequence[str]) -> str:
+    """Names as part of a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

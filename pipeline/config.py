@@ -1,12 +1,12 @@
 """Hydra's configuration as the workflow sees it: studies, their points, and the section that each stage reads.
 
-A *point* is one combination of dataset, method and audit that a study (``conf/experiment/``) or a sweep
-(``conf/sweep/``) asks for. Values are laid over each other in this order, the later winning:
+A *point* is one combination of dataset, method, audit and perhaps transport map that a study (``conf/experiment/``) or
+a sweep (``conf/sweep/``) asks for. Values are laid over each other in this order, the later winning:
 
-1. ``conf/{dataset,method,audit}/<name>.yaml``;
+1. ``conf/{dataset,method,transport,audit}/<name>.yaml``;
 2. the ``per_dataset`` entry of that file for the point's dataset;
 3. the point's own settings, from the study's ``grid``;
-4. the scale's ``settings``, each a ``where`` (study, block, dataset, method, audit) and a ``set``;
+4. the scale's ``settings``, each a ``where`` (study, block, dataset, method, transport, audit) and a ``set``;
 5. what the user sets for one run: ``--config set="method.sensr.learning_rate=2e-5"``.
 
 A key that the files do not have is refused with the nearest one that they do.
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,8 @@ from omegaconf import OmegaConf
 
 from pipeline import composition
 from pipeline.code_closure import modules_behind
-from pipeline.composition import GROUPS, Override, Point, composed, plain
-from pipeline.plugins import module_name
+from pipeline.composition import GROUPS, REQUIRED, Override, Point, composed, plain
+from pipeline.plugins import load, module_name
 
 ROOT = Path(__file__).resolve().parent.parent
 CONF = ROOT / "conf"
@@ -67,6 +68,7 @@ class Workflow:
         points = [point for study in self.studies for point in self.points(study)]
         self._datasets = {point.name("dataset"): point for point in points}
         self._models = {(point.name("dataset"), point.name("method")): point for point in points}
+        self._maps = {(point.name("dataset"), point.name("transport")): point for point in points if point.transport}
         self._audits = {self._key(point): point for point in points}
 
     @classmethod
@@ -102,7 +104,7 @@ class Workflow:
         return composition.experiment(self.conf, study)
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
-        """The resolved values of a point's dataset, method or audit, with its ``name`` and its module's ``kind``."""
+        """The resolved values of a part of a point, with its ``name`` and its module's ``kind``."""
         return dict(self._resolve(point)[group])
 
     # What the rules ask for, by the names that stand in their paths.
@@ -119,6 +121,12 @@ class Workflow:
         point = self._models[dataset, method]
         resolved = self._resolve(Point("", "", point.dataset, point.method, "", point.settings))
         return {"method": resolved["method"], "repetitions": resolved["repetitions"]}
+
+    def transport(self, dataset: str, transport: str) -> dict[str, Any]:
+        """What transport maps depend on, besides the dataset."""
+        point = self._maps[dataset, transport]
+        resolved = self._resolve(Point("", "", point.dataset, "", "", point.settings, transport=point.transport))
+        return {"transport": resolved["transport"], "repetitions": resolved["repetitions"]}
 
     def audit(self, *names: str) -> dict[str, Any]:
         """What an audit depends on, besides the dataset and the classifiers; ``names`` as they stand in its path."""
@@ -166,6 +174,14 @@ class Workflow:
         names = dict.fromkeys((point.name("dataset"), point.name("method")) for point in self.points(study))
         return [f"results/models/{self.scale}/{dataset}/{method}.npz" for dataset, method in names]
 
+    def map_files(self, study: str) -> list[str]:
+        """The transport maps of a study, each once."""
+        return list(dict.fromkeys(file for point in self.points(study) for file in self._map_file(point)))
+
+    def maps_of(self, *names: str) -> list[str]:
+        """The transport maps that an audit needs: one file or none; ``names`` as they stand in its path."""
+        return self._map_file(self._audits[names])
+
     def dataset_files(self, study: str) -> list[str]:
         """The prepared datasets of a study, each once."""
         names = dict.fromkeys(point.name("dataset") for point in self.points(study))
@@ -192,13 +208,14 @@ class Workflow:
 
     def kind(self, group: str, name: str) -> str:
         """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
-        chosen = name.split("@")[0]
+        chosen = re.split("[@+]", name)[0]
         return str(composed(self.conf, (f"{group}={chosen}",))[group].get("kind", chosen))
 
     def code(self, stage: str, **plugin: str) -> list[str]:
         """The project's own source files that a job computes with: its stage, its plug-in and all that they import.
 
-        ``plugin`` is at most one of ``dataset``, ``method``, ``audit`` and ``study``, with the name in the job's path.
+        ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
+        the job's path.
         """
         behind = [
             module_name(group, name if group == "study" else self.kind(group, name)) for group, name in plugin.items()
@@ -212,7 +229,7 @@ class Workflow:
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
     def forget_superseded_twins(self, root: Path = ROOT) -> list[str]:
-        """Drop the record that a twin stood in for a dataset whose official files have come to hand since.
+        """Drop the record that a twin, or nothing, stood in for a dataset whose official files have come to hand since.
 
         The next run then fetches again, and everything made from the twin is made anew. Returns the datasets.
         """
@@ -220,11 +237,14 @@ class Workflow:
         superseded = []
         for record in (root / "data" / "raw").glob("*/manifest.json"):
             dataset = record.parent.name
-            folders = [record.parent, *([Path(mirror) / dataset] if mirror and "://" not in mirror else [])]
-            at_hand = any(
-                path.is_file() and path.suffix not in (".json", ".part") for f in folders for path in f.glob("*.*")
-            )
-            if self.source == "auto" and at_hand and json.loads(record.read_text())["origin"] == "twin":
+            if self.source != "auto" or json.loads(record.read_text())["origin"] not in ("twin", "absent"):
+                continue
+            folders = [
+                record.parent,
+                *([Path(mirror), Path(mirror) / dataset] if mirror and "://" not in mirror else []),
+            ]
+            official = [source.filename for source in load("dataset", dataset).SOURCES]
+            if any((folder / name).is_file() for folder in folders for name in official):
                 record.unlink()
                 superseded.append(dataset)
         return superseded
@@ -236,13 +256,21 @@ class Workflow:
         scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
         return {key: scale[key] for key in ("name", "description") if key in scale}
 
+    def _map_file(self, point: Point) -> list[str]:
+        if not point.transport:
+            return []
+        return [f"results/transports/{self.scale}/{point.name('dataset')}/{point.name('transport')}.npz"]
+
     @staticmethod
     def _key(point: Point) -> tuple[str, ...]:
-        return (point.study, point.block, *(point.name(group) for group in GROUPS))
+        """Where an audit lies; ``audit+transport`` where it is of a transport map too."""
+        audit = "+".join([point.name("audit"), *([point.name("transport")] if point.transport else [])])
+        return (point.study, point.block, point.name("dataset"), point.name("method"), audit)
 
     def _resolve(self, point: Point) -> dict[str, Any]:
-        config = composed(self.conf, tuple(f"{group}={getattr(point, group)}" for group in GROUPS)).copy()
-        for group in GROUPS:
+        named = [group for group in GROUPS if group in REQUIRED or getattr(point, group)]
+        config = composed(self.conf, tuple(f"{group}={getattr(point, group)}" for group in named)).copy()
+        for group in named:
             where = f"conf/{group}/{getattr(point, group)}.yaml"
             OmegaConf.set_struct(config[group], False)
             special = config[group].pop("per_dataset", None) or {}
@@ -252,7 +280,7 @@ class Workflow:
         for key, value in self._settings(point).items():
             composition.update(config, key, value, f"study {point.study!r}, block {point.block!r}")
         resolved: dict[str, Any] = {"repetitions": int(config.repetitions)}
-        for group in GROUPS:
+        for group in named:
             name = getattr(point, group)
             resolved[group] = {"kind": name, **plain(config[group]), "name": name}
         return resolved

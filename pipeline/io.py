@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from pipeline.types import AuditResult, Classifier, Dataset
+from pipeline.types import Absent, AuditResult, Classifier, Dataset, ImageDataset, TransportMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the ``.npz`` layout; a file of another version is refused rather than misread."""
 
-Value = TypeVar("Value", Dataset, Classifier, AuditResult)
+Stored = Dataset | ImageDataset | Classifier | TransportMap | AuditResult | Absent
+Value = TypeVar("Value", Dataset, ImageDataset, Classifier, TransportMap, AuditResult, Absent)
+KINDS = {kind.__name__: kind for kind in (Dataset, ImageDataset, Classifier, TransportMap, AuditResult, Absent)}
 
 
 @contextmanager
@@ -61,14 +63,49 @@ def load_json(path: Path | str) -> Any:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def save_dataset(dataset: Dataset, path: Path | str) -> None:
-    """Write a prepared dataset."""
+def save_dataset(dataset: Dataset | ImageDataset, path: Path | str) -> None:
+    """Write a prepared dataset, of rows or of images."""
     _save(dataset, path)
 
 
 def load_dataset(path: Path | str) -> Dataset:
     """Read a prepared dataset."""
     return _load(path, Dataset)
+
+
+def save_absent(absent: Absent, path: Path | str) -> None:
+    """Write that a dataset is absent, in place of what would be made from it."""
+    _save(absent, path)
+
+
+def load_if_present(path: Path | str) -> Stored:
+    """Read a file of whatever kind it is: what a stage makes of an absent dataset is :class:`Absent` again."""
+    return _stored(path, *KINDS)
+
+
+class KeptBeside:
+    """Keeps arrays beside a job's output while it works, so that a killed job goes on where it was."""
+
+    def __init__(self, output: Path | str) -> None:
+        output = Path(output)
+        self.path = output.with_name(f".{output.stem}.kept.npz")
+
+    def load(self) -> Mapping[str, np.ndarray] | None:
+        """What was kept last, None where nothing was or where it cannot be read."""
+        try:
+            with np.load(self.path, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        except (OSError, ValueError, BadZipFile):
+            return None
+
+    def save(self, state: Mapping[str, np.ndarray]) -> None:
+        """Keep ``state`` in place of what was kept before, whole or not at all."""
+        with written(self.path) as temporary, temporary.open("wb") as file:
+            np.savez(file, **state)  # type: ignore[arg-type]
+
+    def forget(self) -> None:
+        """The job is done: nothing is kept any more."""
+        self.path.unlink(missing_ok=True)
 
 
 def save_classifier(classifier: Classifier, path: Path | str) -> None:
@@ -79,6 +116,16 @@ def save_classifier(classifier: Classifier, path: Path | str) -> None:
 def load_classifier(path: Path | str) -> Classifier:
     """Read trained classifiers."""
     return _load(path, Classifier)
+
+
+def save_transport(maps: TransportMap, path: Path | str) -> None:
+    """Write transport maps."""
+    _save(maps, path)
+
+
+def load_transport(path: Path | str) -> TransportMap:
+    """Read transport maps."""
+    return _load(path, TransportMap)
 
 
 def save_audit(result: AuditResult, path: Path | str) -> None:
@@ -129,7 +176,7 @@ def load_published(path: Path | str) -> pd.DataFrame:
     return pd.read_csv(path, dtype={"row": str, "column": str, "setting": str}, keep_default_na=True)
 
 
-def _save(value: Dataset | Classifier | AuditResult, path: Path | str) -> None:
+def _save(value: Stored, path: Path | str) -> None:
     """Write a dataclass: arrays as members of an ``.npz``, everything else in its JSON header."""
     header: dict[str, Any] = {"format": FORMAT, "type": type(value).__name__}
     arrays: dict[str, np.ndarray] = {}
@@ -158,16 +205,25 @@ def _column(series: pd.Series) -> np.ndarray:
 
 
 def _load(path: Path | str, kind: type[Value]) -> Value:
+    value = _stored(path, kind.__name__)
+    assert isinstance(value, kind)
+    return value
+
+
+def _stored(path: Path | str, *wanted: str) -> Stored:
+    """What ``path`` holds, one of the types named in ``wanted``."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             header = json.loads(stored["header"].tobytes())
             arrays = {name: stored[name] for name in stored.files if name != "header"}
     except (OSError, ValueError, KeyError, BadZipFile) as error:
-        raise ValueError(f"{path} cannot be read as a {kind.__name__}: {error}. Delete it and run again") from error
-    if header.get("format") != FORMAT or header.get("type") != kind.__name__:
+        raise ValueError(
+            f"{path} cannot be read as a {' or '.join(wanted)}: {error}. Delete it and run again"
+        ) from error
+    if header.get("format") != FORMAT or header.get("type") not in wanted:
         raise ValueError(
             f"{path} holds a {header.get('type')} of format {header.get('format')}, "
-            f"expected a {kind.__name__} of format {FORMAT}: delete it and run again"
+            f"expected a {' or '.join(wanted)} of format {FORMAT}: delete it and run again"
         )
     content: dict[str, Any] = dict(header.get("values", {}))
     for name, keys in header.get("mappings", {}).items():
@@ -178,7 +234,7 @@ def _load(path: Path | str, kind: type[Value]) -> Value:
         name = header["rows"]
         content[name] = pd.DataFrame({column: arrays.pop(f"{name}/{column}") for column in header["columns"]})
     content.update(arrays)
-    return kind(**{name: _tuples(value) for name, value in content.items()})
+    return KINDS[header["type"]](**{name: _tuples(value) for name, value in content.items()})
 
 
 def _tuples(value: Any) -> Any:

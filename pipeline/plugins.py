@@ -1,4 +1,4 @@
-"""A dataset, method or audit is one Python file, found by its name; its values are one YAML file in ``conf``."""
+"""A dataset, method, transport or audit is one Python file, found by its name; its values are one file in ``conf``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 PACKAGES = {
     "dataset": "pipeline.datasets",
     "method": "pipeline.methods",
+    "transport": "pipeline.transport",
     "audit": "pipeline.audits",
     "study": "pipeline.report",
 }
@@ -22,7 +23,7 @@ def module_name(group: str, kind: str) -> str:
 
 
 def load(group: str, kind: str) -> ModuleType:
-    """Import the module behind a dataset, method or audit."""
+    """Import the module behind a dataset, method, transport or audit."""
     name = module_name(group, kind)
     try:
         return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""The values that flow between stages: dataset, classifier, audit result.
+"""The values that flow between stages: tabular or image dataset, classifier, transport map, audit result.
 
 Each is a frozen dataclass of arrays. The leading axis of everything that depends on a random split is the
 *repetition* axis, of length R: one job trains or audits all R repetitions at once.
@@ -8,24 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Origin = Literal["official", "bundled", "jpeg", "simulated", "twin"]
-Split = Literal["train", "test"]
+Origin = Literal["official", "bundled", "jpeg", "simulated", "twin", "absent"]
+Split = Literal["train", "test", "all"]
+"""The rows of one side of each repetition's split, or of both, the training rows first."""
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One side (train or test) of every repetition's split, features standardised by that repetition's training rows.
+    """One side of every repetition's split, or both, with features standardised by that repetition's training rows.
 
-    Shapes: ``features`` (R, n, d) float64; ``label`` (R, n) and each ``protected[name]`` (R, n) int64 in {0, 1}.
+    Shapes: ``features`` (R, n, d) float64; ``label`` (R, n) int64 in {0, 1}; each ``protected[name]`` (R, n) int64 in
+    {0, 1}, or -1 for a row in neither group.
     """
 
     features: Array
@@ -39,10 +41,11 @@ class Dataset:
 
     ``features`` (n, d) float64 holds encoded but unstandardised columns; the columns named in ``continuous`` are
     standardised by :meth:`batch` with the mean and the standard deviation (ddof 0) of each repetition's own training
-    rows. ``label`` (n,) and ``protected[name]`` (n,) are int64 in {0, 1}; ``levels[name]`` names what 0 and 1 mean.
-    ``train`` (R, n_train) and ``test`` (R, n_test) are row numbers. ``sensitive_inputs`` are the feature columns that
-    are themselves protected attributes. ``dropped`` counts the rows removed on purpose, by reason; ``checksums`` holds
-    the sha256 of each raw file that was read.
+    rows. ``label`` (n,) and ``protected[name]`` (n,) are int64 in {0, 1}; ``levels[name]`` names what 0 and 1 mean; a
+    protected attribute of more than two values has -1 where a row is in neither group. ``train`` (R, n_train) and
+    ``test`` (R, n_test) are row numbers. ``sensitive_inputs`` are the feature columns that are themselves protected
+    attributes. ``outcomes`` (n,) float64 are real-valued columns that a regression predicts. ``dropped`` counts the
+    rows removed on purpose, by reason; ``checksums`` holds the sha256 of each raw file that was read.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Dataset:
     train: Array
     test: Array
     sensitive_inputs: tuple[str, ...] = ()
+    outcomes: Mapping[str, Array] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     checksums: Mapping[str, str] = field(default_factory=dict)
 
@@ -65,15 +69,20 @@ class Dataset:
         """The number R of random splits."""
         return len(self.train)
 
+    def rows(self, split: Split) -> Array:
+        """The row numbers of one side of every split, or of both, (R, n)."""
+        sides = {"train": [self.train], "test": [self.test], "all": [self.train, self.test]}[split]
+        return np.concatenate(sides, axis=1)
+
     def batch(self, split: Split, repetitions: int | None = None) -> Batch:
-        """Standardised arrays of one side of the first ``repetitions`` splits (all of them by default)."""
+        """Standardised arrays of one side, or both, of the first ``repetitions`` splits (all of them by default)."""
         count = self.repetitions if repetitions is None else repetitions
         if not 1 <= count <= self.repetitions:
             raise ValueError(
                 f"dataset {self.name!r} was prepared with {self.repetitions} repetitions, but {count} were asked for: "
                 "prepare it with at least as many as any method trains"
             )
-        rows = {"train": self.train, "test": self.test}[split][:count]
+        rows = self.rows(split)[:count]
         features = self.features[rows]
         columns = [self.feature_names.index(name) for name in self.continuous]
         if columns:
@@ -86,6 +95,67 @@ class Dataset:
                 )
             features[:, :, columns] = (features[:, :, columns] - fitted_on.mean(axis=1, keepdims=True)) / scale
         return Batch(features, self.label[rows], {name: values[rows] for name, values in self.protected.items()})
+
+
+@dataclass(frozen=True)
+class ImageDataset:
+    """Prepared images with one split.
+
+    ``images`` (n, c, h, w) uint8; a pixel is ``images / maximum``, in [0, 1], the scale in which every distance is
+    stated. ``mean`` and ``std``, one number a channel, are what a network subtracts and divides by. ``label`` (n,)
+    int64 indexes ``classes``. ``partitions[name]`` (n,) int64 indexes ``levels[name]``, -1 where it is unknown; the
+    classes are a partition too, under ``label_name``. ``train`` (1, n_train) and ``test`` (1, n_test) are row numbers.
+    ``dropped`` counts what was left out on purpose, by reason; ``unreadable`` names the files that could not be read;
+    ``checksums`` holds the sha256 of each raw file.
+    """
+
+    name: str
+    origin: Origin
+    images: Array
+    maximum: float
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    label: Array
+    label_name: str
+    classes: tuple[str, ...]
+    partitions: Mapping[str, Array]
+    levels: Mapping[str, tuple[str, ...]]
+    train: Array
+    test: Array
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    unreadable: tuple[str, ...] = ()
+    checksums: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def repetitions(self) -> int:
+        """The number of splits, one."""
+        return len(self.train)
+
+    def pixels(self, rows: Array) -> Array:
+        """The images of these rows, (len(rows), c, h, w) float32 in [0, 1]."""
+        return self.images[rows].astype(np.float32) / np.float32(self.maximum)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """What stands for a dataset that cannot be had, and for the classifiers that a ``method`` would make of it.
+
+    ``reason`` says what was tried and how to get the data. Tables and figures list it as not run, and never fake it.
+    """
+
+    name: str
+    reason: str
+    method: str = ""
+
+
+class Keeper(Protocol):
+    """Keeps what a long training needs to go on after it was killed."""
+
+    def load(self) -> Mapping[str, Array] | None:
+        """What was kept last, None where nothing was."""
+
+    def save(self, state: Mapping[str, Array]) -> None:
+        """Keep ``state`` in place of what was kept before."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +180,38 @@ class Classifier:
     @property
     def repetitions(self) -> int:
         """The number R of classifiers."""
+        return len(next(iter(self.parameters.values())))
+
+
+@dataclass(frozen=True)
+class TransportMap:
+    """T maps of one kind from the rows of one group to those of another, one for each trial (repetition).
+
+    ``kind`` names the module in ``pipeline.transport`` whose ``images`` evaluates ``parameters``, arrays with the trial
+    axis first; ``reverse`` are those of the opposite direction, empty where none was fitted. ``history`` and ``facts``
+    as in :class:`Classifier`. The rest says what was mapped: configured name, dataset, protected attribute, names of
+    the two groups, the true label that both are restricted to (None: all rows), how many of each group's first rows
+    it was fitted on (None: all), and the columns that move.
+    """
+
+    kind: str
+    parameters: Mapping[str, Array]
+    reverse: Mapping[str, Array] = field(default_factory=dict)
+    history: Mapping[str, Array] = field(default_factory=dict)
+    facts: Mapping[str, Array] = field(default_factory=dict)
+    transport: str = ""
+    dataset: str = ""
+    origin: Origin = "simulated"
+    attribute: str = ""
+    source: str = ""
+    target: str = ""
+    given_label: int | None = None
+    points: int | None = None
+    features: tuple[str, ...] = ()
+
+    @property
+    def trials(self) -> int:
+        """The number T of maps."""
         return len(next(iter(self.parameters.values())))
 
 

@@ -28,6 +28,13 @@ def test_a_model_is_named_by_the_settings_that_it_was_trained_with() -> None:
     assert (point.name("dataset"), point.name("method"), point.name("audit")) == ("d", "m@rate=0.5", "a")
 
 
+def test_a_point_with_a_transport_map_names_it_and_one_without_has_none() -> None:
+    mapped = Point("s", "b", "d", "m", "a", (("transport.source", "women"), ("transport.steps", 9)), transport="t")
+    assert mapped.name("transport") == "t@source=women,steps=9"
+    assert mapped.columns() == {"steps": 9, "transport": "t"}
+    assert Point("s", "b", "d", "m", "a").columns() == {}
+
+
 def test_an_unknown_study_or_file_is_refused_with_the_nearest(conf: Path) -> None:
     with pytest.raises(ValueError, match=r"no study 'individual_fairnes' \(did you mean 'individual_fairness'"):
         points(CONF, "individual_fairnes")
@@ -55,7 +62,7 @@ def test_an_unknown_key_is_refused_with_the_nearest(conf: Path) -> None:
         ),
         (
             "settings:\n  - {where: {block: main}, set: {repetitions: 2}}\n",
-            "repetitions may be set by dataset and method only",
+            "repetitions may be set by dataset, method and transport only",
         ),
         ("settings:\n  - {where: {audit: a}, set: {method.rate: 2}}\n", "method may be set by dataset and method only"),
         ("settings:\n  - {where: {method: m}, set: {dataset.rows: 2}}\n", "dataset may be set by dataset only"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config import CONF, Workflow
+from pipeline.transport.between import parted
 
 
 def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None:
@@ -38,6 +39,29 @@ def test_the_audit_is_handed_its_points_own_settings(conf: Path) -> None:
     assert deltas == [1.1, 1.25, 1.1, 1.25, [1, 2, 3]]
 
 
+def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(conf: Path) -> None:
+    (conf / "transport").mkdir()
+    (conf / "transport" / "t.yaml").write_text("steps: 9\nsource: x\nper_dataset: {d: {steps: 4}}\n")
+    (conf / "config.yaml").write_text(
+        (conf / "config.yaml").read_text().replace("method: m", "method: m, transport: t")
+    )
+    (conf / "experiment" / "maps.yaml").write_text(
+        "grid:\n  main: {dataset: d, method: [m, other], transport: t, transport.source: [x, y], audit: a}\n"
+    )
+    (conf / "scale" / "few.yaml").write_text("settings:\n  - {where: {transport: t}, set: {repetitions: 3}}\n")
+    workflow = Workflow(scale="few", tracker="none", conf=conf, studies=["maps"])
+    assert workflow.map_files("maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
+    assert workflow.transport("d", "t@source=y") == {
+        "transport": {"kind": "t", "name": "t", "steps": 4, "source": "y"},
+        "repetitions": 3,
+    }
+    audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.audit_files("maps")]
+    assert audits[0] == "maps/main/d/m/a+t@source=x"
+    assert [workflow.maps_of(*path.split("/")) for path in audits] == [[f] for f in workflow.map_files("maps") * 2]
+    assert workflow.train("d", "m")["repetitions"] == 10
+    assert workflow.kind("audit", "a+t@source=x") == "a"
+
+
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
 def test_every_shipped_section_is_accepted_by_its_module(scale: str) -> None:
     from pipeline import plugins
@@ -48,6 +72,9 @@ def test_every_shipped_section_is_accepted_by_its_module(scale: str) -> None:
             for group in ("dataset", "method", "audit"):
                 section = workflow.section(group, point)
                 plugins.configure(plugins.load(group, section["kind"]), section)
+            if point.transport:
+                _, own = parted(workflow.section("transport", point))
+                plugins.configure(plugins.load("transport", own["kind"]), own)
 
 
 def test_the_paper_scale_sets_nothing_but_repetitions() -> None:
@@ -94,8 +121,10 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
     assert Workflow().forget_superseded_twins(tmp_path) == []
     mirror = tmp_path / "mirror"
     (mirror / "adult").mkdir(parents=True)
-    (mirror / "adult" / "adult.data").write_text("x")
+    (mirror / "adult" / "notes.txt").write_text("no data")
     monkeypatch.setenv("DATA_MIRROR", str(mirror))
+    assert Workflow().forget_superseded_twins(tmp_path) == [], "what is not the published file supersedes nothing"
+    (mirror / "adult" / "adult.data").write_text("x")
     assert Workflow(source="twin").forget_superseded_twins(tmp_path) == []
     assert Workflow().forget_superseded_twins(tmp_path) == ["adult"]
     assert not twin.exists()

@@ -14,7 +14,7 @@ from pipeline.report import settings
 from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import in_order
-from pipeline.types import AuditResult, Classifier, Dataset
+from pipeline.types import AuditResult, Classifier, Dataset, TransportMap
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Inputs:
 
     ``config`` has ``experiment`` (the study's declaration), ``sections`` (for each audit file the resolved dataset,
     method and audit, and the repetitions) and ``published`` (the same at the published scale). ``datasets`` go by
-    name, ``classifiers`` by ``dataset/method``, ``audits`` by ``block/dataset/method/audit``, as in their paths.
+    name, ``classifiers`` by ``dataset/method``, ``transports`` by ``dataset/transport``, ``audits`` by
+    ``block/dataset/method/audit``, as in their paths; an audit of a transport map is ``audit+transport`` there.
     """
 
     study: str
@@ -33,6 +34,7 @@ class Inputs:
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     audits: Mapping[str, AuditResult] = field(default_factory=dict)
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
+    transports: Mapping[str, TransportMap] = field(default_factory=dict)
 
     @cached_property
     def _by_statistic(self) -> dict[str, pd.DataFrame]:

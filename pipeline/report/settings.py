@@ -13,9 +13,10 @@ from pipeline.report.numbers import plain
 
 Setting = Mapping[str, "str | float"]
 
-GROUPS = ("dataset", "method", "audit")
+GROUPS = ("dataset", "method", "transport", "audit")
+"""Of a point; not every point has a transport map."""
 
-NEUTRAL = ("method.engine", "method.threads", "audit.examples")
+NEUTRAL = ("method.engine", "method.threads", "transport.engine", "transport.threads", "audit.examples")
 """Configured values that say how a number is computed or what is kept beside it, not what the number is."""
 
 
@@ -76,14 +77,15 @@ class Reduction:
     key: str
     here: Any
     published: Any
+    transport: str = ""
 
 
 def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[str, Any]]) -> tuple[Reduction, ...]:
     """Where the resolved points of a run differ from the same points as published, repetitions apart.
 
-    A point is ``{"block", "dataset": {"name", ...}, "method": {...}, "audit": {...}, "repetitions"}``. Both lists hold
-    the same points in the same order. Fewer repetitions widen an interval and leave each repetition as published, so
-    they are not counted here: the stamp states them.
+    A point is ``{"block", "dataset": {"name", ...}, "method": {...}, "audit": {...}, "repetitions"}``, with a
+    ``"transport": {...}`` where there is one. Both lists hold the same points in the same order. Fewer repetitions
+    widen an interval and leave each repetition as published, so they are not counted here: the stamp states them.
     """
     if len(points) != len(published):
         raise ValueError(f"expected the same points at both scales, found {len(points)} and {len(published)}")
@@ -93,14 +95,15 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
             other = dict(flat(there)).get(key)
             if value != other and key not in NEUTRAL:
                 names = (here["dataset"]["name"], here["method"]["name"])
-                found[Reduction(here["block"], *names, key, value, other)] = None
+                transport = here.get("transport", {}).get("name", "")
+                found[Reduction(here["block"], *names, key, value, other, transport)] = None
     return tuple(found)
 
 
 def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """``("method.learning_rate", 0.0001)`` and so on for every value of a point's dataset, method and audit."""
+    """``("method.learning_rate", 0.0001)`` and so on for every value of a point's parts."""
     for group in GROUPS:
-        for key, value in point[group].items():
+        for key, value in point.get(group, {}).items():
             if key not in ("name", "kind"):
                 yield f"{group}.{key}", tuple(value) if isinstance(value, list) else value
 

@@ -11,6 +11,7 @@ for study in workflow_config.studies:
             rows=f"results/rows/{workflow_config.scale}/{study}.parquet",
             audits=workflow_config.audit_files(study),
             classifiers=workflow_config.model_files(study),
+            maps=workflow_config.map_files(study),
             datasets=workflow_config.dataset_files(study),
             published=f"data/published/{study}.csv",
             code=workflow_config.code("artefacts", study=study),
@@ -29,5 +30,6 @@ for study in workflow_config.studies:
         shell:
             "python -m pipeline.stages.artefacts --study {params.study} --config {params.cfg:q} --rows {input.rows}"
             " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
+            " --transports {input.maps:q}"
             " --published {input.published} --tables results/tables/{params.study}"
             " --figures results/figures/{params.study} --index {output.index} > {log} 2>&1"

@@ -1,4 +1,4 @@
-# prepared dataset -> classifiers -> audit result
+# prepared dataset -> classifiers, transport maps -> audit result
 
 
 rule train:
@@ -21,12 +21,33 @@ rule train:
         " --dataset {input.dataset:q} --output {output.classifier:q} > {log:q} 2>&1"
 
 
+rule transport:
+    message:
+        "map {wildcards.dataset} by {wildcards.transport}"
+    input:
+        dataset="data/prepared/{scale}/{dataset}.npz",
+        code=lambda w: workflow_config.code("transport", transport=w.transport),
+    output:
+        maps="results/transports/{scale}/{dataset}/{transport}.npz",
+    params:
+        cfg=lambda w: encoded(workflow_config.transport(w.dataset, w.transport)),
+    log:
+        "results/logs/{scale}/transport/{dataset}/{transport}.log",
+    benchmark:
+        "results/benchmarks/{scale}/transport/{dataset}/{transport}.tsv"
+    threads: 1
+    shell:
+        "python -m pipeline.stages.transport --config {params.cfg:q}"
+        " --dataset {input.dataset:q} --output {output.maps:q} > {log:q} 2>&1"
+
+
 rule audit:
     message:
         "audit {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
     input:
         dataset="data/prepared/{scale}/{dataset}.npz",
         classifier="results/models/{scale}/{dataset}/{method}.npz",
+        maps=lambda w: workflow_config.maps_of(w.study, w.block, w.dataset, w.method, w.audit),
         code=lambda w: workflow_config.code("audit", audit=w.audit),
     output:
         result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
@@ -39,4 +60,4 @@ rule audit:
     threads: 1
     shell:
         "python -m pipeline.stages.audit --config {params.cfg:q} --dataset {input.dataset:q}"
-        " --classifier {input.classifier:q} --output {output.result:q} > {log:q} 2>&1"
+        " --classifier {input.classifier:q} --transport {input.maps:q} --output {output.result:q} > {log:q} 2>&1"

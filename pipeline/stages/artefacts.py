@@ -8,11 +8,13 @@ import json
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from pipeline import io
 from pipeline.report import artefacts, index, style
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
+from pipeline.types import Absent
 
 
 def caption(study: str, name: str) -> str:
@@ -31,8 +33,20 @@ def place(path: str, depth: int) -> str:
     return "/".join(Path(path.removesuffix(".npz")).parts[-depth:])
 
 
+def present(paths: Sequence[str], depth: int) -> dict[str, Any]:
+    """What these files hold, by what they go by, but of data that cannot be had."""
+    found = {place(path, depth): io.load_if_present(path) for path in paths}
+    return {name: value for name, value in found.items() if not isinstance(value, Absent)}
+
+
 def load(
-    study: str, config: dict, rows: str, datasets: Sequence[str], classifiers: Sequence[str], audits: Sequence[str]
+    study: str,
+    config: dict,
+    rows: str,
+    datasets: Sequence[str],
+    classifiers: Sequence[str],
+    transports: Sequence[str],
+    audits: Sequence[str],
 ) -> Inputs:
     """Everything that the artefacts are made from."""
     return Inputs(
@@ -40,8 +54,9 @@ def load(
         scale=config["scale"]["name"],
         rows=io.load_rows(rows),
         config=config,
-        datasets={place(path, 1): io.load_dataset(path) for path in datasets},
-        classifiers={place(path, 2): io.load_classifier(path) for path in classifiers},
+        datasets=present(datasets, 1),
+        classifiers=present(classifiers, 2),
+        transports={place(path, 2): io.load_transport(path) for path in transports},
         audits={place(path, 4): io.load_audit(path) for path in audits},
     )
 
@@ -54,6 +69,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rows", required=True, help="tidy rows (.parquet)")
     parser.add_argument("--datasets", nargs="*", default=[], help="prepared datasets (.npz)")
     parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
+    parser.add_argument("--transports", nargs="*", default=[], help="transport maps (.npz)")
     parser.add_argument("--audits", nargs="*", default=[], help="audits (.npz)")
     parser.add_argument("--published", required=True, help="the study's published numbers (.csv)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
@@ -61,7 +77,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--index", required=True, help="where the index for the page goes (.json)")
     options = parser.parse_args(arguments)
     inputs = load(
-        options.study, json.loads(options.config), options.rows, options.datasets, options.classifiers, options.audits
+        options.study,
+        json.loads(options.config),
+        options.rows,
+        options.datasets,
+        options.classifiers,
+        options.transports,
+        options.audits,
     )
     published = io.load_published(options.published)
     listed = inputs.config["experiment"]["artefacts"]

@@ -1,4 +1,4 @@
-"""Audit a method's classifiers on a dataset: ``Dataset, Classifier -> AuditResult``."""
+"""Audit a method's classifiers on a dataset: ``Dataset, Classifier[, TransportMap] -> AuditResult``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 
 from pipeline import io, plugins, tracking
 from pipeline.seeds import generators
+from pipeline.types import Absent, AuditResult, Classifier, Dataset, ImageDataset
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -15,17 +16,33 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--config", required=True, help="JSON: the resolved audit")
     parser.add_argument("--dataset", required=True, help="a prepared dataset (.npz)")
     parser.add_argument("--classifier", required=True, help="trained classifiers (.npz)")
+    parser.add_argument("--transport", nargs="*", default=[], help="transport maps (.npz), if the audit is of maps")
     parser.add_argument("--output", required=True, help="where the result goes (.npz)")
     options = parser.parse_args(arguments)
     config = json.loads(options.config)
     audit = config["audit"]
-    dataset, classifier = io.load_dataset(options.dataset), io.load_classifier(options.classifier)
+    dataset, classifier = io.load_if_present(options.dataset), io.load_if_present(options.classifier)
+    if isinstance(classifier, Absent):
+        io.save_audit(not_run(audit["name"], classifier), options.output)
+        print(f"nothing to audit: {classifier.name} is absent")
+        return
+    assert isinstance(dataset, (Dataset, ImageDataset))
+    assert isinstance(classifier, Classifier)
     module = plugins.load("audit", audit["kind"])
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
-    result = module.run(dataset, classifier, plugins.configure(module, audit), rngs)
+    maps = [io.load_transport(path) for path in options.transport]
+    result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps)
     io.save_audit(result, options.output)
     with tracking.from_environment(tracking.job(options.output), config) as run:
         run.summary(result.rows.groupby("statistic")["value"].mean().to_dict())
+
+
+def not_run(audit: str, absent: Absent) -> AuditResult:
+    """The result of an audit whose data cannot be had: one row that says so, with the reason."""
+    import pandas as pd
+
+    row = {"repetition": 0, "statistic": "absent", "value": 1.0, "reason": absent.reason}
+    return AuditResult(audit, absent.name, absent.method, "absent", pd.DataFrame([row]))
 
 
 if __name__ == "__main__":

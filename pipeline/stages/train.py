@@ -6,9 +6,11 @@ import argparse
 import json
 import logging
 import sys
+from dataclasses import replace
 
 from pipeline import io, plugins, tracking
 from pipeline.seeds import generators
+from pipeline.types import Absent, Dataset, ImageDataset
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -22,11 +24,21 @@ def main(arguments: list[str] | None = None) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     config = json.loads(options.config)
     method = config["method"]
-    dataset = io.load_dataset(options.dataset)
+    dataset = io.load_if_present(options.dataset)
+    if isinstance(dataset, Absent):
+        io.save_absent(replace(dataset, method=method["name"]), options.output)
+        print(f"nothing to train: {dataset.name} is absent")
+        return
+    assert isinstance(dataset, (Dataset, ImageDataset))
     module = plugins.load("method", method["kind"])
     rngs = generators("train", dataset.name, method["name"], repetitions=config["repetitions"])
-    classifier = module.fit(dataset, plugins.configure(module, method), rngs)
-    io.save_classifier(classifier, options.output)
+    # A training that takes long keeps what it needs to go on beside its output.
+    keeper = io.KeptBeside(options.output)
+    resumes = {"keeper": keeper} if getattr(module, "RESUMES", False) else {}
+    classifier = module.fit(dataset, plugins.configure(module, method), rngs, **resumes)
+    # A configuration of a method has a name of its own: two of one kind are two methods.
+    io.save_classifier(replace(classifier, method=method["name"]), options.output)
+    keeper.forget()
     with tracking.from_environment(tracking.job(options.output), config) as run:
         for curve, step in tracking.curves(classifier.history):
             run.log(step, curve)

@@ -1,0 +1,232 @@
+"""Which rows a transport map is fitted on and applied to: two groups of a dataset, and the columns that move.
+
+A column that is constant within the source group and within the target group (sex itself, in a map between the sexes)
+has nothing to be transported: the counterpart takes the target group's value.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import ModuleType
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+
+from pipeline.types import Array, Dataset, Split, TransportMap
+
+Direction = Literal["forward", "reverse"]
+
+
+@dataclass(frozen=True)
+class Between:
+    """The keys that every ``conf/transport/*.yaml`` has besides those of its own module.
+
+    ``attribute``: the protected attribute. ``source``: the name of the group that is mapped, None for the one coded 0;
+    the other one is the target. ``given_label``: None, or the true label (0, 1) that both groups are restricted to,
+    for equalized odds. ``split``: the rows that the map is fitted on. ``points``: at most so many of each group, the
+    first in the order of the split (which is random); None for all. ``both``: fit the opposite direction too.
+    """
+
+    attribute: str
+    source: str | None
+    given_label: int | None
+    split: Split
+    points: int | None
+    both: bool
+
+    def __post_init__(self) -> None:
+        if self.given_label not in (None, 0, 1):
+            raise ValueError(f"expected transport.given_label null, 0 or 1, found {self.given_label!r}")
+        if self.split not in get_args(Split):
+            raise ValueError(f"expected transport.split among {', '.join(get_args(Split))}; found {self.split!r}")
+        if self.points is not None and self.points < 2:
+            raise ValueError(f"expected transport.points null or at least 2, found {self.points}")
+
+
+def parted(section: Mapping[str, Any]) -> tuple[Between, dict[str, Any]]:
+    """A resolved section as what lies between which groups, and the rest, which is the module's own.
+
+    Raises ValueError for a key that is not there.
+    """
+    keys = [field.name for field in fields(Between)]
+    if missing := [key for key in keys if key not in section]:
+        raise ValueError(f"transport {section.get('name')!r} needs {missing}: give them in its YAML file")
+    return Between(**{key: section[key] for key in keys}), {k: v for k, v in section.items() if k not in keys}
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The rows of two groups in each of T trials.
+
+    ``source[t]`` (n_t, k) and ``target[t]`` (m_t, k) hold the k transported columns, whose numbers are ``columns``;
+    ``source_rows[t]`` and ``target_rows[t]`` are row numbers of the dataset.
+    """
+
+    source: list[Array]
+    target: list[Array]
+    source_rows: list[Array]
+    target_rows: list[Array]
+    columns: Array
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The n rows of one group in one trial and their counterparts, over all d columns.
+
+    ``rows`` (n,) are row numbers of the dataset, ``label`` (n,) true labels, ``features`` and ``images`` (n, d).
+    ``target`` (m, d) are the rows of the other group in the same split.
+    """
+
+    rows: Array
+    label: Array
+    features: Array
+    images: Array
+    target: Array
+
+
+def levels(dataset: Dataset, attribute: str, source: str | None) -> tuple[int, int]:
+    """The codes of the source group and of the target group.
+
+    Raises ValueError for an attribute or a group that the dataset does not have.
+    """
+    if attribute not in dataset.levels:
+        raise ValueError(
+            f"expected transport.attribute among {sorted(dataset.levels)} of {dataset.name!r}, found {attribute!r}"
+        )
+    names = dataset.levels[attribute]
+    if source is None:
+        return 0, 1
+    if source not in names:
+        raise ValueError(
+            f"expected transport.source among {', '.join(names)} ({attribute} of {dataset.name!r}), found {source!r}"
+        )
+    code = names.index(source)
+    return code, 1 - code
+
+
+def transported_columns(dataset: Dataset, attribute: str) -> Array:
+    """The numbers of the columns that vary within at least one of the two groups."""
+    group = dataset.protected[attribute]
+    varies = [np.ptp(dataset.features[group == code], axis=0) > 0 for code in (0, 1)]
+    return np.flatnonzero(varies[0] | varies[1])
+
+
+def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
+    """The two groups' rows in the first ``trials`` splits, standardised as :meth:`Dataset.batch` does.
+
+    Raises ValueError where a group has fewer than two rows.
+    """
+    codes = levels(dataset, between.attribute, between.source)
+    features, rows = _split(dataset, between.split, trials)
+    columns = transported_columns(dataset, between.attribute)
+    picked = [
+        [_members(dataset, rows[t], between.attribute, code, between.given_label)[: between.points] for code in codes]
+        for t in range(trials)
+    ]
+    for t, members in enumerate(picked):
+        for code, member in zip(codes, members, strict=True):
+            if len(member) < 2:
+                raise ValueError(
+                    f"group {dataset.levels[between.attribute][code]!r} of {dataset.name!r} has {len(member)} rows in "
+                    f"the {between.split} rows of repetition {t}, true label {between.given_label}: at least 2 needed"
+                )
+    return Groups(
+        source=[features[t][members[0]][:, columns] for t, members in enumerate(picked)],
+        target=[features[t][members[1]][:, columns] for t, members in enumerate(picked)],
+        source_rows=[rows[t][members[0]] for t, members in enumerate(picked)],
+        target_rows=[rows[t][members[1]] for t, members in enumerate(picked)],
+        columns=columns,
+    )
+
+
+def fitted(dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any]) -> TransportMap:
+    """Fit ``module``'s maps on len(rngs) trials; the opposite direction is as many further trials of the same fit.
+
+    A module whose map needs more than the two groups' rows has ``fit_dataset(dataset, between, config, rngs)``.
+    """
+    if hasattr(module, "fit_dataset"):
+        return cast(TransportMap, module.fit_dataset(dataset, between, config, rngs))
+    found = groups(dataset, between, len(rngs))
+    if not between.both:
+        return cast(TransportMap, module.fit(found.source, found.target, config, rngs))
+    trials = len(rngs)
+    # Each direction has random numbers of its own, derived from its trial's.
+    opposite = [rng.spawn(1)[0] for rng in rngs]
+    maps = module.fit([*found.source, *found.target], [*found.target, *found.source], config, [*rngs, *opposite])
+    return TransportMap(
+        kind=maps.kind,
+        parameters={name: array[:trials] for name, array in maps.parameters.items()},
+        reverse={name: array[trials:] for name, array in maps.parameters.items()},
+        history=_directions(maps.history, trials),
+        facts=_directions(maps.facts, trials),
+    )
+
+
+def mapped(
+    maps: TransportMap,
+    dataset: Dataset,
+    split: Split,
+    trials: int,
+    direction: Direction = "forward",
+) -> list[Mapped]:
+    """The rows of one group in each trial's ``split``, and their counterparts under that trial's map.
+
+    ``direction`` "reverse" maps the target group back. A kind whose map is defined on the rows it was fitted on alone
+    says so by ``FITTED_ROWS_ONLY``; it gets those rows. Raises ValueError where that direction was not fitted, and
+    where the map is not defined on a row.
+    """
+    parameters = maps.parameters if direction == "forward" else maps.reverse
+    if not parameters:
+        raise ValueError(f"transport {maps.transport!r} was fitted in one direction: set transport.both=true")
+    if trials > maps.trials:
+        raise ValueError(f"transport {maps.transport!r} has {maps.trials} trials, {trials} were asked for")
+    code, other = levels(dataset, maps.attribute, maps.source if direction == "forward" else maps.target)
+    features, rows = _split(dataset, split, trials)
+    module = importlib.import_module(f"pipeline.transport.{maps.kind}")
+    points = maps.points if getattr(module, "FITTED_ROWS_ONLY", False) else None
+    columns = np.array([dataset.feature_names.index(name) for name in maps.features])
+    kept = [name for name in dataset.feature_names if name not in maps.features]
+    members, others = (
+        [_members(dataset, rows[t], maps.attribute, c, maps.given_label)[:limit] for t in range(trials)]
+        for c, limit in ((code, points), (other, None))
+    )
+    moved = module.images(
+        {name: array[:trials] for name, array in parameters.items()},
+        [features[t][member][:, columns] for t, member in enumerate(members)],
+    )
+    result = []
+    for t, (member, opposite, image) in enumerate(zip(members, others, moved, strict=True)):
+        target = features[t][opposite]
+        images = features[t][member].copy()
+        images[:, columns] = image
+        for name in kept:
+            column = dataset.feature_names.index(name)
+            images[:, column] = target[0, column]
+        result.append(Mapped(rows[t][member], dataset.label[rows[t][member]], features[t][member], images, target))
+    return result
+
+
+def _split(dataset: Dataset, split: Split, trials: int) -> tuple[Array, Array]:
+    """Features (T, n, d) of one side of the first splits, and their row numbers (T, n)."""
+    return dataset.batch(split, trials).features, dataset.rows(split)[:trials]
+
+
+def _members(dataset: Dataset, rows: Array, attribute: str, code: int, given_label: int | None) -> Array:
+    """The positions in ``rows`` of one group, of one true label if given."""
+    inside = dataset.protected[attribute][rows] == code
+    if given_label is not None:
+        inside &= dataset.label[rows] == given_label
+    return np.flatnonzero(inside)
+
+
+def _directions(values: Any, trials: int) -> dict[str, Array]:
+    """Arrays of 2T trials as those of the T forward ones, and those of the reverse ones under a name of their own."""
+    split = {}
+    for name, array in values.items():
+        if name == "step":
+            split[name] = array
+        else:
+            split[name], split[f"reverse_{name}"] = array[:trials], array[trials:]
+    return split
