@@ -9,6 +9,7 @@ A module ``pipeline/datasets/<name>.py`` offers
     prepare   data frame -> :class:`pipeline.types.Dataset`; pure
 
 and, where there is a twin, ``filtered`` (the rows that the dataset keeps) and ``TWIN_ROOT`` (the columns whose joint
-distribution the twin holds as a table). A dataset that can be made of several selections of its rows has a key ``rows``
-in its Config, and a twin for each: ``TWINS``, file by selection.
+distribution the twin holds as a table). ``TWIN_KIND`` names a twin's model, where it is none by levels. A dataset that
+can be made of several selections of its rows has a key ``rows`` in its Config, and a twin for each: ``TWINS``, file by
+selection. Datasets that are drawn from an equation share :mod:`pipeline.datasets.drawn`.
 """

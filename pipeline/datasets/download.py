@@ -3,12 +3,15 @@
 A file is looked for, in this order,
 
 1. in the raw folder itself (``data/raw/<dataset>/``),
-2. in a mirror, a folder or an http(s) address laid out as ``<mirror>/<dataset>/<filename>``,
+2. in a mirror, a folder or an http(s) address that has it as ``<dataset>/<filename>`` or as ``<filename>``,
 3. at its official addresses.
 
 Bytes arrive in ``<filename>.part`` and are renamed to ``<filename>`` only when size and sha256 are right, so the raw
 folder never holds half a file under its real name. A cut download leaves its ``.part`` behind, and the next attempt
 asks the server for the rest (HTTP ``Range``).
+
+Of a file whose sha256 nobody has recorded, the content itself is checked instead (``Source.check``), its size is only
+bounded, and a cut download starts anew: without a checksum nobody could tell whether two pieces belong together.
 
 Two things can go wrong and they are different: nobody has the file (:class:`Unavailable`, another source or a twin may
 do), or somebody has a wrong one (:class:`Corrupt`, a person must look).
@@ -16,7 +19,6 @@ do), or somebody has a wrong one (:class:`Corrupt`, a person must look).
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import queue
 import re
@@ -31,33 +33,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-BLOCK = 1 << 16
-"""Bytes read at a time."""
+from pipeline.datasets.source import BLOCK, Corrupt, Fetched, FetchError, Source, Unavailable, verify
 
-HEAD = 512
-"""Bytes looked at to tell a web page from data."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """One official raw file: its name, its official addresses, sha256 and size in bytes, licence and home page."""
-
-    filename: str
-    urls: tuple[str, ...]
-    sha256: str
-    size: int
-    licence: str
-    home: str
-
-
-@dataclass(frozen=True)
-class Fetched:
-    """A verified file: ``path`` on disk, and ``place``, where it came from this time (a path or an address)."""
-
-    path: Path
-    sha256: str
-    size: int
-    place: str
+__all__ = ["Corrupt", "FetchError", "Fetched", "Patience", "Source", "Unavailable", "fetch"]
 
 
 @dataclass(frozen=True)
@@ -76,54 +54,59 @@ class Patience:
     attempts: int = 3
 
 
-class FetchError(OSError):
-    """A file could not be fetched."""
-
-
-class Unavailable(FetchError):
-    """No place that was asked has the file, or none answered in time."""
-
-
-class Corrupt(FetchError):
-    """A place has the file, but not the one that was published."""
+TWIN = "work with the synthetic twin (DATA_SOURCE=twin)"
+"""What somebody can do who cannot have a file of a dataset that has a twin."""
 
 
 def fetch(
-    sources: Sequence[Source], folder: Path, mirror: str | None, *, dataset: str, patience: Patience | None = None
+    sources: Sequence[Source],
+    folder: Path,
+    mirror: str | None,
+    *,
+    dataset: str,
+    patience: Patience | None = None,
+    otherwise: str = TWIN,
 ) -> tuple[Fetched, ...]:
     """See that every source stands, verified, in ``folder``; return where each came from.
 
-    ``mirror`` is a folder or an http(s) address, None or ``""`` for none. Raises :class:`Corrupt` for a wrong file in
-    ``folder``, in the mirror or at every address that answered; such a file is neither used nor replaced.
-    Raises :class:`Unavailable` when nobody has a file; it names every place and what happened there.
+    ``mirror`` is a folder or an http(s) address, None or ``""`` for none; ``otherwise`` says what can be done without
+    the files. Raises :class:`Corrupt` for a wrong file in ``folder``, in the mirror or at every address that answered;
+    such a file is neither used nor replaced. Raises :class:`Unavailable` when nobody has a file; it names every place
+    and what happened there.
     """
-    return tuple(_fetch_one(source, folder, mirror, dataset, patience or Patience()) for source in sources)
+    return tuple(_fetch_one(source, folder, mirror, dataset, patience or Patience(), otherwise) for source in sources)
 
 
-def _fetch_one(source: Source, folder: Path, mirror: str | None, dataset: str, patience: Patience) -> Fetched:
+def _fetch_one(
+    source: Source, folder: Path, mirror: str | None, dataset: str, patience: Patience, otherwise: str
+) -> Fetched:
     target = folder / source.filename
-    advice = f"or put the file into {folder} by hand, or work with the synthetic twin (DATA_SOURCE=twin)"
+    advice = f"or put the file into {folder} by hand, or {otherwise}"
     if target.exists():
-        _verify(target, source, f"It is neither used nor replaced: delete it to have it fetched again, {advice}")
-        return Fetched(target, source.sha256, source.size, str(target))
+        found = verify(target, source, f"It is neither used nor replaced: delete it to have it fetched again, {advice}")
+        return Fetched(target, *found, str(target))
     folder.mkdir(parents=True, exist_ok=True)
 
     tried = [f"{target}: absent"]
     addresses: list[str] = list(source.urls)
+    mirrored = (f"{dataset}/{source.filename}", source.filename)
     if mirror and mirror.lower().startswith(("http://", "https://")):
-        addresses.insert(0, f"{mirror.rstrip('/')}/{dataset}/{source.filename}")
+        addresses = [*(f"{mirror.rstrip('/')}/{name}" for name in mirrored), *addresses]
+    elif mirror and not Path(mirror).is_dir():
+        tried.append(f"mirror {mirror}: no such folder")
     elif mirror:
-        original = Path(mirror) / dataset / source.filename
-        if original.exists():
-            _verify(original, source, f"Mend the mirror (DATA_MIRROR={mirror}), or unset DATA_MIRROR, {advice}")
-            _copy(original, target)
-            return Fetched(target, source.sha256, source.size, str(original))
-        tried.append(f"{original}: absent" if Path(mirror).is_dir() else f"mirror {mirror}: no such folder")
+        for original in (Path(mirror) / name for name in mirrored):
+            if original.exists():
+                mend = f"Mend the mirror (DATA_MIRROR={mirror}), or unset DATA_MIRROR, {advice}"
+                found = verify(original, source, mend)
+                _copy(original, target)
+                return Fetched(target, *found, str(original))
+            tried.append(f"{original}: absent")
 
     corrupt: Corrupt | None = None
     for address in addresses:
         try:
-            _download(address, source, target, patience, f"Look at that address with a browser, {advice}")
+            found = _download(address, source, target, patience, f"Look at that address with a browser, {advice}")
         except Unavailable as error:
             tried.append(str(error))
         except Corrupt as error:
@@ -132,45 +115,15 @@ def _fetch_one(source: Source, folder: Path, mirror: str | None, dataset: str, p
             if address not in source.urls:
                 break
         else:
-            return Fetched(target, source.sha256, source.size, address)
+            return Fetched(target, *found, address)
     if corrupt is not None:
         raise corrupt
+    again = "connect to the network and run again (a cut download continues); or " if source.urls else ""
     raise Unavailable(
         f"{source.filename} of {dataset!r} is nowhere to be had. Tried:\n  " + "\n  ".join(tried) + "\n"
-        f"What to do: connect to the network and run again (a cut download continues); or get the file from "
-        f"{source.home} and put it into {folder}; or point DATA_MIRROR at a folder or address that holds "
-        f"{dataset}/{source.filename}; or work with the synthetic twin (DATA_SOURCE=twin)"
+        f"What to do: {again}get the file from {source.home} and put it into {folder} (licence: {source.licence}); or "
+        f"point DATA_MIRROR at a folder or address that holds it as {' or as '.join(mirrored)}; or {otherwise}"
     )
-
-
-def _verify(path: Path, source: Source, advice: str, place: str | None = None) -> None:
-    """Raise :class:`Corrupt` unless ``path`` holds the published bytes."""
-    if not path.is_file():
-        raise Corrupt(f"{path} is not a file. {advice}")
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        head = file.read(HEAD)
-        digest.update(head)
-        while block := file.read(BLOCK):
-            digest.update(block)
-    size, found = path.stat().st_size, digest.hexdigest()
-    if size == source.size and found == source.sha256:
-        return
-    raise Corrupt(
-        f"{source.filename} from {place or path} is not the published file: expected {source.size:,} bytes with sha256 "
-        f"{source.sha256}, found {size:,} bytes with sha256 {found}{_kind(head, size, source.size)}. {advice}"
-    )
-
-
-def _kind(head: bytes, size: int, expected: int) -> str:
-    """What a wrong file looks like, as the end of a clause."""
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html", b"<head")):
-        return " (an HTML page, not data)"
-    if size == 0:
-        return " (an empty file)"
-    if size < expected:
-        return f" (truncated: {expected - size:,} bytes short)"
-    return f" ({size - expected:,} bytes too many)" if size > expected else " (the right size, altered)"
 
 
 def _copy(original: Path, target: Path) -> None:
@@ -180,8 +133,8 @@ def _copy(original: Path, target: Path) -> None:
     part.replace(target)
 
 
-def _download(address: str, source: Source, target: Path, patience: Patience, advice: str) -> None:
-    """Download one address into ``target``, continuing what an earlier attempt left.
+def _download(address: str, source: Source, target: Path, patience: Patience, advice: str) -> tuple[str, int]:
+    """Download one address into ``target``, continuing what an earlier attempt left; its sha256 and size.
 
     A ``.part`` that was continued and came out wrong may have been another file's beginning, so it is thrown away and
     the whole file is asked for once more before the address is called corrupt.
@@ -189,15 +142,17 @@ def _download(address: str, source: Source, target: Path, patience: Patience, ad
     part = target.with_name(f"{target.name}.part")
     for attempt in range(1, patience.attempts + 1):
         before = part.stat().st_size if part.exists() else 0
-        if before > source.size:
+        if before > source.size or (before and source.sha256 is None):
             part.unlink()
             before = 0
         try:
             if before < source.size:
-                _receive(address, part, before, source.size, patience)
-            _verify(part, source, f"Nothing was kept. {advice}", place=address)
+                _receive(address, part, before, source, patience)
+            found = verify(part, source, f"Nothing was kept. {advice}", place=address)
         except _Cut as cut:
             gained = part.stat().st_size > before if part.exists() else False
+            if source.sha256 is None:
+                part.unlink(missing_ok=True)
             if gained and cut.at_once and attempt < patience.attempts:
                 continue
             raise Unavailable(f"{address}: {cut}") from cut
@@ -207,7 +162,7 @@ def _download(address: str, source: Source, target: Path, patience: Patience, ad
                 raise
         else:
             part.replace(target)
-            return
+            return found
     raise AssertionError("every attempt returns or raises")
 
 
@@ -219,35 +174,38 @@ class _Cut(Exception):
         self.at_once = at_once
 
 
-def _receive(address: str, part: Path, before: int, expected: int, patience: Patience) -> None:
+def _receive(address: str, part: Path, before: int, source: Source, patience: Patience) -> None:
     """Append the bytes from ``before`` on to ``part``, or all of them when the server ignores ``Range``."""
+    recorded = source.sha256 is not None
+    total = f"{source.size:,} bytes" if recorded else f"at most {source.size:,} bytes"
+    fate = "which are kept to continue from" if recorded else "which are thrown away for want of a checksum"
     with _answer(address, before, patience) as answer:
         if before and not _continues(answer, before):
             before = 0
         received, started = before, time.monotonic()
         announced = int(answer.headers.get("Content-Length") or -1)
         with part.open("ab" if before else "wb") as file:
-            while block := _next_block(answer, received - before):
+            while block := _next_block(answer, received - before, fate):
                 received += len(block)
                 file.write(block)
-                if received > expected:
+                if received > source.size:
                     return  # too long already: the verification says so
                 elapsed = time.monotonic() - started
                 if elapsed > patience.grace and (received - before) / elapsed < patience.rate:
                     raise _Cut(
                         f"too slow, {received - before:,} bytes in {elapsed:.0f} s: given up at {received:,} of "
-                        f"{expected:,} bytes, which are kept to continue from"
+                        f"{total}, {fate}"
                     )
     if 0 <= received - before < announced:
-        raise _Cut(f"the connection was cut at {received:,} of {expected:,} bytes, which are kept", at_once=True)
+        raise _Cut(f"the connection was cut at {received:,} of {total}, {fate}", at_once=True)
 
 
-def _next_block(answer: http.client.HTTPResponse, received: int) -> bytes:
-    """The next piece of the body as soon as any of it is there."""
+def _next_block(answer: http.client.HTTPResponse, received: int, fate: str) -> bytes:
+    """The next piece of the body as soon as any of it is there; ``fate``: what becomes of the pieces before."""
     try:
         return answer.read1(BLOCK)
     except TimeoutError as error:
-        raise _Cut(f"the server stalled after {received:,} bytes, which are kept to continue from") from error
+        raise _Cut(f"the server stalled after {received:,} bytes, {fate}") from error
     except (OSError, http.client.HTTPException) as error:
         raise _Cut(f"the connection broke after {received:,} bytes ({error})", at_once=True) from error
 

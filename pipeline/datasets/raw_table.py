@@ -6,7 +6,7 @@ Rows are counted as an editor counts lines, from 1, comments and header included
 from __future__ import annotations
 
 import csv
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,20 +32,40 @@ class RawTable:
             self._refuse(column, unknown, f"is an unknown category: expected one of {sorted(allowed)}")
         return texts
 
+    def code(self, column: str, pattern: str, what: str) -> pd.Series:
+        """The column's texts (n,), each of which must match all of ``pattern``; ``what`` says so in words."""
+        texts = self.texts[column]
+        wrong = ~texts.str.fullmatch(pattern)
+        if wrong.any():
+            self._refuse(column, wrong, f"is no code: expected {what}")
+        return texts
+
     def integer(self, column: str, low: int, high: int) -> pd.Series:
         """The column's whole numbers (n,) int64, each within [low, high]."""
         numbers = pd.to_numeric(self.texts[column], errors="coerce").astype(float)
         whole = np.isfinite(numbers) & (numbers == np.floor(numbers))
         if not whole.all():
             self._refuse(column, ~whole, "is not a whole number")
-        outside = (numbers < low) | (numbers > high)
-        if outside.any():
-            self._refuse(column, outside, f"is out of range: expected {low} to {high}")
+        self._refuse_outside(column, numbers, low, high)
         return numbers.astype(np.int64)
+
+    def decimal(self, column: str, low: float, high: float) -> pd.Series:
+        """The column's numbers (n,) float64, each within [low, high]."""
+        numbers = pd.to_numeric(self.texts[column], errors="coerce").astype(float)
+        finite = np.isfinite(numbers)
+        if not finite.all():
+            self._refuse(column, ~finite, "is not a number")
+        self._refuse_outside(column, numbers, low, high)
+        return numbers
 
     def rows(self, keep: pd.Series) -> RawTable:
         """The rows where ``keep`` (n,) is true, with their line numbers."""
         return RawTable(self.file, self.lines[keep.to_numpy()], self.texts[keep])
+
+    def _refuse_outside(self, column: str, numbers: pd.Series, low: float, high: float) -> None:
+        outside = (numbers < low) | (numbers > high)
+        if outside.any():
+            self._refuse(column, outside, f"is out of range: expected {low} to {high}")
 
     def _refuse(self, column: str, bad: pd.Series, reason: str) -> None:
         """Raise for the first bad row."""
@@ -55,16 +75,24 @@ class RawTable:
         raise ValueError(f"{self.file}, row {self.lines[first]}, column {column!r}: {found!r} {reason}{more}")
 
 
-def read(path: Path, columns: Sequence[str], *, header: bool, comment: str | None = None) -> RawTable:
+def read(
+    path: Path,
+    columns: Sequence[str],
+    *,
+    header: bool,
+    comment: str | None = None,
+    spelled: Callable[[str], str] = str,
+) -> RawTable:
     """Read ``columns`` of the file at ``path``, all as text.
 
     With ``header`` the first line names the columns and may name more than those asked for; a column that occurs twice
-    must say the same twice. Without, ``columns`` are all the fields of a row, in order. Lines at the top that start
-    with ``comment`` are skipped, and so are blank lines at the end. Raises ValueError for a missing, empty or
-    undecodable file, for a missing column, and for a row with another number of fields than there are columns.
+    must say the same twice; ``spelled`` turns a name of the header into the one asked for. Without, ``columns`` are all
+    the fields of a row, in order. Lines at the top that start with ``comment`` are skipped, and so are blank lines at
+    the end. Raises ValueError for a missing, empty or undecodable file, for a missing column, and for a row with
+    another number of fields than there are columns.
     """
     first, top, counts = _survey(path, comment)
-    names = first if header else list(columns)
+    names = [spelled(name) for name in first] if header else list(columns)
     missing = [name for name in columns if name not in names]
     if missing:
         raise ValueError(f"{path}, row {len(top) + 1}: columns {missing} are missing; the header names {names}")
@@ -78,6 +106,7 @@ def read(path: Path, columns: Sequence[str], *, header: bool, comment: str | Non
     every = pd.read_csv(
         path,
         header=None,
+        usecols=[position for position, name in enumerate(names) if name in columns],
         skiprows=len(top) + header,
         dtype=str,
         na_filter=False,

@@ -95,3 +95,40 @@ def test_a_selection_of_rows_keeps_their_line_numbers(path: Path) -> None:
     read = table(path, "name,age\nann,1\nbo,\ncy,x\n")
     with pytest.raises(ValueError, match="row 4, column 'age': 'x'"):
         read.rows(read.texts["age"] != "").integer("age", 0, 9)
+
+
+def test_names_of_the_header_may_be_spelled_in_another_way(path: Path) -> None:
+    path.write_text("AGE_NOW,name\n3,ann\n")
+    read = raw_table.read(path, ("age now",), header=True, spelled=lambda name: name.lower().replace("_", " "))
+    assert list(read.texts) == ["age now"]
+    assert read.integer("age now", 0, 9).tolist() == [3]
+
+
+def test_decimals_are_numbers_within_their_limits(path: Path) -> None:
+    read = table(path, "name,age\nann,3\nbo,-0.25\n")
+    ages = read.decimal("age", -1.0, 9.0)
+    assert ages.tolist() == [3.0, -0.25]
+    assert ages.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("3,5", "row 2: expected 2 fields"),
+        ("three", "row 2, column 'age': 'three' is not a number"),
+        ("", "row 2, column 'age': '' is not a number"),
+        ("nan", "row 2, column 'age': 'nan' is not a number"),
+        ("-inf", "row 2, column 'age': '-inf' is not a number"),
+        ("9.01", r"row 2, column 'age': '9\.01' is out of range: expected -1\.0 to 9\.0"),
+    ],
+)
+def test_what_is_no_decimal_or_beyond_its_limits_is_refused(path: Path, value: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        table(path, f"name,age\nann,{value}\n").decimal("age", -1.0, 9.0)
+
+
+def test_a_code_matches_its_pattern_as_a_whole(path: Path) -> None:
+    read = table(path, "name,age\nAB,1\nABC,2\nA,3\n")
+    assert read.code("name", "[A-Z]{1,3}", "one to three capitals").tolist() == ["AB", "ABC", "A"]
+    with pytest.raises(ValueError, match=r"row 3, column 'name': 'ABC' is no code: expected two capitals \(1 more"):
+        read.code("name", "[A-Z]{2}", "two capitals")

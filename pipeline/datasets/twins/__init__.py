@@ -1,6 +1,10 @@
 """Synthetic twins: rows drawn from a small fitted model, for when the official file cannot be had.
 
-A twin draws the columns of a parsed dataset one after the other:
+There are three kinds (:mod:`pipeline.datasets.twins.kinds`): by levels, for categories and whole numbers, which is
+described here; a Gaussian copula for continuous columns (:mod:`pipeline.datasets.twins.copula`); and, where official
+rows have not been seen, one made of public counts and of assumptions (:mod:`pipeline.datasets.twins.subjects`).
+
+A twin by levels draws the columns of a parsed dataset one after the other:
 
     c ~ table of the root columns (the protected attributes and the label together)
     P(x_j = k | c, x_1 .. x_{j-1}) = softmax_k( b_jk + A_j[c, k] + sum_{i<j} W_ij[x_i, k] )

@@ -1,5 +1,6 @@
 """Fit a twin's model from the official data: ``python -m pipeline.datasets.twins.fit adult --raw data/raw/adult``.
 
+Of the kinds of twins (:mod:`pipeline.datasets.twins.kinds`) the one by levels is fitted here, the others beside.
 Deterministic: the same rows give the same file on the same machine. The package's docstring gives the equations,
 :mod:`pipeline.datasets.twins.disclosure` what may be stored.
 """
@@ -8,17 +9,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pipeline import io, plugins
 from pipeline.datasets import download
-from pipeline.datasets.twins import preserved
+from pipeline.datasets.twins import copula, fit_copula, preserved, published_subjects, subjects
 from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
+from pipeline.datasets.twins.kinds import LEVELS
 from pipeline.datasets.twins.model import Column, Twin, to_json
 from pipeline.types import Array
 
@@ -147,10 +151,38 @@ def _regress(design: Array, codes: Array, levels: int) -> tuple[Array, Array]:
     return bias, weights
 
 
+def _official_rows(module: ModuleType, options: argparse.Namespace) -> tuple[pd.DataFrame, list[str]]:
+    """The official rows that the dataset keeps, and those of its root columns that they have."""
+    download.fetch(module.SOURCES, options.raw, None, dataset=options.dataset)
+    rows, _ = module.filtered(module.parse(options.raw), *([options.rows] if options.rows else []))
+    return rows, [name for name in module.TWIN_ROOT if name in rows]
+
+
+def _levels_twin(module: ModuleType, options: argparse.Namespace) -> dict[str, Any]:
+    return to_json(fit(options.dataset, *_official_rows(module, options)))
+
+
+def _copula_twin(module: ModuleType, options: argparse.Namespace) -> dict[str, Any]:
+    return copula.to_json(fit_copula.fit(options.dataset, *_official_rows(module, options)))
+
+
+def _subject_twin(module: ModuleType, options: argparse.Namespace) -> dict[str, Any]:
+    download.fetch([published_subjects.COUNTS], options.raw, None, dataset=options.dataset)
+    return subjects.to_json(published_subjects.made(published_subjects.counts(options.raw), tuple(module.COLUMNS)))
+
+
+MAKERS: Mapping[str, Callable[[ModuleType, argparse.Namespace], dict[str, Any]]] = {
+    LEVELS: _levels_twin,
+    "copula": _copula_twin,
+    "subjects": _subject_twin,
+}
+"""By a dataset's ``TWIN_KIND``: the content of its file."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fit and write one twin."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.datasets.twins.fit", description=fit.__doc__)
-    parser.add_argument("dataset", help="a dataset with a twin: adult, compas")
+    parser.add_argument("dataset", help="a dataset with a twin: adult, compas, law, ssl")
     parser.add_argument("--raw", type=Path, required=True, help="folder of its official files; absent ones are fetched")
     parser.add_argument("--rows", help="which rows, of a dataset that has a choice: complete, all")
     parser.add_argument("--output", type=Path, help="default: data/twins/<the dataset's file>")
@@ -159,15 +191,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         module = plugins.load("dataset", options.dataset)
         if module.TWIN is None:
             raise ValueError(f"dataset {options.dataset!r} has no twin: its TWIN is None")
-        download.fetch(module.SOURCES, options.raw, None, dataset=options.dataset)
-        rows, _ = module.filtered(module.parse(options.raw), *([options.rows] if options.rows else []))
-        twin = fit(options.dataset, rows, [name for name in module.TWIN_ROOT if name in rows])
+        content = MAKERS[getattr(module, "TWIN_KIND", LEVELS)](module, options)
     except (ValueError, OSError) as error:
         sys.exit(f"fit the twin of {options.dataset}: {error}")
     output = options.output or Path("data/twins") / (module.TWINS[options.rows] if options.rows else module.TWIN)
-    io.save_json(to_json(twin), output)
-    weights, size = sum(column.weights.size for column in twin.columns), output.stat().st_size
-    print(f"{output}: {twin.rows:,} rows, {len(twin.cells)} root cells, {weights:,} weights, {size:,} bytes")
+    io.save_json(content, output)
+    print(f"{output}: {output.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def sample(twin: Twin, n: int, rng: np.random.Generator) -> pd.DataFrame:
     """
     if n < 1:
         raise ValueError(f"a twin of {n} rows was asked for: expected at least 1")
-    cell = rng.permutation(np.repeat(np.arange(len(twin.counts)), _apportion(n, twin.counts)))
+    cell = rng.permutation(np.repeat(np.arange(len(twin.counts)), apportion(n, twin.counts)))
     drawn = {
         name: pd.Series([values[position] for values in twin.cells])[cell].reset_index(drop=True)
         for position, name in enumerate(twin.root)
@@ -98,7 +98,7 @@ def sample(twin: Twin, n: int, rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame({name: drawn[name] for name in twin.order})
 
 
-def _apportion(n: int, counts: Array) -> Array:
+def apportion(n: int, counts: Array) -> Array:
     """Whole numbers (C,) that sum to n, in proportion to ``counts``, by largest remainders."""
     exact = n * counts / counts.sum()
     sizes = np.floor(exact).astype(np.int64)
@@ -124,7 +124,7 @@ def to_json(twin: Twin) -> dict[str, Any]:
         "root": {
             "columns": list(twin.root),
             "cells": [list(cell) for cell in twin.cells],
-            "counts": _text(twin.counts),
+            "counts": as_text(twin.counts),
         },
         "columns": [
             {
@@ -132,9 +132,9 @@ def to_json(twin: Twin) -> dict[str, Any]:
                 "dtype": column.dtype,
                 "levels": list(column.levels)
                 if isinstance(column.levels, tuple)
-                else [_text(v) for v in column.levels],
-                "bias": _text(column.bias),
-                "weights": [_text(row) for row in column.weights],
+                else [as_text(v) for v in column.levels],
+                "bias": as_text(column.bias),
+                "weights": [as_text(row) for row in column.weights],
             }
             for column in twin.columns
         ],
@@ -155,13 +155,13 @@ def from_json(content: Mapping[str, Any]) -> Twin:
         order=tuple(content["order"]),
         root=tuple(content["root"]["columns"]),
         cells=tuple(tuple(cell) for cell in content["root"]["cells"]),
-        counts=_numbers(content["root"]["counts"]),
+        counts=as_numbers(content["root"]["counts"]),
         columns=tuple(
             Column(
                 name=column["name"],
                 dtype=column["dtype"],
                 levels=tuple(column["levels"]) if column["dtype"] == "str" else _rows(column["levels"]),
-                bias=_numbers(column["bias"]),
+                bias=as_numbers(column["bias"]),
                 weights=_rows(column["weights"]),
             )
             for column in content["columns"]
@@ -170,13 +170,15 @@ def from_json(content: Mapping[str, Any]) -> Twin:
     )
 
 
-def _text(numbers: Array) -> str:
+def as_text(numbers: Array) -> str:
+    """A row of numbers as one string."""
     return " ".join(f"{number + 0.0:.10g}" for number in numbers)
 
 
-def _numbers(text: str) -> Array:
+def as_numbers(text: str) -> Array:
+    """The numbers that :func:`as_text` wrote."""
     return np.array(text.split(), dtype=float)
 
 
 def _rows(texts: list[str]) -> Array:
-    return np.stack([_numbers(text) for text in texts])
+    return np.stack([as_numbers(text) for text in texts])

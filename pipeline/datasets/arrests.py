@@ -1,0 +1,64 @@
+"""Arrests, the synthetic data of section 5.5 of Black et al. (2020): one feature whose law differs between two groups.
+
+    number of prior arrests ~ Geometric(1/4) - 1 in S, Geometric(1/2) - 1 in S'        (0, 1, 2, ...)
+
+so on average 3 in S and 1 in S'. There is no true label: a rule that is given is audited, and every label here is 0.
+Each repetition draws ``n`` people of each group, in random order, who are its training and its test rows alike. Nothing
+is standardised: the unit is one arrest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.datasets import drawn
+from pipeline.datasets.download import Source
+from pipeline.types import Dataset, Origin
+
+SOURCES: tuple[Source, ...] = ()
+TWIN = None
+
+LEVELS = ("S'", "S")
+SUCCESS = (1 / 2, 1 / 4)
+"""The parameter of the geometric distribution in S' and in S."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """``n``: the number of people in each group."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        drawn.expect_sizes(n=self.n)
+
+
+def parse(folder: Path) -> pd.DataFrame:
+    """There are no raw files: raises ValueError."""
+    drawn.nothing_to_parse(folder)
+
+
+def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw 2 n rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
+    drawn.expect_no_rows(rows, origin)
+    return drawn.stacked(
+        "arrests",
+        [_draw(config, rng) for rng in rngs],
+        feature_names=("arrests",),
+        continuous=(),
+        label_name="none",
+        attribute="group",
+        levels=LEVELS,
+    )
+
+
+def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
+    group = rng.permutation(np.repeat((0, 1), config.n))
+    arrests = rng.geometric(np.array(SUCCESS)[group]) - 1
+    own = np.arange(len(group))
+    return drawn.Draw(arrests[:, None].astype(float), np.zeros_like(group), group, own, own.copy())

@@ -1,0 +1,81 @@
+"""Two samples of one Gaussian law, to see how stable a transport map is: section 3.2 of Black et al. (2020).
+
+    S, S' ~ N(0, Sigma) in d dimensions,   Sigma = (1 - rho) I + rho 1 1^T
+
+n points of each, drawn anew in every repetition, except two: the first row of S is the fixed point (1, ..., 1) and the
+second is (0, ..., 0), whose images are compared from draw to draw. The paper fixes one point at a time and draws the
+other n - 1 of S; here both stand in the same draw, next to n - 2 others, so that one map serves both questions. The
+rest of S follows and then S'; all of them are training and test rows alike. There is no true label: all are 0. Nothing
+is standardised, every feature having mean 0 and variance 1 already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.datasets import drawn
+from pipeline.datasets.download import Source
+from pipeline.types import Dataset, Origin
+
+SOURCES: tuple[Source, ...] = ()
+TWIN = None
+
+LEVELS = ("S'", "S")
+FIXED_POINTS = ("ones", "zeros")
+"""The first rows of S in every repetition, in this order."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """``n`` points of each group, ``dimension`` d and ``correlation`` rho of any two features."""
+
+    n: int
+    dimension: int
+    correlation: float
+
+    def __post_init__(self) -> None:
+        drawn.expect_sizes(dimension=self.dimension)
+        if self.n <= len(FIXED_POINTS):
+            raise ValueError(f"dataset.n must exceed the {len(FIXED_POINTS)} fixed points, found {self.n}")
+        lowest = -1 / (self.dimension - 1) if self.dimension > 1 else -1.0
+        if not lowest <= self.correlation <= 1:
+            raise ValueError(
+                f"dataset.correlation of {self.dimension} features must lie in [{lowest:.4g}, 1], "
+                f"found {self.correlation}"
+            )
+
+
+def parse(folder: Path) -> pd.DataFrame:
+    """There are no raw files: raises ValueError."""
+    drawn.nothing_to_parse(folder)
+
+
+def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw 2 n rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
+    drawn.expect_no_rows(rows, origin)
+    return drawn.stacked(
+        "gaussian",
+        [_draw(config, rng) for rng in rngs],
+        feature_names=tuple(f"x{j}" for j in range(1, config.dimension + 1)),
+        continuous=(),
+        label_name="none",
+        attribute="group",
+        levels=LEVELS,
+    )
+
+
+def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
+    d, rho = config.dimension, config.correlation
+    # Sigma's root: sqrt(1 - rho) across the diagonal 1, sqrt(1 + (d - 1) rho) along it. In one dimension Sigma is 1.
+    across, along = (np.sqrt(1 - rho), np.sqrt(max(1 + (d - 1) * rho, 0.0))) if d > 1 else (1.0, 1.0)
+    z = rng.standard_normal((2 * config.n, d))
+    x = across * z + (along - across) * z.mean(axis=1, keepdims=True)
+    x[0], x[1] = 1.0, 0.0
+    group = np.repeat((1, 0), config.n)
+    own = np.arange(len(group))
+    return drawn.Draw(x, np.zeros_like(group), group, own, own.copy())

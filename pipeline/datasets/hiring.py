@@ -1,0 +1,96 @@
+"""Hiring, the synthetic data of Lipton, McAuley and Chouldechova (2018): who is hired depends on experience alone.
+
+    men    work = Poisson(31) - N(20, .2^2)    hair = 35 Beta(2, 7)
+    women  work = Poisson(25) - N(20, .2^2)    hair = 35 Beta(2, 2)
+    P(Y = 1 | work) = 1 / (1 + exp(25.5 - 2.5 work))
+
+with experience in years and hair in inches. So men have on average 11 years, women 5; men 7.8 inches, women 17.5. Both
+inputs are standardised on the training rows of women and men together. Each repetition draws ``train`` women and as
+many men to train on, and ``test`` of each to test, all in random order.
+
+Source: Lipton et al. (2018), section 4.1, as Black et al. (2020), section 5.3, use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from pipeline.datasets import drawn
+from pipeline.datasets.download import Source
+from pipeline.types import Array, Dataset, Origin
+
+SOURCES: tuple[Source, ...] = ()
+TWIN = None
+
+FEATURES = ("work_experience", "hair_length")
+LEVELS = ("Female", "Male")
+
+EXPERIENCE = (25.0, 31.0)
+"""The Poisson mean of women and of men."""
+SUBTRACTED = (20.0, 0.2)
+"""Mean and standard deviation of what is taken off it."""
+LONGEST_HAIR = 35.0
+HAIR = ((2.0, 2.0), (2.0, 7.0))
+"""The two parameters of the Beta distribution of women and of men."""
+HIRED = (-25.5, 2.5)
+"""Log-odds of Y = 1 without experience, and what a year adds."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """``train`` and ``test``: so many women, and as many men, to train on and to test."""
+
+    train: int
+    test: int
+
+    def __post_init__(self) -> None:
+        drawn.expect_sizes(train=self.train, test=self.test)
+
+
+def parse(folder: Path) -> pd.DataFrame:
+    """There are no raw files: raises ValueError."""
+    drawn.nothing_to_parse(folder)
+
+
+def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw 2 (train + test) rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
+    drawn.expect_no_rows(rows, origin)
+    return drawn.stacked(
+        "hiring",
+        [_draw(config, rng) for rng in rngs],
+        feature_names=FEATURES,
+        continuous=FEATURES,
+        label_name="hired",
+        attribute="sex",
+        levels=LEVELS,
+    )
+
+
+def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
+    """One repetition: rows in random order, those to train on first."""
+    sides = [rng.permutation(np.repeat((0, 1), size)) for size in (config.train, config.test)]
+    sex = np.concatenate(sides)
+    mean, deviation = SUBTRACTED
+    work = rng.poisson(np.array(EXPERIENCE)[sex]) - rng.normal(mean, deviation, len(sex))
+    a, b = np.array(HAIR)[sex].T
+    hair = LONGEST_HAIR * rng.beta(a, b)
+    own = np.arange(len(sex))
+    return drawn.Draw(
+        features=np.column_stack([work, hair]),
+        label=_hired(work, rng),
+        group=sex,
+        train=own[: 2 * config.train],
+        test=own[2 * config.train :],
+    )
+
+
+def _hired(work: Array, rng: np.random.Generator) -> Array:
+    """Labels (n,), drawn given the years of experience (n,)."""
+    start, slope = HIRED
+    odds_against = np.exp(-np.clip(start + slope * work, -500.0, 500.0))  # exp beyond 709 overflows
+    return (rng.random(len(work)) * (1 + odds_against) < 1).astype(np.int64)

@@ -1,0 +1,215 @@
+r"""A twin of the Strategic Subject List: its official counts, and the features that nobody publishes a table of.
+
+Kept exactly: how many people there are of each score, race, sex and age band, 398,531 in all, as the counts made
+public have them. The 153 people whose age group is unknown are in no count, so not in the twin either.
+
+The other seven features are drawn one by one and handed out by score:
+
+.. math::
+    x_k \sim F_k, \qquad L = \sum_k w_k \frac{x_k - m_k}{s_k} + \tau \eta, \qquad \eta \sim N(0, 1)
+
+Within an age band the person of the r-th highest score gets the features of the r-th highest L. Narcotic arrests are
+then exchanged between neighbours in score, of whom one is black (BLK) and the other, who is not, has more of them:
+as many pairs, in random order, until the correlation of narcotic arrests with being black among BLK and WHI is the
+published one.
+
+Assumed:
+
+1. The age band of the counts is the age at the latest arrest. (The list has several age columns; the counts' is the
+   one that 153 people lack, the latest arrest's is lacked by 102.)
+2. The counts' groups Black, White, Hispanic, Asian and unknown are the codes BLK, WHI, WWH, API and U; the counts do
+   not tell black Hispanics (WBH) from white ones, nor American Indians (I) from people of unknown race.
+3. F_k has the published mean m_k and standard deviation s_k of the whole list, and is negative binomial for a number
+   of times, Bernoulli for gang affiliation, and normal, rounded to tenths, for the trend.
+4. Before they are handed out, the features depend neither on each other nor on age, race or sex. The list itself says
+   that race and sex are not used in the score; here what they go with is what the score goes with, but for 6.
+5. The weights w_k: a public analysis measured by how much a random forest's prediction of the score changes, on
+   average, when one feature is replaced by somebody else's. A linear model's changes by |w_k| E|x_k - x_k'| / s_k, so
+   the measured ratio to age and age's own published weight, 50, give w_k. tau makes the variance of L that of the score
+   within age bands.
+6. Narcotic arrests go with race beyond what the score explains, r = .12 in the paper; no other feature does.
+
+Built in, therefore: all counts, each feature's mean and spread, r, and weights of about the sizes of 5. Not built in,
+what comes out of it: the least-squares weights themselves, age's too, which follows from the counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.types import Array
+
+FORMAT = 1
+"""Version of the JSON layout."""
+BLACK, WHITE = "BLK", "WHI"
+EXCHANGED = "narcotic_arrests"
+TENTHS = 1
+"""Decimals of the trend."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """``law`` F_k (times, flag or tenths) with ``mean`` m_k and standard deviation ``sd`` s_k, and ``weight`` w_k."""
+
+    name: str
+    law: str
+    mean: float
+    sd: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class SubjectTwin:
+    """The list: ``people`` has the columns score, race, sex, age and count; ``noise`` is tau.
+
+    ``correlation``: of narcotic arrests with being BLK, among BLK and WHI. ``order``: the columns of the parsed data.
+    """
+
+    dataset: str
+    order: tuple[str, ...]
+    people: pd.DataFrame
+    features: tuple[Feature, ...]
+    noise: float
+    correlation: float
+
+    @property
+    def rows(self) -> int:
+        """The number of people."""
+        return int(self.people["count"].sum())
+
+
+def sample(twin: SubjectTwin, n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """All n people, in random order; ValueError for any other number than there are."""
+    if n != twin.rows:
+        raise ValueError(f"the list is drawn whole: expected {twin.rows} people, found {n}")
+    cell = rng.permutation(np.repeat(np.arange(len(twin.people)), twin.people["count"]))
+    score = twin.people["score"].to_numpy()[cell]
+    band, race = (pd.factorize(twin.people[name]) for name in ("age", "race"))
+    # Ascending in age band and score; equal ones are in the people's own order, which is random.
+    place = np.lexsort((score, band[0][cell]))
+    values = handed_out(drawn(twin.features, n, rng), twin, band[0][cell][place], place, rng)
+    black, white = (race[0][cell] == race[1].get_loc(code) for code in (BLACK, WHITE))
+    exchanged = [feature.name for feature in twin.features].index(EXCHANGED)
+    values[:, exchanged] = exchange(values[:, exchanged], place, band[0][cell], black, white, twin.correlation, rng)
+    known = {name: twin.people[name].iloc[cell].reset_index(drop=True) for name in ("score", "race", "sex", "age")}
+    for feature, column in zip(twin.features, values.T, strict=True):
+        known[feature.name] = pd.Series(column if feature.law == "tenths" else column.astype(np.int64))
+    return pd.DataFrame({name: known[name] for name in twin.order})
+
+
+def drawn(features: tuple[Feature, ...], n: int, rng: np.random.Generator) -> Array:
+    """n independent draws of each F_k: (n, K)."""
+    columns = []
+    for f in features:
+        if f.law == "times":
+            # Mean m and variance m + m^2 / size.
+            size = f.mean**2 / (f.sd**2 - f.mean)
+            columns.append(rng.negative_binomial(size, size / (size + f.mean), n).astype(float))
+        elif f.law == "flag":
+            columns.append((rng.random(n) < f.mean).astype(float))
+        else:
+            columns.append(rng.normal(f.mean, f.sd, n).round(TENTHS))
+    return np.column_stack(columns)
+
+
+def handed_out(values: Array, twin: SubjectTwin, bands: Array, place: Array, rng: np.random.Generator) -> Array:
+    """The draws (n, K), each with the person it belongs to: in an age band, in the order of the score.
+
+    ``place`` (n,) are the people in ascending order of age band and score, ``bands`` (n,) their bands.
+    """
+    mean, sd, weight = (np.array([getattr(f, name) for f in twin.features]) for name in ("mean", "sd", "weight"))
+    index = ((values - mean) / sd) @ weight + twin.noise * rng.standard_normal(len(values))
+    # The draws of a band are as many as its people: those that stand where they stand.
+    result = np.empty_like(values)
+    result[place] = values[np.lexsort((index, bands))]
+    return result
+
+
+def exchange(
+    x: Array,
+    place: Array,
+    band: Array,
+    black: Array,
+    white: Array,
+    correlation: float,
+    rng: np.random.Generator,
+) -> Array:
+    """x (n,) with values exchanged between neighbours in ``place`` until r(x, black) among black and white is reached.
+
+    ``band``, ``black`` and ``white`` (n,) describe the people. Raises ValueError where all exchanges are too few.
+    """
+    first, second = place[: len(place) // 2 * 2].reshape(-1, 2).T
+    mixed = (band[first] == band[second]) & (black[first] != black[second])
+    gains, gives = (np.where(black[first] == side, first, second)[mixed] for side in (True, False))
+    more = rng.permutation(np.flatnonzero(x[gives] > x[gains]))
+    gains, gives = gains[more], gives[more]
+    both = black | white
+    n, share = both.sum(), black.sum() / both.sum()
+    # Sums after 0, 1, 2, ... exchanges; one with somebody who is neither changes what the two groups have together.
+    joins = np.where(white[gives], 0.0, 1.0)
+    of_black, total, squares = (
+        start + np.concatenate([[0.0], np.cumsum(change)])
+        for start, change in (
+            (x[black].sum(), x[gives] - x[gains]),
+            (x[both].sum(), joins * (x[gives] - x[gains])),
+            ((x[both] ** 2).sum(), joins * (x[gives] ** 2 - x[gains] ** 2)),
+        )
+    )
+    covariance = of_black / n - share * total / n
+    r = covariance / np.sqrt(share * (1 - share) * (squares / n - (total / n) ** 2))
+    if r.max() < correlation:
+        raise ValueError(f"exchanges between neighbours reach a correlation of {r.max():.3f}, expected {correlation}")
+    count = int(np.argmax(r >= correlation))
+    result = x.copy()
+    result[gains[:count]], result[gives[:count]] = x[gives[:count]], x[gains[:count]]
+    return result
+
+
+def to_json(twin: SubjectTwin) -> dict[str, Any]:
+    """Plain JSON values; the counts of a group are one string, from its lowest score on."""
+    groups = []
+    for (race, sex, age), members in twin.people.groupby(["race", "sex", "age"], sort=True):
+        first, last = int(members["score"].min()), int(members["score"].max())
+        counts = members.set_index("score")["count"].reindex(range(first, last + 1), fill_value=0)
+        groups.append({"race": race, "sex": sex, "age": age, "first": first, "counts": " ".join(map(str, counts))})
+    return {
+        "format": FORMAT,
+        "kind": "subjects",
+        "dataset": twin.dataset,
+        "order": list(twin.order),
+        "features": [
+            {"name": f.name, "law": f.law, "mean": f.mean, "sd": f.sd, "weight": f.weight} for f in twin.features
+        ],
+        "noise": twin.noise,
+        "correlation": twin.correlation,
+        "people": groups,
+    }
+
+
+def from_json(content: Mapping[str, Any]) -> SubjectTwin:
+    """The twin that :func:`to_json` wrote; ValueError when the layout is another."""
+    if content.get("format") != FORMAT:
+        raise ValueError(
+            f"the twin's file has format {content.get('format')!r}, expected {FORMAT}: restore the one that comes with "
+            "the project, or make it again with python -m pipeline.datasets.twins.fit"
+        )
+    tables = []
+    for group in content["people"]:
+        counts = np.array(group["counts"].split(), dtype=np.int64)
+        kept = np.flatnonzero(counts)
+        table = pd.DataFrame({"score": group["first"] + kept, "count": counts[kept]})
+        tables.append(table.assign(**{name: group[name] for name in ("race", "sex", "age")}))
+    people = pd.concat(tables, ignore_index=True)
+    return SubjectTwin(
+        dataset=content["dataset"],
+        order=tuple(content["order"]),
+        people=people.astype({"race": "str", "sex": "str", "age": "str"}),
+        features=tuple(Feature(**feature) for feature in content["features"]),
+        noise=content["noise"],
+        correlation=content["correlation"],
+    )
