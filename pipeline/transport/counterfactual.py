@@ -1,0 +1,224 @@
+r"""Counterfactuals of a causal model: the same student with the other group's race or sex (Kusner et al. 2017).
+
+.. math:: G(x) = \big(\text{Poisson}(e^{b_L + w_L u + a'^\top \beta_L}),\;
+          N(b_G + w_G u + a'^\top \beta_G, \sigma^2)\big), \qquad u \sim p(u \mid \text{LSAT}, \text{UGPA}, a)
+
+The model of ``law_school`` is fitted on all rows of the split, those in neither group too. A row's knowledge u is then
+inferred from its own LSAT, UGPA and attributes a, and LSAT and UGPA are made anew with the attributes a' of the other
+group. Everything else stays: this is a map for data with one count, one grade and 0/1 columns of attributes.
+
+The counterfactual is random. ``image`` is a draw of u, LSAT and UGPA, as published, or their means given the row. A
+draw is reproducible: each trial keeps a seed, so the same rows in the same order have the same images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.transport.between import Between, groups, levels
+from pipeline.transport.knowledge import Grades, drawn, posterior
+from pipeline.transport.law_school import LOADINGS, Students
+from pipeline.transport.law_school_posterior import Estimate, Sampling, estimates
+from pipeline.types import Array, Dataset, TransportMap
+
+INFERENCES = ("map", "nuts")
+IMAGES = ("sample", "mean")
+SEEDS = 2**31
+
+
+@dataclass(frozen=True)
+class Config:
+    """Names of the columns, how the model is fitted, and what an image is.
+
+    ``score``: a feature, a count, whose fractions are rounded. ``grade``: a feature. ``outcome``: a column of
+    ``dataset.outcomes``. ``inference``: map (the posterior's mode) or nuts (posterior means of ``chains`` times
+    ``draws`` draws, after ``warmup`` steps each). ``image``: sample or mean.
+    """
+
+    score: str
+    grade: str
+    outcome: str
+    inference: str
+    chains: int
+    warmup: int
+    draws: int
+    image: str
+
+    def __post_init__(self) -> None:
+        for name, known in (("inference", INFERENCES), ("image", IMAGES)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"expected transport.{name} among {', '.join(known)}; found {getattr(self, name)!r}")
+        # Below four draws a chain has no two halves to compare.
+        for name, least in (("chains", 1), ("warmup", 1), ("draws", 4)):
+            if getattr(self, name) < least:
+                raise ValueError(f"expected transport.{name} of at least {least}, found {getattr(self, name)}")
+
+
+def fit_dataset(
+    dataset: Dataset, between: Between, config: Config, rngs: Sequence[np.random.Generator]
+) -> TransportMap:
+    """One causal model for each of the first len(rngs) splits, and both directions of its map.
+
+    Facts: those of ``law_school.estimates``, the three loadings and sigma. Raises ValueError for data of another form,
+    and for a map that is asked for on a part of the rows.
+    """
+    if between.given_label is not None or between.points is not None:
+        raise ValueError(
+            "the causal model is fitted on every row of the split: expected transport.given_label and transport.points "
+            f"null, found {between.given_label} and {between.points}"
+        )
+    dummies = independent_dummies(dataset, config)
+    trials = _students(dataset, between, config, dummies, len(rngs))
+    seeds = [int(rng.integers(SEEDS)) for rng in rngs]
+    sampling = Sampling(config.chains, config.warmup, config.draws) if config.inference == "nuts" else None
+    found = estimates(trials, sampling, seeds)
+    columns = groups(dataset, between, len(rngs)).columns
+    codes = levels(dataset, between.attribute, between.source)
+    ends = [_fixed(dataset, between.attribute, columns, code) for code in codes]
+    forward, reverse = (
+        _parameters(dataset, config, found, dummies, columns, start, end, rngs) for start, end in (ends, ends[::-1])
+    )
+    facts = [{**one.facts, **{name: float(one.coefficients[name]) for name in (*LOADINGS, "sigma")}} for one in found]
+    return TransportMap(
+        kind="counterfactual",
+        parameters=forward,
+        reverse=reverse if between.both else {},
+        facts={name: np.array([fact[name] for fact in facts]) for name in facts[0]},
+    )
+
+
+def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
+    """Counterfactuals of rows[t] (n_t, k) under trial t's model: score and grade anew, the other columns unchanged.
+
+    Raises ValueError for rows that are not finite.
+    """
+    if not all(np.isfinite(own).all() for own in rows):
+        raise ValueError("expected finite rows, found NaN or inf: the causal model infers nothing from them")
+    return [
+        _image({name: array[t] for name, array in parameters.items()}, np.asarray(own, dtype=float))
+        for t, own in enumerate(rows)
+    ]
+
+
+def independent_dummies(dataset: Dataset, config: Config) -> list[int]:
+    """The numbers of the 0/1 columns that repeat neither the intercept nor each other: a level of each attribute goes.
+
+    The more frequent a level, the sooner it is the one without a dummy. Raises ValueError for a dataset without the
+    named columns, with standardised ones, or with further columns that are not 0 or 1.
+    """
+    names = list(dataset.feature_names)
+    for role, name, known in (
+        ("score", config.score, names),
+        ("grade", config.grade, names),
+        ("outcome", config.outcome, list(dataset.outcomes)),
+    ):
+        if name not in known:
+            raise ValueError(
+                f"the causal model needs transport.{role} among {known} of {dataset.name!r}, found {name!r}: it is a "
+                "model of the law-school data; choose another transport for other data"
+            )
+    score = dataset.features[:, names.index(config.score)]
+    if dataset.continuous or score.min() < 0:
+        raise ValueError(
+            f"the causal model needs counts and grades in their own units: {dataset.name!r} standardises "
+            f"{list(dataset.continuous)}, and its smallest {config.score} is {score.min():g}"
+        )
+    others = [c for c, name in enumerate(names) if name not in (config.score, config.grade)]
+    if wrong := [names[c] for c in others if not np.isin(dataset.features[:, c], (0, 1)).all()]:
+        raise ValueError(
+            f"the causal model knows 0/1 columns besides score and grade; {wrong} of {dataset.name!r} are not"
+        )
+    kept: list[int] = []
+    for column in sorted(others, key=lambda c: float(dataset.features[:, c].mean())):
+        tried = np.column_stack([np.ones(len(score)), dataset.features[:, [*kept, column]]])
+        if np.linalg.matrix_rank(tried.T @ tried) == tried.shape[1]:
+            kept.append(column)
+    return sorted(kept)
+
+
+def _students(
+    dataset: Dataset, between: Between, config: Config, dummies: Sequence[int], trials: int
+) -> list[Students]:
+    """Every row of the split, in each trial."""
+    features = dataset.features
+    grade, score = (dataset.feature_names.index(name) for name in (config.grade, config.score))
+    return [
+        Students(
+            grade=features[rows, grade],
+            score=np.rint(features[rows, score]),
+            outcome=dataset.outcomes[config.outcome][rows],
+            attributes=features[rows][:, dummies],
+        )
+        for rows in {"train": dataset.train, "test": dataset.test}[between.split][:trials]
+    ]
+
+
+def _fixed(dataset: Dataset, attribute: str, columns: Array, code: int) -> Array:
+    """What one group has in the columns that are not transported, which are constant in it; 0 in the others: (d,)."""
+    member = int(np.flatnonzero(dataset.protected[attribute] == code)[0])
+    values = dataset.features[member].copy()
+    values[columns] = 0
+    return values
+
+
+def _parameters(
+    dataset: Dataset,
+    config: Config,
+    found: Sequence[Estimate],
+    dummies: Sequence[int],
+    columns: Array,
+    start: Array,
+    end: Array,
+    rngs: Sequence[np.random.Generator],
+) -> dict[str, Array]:
+    """What ``images`` needs in one direction: the trials' models as functions of the transported columns.
+
+    ``grade_coef``, ``score_coef`` (T, k) are 0 for columns without a dummy; ``grade_mean``, ``score_mean`` (T, 2) are
+    the means at u = 0 of a row of zeros in the group it comes from, and in the group it is mapped to.
+    """
+    order = list(columns)
+    trials = len(found)
+    parameters: dict[str, Array] = {}
+    for name in ("grade", "score"):
+        column = dataset.feature_names.index(getattr(config, name))
+        coef = np.zeros((trials, dataset.features.shape[1]))
+        coef[:, dummies] = [one.coefficients[f"{name}_coef"] for one in found]
+        intercept = np.array([float(one.coefficients[f"{name}_intercept"]) for one in found])
+        parameters[f"{name}_column"] = np.full(trials, order.index(column))
+        parameters[f"{name}_coef"] = coef[:, columns]
+        parameters[f"{name}_mean"] = intercept[:, None] + coef @ np.column_stack([start, end])
+        parameters[f"{name}_loading"] = np.array([float(one.coefficients[f"{name}_loading"]) for one in found])
+    parameters["sigma"] = np.array([float(one.coefficients["sigma"]) for one in found])
+    parameters["sampled"] = np.full(trials, config.image == "sample")
+    parameters["seed"] = np.array([int(rng.integers(SEEDS)) for rng in rngs])
+    return parameters
+
+
+def _image(own: Mapping[str, Array], rows: Array) -> Array:
+    """The counterfactuals of rows (n, k) under one trial's model."""
+    grade, score = int(own["grade_column"]), int(own["score_column"])
+    at_zero, other = (
+        Grades(
+            grade_mean=rows @ own["grade_coef"] + own["grade_mean"][group],
+            score_mean=rows @ own["score_coef"] + own["score_mean"][group],
+            grade_loading=float(own["grade_loading"]),
+            score_loading=float(own["score_loading"]),
+            sigma=float(own["sigma"]),
+        )
+        for group in (0, 1)
+    )
+    u, probability = posterior(rows[:, grade], np.rint(rows[:, score]), at_zero)
+    image = rows.copy()
+    if own["sampled"]:
+        rng = np.random.default_rng(int(own["seed"]))
+        known = drawn(u, probability, rng)
+        image[:, score] = rng.poisson(np.exp(other.score_mean + other.score_loading * known))
+        image[:, grade] = rng.normal(other.grade_mean + other.grade_loading * known, other.sigma)
+    else:
+        rate = np.exp(other.score_mean[:, None] + other.score_loading * u)
+        image[:, score] = (rate * probability).sum(axis=1)
+        image[:, grade] = other.grade_mean + other.grade_loading * (u * probability).sum(axis=1)
+    return image

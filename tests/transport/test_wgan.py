@@ -1,0 +1,290 @@
+"""The Wasserstein GAN: both engines train as a plain torch loop does, trials are independent, divergence shows."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.seeds import generators
+from pipeline.transport import wgan, wgan_kernels
+from pipeline.transport.wgan_compiled import CompiledTraining
+from pipeline.transport.wgan_monitor import CURVES
+from pipeline.transport.wgan_networks import glorot_networks, minibatches
+from pipeline.transport.wgan_torch import TorchTraining
+from pipeline.types import Array, TransportMap
+
+CONFIG = wgan.Config(
+    hidden_units=10,
+    learning_rate=1e-3,
+    decay=0.9,
+    epsilon=1e-7,
+    clip=0.01,
+    rounds=2,
+    batch_size=24,
+    steps=30,
+    cost_weight=1e-2,
+    selection="last",
+    check_every=10,
+    diverged_above=0.12,
+    engine="compiled",
+    threads=1,
+)
+Engine = Callable[..., wgan.Training]
+
+
+def groups(trials: int, d: int = 2) -> tuple[list[Array], list[Array]]:
+    """Rows of two groups, of sizes that differ between trials and groups."""
+    rngs = [np.random.default_rng(t) for t in range(trials)]
+    source = [rng.normal(size=(90 + 7 * t, d)) for t, rng in enumerate(rngs)]
+    return source, [1 + 0.5 * rng.normal(size=(130 - 5 * t, d)) for t, rng in enumerate(rngs)]
+
+
+class Setting:
+    """Data, initial networks and minibatches that engines can be run on."""
+
+    def __init__(self, trials: int, d: int, steps: int, **values: Any) -> None:
+        self.config = replace(CONFIG, **values)
+        self.source, self.target = groups(trials, d)
+        rngs, hidden = generators("engines", repetitions=trials), self.config.hidden_units
+        self.generators = glorot_networks(rngs, (d, hidden, hidden, d))
+        self.critics = glorot_networks(rngs, (d, hidden, hidden, 1))
+        sizes = [(len(x), len(y)) for x, y in zip(self.source, self.target, strict=True)]
+        self.rows = minibatches(sizes, steps, self.config.rounds, self.config.batch_size, rngs)
+
+    def run(self, engine: Engine) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The generators and critics after all minibatches, in double precision."""
+        training = engine(self.source, self.target, self.generators, self.critics, self.config, "float64")
+        training.advance(self.rows, np.ones(len(self.source), dtype=bool))
+        return training.generators(), training.critics()
+
+
+def module(networks: dict[str, Array], t: int) -> torch.nn.Sequential:
+    """Trial t's network as users of torch write theirs."""
+    layers: list[torch.nn.Module] = []
+    for number in (1, 2, 3):
+        weights, bias = (torch.as_tensor(networks[f"{kind}{number}"][t]) for kind in "wb")
+        layer = torch.nn.Linear(weights.shape[0], weights.shape[1], dtype=torch.float64)
+        with torch.no_grad():
+            layer.weight.copy_(weights.T)
+            layer.bias.copy_(bias)
+        layers += [layer, torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def plain_loop(setting: Setting, t: int) -> tuple[torch.nn.Sequential, torch.nn.Sequential]:
+    """Trial t trained as the docstring of ``pipeline.transport.wgan`` says, by modules, optimizers and backward()."""
+    plan = setting.config
+    generator, critic = module(setting.generators, t), module(setting.critics, t)
+    of_generator, of_critic = (
+        torch.optim.RMSprop(network.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
+        for network in (generator, critic)
+    )
+    source, target = torch.as_tensor(setting.source[t]), torch.as_tensor(setting.target[t])
+    for step in torch.as_tensor(setting.rows[t]):
+        for r in range(plan.rounds):
+            real, images = target[step[2 * r]], generator(source[step[2 * r + 1]]).detach()
+            for sign, batch in ((-1, real), (1, images)):
+                of_critic.zero_grad()
+                (sign * critic(batch).mean()).backward()
+                of_critic.step()
+            with torch.no_grad():
+                for values in critic.parameters():
+                    values.clamp_(-plan.clip, plan.clip)
+        x = source[step[-1]]
+        of_generator.zero_grad()
+        images = generator(x)
+        cost = (x - images).abs().sum(dim=1).square().mean()
+        (plan.cost_weight * cost - critic(images).mean()).backward()
+        of_generator.step()
+    return generator, critic
+
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "as published": {"d": 2, "hidden_units": 128, "batch_size": 64, "rounds": 5},
+    # Fewer units and rows than there are lanes; one feature.
+    "small": {"d": 1},
+    # More than one block of rows, a hidden layer that fills its last panel in part.
+    "odd": {"d": 9, "hidden_units": 70, "batch_size": 150},
+    # More features than a panel has columns.
+    "wide": {"d": 70, "rounds": 1},
+}
+
+
+@pytest.mark.parametrize("engine", [CompiledTraining, TorchTraining])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_training_is_that_of_automatic_differentiation(shape: str, engine: Engine) -> None:
+    setting = Setting(trials=2, steps=15, **SHAPES[shape])
+    trained = setting.run(engine)
+    for t in range(2):
+        for networks, start, plain in zip(
+            trained, (setting.generators, setting.critics), plain_loop(setting, t), strict=True
+        ):
+            # Weights and biases in turn, torch's weights the other way round.
+            for name, values in zip(start, plain.parameters(), strict=True):
+                np.testing.assert_allclose(networks[name][t], values.detach().numpy().T, rtol=0, atol=1e-10)
+                assert np.abs(networks[name][t] - start[name][t]).max() > 1e-3
+        # The bound is met: without clipping the weights would be other ones.
+        assert np.abs(trained[1]["w2"]).max() == setting.config.clip
+
+
+def fitted(trials: int, names: str = "fit", **values: Any) -> TransportMap:
+    source, target = groups(trials)
+    return wgan.fit(source, target, replace(CONFIG, **values), generators(names, repetitions=trials))
+
+
+def same(one: TransportMap, other: TransportMap, trials: int = 3) -> bool:
+    """Whether the first trials agree in every byte."""
+    for field in ("parameters", "facts"):
+        first, second = getattr(one, field), getattr(other, field)
+        if any(first[name][:trials].tobytes() != second[name][:trials].tobytes() for name in first):
+            return False
+    return True
+
+
+def test_a_trial_does_not_depend_on_how_many_there_are() -> None:
+    assert same(fitted(1), fitted(3), trials=1)
+    many = fitted(3, engine="torch").parameters
+    for name, values in fitted(1, engine="torch").parameters.items():
+        np.testing.assert_allclose(values[0], many[name][0], rtol=1e-5, atol=1e-6)
+
+
+def test_trials_are_different_ones() -> None:
+    w2 = fitted(3).parameters["w2"]
+    assert np.abs(w2[0] - w2[1]).max() > 0.1
+
+
+def test_the_same_random_numbers_give_the_same_bytes_on_any_number_of_threads() -> None:
+    assert same(fitted(3), fitted(3, threads=3))
+    assert not same(fitted(3), fitted(3, names="other"))
+
+
+def test_how_often_one_looks_does_not_change_what_is_trained() -> None:
+    few, many = fitted(2, check_every=30), fitted(2, check_every=7)
+    assert same(few, many, trials=2)
+    assert few.history["step"].tolist() == [0, 30]
+    assert many.history["step"].tolist() == [0, 7, 14, 21, 28, 30]
+    for name in CURVES:
+        assert many.history[name].shape == (2, 6)
+        np.testing.assert_array_equal(few.history[name][:, -1], many.history[name][:, -1])
+        np.testing.assert_array_equal(many.facts[name], many.history[name][:, -1])
+
+
+def test_machine_code_from_disk_computes_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the compiled code was on disk already both runs read it; where it was not the first has just made it."""
+    made = fitted(2)
+    read = wgan_kernels.compiled_entry(wgan_kernels.train.py_func)
+    monkeypatch.setattr(wgan_kernels, "train", read)
+    assert same(made, fitted(2), trials=2)
+    assert sum(read.stats.cache_hits.values()) == 1
+
+
+def test_one_feature_is_mapped_onto_the_target_where_distance_is_cheap_and_stays_where_it_is_dear() -> None:
+    rng = np.random.default_rng(0)
+    source, target = [rng.normal(size=(2000, 1))], [3 + 0.5 * rng.normal(size=(2000, 1))]
+    plan = replace(CONFIG, hidden_units=64, batch_size=64, clip=0.1, rounds=5, steps=600, selection="best")
+    moved, still = (
+        wgan.fit(source, target, replace(plan, cost_weight=weight, check_every=50), generators("limits", repetitions=1))
+        for weight in (0.0, 10.0)
+    )
+    assert moved.history["max_ks"][0, 0] > 0.9
+    assert moved.facts["max_ks"][0] < 0.25
+    image = wgan.images(moved.parameters, source)[0]
+    levels = [0.1, 0.5, 0.9]
+    np.testing.assert_allclose(np.quantile(image, levels), np.quantile(target[0], levels), atol=0.3)
+    assert np.abs(wgan.images(still.parameters, source)[0] - source[0]).mean() < 0.1
+    assert still.facts["max_ks"][0] > 0.9
+    assert still.facts["diverged"][0]
+
+
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+def test_a_trial_that_is_not_finite_stops_alone(engine: str, caplog: pytest.LogCaptureFixture) -> None:
+    source, target = groups(3)
+    # So large that its squared gradient is beyond single precision.
+    source[1] = source[1] * 1e25
+    config = replace(CONFIG, engine=engine, diverged_above=1.0)
+    with caplog.at_level(logging.INFO, logger="pipeline.transport.wgan"):
+        broken = wgan.fit(source, target, config, generators("fit", repetitions=3))
+    whole = fitted(3, engine=engine, diverged_above=1.0)
+    assert broken.facts["non_finite"].tolist() == [0, 1, 0]
+    assert broken.facts["diverged"].tolist() == [0, 1, 0]
+    assert broken.facts["trained_steps"].tolist() == [30, 0, 30]
+    assert broken.facts["selected_step"].tolist() == [30, 0, 30]
+    for name, values in broken.parameters.items():
+        assert np.isfinite(values).all()
+        np.testing.assert_array_equal(values[[0, 2]], whole.parameters[name][[0, 2]])
+    for name in CURVES:
+        assert np.isnan(broken.history[name][1, 1:]).all()
+        assert np.isfinite(broken.history[name][[0, 2]]).all()
+    assert "generator step 30 of 30" in caplog.text
+    assert "1 of 3 trials stopped: not finite" in caplog.text
+
+
+def test_all_trials_may_stop(caplog: pytest.LogCaptureFixture) -> None:
+    source, target = groups(1)
+    with caplog.at_level(logging.INFO, logger="pipeline.transport.wgan"):
+        maps = wgan.fit([source[0] * 1e25], target, CONFIG, generators("fit", repetitions=1))
+    assert maps.facts["non_finite"].all()
+    assert "no trial is finite any more" in caplog.text
+
+
+def test_best_is_selected_by_the_history() -> None:
+    maps = fitted(3, selection="best", check_every=3)
+    chosen = maps.history["max_ks"][:, 1:].argmin(axis=1)
+    np.testing.assert_array_equal(maps.facts["selected_step"], maps.history["step"][1:][chosen])
+    assert len(set(maps.facts["selected_step"].tolist())) > 1
+
+
+def test_images_are_the_values_of_two_hidden_layers() -> None:
+    rng = np.random.default_rng(2)
+    shapes = {"w1": (3, 4), "b1": (4,), "w2": (4, 4), "b2": (4,), "w3": (4, 3), "b3": (3,)}
+    parameters = {name: rng.normal(size=(2, *shape)) for name, shape in shapes.items()}
+    rows = [rng.normal(size=(5, 3)), rng.normal(size=(20_000, 3))]
+    images = wgan.images(parameters, rows)
+    for t, i in ((0, 4), (1, 19_999)):
+        w1, b1, w2, b2, w3, b3 = (parameters[name][t] for name in shapes)
+        first = np.maximum(w1.T @ rows[t][i] + b1, 0)
+        second = np.maximum(w2.T @ first + b2, 0)
+        np.testing.assert_allclose(images[t][i], w3.T @ second + b3, rtol=1e-12)
+    assert [image.shape for image in images] == [(5, 3), (20_000, 3)]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"steps": 0}, r"positive transport\.steps, found 0"),
+        ({"learning_rate": -1.0}, r"positive transport\.learning_rate, found -1\.0"),
+        ({"epsilon": 0.0}, r"positive transport\.epsilon"),
+        ({"cost_weight": -1e-4}, r"transport\.cost_weight at least 0, found -0\.0001"),
+        ({"decay": 1.0}, r"transport\.decay in \[0, 1\), found 1\.0"),
+        ({"selection": "first"}, r"transport\.selection among last, best, found 'first'"),
+        ({"engine": "jax"}, r"transport\.engine among auto, compiled, torch, found 'jax'"),
+    ],
+)
+def test_a_wrong_setting_is_named(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(CONFIG, **values)
+
+
+def test_rows_that_cannot_be_mapped_are_named() -> None:
+    source, target = groups(2)
+    rngs = generators("errors", repetitions=2)
+    with pytest.raises(ValueError, match=r"as many trials as generators \(2\), found 1 of the source group and 2"):
+        wgan.fit(source[:1], target, CONFIG, rngs)
+    with pytest.raises(ValueError, match=r"same d in every trial, found shapes \[\(90, 2\), \(97, 2\), \(130, 1\)"):
+        wgan.fit(source, [rows[:, :1] for rows in target], CONFIG, rngs)
+    with pytest.raises(ValueError, match="non-empty rows"):
+        wgan.fit([source[0], source[1][:0]], target, CONFIG, rngs)
+    target[1][3, 1] = np.nan
+    with pytest.raises(ValueError, match="the target group has values that are not finite in trial 1"):
+        wgan.fit(source, target, CONFIG, rngs)
+    parameters = fitted(2).parameters
+    with pytest.raises(ValueError, match="expected the rows of 2 trials, one for each map, found 1"):
+        wgan.images(parameters, source[:1])
+    with pytest.raises(ValueError, match=r"expected rows \(n, 2\) .*, found \(97, 1\) in 1"):
+        wgan.images(parameters, [source[0], source[1][:, :1]])
