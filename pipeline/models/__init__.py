@@ -1,10 +1,14 @@
-"""Architectures: from parameters and inputs to log probabilities, one module each.
+"""Architectures: from parameters and inputs to decisions, one module each.
 
 Every architecture module offers, for parameters whose arrays have the repetition axis R first,
 
+- ``predict(parameters, x)``: NumPy, the decision 0 or 1 about each row, x (R, n, d) -> (R, n);
+- ``score(parameters, x)``: NumPy, what the decision is made by, (R, n): P(y = 1 | x) or a real number;
+
+and those that say probabilities, which attacks go through,
+
 - ``log_probabilities(parameters, x)``: torch, x (R, n, d) -> (R, n, 2), differentiable, on any device;
-- ``loss_and_gradient(parameters, x, y)``: NumPy closed form of the cross entropy (R, n), its gradient in x (R, n, d);
-- ``predict(parameters, x)``: NumPy, the more probable label of each row, (R, n).
+- ``loss_and_gradient(parameters, x, y)``: NumPy closed form of the cross entropy (R, n), its gradient in x (R, n, d).
 """
 
 from __future__ import annotations
@@ -14,9 +18,9 @@ from types import ModuleType
 
 def architecture(name: str) -> ModuleType:
     """The module that evaluates classifiers of this architecture; ValueError if there is none of that name."""
-    from pipeline.models import logistic_mixture, mlp
+    from pipeline.models import kernel, linear, logistic_mixture, mlp
 
-    known = {"mlp": mlp, "logistic_mixture": logistic_mixture}
+    known = {"mlp": mlp, "logistic_mixture": logistic_mixture, "linear": linear, "kernel": kernel}
     if name not in known:
         raise ValueError(f"expected an architecture among {', '.join(known)}, found {name!r}")
     return known[name]

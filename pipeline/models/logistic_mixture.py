@@ -78,6 +78,13 @@ def predict(parameters: Mapping[str, Array], x: Array) -> Array:
     return ((np.tanh(margins / 2) @ parameters["weight"][..., None])[..., 0] > 0).astype(np.int64)
 
 
+def score(parameters: Mapping[str, Array], x: Array) -> Array:
+    """P(y = 1 | x): x (R, n, d) -> (R, n)."""
+    from scipy.special import expit
+
+    return (expit(_margins(parameters, x)) @ parameters["weight"][..., None])[..., 0]
+
+
 def _margins(parameters: Mapping[str, Array], x: Array) -> Array:
     return x @ np.swapaxes(parameters["coef"], -1, -2) + parameters["intercept"][..., None, :]
 

@@ -80,6 +80,13 @@ def margin(parameters: Mapping[str, Array], x: Array) -> Array:
     return _margin(parameters, np.maximum(hidden, 0, out=hidden))
 
 
+def score(parameters: Mapping[str, Array], x: Array) -> Array:
+    """P(y = 1 | x), the logistic function of the margin: x (R, n, d) -> (R, n)."""
+    from scipy.special import expit
+
+    return np.asarray(expit(margin(parameters, x)))
+
+
 def _direction(parameters: Mapping[str, Array]) -> Array:
     return parameters["w2"][..., 1] - parameters["w2"][..., 0]
 

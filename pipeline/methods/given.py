@@ -1,0 +1,68 @@
+r"""A linear rule that is given, not trained: its weights and its threshold stand in the configuration.
+
+.. math:: h(x) = 1[w^\top x > t] \qquad \text{or, with a slope } k, \qquad P(h = 1 \mid x) = \sigma(k (w^\top x - t))
+
+The weights belong to the features as the dataset prepares them: standardised where it standardises. With a slope the
+decision itself is random, for an audit that draws it: a steep one leaves nothing to chance except at the threshold,
+where the odds are even.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.types import Array, Classifier, Dataset
+
+
+@dataclass(frozen=True)
+class Config:
+    """``weights`` by feature name (0 for the others), ``threshold`` t, and ``slope`` k of a random decision or None."""
+
+    weights: Mapping[str, float]
+    threshold: float
+    slope: float | None
+
+    def __post_init__(self) -> None:
+        if not self.weights:
+            raise ValueError(
+                "expected method.weights by feature name, found none: give this dataset's under per_dataset "
+                "in the method's YAML"
+            )
+        if not np.isfinite([*self.weights.values(), self.threshold]).all():
+            raise ValueError(f"expected finite method.weights and method.threshold, found {self}")
+        if self.slope is not None and not 0 < self.slope < np.inf:
+            raise ValueError(f"expected method.slope null or positive and finite, found {self.slope}")
+
+
+def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+    """The rule, the same in each of len(rngs) repetitions; nothing is drawn.
+
+    Raises ValueError for a weight on a feature that the dataset does not have.
+    """
+    repetitions = len(rngs)
+    coef = np.tile(_weights(dataset, config.weights), (repetitions, 1))
+    threshold = np.full(repetitions, float(config.threshold))
+    if config.slope is None:
+        architecture = "linear"
+        parameters = {"coef": coef, "intercept": np.zeros(repetitions), "threshold": threshold}
+    else:
+        architecture = "logistic_mixture"
+        parameters = {
+            "weight": np.ones((repetitions, 1)),
+            "coef": config.slope * coef[:, None, :],
+            "intercept": -config.slope * threshold[:, None],
+        }
+    return Classifier("given", dataset.name, dataset.origin, architecture, parameters)
+
+
+def _weights(dataset: Dataset, weights: Mapping[str, float]) -> Array:
+    """The weights in the order of the dataset's features: (d,)."""
+    if unknown := sorted(set(weights) - set(dataset.feature_names)):
+        raise ValueError(
+            f"expected method.weights among the features of {dataset.name!r}, {', '.join(dataset.feature_names)}; "
+            f"found {unknown}"
+        )
+    return np.array([float(weights.get(name, 0.0)) for name in dataset.feature_names])

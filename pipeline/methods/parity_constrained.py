@@ -1,0 +1,128 @@
+r"""Logistic regression whose score is uncorrelated with the protected attribute (Zafar et al. 2017).
+
+.. math:: \min_{w, b} \sum_i \log(1 + e^{-(2 y_i - 1)(w^\top x_i + b)}) \quad \text{with} \quad
+          \sum_i (z_i - \bar z)\, w^\top x_i = 0 \quad \text{for each protected attribute } z
+
+This is the covariance constraint with its bound at 0, which holds the mean scores of the two groups equal. It is one
+linear equation a.w = 0 in the weights for each attribute, with :math:`a = \sum_i (z_i - \bar z) x_i`, so it is removed
+rather than approached: with N an orthonormal basis of the directions orthogonal to every a, w = N v and an
+unconstrained, unpenalised regression on the columns x N finds v. The intercept b is free. Directions in which the
+features do not vary (every level of an attribute has a column) are left out too, so w is the shortest solution.
+
+Source: Zafar et al. 2017, as Lipton et al. 2018 use it for their hiring model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.types import Array, Classifier, Dataset
+
+TOLERANCE = 1e-8
+MAXIMUM_ITERATIONS = 1000
+SMALLEST_VARIANCE = 1e-10
+"""Directions in which the features vary less than this share of the most varied one are taken for dependent."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """``attributes`` to hold the score uncorrelated with; None for every protected attribute of the dataset."""
+
+    attributes: list[str] | None
+
+    def __post_init__(self) -> None:
+        if self.attributes is not None and not self.attributes:
+            raise ValueError("expected method.attributes null or at least one name, found []")
+
+
+def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+    """One regression for each of the first len(rngs) splits; nothing is drawn.
+
+    Facts: ``correlation``, the largest |r| of the score with an attribute on the training rows (0 up to rounding), and
+    ``free_weights``, the number of directions left. Raises ValueError for an attribute that the dataset does not have,
+    and where the rows can be told apart without error, so that no finite weights are best.
+    """
+    names = list(dataset.protected) if config.attributes is None else config.attributes
+    if unknown := sorted(set(names) - set(dataset.protected)):
+        raise ValueError(f"expected method.attributes among {sorted(dataset.protected)}, found {unknown}")
+    data = dataset.batch("train", len(rngs))
+    coef, intercept, correlation, free = [], [], [], []
+    for r, (x, y) in enumerate(zip(data.features, data.label, strict=True)):
+        attributes = {name: data.protected[name][r] for name in names}
+        basis = independent(x, orthogonal(constraints(x, attributes)))
+        v, b = unpenalised(x @ basis, y)
+        coef.append(basis @ v)
+        intercept.append(b)
+        correlation.append(largest_correlation(x @ coef[-1], attributes))
+        free.append(float(basis.shape[1]))
+    return Classifier(
+        method="parity_constrained",
+        dataset=dataset.name,
+        origin=dataset.origin,
+        architecture="logistic_mixture",
+        parameters={
+            "weight": np.ones((len(rngs), 1)),
+            "coef": np.stack(coef)[:, None, :],
+            "intercept": np.array(intercept)[:, None],
+        },
+        facts={"correlation": np.array(correlation), "free_weights": np.array(free)},
+    )
+
+
+def constraints(x: Array, attributes: Mapping[str, Array]) -> Array:
+    """The covariance of each attribute with each column of x (n, d), over the rows in its groups: (k, d)."""
+    found = []
+    for z in attributes.values():
+        inside = z >= 0
+        found.append((z[inside] - z[inside].mean()) @ x[inside] / max(1, inside.sum()))
+    return np.array(found)
+
+
+def orthogonal(a: Array) -> Array:
+    """An orthonormal basis, as columns (d, f), of the directions w with a.w = 0 for every row of a (k, d)."""
+    _, singular, directions = np.linalg.svd(a, full_matrices=True)
+    rank = int((singular > len(directions) * np.finfo(float).eps * singular.max(initial=0.0)).sum())
+    return directions[rank:].T
+
+
+def independent(x: Array, basis: Array) -> Array:
+    """The part of ``basis`` (d, f) along which the rows of x (n, d) vary, orthonormal too: (d, g), g <= f."""
+    along = (x - x.mean(axis=0)) @ basis
+    variances, directions = np.linalg.eigh(along.T @ along)
+    return basis @ directions[:, variances > SMALLEST_VARIANCE * variances.max(initial=0.0)]
+
+
+def unpenalised(x: Array, y: Array) -> tuple[Array, float]:
+    """Weights (f,) and intercept of the logistic regression of y (n,) on x (n, f), which may have no columns."""
+    from scipy.special import logit
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    if y.min() == y.max():
+        raise ValueError(f"expected training rows of both labels, found label {y[0]} alone")
+    if x.shape[1] == 0:
+        return np.zeros(0), float(logit(y.mean()))
+    model = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=TOLERANCE, max_iter=MAXIMUM_ITERATIONS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.fit(x, y)
+    if ((2 * y - 1) * model.decision_function(x) > 0).all():
+        raise ValueError(
+            "the training rows can be told apart without error, so larger weights are always better ones: "
+            "train on more rows, or leave out the feature that decides the label"
+        )
+    return model.coef_[0], float(model.intercept_[0])
+
+
+def largest_correlation(score: Array, attributes: Mapping[str, Array]) -> float:
+    """max |r| of the score (n,) with an attribute, over the rows in its groups; 0 for a constant score."""
+    found = [0.0]
+    for z in attributes.values():
+        s, group = score[z >= 0], z[z >= 0]
+        if s.std() > 0 and group.std() > 0:
+            found.append(abs(float(np.corrcoef(s, group)[0, 1])))
+    return max(found)

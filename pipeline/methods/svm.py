@@ -1,0 +1,105 @@
+r"""A support vector machine with a Gaussian kernel, by scikit-learn.
+
+.. math:: \min_{f, b} \; \tfrac12 \|f\|^2 + C \sum_i \max(0, 1 - (2 y_i - 1)(f(x_i) + b)), \qquad
+          k(x, x') = e^{-\gamma |x_J - x'_J|^2}
+
+J are the features that the machine may look at. On labels that depend on nothing it follows the noise of its rows: the
+boundary of section 5.1 of Black et al. 2020, which is there to amplify every error of a transport map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pipeline.models import kernel
+from pipeline.types import Array, Classifier, Dataset
+
+CACHE = 500
+"""Megabytes of kernel rows that the solver keeps."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """``inverse_penalty`` C; ``gamma``, None for 1 / (number of features looked at).
+
+    ``features`` are the names J, None for all. ``points``: at most so many training rows, the first; None for all.
+    """
+
+    inverse_penalty: float
+    gamma: float | None
+    features: list[str] | None
+    points: int | None
+
+    def __post_init__(self) -> None:
+        if self.inverse_penalty <= 0:
+            raise ValueError(f"expected a positive method.inverse_penalty, found {self.inverse_penalty}")
+        if self.gamma is not None and self.gamma <= 0:
+            raise ValueError(f"expected method.gamma null or positive, found {self.gamma}")
+        if self.features is not None and not self.features:
+            raise ValueError("expected method.features null or at least one name, found []")
+        if self.points is not None and self.points < 2:
+            raise ValueError(f"expected method.points null or at least 2, found {self.points}")
+
+
+def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+    """One machine for each of the first len(rngs) splits; nothing is drawn.
+
+    Facts: ``support_vectors``, their number, and ``training_accuracy``. Raises ValueError for a feature that the
+    dataset does not have, and for training rows of one label.
+    """
+    data = dataset.batch("train", len(rngs))
+    columns = _columns(dataset, config.features)
+    gamma = 1 / len(columns) if config.gamma is None else config.gamma
+    limit = slice(config.points)
+    machines = [
+        _machine(x[limit][:, columns], y[limit], config.inverse_penalty, gamma)
+        for x, y in zip(data.features, data.label, strict=True)
+    ]
+    most = max(len(machine.support_) for machine in machines)
+    parameters = {
+        "support": np.stack([_padded(machine.support_vectors_, most) for machine in machines]),
+        "dual": np.stack([_padded(machine.dual_coef_[0], most) for machine in machines]),
+        "gamma": np.full(len(rngs), gamma),
+        "intercept": np.array([float(machine.intercept_[0]) for machine in machines]),
+        "columns": np.tile(columns, (len(rngs), 1)),
+    }
+    right = kernel.predict(parameters, data.features[:, limit]) == data.label[:, limit]
+    return Classifier(
+        method="svm",
+        dataset=dataset.name,
+        origin=dataset.origin,
+        architecture="kernel",
+        parameters=parameters,
+        facts={
+            "support_vectors": np.array([float(len(machine.support_)) for machine in machines]),
+            "training_accuracy": right.mean(axis=1),
+        },
+    )
+
+
+def _machine(x: Array, y: Array, inverse_penalty: float, gamma: float) -> Any:
+    """The machine fitted on rows x (n, k) and labels y (n,)."""
+    from sklearn.svm import SVC
+
+    if y.min() == y.max():
+        raise ValueError(f"expected training rows of both labels, found label {y[0]} alone")
+    return SVC(C=inverse_penalty, kernel="rbf", gamma=gamma, cache_size=CACHE).fit(x, y)
+
+
+def _columns(dataset: Dataset, features: Sequence[str] | None) -> Array:
+    names = dataset.feature_names if features is None else features
+    if unknown := sorted(set(names) - set(dataset.feature_names)):
+        raise ValueError(
+            f"expected method.features among those of {dataset.name!r}, {', '.join(dataset.feature_names)}; "
+            f"found {unknown}"
+        )
+    return np.array([dataset.feature_names.index(name) for name in names])
+
+
+def _padded(values: Array, length: int) -> Array:
+    """The first axis of ``values`` filled up with zeros."""
+    return np.pad(values, [(0, length - len(values)), *[(0, 0)] * (values.ndim - 1)])
