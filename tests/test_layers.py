@@ -16,7 +16,17 @@ ROOT = Path(__file__).resolve().parent.parent
 
 NUMERICAL = tuple(
     f"pipeline.{name}"
-    for name in ("fair_metric", "group_metrics", "models", "attacks", "transport", "permutation", "methods", "audits")
+    for name in (
+        "fair_metric",
+        "group_metrics",
+        "models",
+        "attacks",
+        "transport",
+        "permutation",
+        "flipsets",
+        "methods",
+        "audits",
+    )
 )
 BEYOND = tuple(
     f"pipeline.{name}"

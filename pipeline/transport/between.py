@@ -76,7 +76,7 @@ class Mapped:
     """The n rows of one group in one trial and their counterparts, over all d columns.
 
     ``rows`` (n,) are row numbers of the dataset, ``label`` (n,) true labels, ``features`` and ``images`` (n, d).
-    ``target`` (m, d) are the rows of the other group in the same split.
+    ``target`` (m, d) are the rows of the other group in the same split, ``target_rows`` (m,) their numbers.
     """
 
     rows: Array
@@ -84,6 +84,7 @@ class Mapped:
     features: Array
     images: Array
     target: Array
+    target_rows: Array
 
 
 def levels(dataset: Dataset, attribute: str, source: str | None) -> tuple[int, int]:
@@ -164,6 +165,12 @@ def fitted(dataset: Dataset, between: Between, module: ModuleType, config: Any, 
     )
 
 
+def directions(maps: TransportMap) -> list[tuple[Direction, str, str]]:
+    """Each direction that was fitted, with the names of the group that is mapped and of its target."""
+    forward: list[tuple[Direction, str, str]] = [("forward", maps.source, maps.target)]
+    return [*forward, ("reverse", maps.target, maps.source)] if maps.reverse else forward
+
+
 def mapped(
     maps: TransportMap,
     dataset: Dataset,
@@ -174,8 +181,8 @@ def mapped(
     """The rows of one group in each trial's ``split``, and their counterparts under that trial's map.
 
     ``direction`` "reverse" maps the target group back. A kind whose map is defined on the rows it was fitted on alone
-    says so by ``FITTED_ROWS_ONLY``; it gets those rows. Raises ValueError where that direction was not fitted, and
-    where the map is not defined on a row.
+    says so by ``FITTED_ROWS_ONLY``; it gets those rows. Raises ValueError where that direction was not fitted, where
+    a group has no rows in the split, and where the map is not defined on a row.
     """
     parameters = maps.parameters if direction == "forward" else maps.reverse
     if not parameters:
@@ -192,6 +199,7 @@ def mapped(
         [_members(dataset, rows[t], maps.attribute, c, maps.given_label)[:limit] for t in range(trials)]
         for c, limit in ((code, points), (other, None))
     )
+    _expect_someone(maps, dataset, split, [*members, *others])
     moved = module.images(
         {name: array[:trials] for name, array in parameters.items()},
         [features[t][member][:, columns] for t, member in enumerate(members)],
@@ -204,8 +212,27 @@ def mapped(
         for name in kept:
             column = dataset.feature_names.index(name)
             images[:, column] = target[0, column]
-        result.append(Mapped(rows[t][member], dataset.label[rows[t][member]], features[t][member], images, target))
+        result.append(
+            Mapped(
+                rows=rows[t][member],
+                label=dataset.label[rows[t][member]],
+                features=features[t][member],
+                images=images,
+                target=target,
+                target_rows=rows[t][opposite],
+            )
+        )
     return result
+
+
+def _expect_someone(maps: TransportMap, dataset: Dataset, split: Split, groups: Sequence[Array]) -> None:
+    """Raise ValueError where a group has no rows in some trial."""
+    if not all(map(len, groups)):
+        given = "" if maps.given_label is None else f" with true label {maps.given_label}"
+        raise ValueError(
+            f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{given}: there "
+            "is no one to map; audit the other split, or prepare more rows"
+        )
 
 
 def _split(dataset: Dataset, split: Split, trials: int) -> tuple[Array, Array]:

@@ -4,7 +4,8 @@ r"""Exact optimal transport of n points to m: the plan of least mean cost.
 
 With n = m some best plan is an assignment: every point has one counterpart. Else the map is randomised: the counterpart
 of :math:`x_i` is :math:`y_j` with probability :math:`n P_{ij}`, and its image is drawn from these, or is their mean.
-The map is defined on the points that it was fitted on, and on no others. Solver: the network simplex of POT.
+The map is defined on the points that it was fitted on, and on no others. Solver: the network simplex of POT; and for
+as many numbers as numbers, where the cost grows faster than the distance, both in order.
 Source: Black et al. 2020, section 3.
 """
 
@@ -16,10 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.transport.cost import Cost, cost_function, cost_matrix
+from pipeline.transport.cost import Cost, cost_function, cost_matrix, paired_costs
 from pipeline.types import Array, TransportMap
 
 FITTED_ROWS_ONLY = True
+CONVEX = ("squared_l1", "squared_l2")
+"""Costs of a single feature under which points go in order."""
 IMAGES = ("expectation", "sample")
 ITERATIONS_PER_POINT = 2_000
 """The solver stops, with an error, after so many iterations for each point; it needs far fewer."""
@@ -53,11 +56,16 @@ def fit(
     shape = (len(source), size.max(), source[0].shape[1])
     rows, images, costs = np.zeros(shape), np.zeros(shape), np.zeros(len(source))
     for t, (x, y, rng) in enumerate(zip(source, target, rngs, strict=True)):
-        matrix = cost_matrix(x, y, config.cost)
-        found = plan(matrix)
-        costs[t] = float((found * matrix).sum())
         rows[t, : size[t]] = x
-        images[t, : size[t]] = _expected(found, y) if config.image == "expectation" else y[_drawn(found, rng)]
+        if x.shape == y.shape and x.shape[1] == 1 and config.cost in CONVEX:
+            image = _in_order(x, y)
+            costs[t] = paired_costs(x, image, config.cost).mean()
+        else:
+            matrix = cost_matrix(x, y, config.cost)
+            found = plan(matrix)
+            image = _expected(found, y) if config.image == "expectation" else y[_drawn(found, rng)]
+            costs[t] = float((found * matrix).sum())
+        images[t, : size[t]] = image
     return TransportMap("exact", {"rows": rows, "images": images, "size": size}, facts={"mean_cost": costs})
 
 
@@ -94,9 +102,19 @@ def plan(matrix: Array) -> Array:
     return np.asarray(found)
 
 
+def _in_order(source: Array, target: Array) -> Array:
+    """The k-th smallest number to the k-th smallest, (n, 1) and (n, 1): no plan of a convex cost is better."""
+    image = np.empty_like(target)
+    image[np.argsort(source[:, 0], kind="stable")] = np.sort(target, axis=0)
+    return image
+
+
 def _expected(found: Array, target: Array) -> Array:
-    """The mean counterpart of each source point."""
-    return np.asarray(found @ target / found.sum(axis=1, keepdims=True))
+    """The mean counterpart of each source point; to the last digit the counterpart itself where there is only one."""
+    mean = found @ target / found.sum(axis=1, keepdims=True)
+    alone = (found > 0).sum(axis=1) == 1
+    mean[alone] = target[found[alone].argmax(axis=1)]
+    return np.asarray(mean)
 
 
 def _drawn(found: Array, rng: np.random.Generator) -> Array:

@@ -62,6 +62,8 @@ def estimates(trials: Sequence[Students], sampling: Sampling | None, seeds: Sequ
     """
     import jax
 
+    # Seconds of work: looking for accelerators takes longer, and complains of those that are not there.
+    jax.config.update("jax_platforms", "cpu")
     with jax.enable_x64(True):
         return [_estimate(students, sampling, seed) for students, seed in zip(trials, seeds, strict=True)]
 

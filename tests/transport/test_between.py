@@ -74,7 +74,7 @@ def test_a_column_that_is_constant_in_both_groups_is_not_transported_and_takes_t
 ) -> None:
     data = dataset()
     assert transported_columns(data, "sex").tolist() == [0, 1]
-    for person in mapped(maps(data, shift), data, "test", 2):
+    for person in mapped(maps(data, shift), data, "all", 2):
         assert (person.features[:, 2] == 0).all()
         assert (person.images[:, 2] == 1).all()
         assert (person.target[:, 2] == 1).all()
@@ -160,3 +160,10 @@ def test_a_section_is_parted_into_groups_and_the_modules_own_keys() -> None:
     for key, value in wrong.items():
         with pytest.raises(ValueError, match=rf"expected transport\.{key}"):
             replace(BETWEEN, **{key: value})
+
+
+def test_a_split_without_one_of_the_groups_is_named(shift: ModuleType) -> None:
+    data = dataset()
+    alone = replace(data, test=np.array([[r for r in data.test[t] if data.protected["sex"][r]][:1] for t in range(2)]))
+    with pytest.raises(ValueError, match=r"women or men \(sex of 'people'\) has no test rows: there is no one to map"):
+        mapped(maps(data, shift), alone, "test", 2)

@@ -1,0 +1,138 @@
+"""How well transport maps reach the target group, and how far they move people for it: table 1 of Black et al. 2020.
+
+Everything is measured on the transported features alone; no classifier is looked at. The measures are those of
+``pipeline.transport.quality``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast, get_args
+
+import numpy as np
+
+from pipeline.transport import quality
+from pipeline.transport.between import directions, mapped
+from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
+
+NAN = float("nan")
+BY_FEATURE = ("ks", "ks_raw", "mse_real", "mse_generated", "mse_difference")
+
+
+@dataclass(frozen=True)
+class Config:
+    """``split``: train, test or all, the rows that are mapped. ``members``: the rows of each group, the first of the
+    split, on which the map's cost is set against that of exact transport."""
+
+    split: str
+    members: int
+
+    def __post_init__(self) -> None:
+        if self.split not in get_args(Split):
+            raise ValueError(f"expected audit.split among {', '.join(get_args(Split))}; found {self.split!r}")
+        if self.members < 1:
+            raise ValueError(f"expected audit.members of at least 1, found {self.members}")
+
+
+def run(
+    dataset: Dataset,
+    classifier: Classifier,
+    config: Config,
+    rngs: Sequence[np.random.Generator],
+    transport: TransportMap,
+) -> AuditResult:
+    """Validate each trial's map in each direction that was fitted; the classifier only says how many repetitions.
+
+    Columns of the rows: ``direction``, ``source``, ``target`` and ``feature`` (empty where there is none).
+
+    - By feature: ``ks`` of the images, each taken for the nearest value that the target group has, and ``ks_raw`` of
+      the images as they are; ``mse_real``, ``mse_generated`` and ``mse_difference`` (generated - real) of its
+      regression on the other features.
+    - ``map_l1`` and ``map_cost`` (mean squared L1 distance) of the map on the members; ``exact_l1`` and ``exact_cost``
+      of exact transport between the members of the two groups; ``round_trip_l1``, the mean L1 distance between a person
+      and the way there and back, NaN where the map has no way back from an image; ``non_finite`` images, left out of
+      everything else; ``ks_max`` and ``healthy`` (0 above ``pipeline.transport.quality.WORST_HEALTHY_KS``).
+
+    Without a finite image nothing is measured: all NaN, and not healthy. Raises ValueError where the map is not defined
+    on a row of the split, and where a group has no rows in it or too few for the regressions.
+    """
+    import pandas as pd
+
+    count = min(classifier.repetitions, transport.trials)
+    columns = np.array([dataset.feature_names.index(name) for name in transport.features])
+    streams = [rng.spawn(2) for rng in rngs[:count]]
+    exact: dict[int, dict[str, float]] = {}
+    rows: list[dict[str, Any]] = []
+    for place, (direction, source, target) in enumerate(directions(transport)):
+        back = transport.reverse if direction == "forward" else transport.parameters
+        where = {"direction": direction, "source": source, "target": target}
+        for r, pair in enumerate(mapped(transport, dataset, cast(Split, config.split), count, direction)):
+            x, image, real = (values[:, columns] for values in (pair.features, pair.images, pair.target))
+            # The two directions of exact transport are one plan, read along its rows or its columns.
+            if r not in exact:
+                exact[r] = quality.exact_distances(x[: config.members], real[: config.members])
+            own = {name: values[r : r + 1] for name, values in back.items()}
+            measured = [
+                *_by_feature(image, real, transport.features, streams[r][place]),
+                *_overall(x, image, real, config.members, exact[r]),
+                ("", "round_trip_l1", _round_trip(transport.kind, own, x, image)),
+            ]
+            rows += [
+                {"repetition": r, **where, "feature": feature, "statistic": statistic, "value": float(value)}
+                for feature, statistic, value in measured
+            ]
+    table = pd.DataFrame(rows)
+    return AuditResult("map_quality", dataset.name, classifier.method, dataset.origin, table)
+
+
+Measured = tuple[str, str, float]
+
+
+def _by_feature(image: Array, real: Array, names: Sequence[str], rng: np.random.Generator) -> Iterator[Measured]:
+    """Feature by feature, images (n, k) against target rows (m, k); and over all features."""
+    generated = image[_finite(image)]
+    statistics = dict.fromkeys(BY_FEATURE, np.full(len(names), NAN))
+    if len(generated):
+        errors = quality.regression_errors(real, generated, rng)
+        nearest, raw = (quality.ks(real, rows) for rows in (quality.nearest_values(real, generated), generated))
+        found = (nearest, raw, errors.real, errors.generated, errors.difference)
+        statistics = dict(zip(BY_FEATURE, found, strict=True))
+    for statistic, values in statistics.items():
+        yield from ((name, statistic, value) for name, value in zip(names, values, strict=True))
+    yield "", "ks_max", statistics["ks"].max()
+    yield "", "healthy", len(generated) > 0 and quality.healthy(statistics["ks"])
+
+
+def _overall(x: Array, image: Array, real: Array, members: int, exact: dict[str, float]) -> Iterator[Measured]:
+    """Distances of the first ``members`` people (of those with a finite image) from their images."""
+    yield "", "non_finite", (~_finite(image)).sum()
+    kept = _finite(image)[:members]
+    moved = x[:members][kept], image[:members][kept]
+    yield "", "map_l1", quality.mean_distance(*moved, "l1") if kept.any() else NAN
+    yield "", "map_cost", quality.mean_distance(*moved, "squared_l1") if kept.any() else NAN
+    yield "", "exact_l1", exact["l1"]
+    yield "", "exact_cost", exact["squared_l1"]
+
+
+def _round_trip(kind: str, back: dict[str, Array], x: Array, image: Array) -> float:
+    """Mean L1 distance of x (n, k) and the image of its image under the opposite map's parameters, one trial's."""
+    kept = _finite(image)
+    if not back or not kept.any():
+        return NAN
+    module = importlib.import_module(f"pipeline.transport.{kind}")
+    try:
+        (returned,) = module.images(back, [image[kept]])
+    except ValueError:
+        # Such a map knows the rows of the other group, and an image that averages several of them is none of them.
+        if getattr(module, "FITTED_ROWS_ONLY", False):
+            return NAN
+        raise
+    if not _finite(returned).all():
+        return NAN
+    return quality.round_trip(x[kept], returned)
+
+
+def _finite(rows: Array) -> Array:
+    return np.isfinite(rows).all(axis=1)

@@ -1,0 +1,103 @@
+"""Two groups, a rule and maps that move people by a given amount, for audits of transport maps."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from pipeline.types import Array, Classifier, Dataset, TransportMap
+
+GAP = np.array([0.8, -0.5])
+"""How far the target group is from the source group in x and z."""
+
+
+@pytest.fixture
+def groups() -> Dataset:
+    """Two repetitions of 300 training and 500 test rows; the column g is the group, and y a label."""
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.repeat([0, 1], 400))
+    moving = rng.normal(size=(800, 2)) + group[:, None] * GAP
+    order = np.stack([rng.permutation(800) for _ in range(2)])
+    return Dataset(
+        name="toy",
+        origin="simulated",
+        features=np.column_stack([moving, group]),
+        feature_names=("x", "z", "g"),
+        continuous=(),
+        label=(moving[:, 0] + rng.normal(size=800) > 0).astype(np.int64),
+        label_name="y",
+        protected={"group": group},
+        levels={"group": ("F", "M")},
+        train=order[:, :300],
+        test=order[:, 300:],
+    )
+
+
+@pytest.fixture
+def gap() -> Array:
+    return GAP
+
+
+@pytest.fixture
+def rule() -> Callable[..., Classifier]:
+    """``rule(a, b, c)``: P(y = 1 | x) = sigmoid(a x + b z + c g) in every repetition."""
+
+    def made(*coef: float, intercept: float = 0.0, repetitions: int = 2) -> Classifier:
+        parameters = {
+            "weight": np.ones((repetitions, 1)),
+            "coef": np.tile(np.array(coef), (repetitions, 1, 1)),
+            "intercept": np.full((repetitions, 1), intercept),
+        }
+        return Classifier("given", "toy", "simulated", "logistic_mixture", parameters)
+
+    return made
+
+
+def _images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
+    """Trial t moves everyone by ``by[t]``; nobody with x above ``limit[t]`` has an image; undefined for limit NaN."""
+    if np.isnan(parameters["limit"]).any():
+        raise ValueError("this map is not defined on these rows")
+    each = zip(rows, parameters["by"], parameters["limit"], strict=True)
+    return [np.where(x[:, :1] > limit, np.nan, x + by) for x, by, limit in each]
+
+
+@pytest.fixture
+def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[..., TransportMap]:
+    """``shift(by)``: maps that move everyone in F by ``by`` and, unless ``both`` is False, everyone in M by minus that.
+
+    ``limit`` and ``limit_back``: people with an x above it have no image; NaN, for a map that is defined nowhere.
+    """
+    module = ModuleType("pipeline.transport.shift")
+    module.__dict__["images"] = _images
+    monkeypatch.setitem(sys.modules, "pipeline.transport.shift", module)
+
+    def made(
+        by: Array = GAP,
+        *,
+        both: bool = True,
+        trials: int = 2,
+        limit: float = np.inf,
+        limit_back: float = np.inf,
+        given_label: int | None = None,
+    ) -> TransportMap:
+        def parameters(step: Array, furthest: float) -> dict[str, Array]:
+            return {"by": np.tile(step, (trials, 1)), "limit": np.full(trials, furthest)}
+
+        return TransportMap(
+            kind="shift",
+            parameters=parameters(np.asarray(by), limit),
+            reverse=parameters(-np.asarray(by), limit_back) if both else {},
+            transport="shift",
+            dataset="toy",
+            attribute="group",
+            source="F",
+            target="M",
+            given_label=given_label,
+            features=("x", "z"),
+        )
+
+    return made
