@@ -257,7 +257,7 @@ def test_a_map_that_is_not_defined_on_a_row_stops_the_audit(groups: Dataset, rul
 
 def test_a_group_without_rows_is_named(groups: Dataset, rule: Rules, shift: Maps) -> None:
     alone = replace(groups, test=np.tile(members(groups, 0), (2, 1)))
-    with pytest.raises(ValueError, match=r"\(sex of 'toy'\) has no test rows: there is no one to map"):
+    with pytest.raises(ValueError, match=r"\(group of 'toy'\) has no test rows: there is no one"):
         audited(alone, rule(1.0, 0.0, 0.0), shift())
     unlabelled = replace(groups, label=np.zeros_like(groups.label))
     with pytest.raises(ValueError, match="no test rows with true label 1: there is no one to map"):

@@ -11,7 +11,7 @@ from scipy import stats
 
 from pipeline.audits.permutation import Config, probability, run
 from pipeline.models import architecture
-from pipeline.permutation.pairs import corrected
+from pipeline.permutation.correction import corrected
 from pipeline.seeds import generators
 from pipeline.types import Classifier, Dataset
 
@@ -88,6 +88,21 @@ def test_p_values_are_adjusted_over_the_tests_of_a_repetition(rows: pd.DataFrame
         index=["attribute", "metric"], columns="statistic", values="value"
     )
     np.testing.assert_allclose(wide["p_adjusted"], corrected(wide["p_value"].to_numpy(), "holm"))
+
+
+@pytest.mark.parametrize("test", ["auto", "lift"])
+def test_rates_that_are_equal_together_are_one_hypothesis(
+    test: str, rows: pd.DataFrame, dataset: Dataset, classifier: Classifier
+) -> None:
+    """With FNR and TNR beside TPR and FPR, the other p-values are adjusted as without them."""
+    config = replace(CONFIG, metrics=["tpr", "fpr", "fnr", "tnr", "log_loss"], attributes=["sex"], tests=[test])
+    found = run(dataset, classifier, config, generators("audit", repetitions=3)).rows
+    wide = found[found["repetition"] == 0].pivot_table(index="metric", columns="statistic", values="value")
+    p = wide["p_value"]
+    largest = [max(p["tpr"], p["fnr"]), max(p["fpr"], p["tnr"]), p["log_loss"]]
+    expected = corrected(np.array(largest), "holm")
+    np.testing.assert_allclose(wide["p_adjusted"][["tpr", "fpr", "log_loss"]], expected)
+    np.testing.assert_allclose(wide["p_adjusted"][["fnr", "tnr"]], expected[:2])
 
 
 def test_the_same_generators_give_the_same_rows(rows: pd.DataFrame, dataset: Dataset, classifier: Classifier) -> None:

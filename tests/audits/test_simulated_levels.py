@@ -1,4 +1,4 @@
-"""Audits that draw their own populations: Table 1, the levels of six tests, and power."""
+"""Audits that draw their own populations: Table 1, the levels of six tests of rates and two of AUCs, and power."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from pipeline.audits import correlation_levels, rate_levels, rate_power
+from pipeline.audits import auc_levels, correlation_levels, rate_levels, rate_power
 from pipeline.audits.simulated_tables import sampled
 from pipeline.datasets import none as no_data
 from pipeline.methods import none as no_model
@@ -32,6 +32,7 @@ LEVELS = rate_levels.Config(
 POWER = rate_power.Config(
     "tpr", ["exact", "studentized_smoothed"], [400, 3200], 0.5, 0.6, [0.0, 0.1], 0.5, 0.5, 199, 500, 0.05
 )
+AUC = auc_levels.Config([1000, 1000], [1000, 10], 0.8, 0.8, 0.2, 199, 800, 0.05)
 CORRELATION = correlation_levels.Config(
     ["uncorrelated", "independent"], ["fairtest", "unstudentized", "studentized"], 2000, 199, 240, 0.05, 1e-5
 )
@@ -106,6 +107,32 @@ def test_a_group_without_positives_is_counted_as_undefined(nothing: tuple[Datase
     assert near(value(rows, statistic="undefined", test="exact"), 0.8**5, 400)
 
 
+def test_samples_of_scores_have_the_auc_and_the_shares_asked_for() -> None:
+    label, group = auc_levels.sample((500, 300), AUC, 400, np.random.default_rng(0))
+    for g, positives in ((0, 0.8), (1, 0.2)):
+        own = [y[of == g] for y, of in zip(label, group, strict=True)]
+        assert np.mean(own) == pytest.approx(positives, abs=0.01)
+        # Rows are in ascending order of score: the negatives below each positive.
+        wins = [(y * np.cumsum(1 - y)).sum() / (y.sum() * (1 - y).sum()) for y in own]
+        assert np.mean(wins) == pytest.approx(0.8, abs=0.005)
+
+
+def test_delongs_test_of_aucs_has_its_level_and_the_unstudentised_that_of_the_formula(
+    nothing: tuple[Dataset, Classifier],
+) -> None:
+    rows = auc_levels.run(*nothing, AUC, generators("auc", repetitions=1)).rows
+    large, few = (rows[rows["n_b"] == n] for n in (1000, 10))
+    limit = value(large, statistic="limit_rejection_rate")
+    # 1000 rows of .8 and .2: (1/.16 + 1/.16) / (2/.25) = 1.5625, the square of 1.25.
+    assert limit == pytest.approx(2 * stats.norm.cdf(-stats.norm.isf(0.025) / 1.25))
+    assert near(value(large, statistic="rejection_rate", test="unstudentized"), limit, 800)
+    assert near(value(large, statistic="rejection_rate", test="studentized"), 0.05, 800)
+    assert value(few, statistic="expected_positives") == 2
+    # Without positives there is no AUC, with one or with a perfect AUC no variance.
+    assert near(value(few, statistic="undefined", test="unstudentized"), 0.8**10, 800)
+    assert value(few, statistic="undefined", test="studentized") > 0.8**10 + 10 * 0.2 * 0.8**9
+
+
 def test_table_1_by_all_three_tests(nothing: tuple[Dataset, Classifier]) -> None:
     result = correlation_levels.run(*nothing, CORRELATION, generators("table 1", repetitions=1))
     rows = result.rows[result.rows["statistic"] == "rejection_rate"]
@@ -117,6 +144,10 @@ def test_table_1_by_all_three_tests(nothing: tuple[Dataset, Classifier]) -> None
     expected["independent", "unstudentized"] = 2 * stats.norm.cdf(-1.96 / tau)
     for (case, test), rate in expected.items():
         assert near(value(rows, case=case, test=test), rate, CORRELATION.simulations), (case, test)
+    # Of 240 samples hardly two: more of them, so that a test that rejects half or twice as often would not pass.
+    many = replace(CORRELATION, cases=["independent"], tests=["fairtest"], simulations=4000)
+    found = correlation_levels.run(*nothing, many, generators("fairtest", repetitions=1)).rows
+    assert near(value(found, statistic="rejection_rate"), 0.0082, 4000)
     assert result.arrays["p_values"].shape == (2, 3, 240)
 
 
@@ -138,6 +169,9 @@ def test_power_is_the_level_without_a_difference_and_the_formulas_with_one(nothi
         (lambda: replace(LEVELS, n_a=[10]), r"audit\.n_a, audit\.n_b and audit\.rate of one length, found 1, 2 and 2"),
         (lambda: replace(LEVELS, rate=[0.5, 1.0]), r"audit\.rate, positives_a, positives_b and alpha in \(0, 1\)"),
         (lambda: replace(LEVELS, tests=["welch"]), r"audit\.tests among .*; found \['welch'\]"),
+        (lambda: replace(AUC, n_b=[10]), r"audit\.n_a and audit\.n_b of one length, found 2 and 1"),
+        (lambda: replace(AUC, auc=1.0), r"audit\.auc, positives_a, positives_b and alpha in \(0, 1\), found \(1\.0"),
+        (lambda: replace(AUC, draws=0), r"audit\.n_a, n_b, draws and simulations of at least 1"),
         (lambda: replace(POWER, differences=[0.5]), r"audit\.rate \+ each of audit\.differences in \[0, 1\]"),
         (lambda: replace(CORRELATION, cases=["null"]), r"audit\.cases among uncorrelated, independent"),
         (lambda: replace(CORRELATION, low=0.0), r"audit\.alpha and audit\.low between 0 and 1, found 0\.05 and 0\.0"),
