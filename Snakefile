@@ -7,7 +7,7 @@ from pipeline.config import Workflow, encoded
 min_version("9.0")
 
 workflow_config = Workflow.of(config, os.environ)
-workflow_config.forget_superseded_twins()
+workflow_config.forget_superseded()
 workflow_config.export_tracker(os.environ)
 
 

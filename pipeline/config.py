@@ -228,25 +228,23 @@ class Workflow:
         group = "+".join(self.studies)
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
-    def forget_superseded_twins(self, root: Path = ROOT) -> list[str]:
-        """Drop the record that a twin, or nothing, stood in for a dataset whose official files have come to hand since.
+    def forget_superseded(self, root: Path = ROOT) -> list[str]:
+        """Drop the record of a twin, of a stand-in or of nothing where better files of the dataset have come to hand.
 
-        The next run then fetches again, and everything made from the twin is made anew. Returns the datasets.
+        The next run then fetches again, and everything made from what stood in is made anew. Returns the datasets.
         """
-        mirror = os.environ.get("DATA_MIRROR", "")
         superseded = []
         for record in (root / "data" / "raw").glob("*/manifest.json"):
-            dataset = record.parent.name
-            if self.source != "auto" or json.loads(record.read_text())["origin"] not in ("twin", "absent"):
+            origin = json.loads(record.read_text())["origin"]
+            if self.source != "auto" or origin not in ("twin", "absent", "jpeg"):
                 continue
-            folders = [
-                record.parent,
-                *([Path(mirror), Path(mirror) / dataset] if mirror and "://" not in mirror else []),
-            ]
-            official = [source.filename for source in load("dataset", dataset).SOURCES]
-            if any((folder / name).is_file() for folder in folders for name in official):
+            module = load("dataset", record.parent.name)
+            better = [source.filename for source in module.SOURCES]
+            if origin == "absent":
+                better += [source.filename for _, source in getattr(module, "ALTERNATIVES", ())]
+            if any((folder / name).is_file() for folder in _folders(record.parent) for name in better):
                 record.unlink()
-                superseded.append(dataset)
+                superseded.append(record.parent.name)
         return superseded
 
     def _sections(self, study: str) -> dict[str, Any]:
@@ -299,6 +297,12 @@ class Workflow:
             for key, value in settings.items()
             if key.split(".")[0] not in GROUPS or getattr(point, key.split(".")[0])
         }
+
+
+def _folders(raw: Path) -> list[Path]:
+    """Where a dataset's files may lie: its raw folder, and a mirror that is a folder."""
+    mirror = os.environ.get("DATA_MIRROR", "")
+    return [raw, *([Path(mirror) / raw.name, Path(mirror)] if mirror and "://" not in mirror else [])]
 
 
 def encoded(section: Any) -> str:

@@ -118,15 +118,15 @@ def record(root: Path, dataset: str, origin: str) -> Path:
 def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATA_MIRROR", raising=False)
     twin, official = record(tmp_path, "adult", "twin"), record(tmp_path, "compas", "official")
-    assert Workflow().forget_superseded_twins(tmp_path) == []
+    assert Workflow().forget_superseded(tmp_path) == []
     mirror = tmp_path / "mirror"
     (mirror / "adult").mkdir(parents=True)
     (mirror / "adult" / "notes.txt").write_text("no data")
     monkeypatch.setenv("DATA_MIRROR", str(mirror))
-    assert Workflow().forget_superseded_twins(tmp_path) == [], "what is not the published file supersedes nothing"
+    assert Workflow().forget_superseded(tmp_path) == [], "what is not the published file supersedes nothing"
     (mirror / "adult" / "adult.data").write_text("x")
-    assert Workflow(source="twin").forget_superseded_twins(tmp_path) == []
-    assert Workflow().forget_superseded_twins(tmp_path) == ["adult"]
+    assert Workflow(source="twin").forget_superseded(tmp_path) == []
+    assert Workflow().forget_superseded(tmp_path) == ["adult"]
     assert not twin.exists()
     assert official.exists()
 

@@ -1,4 +1,4 @@
-"""What every dataset, method and audit found in ``conf`` promises, checked by running each at smoke scale."""
+"""What every dataset, method, transport and audit in ``conf`` promises, checked by a run of each at smoke scale."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from pipeline.composition import Point
 from pipeline.config import CONF, Workflow
 from pipeline.seeds import generators
 from pipeline.stages import fetch, prepare
-from pipeline.types import AuditResult, Classifier, Dataset
+from pipeline.stages import transport as fit_maps
+from pipeline.transport.between import mapped, parted
+from pipeline.types import AuditResult, Classifier, Dataset, TransportMap
 
 WORKFLOW = Workflow(scale="smoke")
 POINTS = [point for study in WORKFLOW.studies for point in WORKFLOW.points(study)]
@@ -53,6 +55,16 @@ def fitted(dataset_name: str, method_name: str, folder: Path) -> Classifier:
     return classifier
 
 
+@functools.cache
+def transported(point: Point, folder: Path) -> TransportMap:
+    dataset, transport = point.name("dataset"), point.name("transport")
+    prepared(dataset, folder)
+    output = folder / f"{dataset}+{transport}.npz"
+    config = json.dumps(WORKFLOW.transport(dataset, transport))
+    fit_maps.main(["--config", config, "--dataset", str(folder / f"{dataset}.npz"), "--output", str(output)])
+    return io.load_transport(output)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("contract")
@@ -67,7 +79,9 @@ def test_dataset(name: str, folder: Path) -> None:
     assert np.isfinite(data.features).all()
     assert set(np.unique(data.label)) <= {0, 1}
     assert set(data.protected) == set(data.levels)
-    assert all(values.shape == (rows,) and set(np.unique(values)) == {0, 1} for values in data.protected.values())
+    assert all(values.shape == (rows,) for values in data.protected.values())
+    assert all(set(np.unique(values)) - {-1} == {0, 1} for values in data.protected.values())
+    assert all(values.shape == (rows,) and np.isfinite(values).all() for values in data.outcomes.values())
     assert set(data.continuous) <= set(data.feature_names)
     assert set(data.sensitive_inputs) <= set(data.feature_names)
     assert data.train.ndim == data.test.ndim == 2
@@ -83,7 +97,7 @@ def test_method(name: str, folder: Path) -> None:
     point = point_with("method", name)
     classifier = fitted(point.name("dataset"), point.name("method"), folder)
     data = prepared(point.name("dataset"), folder)
-    assert (classifier.method, classifier.origin) == (name, data.origin)
+    assert (classifier.method, classifier.origin) == (WORKFLOW.kind("method", name), data.origin)
     assert all(len(array) == classifier.repetitions for array in classifier.parameters.values())
     assert all(np.isfinite(array).all() for array in classifier.parameters.values())
     assert all(array.shape == (classifier.repetitions,) for array in classifier.facts.values())
@@ -92,14 +106,39 @@ def test_method(name: str, folder: Path) -> None:
 
     architecture = importlib.import_module(f"pipeline.models.{classifier.architecture}")
     x = data.batch("test").features[:1, :50].repeat(classifier.repetitions, axis=0)
-    import torch
+    decision, score = architecture.predict(classifier.parameters, x), architecture.score(classifier.parameters, x)
+    assert decision.shape == score.shape == x.shape[:2]
+    assert set(np.unique(decision)) <= {0, 1}
+    # A higher score never means a lower decision.
+    assert all(
+        s[d == 0].max(initial=-np.inf) <= s[d == 1].min(initial=np.inf) for d, s in zip(decision, score, strict=True)
+    )
+    if hasattr(architecture, "log_probabilities"):
+        import torch
 
-    parameters = {
-        key: torch.from_numpy(np.asarray(array, dtype=np.float64)) for key, array in classifier.parameters.items()
-    }
-    probabilities = architecture.log_probabilities(parameters, torch.from_numpy(x)).exp().numpy()
-    np.testing.assert_allclose(probabilities.sum(axis=-1), 1, rtol=1e-6)
-    np.testing.assert_array_equal(architecture.predict(classifier.parameters, x), probabilities[..., 1] > 0.5)
+        parameters = {
+            key: torch.from_numpy(np.asarray(array, dtype=np.float64)) for key, array in classifier.parameters.items()
+        }
+        probabilities = architecture.log_probabilities(parameters, torch.from_numpy(x)).exp().numpy()
+        np.testing.assert_allclose(probabilities.sum(axis=-1), 1, rtol=1e-6)
+        np.testing.assert_allclose(score, probabilities[..., 1], rtol=1e-6)
+        np.testing.assert_array_equal(decision, probabilities[..., 1] > 0.5)
+
+
+@pytest.mark.parametrize("name", shipped("transport"))
+def test_transport(name: str, folder: Path) -> None:
+    point = point_with("transport", name)
+    data, maps = prepared(point.name("dataset"), folder), transported(point, folder)
+    assert (maps.transport, maps.dataset, maps.origin) == (name, data.name, data.origin)
+    assert all(len(array) == maps.trials for array in (*maps.parameters.values(), *maps.reverse.values()))
+    assert not any(np.isnan(array).any() for array in maps.parameters.values() if array.dtype.kind == "f")
+    assert all(array.shape == (maps.trials,) for array in maps.facts.values())
+    assert set(maps.features) <= set(data.feature_names)
+    between, _ = parted(WORKFLOW.section("transport", point))
+    for direction in ("forward", "reverse") if maps.reverse else ("forward",):
+        for person in mapped(maps, data, between.split, maps.trials, direction):
+            assert person.images.shape == person.features.shape
+            assert np.isfinite(person.images).all()
 
 
 @pytest.mark.parametrize("name", shipped("audit"))
@@ -112,7 +151,8 @@ def test_audit(name: str, folder: Path) -> None:
     section = WORKFLOW.section("audit", point)
     module = plugins.load("audit", section["kind"])
     rngs = generators("audit", data.name, classifier.method, name, repetitions=classifier.repetitions)
-    result = module.run(data, classifier, plugins.configure(module, section), rngs)
+    maps = [transported(point, folder)] if point.transport else []
+    result = module.run(data, classifier, plugins.configure(module, section), rngs, *maps)
     assert isinstance(result, AuditResult)
     assert isinstance(result.rows, pd.DataFrame)
     assert {"repetition", "statistic", "value"} <= set(result.rows.columns)

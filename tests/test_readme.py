@@ -15,7 +15,7 @@ import pytest
 from pipeline import io
 from pipeline.cli.entry import main
 from pipeline.config import CONF, Workflow
-from pipeline.stages import audit, collect, fetch, prepare, train
+from pipeline.stages import audit, collect, fetch, prepare, train, transport
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in EXAMPLES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    for group in ("datasets", "methods", "audits"):
+    for group in ("datasets", "methods", "transport", "audits"):
         package = importlib.import_module(f"pipeline.{group}")
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "pipeline" / group)])
     monkeypatch.chdir(tmp_path)
@@ -39,10 +39,10 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> None:
-    assert len(EXAMPLES) == 7
+    assert len(EXAMPLES) == 9
     workflow = Workflow(scale="smoke", studies=["mine"], conf=conf)
     points = [point for point in workflow.points("mine") if point.dataset == "two_incomes"]
-    assert len(points) == 2
+    assert len(points) == 3
     for point in points:
         dataset, method = point.name("dataset"), point.name("method")
         raw, prepared, trained = Path("raw"), Path(f"{dataset}.npz"), Path(f"{method}.npz")
@@ -51,17 +51,24 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
         prepare.main(["--config", section, "--manifest", "manifest.json", "--output", str(prepared)])
         section = json.dumps(workflow.train(dataset, method))
         train.main(["--config", section, "--dataset", str(prepared), "--output", str(trained)])
-        section = json.dumps(workflow.audit(*workflow._key(point)))
         inputs = ["--dataset", str(prepared), "--classifier", str(trained)]
+        if point.transport:
+            section = json.dumps(workflow.transport(dataset, point.name("transport")))
+            transport.main(["--config", section, "--dataset", str(prepared), "--output", "maps.npz"])
+            inputs += ["--transport", "maps.npz"]
+        section = json.dumps(workflow.audit(*workflow._key(point)))
         audit.main(["--config", section, *inputs, "--output", workflow.audit_file(point)])
     entries = [entry for entry in workflow.collect("mine") if Path(entry["path"]).exists()]
     collect.main(["--study", "mine", "--scale", "smoke", "--audits", json.dumps(entries), "--output", "rows.parquet"])
     rows = io.load_rows("rows.parquet")
-    assert set(rows["statistic"]) == {"accuracy_gap"}
-    assert rows["value"].between(-1, 1).all()
+    gaps = rows[rows["statistic"] == "accuracy_gap"]
+    assert gaps["value"].between(-1, 1).all()
     # The sign of the score does not depend on its scale, so neither does the audit.
-    first, second = (rows.loc[rows["sharpness"] == value, "value"].to_list() for value in (0.5, 1.0))
+    first, second = (gaps.loc[gaps["sharpness"] == value, "value"].to_list() for value in (0.5, 1.0))
     assert first == second
+    # Men earn more, so a woman moved to where men are may be accepted where she was not, and never the reverse.
+    sizes = rows[(rows["statistic"] == "size") & (rows["direction"] == "forward")].groupby("flipset")["value"].sum()
+    assert sizes["positive"] == 0 < sizes["negative"]
 
 
 def test_the_fitted_example_separates_the_classes(conf: Path) -> None:

@@ -152,7 +152,7 @@ def _students(
             outcome=dataset.outcomes[config.outcome][rows],
             attributes=features[rows][:, dummies],
         )
-        for rows in {"train": dataset.train, "test": dataset.test}[between.split][:trials]
+        for rows in dataset.rows(between.split)[:trials]
     ]
 
 

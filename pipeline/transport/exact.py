@@ -1,31 +1,26 @@
-r"""Exact optimal transport of n points to m: the plan of least mean cost.
+r"""Exact optimal transport of n points to m: the plan P of least mean cost, and the images that it gives.
 
 .. math:: \min_{P \ge 0} \sum_{ij} P_{ij} c(x_i, y_j), \qquad P 1 = 1/n, \quad P^\top 1 = 1/m.
 
-With n = m some best plan is an assignment: every point has one counterpart. Else the map is randomised: the counterpart
-of :math:`x_i` is :math:`y_j` with probability :math:`n P_{ij}`, and its image is drawn from these, or is their mean.
-The map is defined on the points that it was fitted on, and on no others. Solver: the network simplex of POT; and for
-as many numbers as numbers, where the cost grows faster than the distance, both in order.
-Source: Black et al. 2020, section 3.
+With n = m the best plan found is an assignment: every point has a counterpart of its own. Else the map is randomised:
+the counterpart of :math:`x_i` is :math:`y_j` with probability :math:`n P_{ij}`, and its image is drawn from these, or
+is their mean. Which of several equal points gets which counterpart is drawn too, as their order has no meaning.
+The map is defined on the points that it was fitted on, and on no others. Source: Black et al. 2020, section 3.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.transport.cost import Cost, cost_function, cost_matrix, paired_costs
+from pipeline.transport.cost import Cost, cost_function
+from pipeline.transport.plan import Plan, best_plan, overlaps
 from pipeline.types import Array, TransportMap
 
 FITTED_ROWS_ONLY = True
-CONVEX = ("squared_l1", "squared_l2")
-"""Costs of a single feature under which points go in order."""
 IMAGES = ("expectation", "sample")
-ITERATIONS_PER_POINT = 2_000
-"""The solver stops, with an error, after so many iterations for each point; it needs far fewer."""
 
 
 @dataclass(frozen=True)
@@ -50,23 +45,22 @@ def fit(
     """The best plan of each trial, (n_t, d) to (m_t, d), kept as the image of every source row.
 
     Parameters ``rows`` and ``images`` (T, N, d), with N the largest n_t, of which ``size`` (T,) count. Facts:
-    ``mean_cost``, of the plan. Raises ValueError where the solver does not converge.
+    ``mean_cost`` of the plan; ``gap``, by how much a plan could be cheaper at most; ``split``, the share of rows with
+    more than one counterpart. Raises ValueError for rows that are not finite.
     """
     size = np.array([len(rows) for rows in source])
     shape = (len(source), size.max(), source[0].shape[1])
-    rows, images, costs = np.zeros(shape), np.zeros(shape), np.zeros(len(source))
+    rows, images, facts = np.zeros(shape), np.zeros(shape), np.zeros((3, len(source)))
     for t, (x, y, rng) in enumerate(zip(source, target, rngs, strict=True)):
+        found = best_plan(x, y, config.cost)
         rows[t, : size[t]] = x
-        if x.shape == y.shape and x.shape[1] == 1 and config.cost in CONVEX:
-            image = _in_order(x, y)
-            costs[t] = paired_costs(x, image, config.cost).mean()
-        else:
-            matrix = cost_matrix(x, y, config.cost)
-            found = plan(matrix)
-            image = _expected(found, y) if config.image == "expectation" else y[_drawn(found, rng)]
-            costs[t] = float((found * matrix).sum())
-        images[t, : size[t]] = image
-    return TransportMap("exact", {"rows": rows, "images": images, "size": size}, facts={"mean_cost": costs})
+        images[t, : size[t]], split = _images(found, config.image, rng)
+        facts[:, t] = found.cost, found.gap, split
+    return TransportMap(
+        kind="exact",
+        parameters={"rows": rows, "images": images, "size": size},
+        facts=dict(zip(("mean_cost", "gap", "split"), facts, strict=True)),
+    )
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
@@ -81,49 +75,28 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
     return moved
 
 
-def plan(matrix: Array) -> Array:
-    """The plan of least cost between uniform weights, costs (n, m) to (n, m) summing to 1.
+def _images(found: Plan, image: str, rng: np.random.Generator) -> tuple[Array, float]:
+    """The image of every source point (n, d), and the share of points with more than one counterpart.
 
-    Raises ValueError where a cost is not finite, or the solver does not converge.
+    The points of an atom stand in random order beside what the atom sends, in random order too; each gets its part.
     """
-    import ot
-
-    if not np.isfinite(matrix).all():
-        raise ValueError("exact transport needs finite costs: look for NaN or infinite features")
-    n, m = matrix.shape
-    with warnings.catch_warnings():
-        # What the solver warns of is in its log too, and is an error below.
-        warnings.simplefilter("ignore")
-        found, log = ot.emd(
-            np.full(n, 1 / n), np.full(m, 1 / m), matrix, numItermax=ITERATIONS_PER_POINT * (n + m), log=True
-        )
-    if log["warning"]:
-        raise ValueError(f"exact transport of {n} to {m} points did not converge: {log['warning']}. Map fewer points")
-    return np.asarray(found)
+    n = len(found.source_atom)
+    points, flows = (_grouped(atom, rng) for atom in (found.source_atom, found.row))
+    place, flow, mass = overlaps(np.full(n, found.unit), found.mass[flows])
+    counterparts = found.target[found.column[flows[flow]]]
+    images = np.zeros((n, found.target.shape[1]))
+    if image == "sample":
+        drawn = found.unit * (np.arange(n) + rng.random(n))
+        images[points] = counterparts[np.searchsorted(np.cumsum(mass), drawn, side="right")]
+    else:
+        np.add.at(images, points[place], counterparts * (mass / found.unit)[:, None])
+    return images, float((np.bincount(place) > 1).mean())
 
 
-def _in_order(source: Array, target: Array) -> Array:
-    """The k-th smallest number to the k-th smallest, (n, 1) and (n, 1): no plan of a convex cost is better."""
-    image = np.empty_like(target)
-    image[np.argsort(source[:, 0], kind="stable")] = np.sort(target, axis=0)
-    return image
-
-
-def _expected(found: Array, target: Array) -> Array:
-    """The mean counterpart of each source point; to the last digit the counterpart itself where there is only one."""
-    mean = found @ target / found.sum(axis=1, keepdims=True)
-    alone = (found > 0).sum(axis=1) == 1
-    mean[alone] = target[found[alone].argmax(axis=1)]
-    return np.asarray(mean)
-
-
-def _drawn(found: Array, rng: np.random.Generator) -> Array:
-    """The number of a counterpart drawn for each source point."""
-    below = np.cumsum(found, axis=1)
-    level = rng.random(len(found)) * below[:, -1]
-    # A point beyond the last one of positive weight would be there by rounding alone.
-    last = found.shape[1] - 1 - np.argmax(found[:, ::-1] > 0, axis=1)
-    return np.minimum((below <= level[:, None]).sum(axis=1), last)
+def _grouped(atom: Array, rng: np.random.Generator) -> Array:
+    """Numbers of the entries in the order of their atoms, those of one atom in random order."""
+    shuffled = rng.permutation(len(atom))
+    return np.asarray(shuffled[np.argsort(atom[shuffled], kind="stable")])
 
 
 def _looked_up(fitted: Array, moved: Array, asked: Array) -> Array:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.transport.cost import Cost, cost_matrix, paired_costs
-from pipeline.transport.exact import plan
+from pipeline.transport.cost import Cost, paired_costs
+from pipeline.transport.plan import best_plan
 from pipeline.types import Array
 
 WORST_HEALTHY_KS = 0.12
@@ -90,8 +90,9 @@ def exact_distances(
 ) -> dict[str, float]:
     """The mean of each cost in ``report`` under the plan that is exact for ``cost``, (n, d) to (m, d)."""
     _finite(source, target)
-    found = plan(cost_matrix(source, target, cost))
-    return {name: float((found * cost_matrix(source, target, name)).sum()) for name in report}
+    found = best_plan(source, target, cost)
+    pairs = found.source[found.row], found.target[found.column]
+    return {name: float(found.mass @ paired_costs(*pairs, name) / found.total) for name in report}
 
 
 def round_trip(rows: Array, back: Array, cost: str | Cost = "l1") -> float:
