@@ -12,11 +12,14 @@ from pipeline.cli.columns import Choice, attribute
 from pipeline.cli.output_kind import KINDS
 
 
-def add_data_arguments(parser: ArgumentParser) -> _ArgumentGroup:
-    """``--data``, ``--label`` and which columns are the model's inputs."""
+def add_data_arguments(parser: ArgumentParser, apart: str = "sensitive", label: bool = True) -> _ArgumentGroup:
+    """``--data``, ``--label`` and which columns are the model's inputs.
+
+    ``apart`` is what the columns are called that are no inputs unless told so; ``label``: whether there must be one.
+    """
     group = parser.add_argument_group("data")
     group.add_argument("--data", metavar="FILE", type=Path, required=True, help="the rows to audit: CSV or Parquet")
-    group.add_argument("--label", metavar="COLUMN", required=True, help="the column with the true class, 0 or 1")
+    group.add_argument("--label", metavar="COLUMN", required=label, help="the column with the true class, 0 or 1")
     group.add_argument(
         "--positive", metavar="VALUE", help="the label's value that the model calls class 1 (where it is not 0 and 1)"
     )
@@ -25,12 +28,12 @@ def add_data_arguments(parser: ArgumentParser) -> _ArgumentGroup:
         metavar="A,B,C",
         type=names,
         default=(),
-        help="the model's input columns in its order (default: all columns but label, sensitive and dropped ones, in "
+        help=f"the model's input columns in its order (default: all columns but label, {apart} and dropped ones, in "
         "the order of the file)",
     )
     group.add_argument("--drop", metavar="A,B", type=names, default=(), help="columns that the model does not take")
     group.add_argument(
-        "--include-sensitive", action="store_true", help="the sensitive columns are inputs of the model too"
+        f"--include-{apart}", action="store_true", help=f"the {apart} column is an input of the model too"
     )
     return group
 
@@ -52,6 +55,12 @@ def add_model_arguments(parser: ArgumentParser) -> _ArgumentGroup:
         help="what the model returns: (n, 2) scores of the classes, or (n,) or (n, 1) of class 1 (default: read off "
         "the values, and said in the verdict)",
     )
+    add_network_arguments(group)
+    return group
+
+
+def add_network_arguments(group: _ArgumentGroup) -> None:
+    """How a network is opened and computed."""
     group.add_argument(
         "--trust-pickle",
         action="store_true",
@@ -60,7 +69,6 @@ def add_model_arguments(parser: ArgumentParser) -> _ArgumentGroup:
     )
     group.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: a GPU where one is visible)")
     group.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="default: %(default)s")
-    return group
 
 
 def add_output_arguments(parser: ArgumentParser, folder_holds: str) -> _ArgumentGroup:

@@ -37,7 +37,10 @@ def attribute(text: str, columns: Sequence[str]) -> Attribute:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the user says about the columns. ``features`` empty: every column that has no other part."""
+    """What the user says about the columns. ``features`` empty: every column that has no other part.
+
+    ``option`` is what the audit calls its sensitive columns on the command line.
+    """
 
     label: str | None
     positive: str | None = None
@@ -45,6 +48,7 @@ class Choice:
     include_sensitive: bool = False
     features: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    option: str = "--sensitive"
 
 
 @dataclass(frozen=True)
@@ -88,16 +92,18 @@ def feature_names(table: pd.DataFrame, choice: Choice, path: Path) -> tuple[str,
     label = () if choice.label is None else (choice.label,)
     sensitive = tuple(attribute.column for attribute in choice.sensitive)
     check_columns(table, label, "--label", str(path))
-    check_columns(table, sensitive, "--sensitive", str(path))
+    check_columns(table, sensitive, choice.option, str(path))
     check_columns(table, choice.features, "--features", str(path))
     check_columns(table, choice.drop, "--drop", str(path))
     if set(label) & set(sensitive):
-        raise ValueError(f"column {choice.label!r} is given as --label and as --sensitive: it can only be one of them")
+        raise ValueError(
+            f"column {choice.label!r} is given as --label and as {choice.option}: it can only be one of them"
+        )
     if not choice.features:
         left_out = {*label, *choice.drop, *(() if choice.include_sensitive else sensitive)}
         names = tuple(name for name in table.columns if name not in left_out)
         if not names:
-            raise ValueError(f"{path}: no feature column is left beside label, sensitive and dropped columns")
+            raise ValueError(f"{path}: no feature column is left beside label, {choice.option[2:]} and dropped columns")
         return names
     repeated = sorted({name for name in choice.features if choice.features.count(name) > 1})
     if repeated:
@@ -109,7 +115,10 @@ def feature_names(table: pd.DataFrame, choice: Choice, path: Path) -> tuple[str,
 
 
 def numeric(table: pd.DataFrame, names: Sequence[str], path: Path) -> Array:
-    """The named columns as (n, d) float64; ValueError for text, missing and infinite values."""
+    """The named columns as (n, d) float64; ValueError for text, missing and infinite values.
+
+    Rows are named by the table's index, so that a part of a file speaks of the file's own rows.
+    """
     from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
     wrong = [
@@ -132,7 +141,7 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: Path) -> Array:
     ):
         bad = np.flatnonzero(~finite.all(axis=0))
         if bad.size:
-            where = np.flatnonzero(~finite[:, bad[0]])
+            where = table.index[~finite[:, bad[0]]]
             others = f" (so it is in {len(bad) - 1} more columns)" if len(bad) > 1 else ""
             raise ValueError(f"{path}: column {names[bad[0]]!r} {problem} in {_at(where)}{others}: {remedy}")
     return features
@@ -140,7 +149,7 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: Path) -> Array:
 
 def two_classes(column: pd.Series, positive: str | None, path: Path) -> tuple[Array, tuple[str, str]]:
     """The label as 0 and 1, with the values that these stand for."""
-    values = _distinct(column, "--label", path)
+    values = distinct(column, "--label", path)
     if len(values) != 2:
         raise ValueError(
             f"{path}: the label {column.name!r} must have two classes, found {len(values)}: {listed(values, SHOWN)}. "
@@ -154,7 +163,7 @@ def two_classes(column: pd.Series, positive: str | None, path: Path) -> tuple[Ar
             )
         one = values[1]
     else:
-        one = _value(values, positive, "--positive", column, path)
+        one = level_named(values, positive, "--positive", column, path)
     zero = next(value for value in values if value is not one)
     return (column == one).to_numpy(dtype=np.int64), (str(zero), str(one))
 
@@ -162,9 +171,9 @@ def two_classes(column: pd.Series, positive: str | None, path: Path) -> tuple[Ar
 def two_levels(table: pd.DataFrame, attribute: Attribute, path: Path) -> tuple[Array, tuple[str, str]]:
     """A sensitive attribute as 0 and 1, with the levels that these stand for."""
     column = table[attribute.column]
-    values = _distinct(column, "--sensitive", path)
+    values = distinct(column, "--sensitive", path)
     if attribute.level is not None:
-        one = _value(values, attribute.level, f"--sensitive {attribute.name}", column, path)
+        one = level_named(values, attribute.level, f"--sensitive {attribute.name}", column, path)
         if len(values) == 1:
             raise ValueError(f"{path}: {attribute.column!r} is {one!r} in every row: there is nothing to compare with")
         return (column == one).to_numpy(dtype=np.int64), (f"not {one}", str(one))
@@ -181,17 +190,23 @@ def two_levels(table: pd.DataFrame, attribute: Attribute, path: Path) -> tuple[A
     return (column == values[1]).to_numpy(dtype=np.int64), (str(values[0]), str(values[1]))
 
 
-def _distinct(column: pd.Series, option: str, path: Path) -> list[object]:
+def distinct(column: pd.Series, option: str, path: Path) -> list[object]:
     """The sorted distinct values of a column without missing ones."""
-    missing = np.flatnonzero(column.isna())
-    if missing.size:
+    missing = column.index[column.isna()]
+    if len(missing):
         raise ValueError(
             f"{path}: column {column.name!r} ({option}) is missing in {_at(missing)}: fill them in or remove these rows"
         )
-    return sorted(column.unique().tolist(), key=lambda value: (isinstance(value, str), value))
+    try:
+        return sorted(column.unique().tolist(), key=lambda value: (isinstance(value, str), value))
+    except TypeError as error:
+        raise ValueError(
+            f"{path}: column {column.name!r} ({option}) holds values that cannot be compared, such as "
+            f"{_examples(column.head(1).map(str))}: expected numbers or text"
+        ) from error
 
 
-def _value(values: Sequence[object], wanted: str, option: str, column: pd.Series, path: Path) -> object:
+def level_named(values: Sequence[object], wanted: str, option: str, column: pd.Series, path: Path) -> object:
     """The value that the user's text stands for: the same text, or the same number."""
     for value in values:
         if str(value) == wanted or (_number(value) is not None and _number(value) == _number(wanted)):
@@ -212,8 +227,8 @@ def _examples(column: pd.Series) -> str:
     return listed([repr(value) for value in column.dropna().unique()[:2].tolist()]) or "nothing"
 
 
-def _at(where: Array) -> str:
+def _at(where: Sequence[int]) -> str:
     """``row 7`` or ``3 rows: 7, 9, 12``, rows counted from 0."""
     if len(where) == 1:
         return f"row {where[0]} (counted from 0)"
-    return f"{len(where)} rows: {listed(where.tolist(), SHOWN)} (counted from 0)"
+    return f"{len(where)} rows: {listed(list(where), SHOWN)} (counted from 0)"

@@ -50,28 +50,36 @@ def device_named(name: str, dtype: torch.dtype) -> torch.device:
     return device
 
 
-def load_network(model: str, trust_pickle: bool, device: torch.device, dtype: torch.dtype) -> Network:
-    """The network that ``model`` names (see FORMS). Raises ValueError for anything that is not to be found or opened.
+def load_network(
+    model: str, trust_pickle: bool, device: torch.device, dtype: torch.dtype, option: str = "--model"
+) -> Network:
+    """The network that ``model`` names (see FORMS), as given to ``option``.
 
-    A module is converted to ``dtype`` and put into evaluation mode; a plain function is taken as it is.
+    A module is converted to ``dtype`` and put into evaluation mode; a plain function is taken as it is. Raises
+    ValueError for anything that is not to be found or opened.
     """
     import torch
 
     if model.endswith(ARCHIVES):
         path = Path(model)
         if not path.is_file():
-            raise ValueError(f"there is no file {path}: --model takes {FORMS}")
+            raise ValueError(f"there is no file {path}: {option} takes {FORMS}")
         loaded, origin = _opened(path, trust_pickle, device)
         file: Path | None = path
     elif ":" in model:
-        loaded, origin, file = _imported(model)
+        loaded, origin, file = imported(model, option)
     else:
-        raise ValueError(f"expected --model to be {FORMS}, found {model!r}")
+        raise ValueError(f"expected {option} to be {FORMS}, found {model!r}")
     if isinstance(loaded, torch.nn.Module):
-        loaded = loaded.to(device=device, dtype=dtype)
-        if not hasattr(loaded, "_guards_fn"):  # an exported program is fixed in the mode that it was exported in
-            loaded.eval()
+        loaded = ready(loaded, device, dtype)
     return Network(loaded, origin, file)
+
+
+def ready(network: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> torch.nn.Module:
+    """The network on the device, in ``dtype`` and in evaluation mode."""
+    network = network.to(device=device, dtype=dtype)
+    # An exported program is fixed in the mode that it was exported in.
+    return network if hasattr(network, "_guards_fn") else network.eval()
 
 
 def _opened(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:
@@ -132,21 +140,23 @@ def _unpickled(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn
     return loaded
 
 
-def _imported(model: str) -> tuple[Any, str, Path | None]:
-    """The object ``name`` of a module or a Python file, called if it is a factory."""
-    named = named_object("--model", model)
+def imported(
+    model: str, option: str = "--model", wanted: str = "a torch network or a function of x"
+) -> tuple[Any, str, Path | None]:
+    """The object ``name`` of a module or a Python file, called if it is a factory; its origin in words, and its file.
+
+    Raises ValueError where there is none, and where it cannot be called: the message says what was ``wanted``.
+    """
+    named = named_object(option, model)
     found, origin = named.value, f"{named.name} of {named.where}"
     if _is_factory(found):
         try:
             found = found()
         except Exception as error:
-            raise ValueError(f"--model {model}: {named.name}() failed with {reason(error)}") from error
+            raise ValueError(f"{option} {model}: {named.name}() failed with {reason(error)}") from error
         origin = f"what {named.name}() of {named.where} returns"
     if not callable(found):
-        raise ValueError(
-            f"--model {model}: expected a torch network or a function of x, found an object of type "
-            f"{type(found).__name__}"
-        )
+        raise ValueError(f"{option} {model}: expected {wanted}, found an object of type {type(found).__name__}")
     return found, origin, named.file
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,3 +35,36 @@ def followed(function: Callable[[Value], Result], calls: int, title: str) -> Ite
             return function(value)
 
         yield counted
+
+
+@contextmanager
+def narrated(logger: str, title: str) -> Iterator[None]:
+    """Show the title, and beside it the last thing that the named logger says: a fit that reports its own progress."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(title) as status:
+        handler = _Shown(lambda text: status.update(f"{title}: {text}"))
+        source = logging.getLogger(logger)
+        level = source.level
+        source.addHandler(handler)
+        source.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            source.removeHandler(handler)
+            source.setLevel(level)
+
+
+class _Shown(logging.Handler):
+    """Hands each message to a function."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__()
+        self.show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show the message."""
+        self.show(record.getMessage())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -115,6 +116,83 @@ def document(audit: Command, desk: Path) -> Callable[..., dict[str, Any]]:
         status, _, err = audit(*arguments, "--json", "made.json")
         assert (status, err) == (0, "")
         loaded: dict[str, Any] = json.loads((desk / "made.json").read_text())
+        return loaded
+
+    return run
+
+
+MODELS = """
+import numpy as np
+def experienced(frame): return frame["experience"] >= 1.5
+def logit(frame): return frame["experience"] + 0.8 * frame["tests"] + 0.5 * (frame["region"] == "north") - 1
+def probability(frame): return 1 / (1 + np.exp(-logit(frame)))
+def by_sex(frame): return frame["sex"] == "male"
+"""
+
+
+@pytest.fixture(scope="session")
+def candidates() -> pd.DataFrame:
+    """Men have more ``experience`` than women, in ``tests`` and ``region`` the sexes are alike; 10 rows are neither."""
+    rng = np.random.default_rng(3)
+    count = 170
+    sex = np.array(["female", "male"])[rng.permutation(count) % 2].astype(object)
+    sex[rng.choice(count, 10, replace=False)] = "unknown"
+    return pd.DataFrame(
+        {
+            "person": [f"p{number:03d}" for number in range(count)],
+            "sex": sex,
+            "experience": rng.normal(size=count) + 1.5 * (sex == "male"),
+            "tests": rng.integers(0, 4, count),
+            "region": rng.choice(["north", "south", "west"], count),
+            "hired": rng.integers(0, 2, count),
+        }
+    )
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidates: pd.DataFrame) -> Path:
+    """A folder to work in: rows.parquet, rows.csv, and models.py with functions of a data frame."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    candidates.to_parquet(tmp_path / "rows.parquet")
+    candidates.to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "models.py").write_text(MODELS)
+    return tmp_path
+
+
+@pytest.fixture
+def fliptest(office: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run ``audit fliptest`` from women to men in the office: exit status, stdout, stderr."""
+    usual = {
+        "--data": "rows.parquet",
+        "--group": "sex",
+        "--source": "female",
+        "--target": "male",
+        "--predict": "models.py:probability",
+        "--map": "exact",
+        "--id": "person",
+        "--label": "hired",
+        "--null-draws": "0",
+    }
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        given = [word for option, value in usual.items() if option not in arguments for word in (option, value)]
+        capsys.readouterr()
+        status = main(["audit", "fliptest", *given, *arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def flipped(fliptest: Command, office: Path) -> Callable[..., dict[str, Any]]:
+    """Run a FlipTest that succeeds and read its JSON."""
+
+    def run(*arguments: str) -> dict[str, Any]:
+        status, _, err = fliptest(*arguments, "--json", "made.json")
+        assert (status, err) == (0, "")
+        loaded: dict[str, Any] = json.loads((office / "made.json").read_text())
         return loaded
 
     return run

@@ -140,6 +140,19 @@ def test_holm_is_over_all_tests_of_the_run(document: Document) -> None:
     assert all(entry["rejected"] == (entry["adjusted_p_value"] <= 0.05) for entry in results)
 
 
+def test_complementary_rates_are_one_hypothesis(document: Document) -> None:
+    asked = ("--group", "race", "--threshold", "0.5", "--metric")
+    one, both = document(*asked, "tpr,auc"), document(*asked, "tpr,fnr,auc")
+    adjusted = {(e["metric"], e["groups"][1]["name"]): e["adjusted_p_value"] for e in both["results"]}
+    for entry in one["results"]:
+        assert entry["adjusted_p_value"] == pytest.approx(adjusted[entry["metric"], entry["groups"][1]["name"]])
+    assert (both["verdict"]["tests"], both["verdict"]["hypotheses"], one["verdict"]["hypotheses"]) == (9, 6, 6)
+    assert any("(tpr and fnr, fpr and tnr) are one hypothesis" in caveat for caveat in both["caveats"])
+    # A larger TPR and a larger FNR are two.
+    sided = document(*asked, "tpr,fnr,auc", "--alternative", "greater")
+    assert sided["verdict"]["hypotheses"] == 9
+
+
 def test_max_t_adjusts_within_each_metric(document: Document) -> None:
     results = document("--group", "race", "--metric", "auc,tpr", "--threshold", "0.5", "--correct", "max-t")["results"]
     assert [(entry["groups"][0]["name"], entry["groups"][1]["name"], entry["metric"]) for entry in results] == [

@@ -19,6 +19,7 @@ from pipeline.cli.entry import main
 
 N = 400
 Command = Callable[..., tuple[int, str, str]]
+RATES = ("--prediction", "d", "--group", "sex", "--metric", "tpr,fpr")
 AUC = ("--score", "p", "--group", "sex", "--metric", "auc")
 
 
@@ -159,6 +160,10 @@ def test_what_a_reader_must_know_is_said(audit: Command, given: tuple[str, ...],
         ((*AUC, "--method", "exact"), "no exact test of auc on these data"),
         (
             (*AUC, "--metric", "log_loss", "--resampling-risk", "0.01"),
+            "another than that after a correction for 2 tests",
+        ),
+        (
+            (*RATES, "--cluster", "logit", "--resampling-risk", "0.01"),
             "another than that after a correction for 2 tests",
         ),
         ((*AUC, "--correct", "max-t", "--alternative", "less"), "--correct max-t is a two-sided test"),

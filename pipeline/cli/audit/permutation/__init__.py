@@ -98,8 +98,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--correct",
         choices=CORRECTIONS,
         default="holm",
-        help="correction for the number of tests: over all tests of the run, but max-t over the pairs of each metric "
-        f"{defaults}",
+        help="correction for the number of tests: over all tests of the run, but max-t (largest |T|, step-down) over "
+        f"the pairs of each metric {defaults}",
     )
     test.add_argument(
         "--draws", type=whole_number(1), help="permutations (default: 10000, and 1000 for a metric of your own)"
@@ -117,8 +117,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--engine",
         choices=("duckdb", "spark", "pandas"),
         default="duckdb",
-        help="duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java; pandas: small "
-        f"files {defaults}",
+        help="duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; "
+        f"pandas: small files {defaults}",
     )
     scan.add_argument("--threads", metavar="N", type=whole_number(1), help="of the engine (default: all cores)")
     scan.add_argument("--memory", metavar="SIZE", help="of the engine, such as 4GB; more goes to disk")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
-from pipeline.cli.audit.permutation.evidence import Evidence, Finding
+from pipeline.cli.audit.permutation.evidence import Evidence, Finding, hypotheses
 from pipeline.cli.json_numbers import finite
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def measured(evidence: Evidence, asked: Asked) -> dict[str, Any]:
         "verdict": {
             "rejected": any(entry["rejected"] for entry in results),
             "tests": len(results),
+            "hypotheses": hypotheses(evidence.findings),
             "undefined": sum(entry["undefined"] is not None for entry in results),
             "sentence": sentence(results, asked.settings.alpha, asked.correction) + _untested(results),
         },

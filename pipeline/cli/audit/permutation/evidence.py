@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -16,10 +16,11 @@ from pipeline.cli.audit.permutation.scarcity import fewest
 from pipeline.cli.columns import attribute
 from pipeline.cli.progress import followed
 from pipeline.messages import listed
+from pipeline.permutation.correction import corrected_once
 from pipeline.permutation.correlation import correlation_test
-from pipeline.permutation.metrics import Metric, Rate, UserMetric
+from pipeline.permutation.metrics import Metric, Rate, UserMetric, hypothesis
 from pipeline.permutation.outcomes import Counts, Predictions
-from pipeline.permutation.pairs import all_pairs, corrected
+from pipeline.permutation.pairs import all_pairs
 from pipeline.permutation.pvalue import wilson
 from pipeline.permutation.result import PermutationTest
 from pipeline.permutation.run import tested
@@ -33,7 +34,8 @@ from pipeline.types import Array
 class Finding:
     """One test with its place among all.
 
-    ``fewest`` units of one kind (positives, say) are in one of the groups. ``adjusted`` is the p-value after the
+    ``fewest`` units of one kind (positives, say) are in one of the groups. ``hypothesis`` is what the test is of: two
+    tests of one hypothesis, such as equal TPR and equal FNR, are counted once. ``adjusted`` is the p-value after the
     correction, and ``adjusted_low`` to ``adjusted_high`` where it would lie after infinitely many draws (None where
     the test is undefined).
     """
@@ -43,6 +45,7 @@ class Finding:
     test: PermutationTest
     basis: str
     fewest: int
+    hypothesis: tuple[str, ...]
     adjusted: float | None = None
     adjusted_low: float | None = None
     adjusted_high: float | None = None
@@ -56,6 +59,11 @@ class Finding:
     def higher(self) -> str | None:
         """The group concluded to have the larger metric."""
         return self.test.higher if self.rejected else None
+
+
+def hypotheses(findings: Sequence[Finding]) -> int:
+    """How many hypotheses the tests that are defined are of."""
+    return len({finding.hypothesis for finding in findings if finding.test.p_value is not None})
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,8 @@ def _group_jobs(asked: Asked, grouping: str, metric: Metric, data: Data) -> Iter
 
 def _check_stopping(asked: Asked, jobs: list[Job]) -> None:
     """ValueError where draws would stop at a decision that is not the one taken after a correction."""
-    only_exact = all(isinstance(metric, Rate) for metric in asked.metrics) and not asked.correlations
+    exact = asked.settings.method in ("auto", "exact") and not asked.weighted
+    only_exact = exact and all(isinstance(metric, Rate) for metric in asked.metrics) and not asked.correlations
     if asked.settings.resampling_risk is not None and len(jobs) > 1 and asked.correction != "none" and not only_exact:
         raise ValueError(
             "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
@@ -124,7 +133,10 @@ def _pair(asked: Asked, grouping: str, metric: Metric, data: Data, pair: tuple[s
 def _found(grouping: str, metric: Metric, data: Data, content: Counts | Predictions, test: PermutationTest) -> Finding:
     """The finding of a test on the two groups in ``content``."""
     few = fewest(content, metric)
-    return Finding(grouping, metric.title, test, data.basis, min(test.units) if few is None else few)
+    # One-sided, the hypotheses of complementary rates are opposite ones.
+    what = hypothesis(metric) if test.alternative == "two-sided" else metric.name
+    fewest_units = min(test.units) if few is None else few
+    return Finding(grouping, metric.title, test, data.basis, fewest_units, (grouping, *test.groups, what))
 
 
 def _all_at_once(asked: Asked, grouping: str, metric: Metric, data: Data) -> list[Finding]:
@@ -154,21 +166,23 @@ def _correlation(asked: Asked, name: str, attribute: str, value: Array, levels: 
         draws=asked.settings.draws,
         resampling_risk=asked.settings.resampling_risk,
     )
-    return [Finding(attribute, CORRELATIONS[name], replace(test, metric=name), "every row", len(value))]
+    test = replace(test, metric=name)
+    return [Finding(attribute, CORRELATIONS[name], test, "every row", len(value), (attribute, name))]
 
 
 def _corrected(findings: list[Finding], correction: str, draws: int) -> tuple[Finding, ...]:
-    """Over all tests of the run; max-T has been done for each metric, and a correlation is alone in its own."""
+    """Over all hypotheses of the run; max-T has been done for each metric, and a correlation is alone in its own."""
     if correction == "max_t":
         return tuple(_corrected_together(finding, finding.test.draws or draws) for finding in findings)
     known = [position for position, finding in enumerate(findings) if finding.test.p_value is not None]
     placed = list(findings)
     if known:
         tests = [findings[position].test for position in known]
+        of = [findings[position].hypothesis for position in known]
         # The ends of the intervals go the same way: a correction never turns the order of p-values around.
         ends = [[t.p_low for t in tests], [t.p_value for t in tests], [t.p_high for t in tests]]
-        adjusted = zip(*(corrected(np.array(end, dtype=float), correction).tolist() for end in ends), strict=True)
-        for position, (low, value, high) in zip(known, adjusted, strict=True):
+        adjusted = (corrected_once(np.array(end, dtype=float), of, correction).tolist() for end in ends)
+        for position, low, value, high in zip(known, *adjusted, strict=True):
             placed[position] = replace(findings[position], adjusted=value, adjusted_low=low, adjusted_high=high)
     return tuple(placed)
 

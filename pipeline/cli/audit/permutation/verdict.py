@@ -32,14 +32,18 @@ def page(document: Mapping[str, Any]) -> str:
 def _tested(document: Mapping[str, Any]) -> list[str]:
     data, parameters = document["data"], document["parameters"]
     sides = {"two-sided": "", "greater": ", against larger in the first", "less": ", against smaller in the first"}
-    tests = _comparisons(document)
-    over = "the pairs of each metric" if parameters["correction"] == "max_t" else f"{tests} tests"
+    hypotheses, tests = (
+        document["verdict"]["hypotheses"],
+        document["verdict"]["tests"] - document["verdict"]["undefined"],
+    )
+    counted = f"{tests} tests" if tests == hypotheses else f"{hypotheses} hypotheses"
+    over = "the pairs of each metric" if parameters["correction"] == "max_t" else counted
     correction = f"; {CORRECTIONS[parameters['correction']]} over {over}" if parameters["correction"] != "none" else ""
     bases = list(dict.fromkeys(entry["basis"] for entry in document["results"]))
     positive = f", 1 is {data['positive']!r}" if data["positive"] else ""
     return [
         line("null", f"{_null(document)}{sides[parameters['alternative']]}"),
-        line("level", f"{parameters['alpha']:g}{correction if tests > 1 else ''}"),
+        line("level", f"{parameters['alpha']:g}{correction if hypotheses > 1 else ''}"),
         line("data", f"{data['rows']:,} rows; label {data['label']}{positive}"),
         line("read as", "; ".join(bases)),
         line("seed", f"{parameters['seed']}"),
@@ -52,17 +56,12 @@ def _null(document: Mapping[str, Any]) -> str:
     return ", and ".join([*said, *(["there is no correlation"] if any(correlated) else [])])
 
 
-def _comparisons(document: Mapping[str, Any]) -> int:
-    tests: int = document["verdict"]["tests"] - document["verdict"]["undefined"]
-    return tests
-
-
 def _results(document: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """A section for each pair of groups."""
     sections = []
     level = f"{100 * (1 - document['parameters']['alpha']):g} % interval"
     stopping = document["parameters"]["resampling_risk"] is not None
-    several = _comparisons(document) > 1 and document["parameters"]["correction"] != "none"
+    several = document["verdict"]["hypotheses"] > 1 and document["parameters"]["correction"] != "none"
     for (grouping, *names), found in groupby(document["results"], key=_place):
         entries = list(found)
         if names:

@@ -1,0 +1,145 @@
+"""FlipTest: who would be decided otherwise, had they been of the other group?
+
+Each person of one group is matched with a counterpart in the other by a transport map, which moves the whole of one
+group onto the other while moving everybody as little as possible. The positive flipset are those who are decided
+positively while their counterparts are not; the negative flipset, the reverse. The transparency report ranks the
+features in which a flipset differs from its counterparts. Sizes come with intervals, each line of the report with an
+interval and a p-value, and the noise floor says how large flipsets are between groups that are alike.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from pipeline.cli.arguments import (
+    add_data_arguments,
+    add_network_arguments,
+    add_output_arguments,
+    names,
+    number,
+    whole_number,
+)
+
+EXAMPLES = """\
+examples:
+  A network of the columns of a file, everything written into a folder:
+    python -m pipeline audit fliptest --data rows.parquet --group race \\
+        --source Black --target White --predict model.pt --output audit
+
+  A scikit-learn model, which takes text columns too, in both directions; people are named by their id:
+    python -m pipeline audit fliptest --data rows.csv --group sex --source Female --target Male --id person \\
+        --label hired --predict hiring.py:predict --threshold 0.5 --reverse --output audit
+    # hiring.py:  model = joblib.load("model.joblib")
+    #             def predict(frame): return model.predict_proba(frame)
+
+  Equalized odds: only people of true label 1, and then of label 0:
+    python -m pipeline audit fliptest --data rows.parquet --group race --source Black --target White \\
+        --label recidivism --given-label 1 --predict model.pt --output audit_1
+
+  At most 1,000 people of each group, another map, and 39 deals for the noise floor:
+    python -m pipeline audit fliptest --data rows.parquet --group race --source Black --target White \\
+        --predict model.pt --limit 1000 --map wgan --map-setting steps=5000 --null-draws 39
+
+exit status: 0 the audit ran, whatever its verdict; 2 there is something to mend, said on stderr; 1 an unforeseen
+error. docs/fliptest.md explains the method, the files and the JSON."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Whose counterparts are sought where and how, and what the model is."""
+    parser.usage = (
+        "%(prog)s --data FILE --group COLUMN --source LEVEL --target LEVEL\n           --predict MODEL [other options]"
+    )
+    defaults = "(default: %(default)s)"
+    data = add_data_arguments(parser, apart="group", label=False)
+    data.add_argument("--id", metavar="COLUMN", help="a column that names the rows in results; no input of the model")
+    data.add_argument(
+        "--categorical", metavar="A,B", type=names, default=(), help="columns of numbers that are codes of categories"
+    )
+    data.add_argument(
+        "--standardize",
+        metavar="continuous|none|A,B",
+        default="continuous",
+        help="measure columns in standard deviations of both groups together: those of more than two values, none, or "
+        f"the named ones. The model sees the columns as they are {defaults}",
+    )
+    data.add_argument(
+        "--limit",
+        metavar="N",
+        type=whole_number(1),
+        help="at most N rows of each group, drawn at random (default: all)",
+    )
+    groups = parser.add_argument_group("groups")
+    groups.add_argument("--group", metavar="COLUMN", required=True, help="the column with the protected attribute")
+    groups.add_argument("--source", metavar="LEVEL", required=True, help="the group whose people are looked at")
+    groups.add_argument("--target", metavar="LEVEL", required=True, help="the group that counterparts are sought in")
+    groups.add_argument("--reverse", action="store_true", help="look at the target group's people too")
+    groups.add_argument(
+        "--given-label", type=int, choices=(0, 1), help="only rows of this true label (equalized odds); needs --label"
+    )
+    model = parser.add_argument_group("model")
+    model.add_argument(
+        "--predict",
+        metavar="MODEL",
+        required=True,
+        help="model.pt (TorchScript), model.pt2 (torch.export), package.module:name or path/to/file.py:name, where the "
+        "name is a network, a function of a data frame of the features, or a function without arguments that returns "
+        "one of these. It gives a decision, a probability or a score for each row, or two columns of scores",
+    )
+    model.add_argument(
+        "--threshold",
+        metavar="T",
+        type=number(float("-inf")),
+        help="the decision is positive where the score is at least T (default: 0.5 for decisions and probabilities)",
+    )
+    add_network_arguments(model)
+    add_map_arguments(parser)
+    add_output_arguments(
+        parser, "audit.json, flipsets.csv, transparency.csv, the figures and the page fliptest.html that holds them"
+    )
+
+
+def add_map_arguments(parser: ArgumentParser) -> None:
+    """How counterparts are found, and how sure of them one can be."""
+    defaults = "(default: %(default)s)"
+    group = parser.add_argument_group("map")
+    group.add_argument(
+        "--map",
+        metavar="NAME",
+        default="auto",
+        help="entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
+        "docs/fliptest.md; auto: entropic, and exact where that is poor and the groups are small (default: auto)",
+    )
+    group.add_argument(
+        "--map-setting",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a setting of the map that differs from its file in conf/transport; may be repeated",
+    )
+    group.add_argument(
+        "--null-draws",
+        metavar="B",
+        type=whole_number(0),
+        help="fit the map B times more, between groups that are dealt at random: the noise floor (default: 39 where "
+        "the map is fitted fast, else 0)",
+    )
+    group.add_argument("--alpha", type=number(0, 1), default=0.05, help=f"level of tests and intervals {defaults}")
+    group.add_argument("--seed", type=whole_number(0), default=0, help=f"seed of all random numbers {defaults}")
+
+
+def run(arguments: Namespace) -> int:
+    """Audit, print the verdict, and write what was asked for."""
+    from pipeline.cli.audit.fliptest.audit import audited, deliver
+    from pipeline.cli.audit.fliptest.verdict import page
+    from pipeline.cli.delivery import check_destination
+
+    for path, folder in ((arguments.output, True), (arguments.json, False)):
+        if path is not None:
+            check_destination(path, folder)
+    audit = audited(arguments)
+    # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
+    written = deliver(audit, arguments.output, arguments.json)
+    print(page(audit.document))
+    for path in written:
+        print(f"written: {path}")
+    return 0

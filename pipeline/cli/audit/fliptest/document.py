@@ -1,0 +1,164 @@
+"""The result as a JSON document; the page in the terminal is a reading of it. Schema: ``docs/fliptest.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
+from pipeline.cli.audit.fliptest.null import Null
+from pipeline.cli.audit.fliptest.space import Space
+from pipeline.cli.json_numbers import finite
+from pipeline.flipsets.transparency import TransparencyReport
+from pipeline.transport.quality import healthy
+from pipeline.types import Array
+
+SCHEMA = 1
+"""Version of the document's layout: raised when a key changes its meaning or goes; new keys do not raise it."""
+LINE = (
+    "mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "mean_shift_p", "mean_shift_p_adjusted", "rank_mean",
+    "mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "mean_sign_p", "mean_sign_p_adjusted", "rank_sign",
+)  # fmt: skip
+"""What stands in a line of a transparency report, besides the feature and what it is measured in."""
+
+
+def measured(sides: Sequence[Side], space: Space, alpha: float) -> dict[str, Any]:
+    """The verdict, and what was found in each direction."""
+    results = [result(side, space, alpha) for side in sides]
+    first = results[0]
+    return {
+        "verdict": {
+            "beyond_noise": None if first["noise"] is None else first["noise"]["beyond"],
+            "healthy_map": first["map"]["healthy"],
+            "sentence": first["sentence"],
+        },
+        "results": results,
+    }
+
+
+def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
+    """One direction."""
+    flips, n = side.flips, len(side.kept)
+    positives = int(flips.decision.sum())
+    sizes: dict[str, int] = {name: int(getattr(flips, name).sum()) for name in FLIPSETS}
+    found = {
+        "direction": side.way.direction,
+        "source": side.way.source.level,
+        "target": side.way.target.level,
+        "n_source": n,
+        "n_target": len(side.target_decision),
+        "non_finite": len(side.way.points) - n,
+        "positives": {
+            "source": positives,
+            "target": int(side.target_decision.sum()),
+            "counterparts": int(flips.decision_image.sum()),
+        },
+        "flipsets": {
+            name: {
+                "size": sizes[name],
+                "interval": [finite(end) for end in getattr(side.intervals, name)],
+                "share": sizes[name] / n,
+                "of": positives if name == "positive" else n - positives,
+            }
+            for name in FLIPSETS
+        },
+        "net": {"size": flips.net, "interval": [finite(end) for end in side.intervals.net], "share": flips.net / n},
+        "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
+        "transparency": {name: lines(side.reports[name], space) for name in FLIPSETS},
+        "map": {
+            "healthy": healthy(side.quality.ks),
+            "worst_ks": float(side.quality.ks.max()),
+            "ks": dict(zip(_moving(space), side.quality.ks.tolist(), strict=True)),
+            "real_people": side.real,
+            "distance": side.quality.distance,
+            "compared": side.quality.compared,
+            "compared_distance": finite(side.quality.compared_distance),
+            "exact_distance": finite(side.quality.exact_distance),
+            "facts": {name: finite(value) for name, value in side.facts.items()},
+        },
+    }
+    return {**found, "sentence": sentence(found)}
+
+
+def noise(null: Null, sizes: Mapping[str, int], n: int, alpha: float) -> dict[str, Any]:
+    """The flipsets of dealt groups, and whether the observed ones are larger, in number or in net, at level alpha.
+
+    The two p-values are corrected for being two (Bonferroni). None where so few deals could never show it.
+    """
+    net = null.positive - null.negative
+    observed = sizes["positive"] - sizes["negative"]
+    p_either = null.p_value(null.either, sum(sizes.values()))
+    p_net = null.p_value(np.abs(net), abs(observed))
+    return {
+        "draws": len(net),
+        "positive": _spread(null.positive, n),
+        "negative": _spread(null.negative, n),
+        "either": _spread(null.either, n),
+        "net": _spread(net, n),
+        "p_either": p_either,
+        "p_net": p_net,
+        "beyond": None if alpha * (len(net) + 1) < 2 else 2 * min(p_either, p_net) <= alpha,
+    }
+
+
+def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
+    """The lines of a transparency report, from the largest mean shift down; features that do not move come last."""
+    order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
+    return [
+        {
+            "feature": space.labels[j],
+            "unit": float(space.scales[j]),
+            "members_mean": finite(report.feature_mean[j] * space.scales[j] + space.shifts[j]),
+            **{name: finite(getattr(report, name)[j]) for name in LINE},
+        }
+        for j in order
+    ]
+
+
+def sentence(found: Mapping[str, Any]) -> str:
+    """What was found in one direction, in plain sentences."""
+    n, source, target = found["n_source"], found["source"], found["target"]
+    positive, negative = (found["flipsets"][name] for name in FLIPSETS)
+    said = (
+        f"Of {n:,} people of group {source}, {counted(positive)} are in the positive flipset: decided positively, "
+        f"while their counterparts in {target} are not. {counted(negative)} are in the negative one: not decided "
+        "positively, while their counterparts are."
+    )
+    if found["noise"] is None:
+        return f"{said} How many flips there are between groups that are alike was not measured."
+    floor = found["noise"]
+    many = f"between groups dealt at random the map finds {span(floor['either']['range'], 0)} flips"
+    p = f"p {floor['p_either']:.2g} for the number, {floor['p_net']:.2g} for the net"
+    if floor["beyond"] is None:
+        return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}."
+    verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
+    return f"{said} That {verb} of the map and of chance: {many} ({p})."
+
+
+def counted(flipset: Mapping[str, Any]) -> str:
+    """A size with its share."""
+    return f"{flipset['size']:,} ({100 * flipset['share']:.1f} %)"
+
+
+def span(ends: Sequence[float | None], decimals: int) -> str:
+    """``12 to 30``, where there is an interval."""
+    low, high = ends
+    if low is None or high is None:
+        return "no interval"
+    # Adding nought takes the sign from a number that rounds to nought.
+    low, high = round(low, decimals) + 0.0, round(high, decimals) + 0.0
+    return f"{low:,.{decimals}f} to {high:,.{decimals}f}"
+
+
+def _spread(values: Array, n: int) -> dict[str, Any]:
+    return {
+        "mean": float(values.mean()),
+        "range": [int(values.min()), int(values.max())],
+        "mean_share": float(values.mean()) / n,
+    }
+
+
+def _moving(space: Space) -> list[str]:
+    return [space.labels[place] for place in space.moving]

@@ -1,0 +1,141 @@
+"""Which transport map finds the counterparts: named or chosen by the sample's size, with its settings, fitted."""
+
+from __future__ import annotations
+
+import difflib
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from pipeline import plugins
+from pipeline.types import Array, TransportMap
+
+CONF = Path(__file__).resolve().parents[4] / "conf" / "transport"
+"""One file of settings for each map."""
+PREFERRED: Mapping[str, Mapping[str, Any]] = {"exact": {"image": "sample"}, "wgan": {"selection": "best"}}
+"""Where an audit differs from the files: counterparts are real people where they can be, and the best map is kept."""
+
+SMOOTH, EXACT = "entropic", "exact"
+"""The map unless told otherwise; and the one that takes its place where it is poor and the groups are small."""
+EXACT_PAIRS = 4_000_000
+"""Up to so many pairs of people an exact map is fitted in about a second, with half a gigabyte."""
+MOST_PAIRS = 100_000_000
+"""An exact map of more pairs is refused."""
+CHEAP = (SMOOTH, EXACT)
+CHEAP_PAIRS = 1_000_000
+"""Up to so many pairs these maps are fitted in a quarter of a second, so that a noise floor can be had unasked."""
+NULL_DRAWS = 39
+"""The fewest deals with which the number of flips or the net size can be beyond noise at level 0.05."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of map: its ``module`` in pipeline.transport and the ``config`` that it is fitted with."""
+
+    name: str
+    module: ModuleType
+    config: Any
+    settings: Mapping[str, Any]
+
+    def fit(
+        self, pairs: Sequence[tuple[Array, Array]], rngs: Sequence[np.random.Generator]
+    ) -> tuple[list[Array], TransportMap]:
+        """A map for each pair of source (n, k) and target (m, k), fitted in one job: images (n, k), and the maps.
+
+        Raises ValueError where a map cannot be fitted to these rows.
+        """
+        sources, targets = (list(side) for side in zip(*pairs, strict=True))
+        try:
+            maps: TransportMap = self.module.fit(sources, targets, self.config, rngs)
+        except ValueError as error:
+            raise ValueError(f"--map {self.name}: {error}") from error
+        return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
+
+
+def known() -> list[str]:
+    """The maps between two groups of rows that there are settings for."""
+    found = []
+    for path in sorted(CONF.glob("*.yaml")):
+        module = plugins.load("transport", _read(path).get("kind", path.stem))
+        if hasattr(module, "fit"):
+            found.append(path.stem)
+    return found
+
+
+def map_named(name: str, given: Sequence[str]) -> Kind:
+    """The map of this name with its own settings, and those ``given`` as ``key=value`` laid over them.
+
+    Raises ValueError for a map or a setting that does not exist, and for a value that the map does not take.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    names = known()
+    if name not in names:
+        raise ValueError(f"--map {name}: there is no such map{_near(name, names)}. There are: {', '.join(names)}")
+    values = _read(CONF / f"{name}.yaml")
+    module = plugins.load("transport", values.get("kind", name))
+    own = [field.name for field in fields(module.Config)]
+    settings = {key: value for key, value in values.items() if key in own} | dict(PREFERRED.get(name, {}))
+    for text in given:
+        key, equals, _ = text.partition("=")
+        if not equals or key not in own:
+            raise ValueError(
+                f"--map-setting {text}: expected KEY=VALUE with a setting of {name}{_near(key, own)}: {', '.join(own)}"
+            )
+        try:
+            settings |= OmegaConf.to_container(OmegaConf.from_dotlist([text]))  # type: ignore[arg-type]
+        except (OmegaConfBaseException, YAMLError) as error:
+            raise ValueError(f"--map-setting {text}: the value cannot be read: write KEY=VALUE") from error
+    words = f"--map-setting {' '.join(given)}" if given else f"conf/transport/{name}.yaml"
+    try:
+        config = plugins.configure(module, settings)
+    except TypeError as error:
+        raise ValueError(f"{words}: {name} does not take it ({error}): give values of the kind that it has") from error
+    except ValueError as error:
+        raise ValueError(f"{words}: {error}") from error
+    return Kind(name, module, config, settings)
+
+
+def candidates(arguments: Namespace, sizes: tuple[int, int]) -> list[Kind]:
+    """The map of ``--map``; or the smooth one, and after it the exact one in case it is poor, if there is room for it.
+
+    Raises ValueError for a map or a setting that does not exist, and for an exact map of more people than memory holds.
+    """
+    name, pairs = arguments.map, sizes[0] * sizes[1]
+    if name == "auto":
+        if arguments.map_setting:
+            raise ValueError(
+                f"--map-setting {arguments.map_setting[0]} belongs to a map: name it too, such as --map {SMOOTH}"
+            )
+        return [map_named(each, []) for each in ((SMOOTH, EXACT) if pairs <= EXACT_PAIRS else (SMOOTH,))]
+    if name == EXACT and pairs > MOST_PAIRS:
+        raise ValueError(
+            f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take 4 "
+            f"gigabytes and a minute: draw fewer, --limit 5000, or take a smooth map, --map {SMOOTH}"
+        )
+    return [map_named(name, arguments.map_setting)]
+
+
+def null_draws(arguments: Namespace, kind: Kind, sizes: tuple[int, int]) -> int:
+    """The deals that ``--null-draws`` asks for; or NULL_DRAWS where the map is fitted so fast that they can be had."""
+    if arguments.null_draws is not None:
+        return int(arguments.null_draws)
+    return NULL_DRAWS if kind.name in CHEAP and sizes[0] * sizes[1] <= CHEAP_PAIRS else 0
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from omegaconf import OmegaConf
+
+    return dict(OmegaConf.to_container(OmegaConf.load(path)))  # type: ignore[arg-type, call-overload]
+
+
+def _near(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,167 @@
+"""The space in which counterparts are sought: numbers in comparable units, categories as indicators."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.cli.arguments import names
+from pipeline.cli.audit.fliptest.groups import Groups
+from pipeline.cli.audit.fliptest.inputs import Category, Input, Number
+from pipeline.cli.columns import distinct, numeric
+from pipeline.cli.units import Asked, units
+from pipeline.messages import check_columns
+from pipeline.types import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_LEVELS = 100
+"""A column of text with more levels than this is a name or an identifier, not a category."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """The model's inputs as d columns; rows of both groups are points (n, d) in it.
+
+    Two different categories, and two values 0 and 1, are at L1 distance 1 of each other for a map. ``moving`` (k,) are
+    the columns that a map moves; in all others each group has a single value.
+    """
+
+    inputs: tuple[Input, ...]
+    moving: Array
+    standardized: tuple[str, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the d columns."""
+        return tuple(label for one in self.inputs for label in one.labels)
+
+    @property
+    def scales(self) -> Array:
+        """(d,): one unit of each column in the units of the file."""
+        return np.array([one.scale if isinstance(one, Number) else 1.0 for one in self.inputs for _ in one.labels])
+
+    @property
+    def shifts(self) -> Array:
+        """(d,): where each column has its zero, in the units of the file."""
+        return np.array([one.shift if isinstance(one, Number) else 0.0 for one in self.inputs for _ in one.labels])
+
+    @property
+    def snapping(self) -> tuple[str, ...]:
+        """The inputs that :meth:`snapped` changes, as long as a map moves them."""
+        moved = {self.labels[place] for place in self.moving}
+        return tuple(one.name for one in self.inputs if one.snaps and moved & set(one.labels))
+
+    @property
+    def unmoved(self) -> tuple[str, ...]:
+        """The inputs that no map moves: each group has one value."""
+        moved = {self.labels[place] for place in self.moving}
+        return tuple(one.name for one in self.inputs if not moved & set(one.labels))
+
+    def points(self, frame: pd.DataFrame) -> Array:
+        """Rows of the model's inputs as points (n, d)."""
+        return np.hstack([one.encoded(frame[one.name]) for one in self.inputs])
+
+    def prepared(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Rows of a file as the model sees them, people and counterparts alike: numbers are float64."""
+        return frame.astype({one.name: np.float64 for one in self.inputs if isinstance(one, Number)})
+
+    def frame(self, points: Array) -> pd.DataFrame:
+        """Points (n, d) as rows of the model's inputs."""
+        import pandas as pd
+
+        blocks = self._blocks(points)
+        return pd.DataFrame({one.name: one.decoded(block) for one, block in zip(self.inputs, blocks, strict=True)})
+
+    def snapped(self, points: Array) -> Array:
+        """Points of the nearest categories, whole numbers and pairs of values that exist; NaN stays NaN."""
+        blocks = self._blocks(points)
+        return np.hstack([one.snapped(block) for one, block in zip(self.inputs, blocks, strict=True)])
+
+    def to_map(self, points: Array) -> Array:
+        """Points (n, d) as a map sees them, (n, k)."""
+        return np.asarray((points * self._weights)[:, self.moving])
+
+    def from_map(self, images: Array, unmoved: Array) -> Array:
+        """Images (n, k) as points (n, d); ``unmoved`` (d,) has the values of all other columns."""
+        points = np.repeat(unmoved[None, :], len(images), axis=0)
+        points[:, self.moving] = images / self._weights[self.moving]
+        return points
+
+    @property
+    def _weights(self) -> Array:
+        return np.array([one.weight for one in self.inputs for _ in one.labels])
+
+    def _blocks(self, points: Array) -> list[Array]:
+        return np.split(points, np.cumsum([len(one.labels) for one in self.inputs])[:-1], axis=1)
+
+
+def space_of(groups: Groups, arguments: Namespace) -> Space:
+    """The space of the two groups' rows.
+
+    Raises ValueError for values that are missing or infinite, columns that are neither numbers nor categories, and
+    where nothing is left to be mapped.
+    """
+    import pandas as pd
+
+    path: Path = arguments.data
+    frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
+    check_columns(frame, arguments.categorical, "--categorical", "the model's input")
+    categories = [name for name in frame.columns if name in arguments.categorical or _is_category(frame[name])]
+    numbers = [name for name in frame.columns if name not in categories]
+    values = numeric(frame, numbers, path) if numbers else np.zeros((len(frame), 0))
+    measured = units(values, numbers, _standardize(arguments.standardize))
+    inputs: list[Input] = []
+    for name in frame.columns:
+        if name in categories:
+            inputs.append(Category(name, _levels(frame[name], path)))
+        else:
+            j = numbers.index(name)
+            pair = np.unique(values[:, j])
+            two = (float(pair[0]), float(pair[1])) if len(pair) == 2 else None
+            whole = bool((values[:, j] == np.round(values[:, j])).all())
+            inputs.append(Number(name, float(measured.shift[j]), float(measured.scale[j]), two, whole))
+    still = Space(tuple(inputs), np.arange(0), measured.standardized)
+    moving = _moving(inputs, [still.points(group.features) for group in (groups.source, groups.target)])
+    if not len(moving):
+        raise ValueError(
+            f"{path}: every feature is the same in all rows of {groups.source.level} and in all rows of "
+            f"{groups.target.level}: a map needs features that vary; name others with --features"
+        )
+    return Space(tuple(inputs), moving, measured.standardized)
+
+
+def _moving(inputs: Sequence[Input], sides: Sequence[Array]) -> Array:
+    """The columns of inputs that vary within at least one of the groups; a category moves as a whole."""
+    varies = np.any([np.ptp(points, axis=0) > 0 for points in sides], axis=0)
+    owner = np.repeat(np.arange(len(inputs)), [len(one.labels) for one in inputs])
+    return np.flatnonzero(np.isin(owner, owner[varies]))
+
+
+def _is_category(column: pd.Series) -> bool:
+    from pandas.api.types import is_bool_dtype, is_object_dtype, is_string_dtype
+
+    kind = column.dtype
+    return kind == "category" or is_bool_dtype(kind) or is_object_dtype(kind) or is_string_dtype(kind)
+
+
+def _levels(column: pd.Series, path: Path) -> pd.Series:
+    import pandas as pd
+
+    levels = distinct(column, "feature", path)
+    if len(levels) > MOST_LEVELS:
+        raise ValueError(
+            f"{path}: column {column.name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
+            f"category: if it is a name or an identifier leave it out, --drop {column.name}; else group its values"
+        )
+    return pd.Series(levels, dtype=column.dtype)
+
+
+def _standardize(text: str) -> Asked:
+    return text if text in ("continuous", "none") else names(text)  # type: ignore[return-value]
