@@ -1,28 +1,38 @@
-"""Permutation tests beside their peers, from a thousand rows to ten million: processor time, memory, slope in n.
+"""Permutation tests beside their peers, from ten thousand rows to ten million: processor time, memory, slope in n.
 
-    python benchmarks/permutation.py [--rows 10000 100000 1000000 10000000] [--draws 10000] [--budget 5] [--csv FILE]
-    python benchmarks/permutation.py --parquet 100000000
+    python benchmarks/permutation.py                  # B = 10,000, up to 1e7 rows, 1e8 from Parquet: about half an hour
+    python benchmarks/permutation.py --quick          # up to 1e6 rows, 1e7 from Parquet: a few minutes
+    python benchmarks/permutation.py --only parquet --parquet 100000000
 
 Every method tests two groups of the same simulated predictions with B permutations, on one thread, in a process of its
-own. A method that would take longer than the budget runs as many permutations as fit (at least one) and its time is
-extrapolated, in proportion to B (SciPy's beyond a million rows in proportion to n): such numbers have an x. Time
-includes the counting or ranking of the rows; memory is what the process grew by. The slope is that of log time against
-log n. With --parquet the rows are written to a file first, and the time to count them there and the time of the tests
-stand side by side.
+own. A method that would take longer than the budget runs as many permutations k as fit (at least four) and its time is
+extrapolated from them, in proportion to B; such numbers say "from k". Time includes the counting or ranking of the
+rows; memory is what the process grew by. The slope is that of log time against log n. The tables are Markdown.
+
+SciPy first computes the number of all permutations as one exact integer, in 4 seconds at a million rows and some
+minutes at ten million. Beyond a million rows it is spared that, so what stands there is a little less than it takes.
+
+In the second part rows lie in a Parquet file (label, decision, score, group); the time to count them there with DuckDB
+stands beside the time of the tests of the counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import math
 import multiprocessing
 import resource
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import psutil
@@ -31,6 +41,8 @@ from pipeline.permutation.outcomes import Counts, Predictions, decided
 from pipeline.permutation.run import permutation_test
 
 Array = np.ndarray
+COUNTABLE = 10**6
+"""Rows beyond which SciPy is spared the exact number of all permutations."""
 RATES = ("tpr", "fpr", "precision", "accuracy", "selection_rate")
 
 
@@ -118,8 +130,10 @@ def _scipy(values: Array, group: Array, statistic: Callable[..., Array], draws: 
 
     samples = values[group == 0], values[group == 1]
     batch = max(1, 2**24 // len(values))
-    settings = {"n_resamples": draws, "vectorized": True, "axis": -1, "batch": batch}
-    return float(peer(samples, statistic, **settings, rng=np.random.default_rng(1)).pvalue)
+    settings: dict[str, Any] = {"n_resamples": draws, "vectorized": True, "axis": -1, "batch": batch}
+    spared = SimpleNamespace(comb=lambda n, k: 2**64, prod=math.prod)
+    with patch("scipy.stats._resampling.math", spared) if len(values) > COUNTABLE else nullcontext():
+        return float(peer(samples, statistic, **settings, rng=np.random.default_rng(1)).pvalue)
 
 
 def loop_rates(rows: Rows, draws: int) -> None:
@@ -153,18 +167,18 @@ METHODS: dict[str, Method] = {
     "AUC, scipy": scipy_auc,
     "AUC, NumPy loop": loop_auc,
 }
-AGAINST = {
-    "five rates, exact": "one rate, scipy",
-    "five rates, count draws": "one rate, scipy",
-    "AUC, compiled": "AUC, scipy",
-    "AUC, 100 bins, count draws": "AUC, scipy",
+PEERS = {
+    "five rates, exact": ("one rate, scipy", "five rates, NumPy loop"),
+    "five rates, count draws": ("one rate, scipy", "five rates, NumPy loop"),
+    "AUC, compiled": ("AUC, scipy", "AUC, NumPy loop"),
+    "AUC, 100 bins, count draws": ("AUC, scipy", "AUC, NumPy loop"),
 }
-"""Which peer each of our methods is compared with."""
-
-
-LARGEST = {"one rate, scipy": 10**6, "AUC, scipy": 10**6}
-"""Before it starts, SciPy computes the number of all permutations exactly: at 1e7 rows, hours. So its time there is
-extrapolated from this size, in proportion to n."""
+"""Which peers each of our methods is compared with."""
+AIMS = {"five rates, exact": 100, "five rates, count draws": 100, "AUC, compiled": 10}
+AIMED_AT = 10**6
+"""How many times faster than SciPy our methods are to be at this number of rows."""
+FEWEST = 4
+"""Permutations that are timed at least."""
 
 
 @dataclass(frozen=True)
@@ -179,9 +193,9 @@ class Measured:
     draws: int
 
     @property
-    def extrapolated(self) -> bool:
-        """Whether fewer than B permutations were run."""
-        return self.ran < self.draws
+    def text(self) -> str:
+        """Seconds, and from how many permutations where it was not all of them."""
+        return f"{self.seconds:,.3g}" + (f" (from {self.ran:,})" if self.ran < self.draws else "")
 
 
 def measured(name: str, n: int, draws: int, budget: float) -> Measured:
@@ -192,9 +206,9 @@ def measured(name: str, n: int, draws: int, budget: float) -> Measured:
     before = psutil.Process().memory_info().rss
     base = seconds = _seconds(method, rows, 1)
     ran = 1
-    while ran < draws and seconds - base < budget:
+    while ran < draws and (ran < FEWEST or seconds - base < budget / 2):
         each = max(seconds - base, 1e-3) / max(ran - 1, 1)
-        ran = min(draws, max(4, 2 * ran, int(budget / each)), 30 * ran)
+        ran = min(draws, max(FEWEST, 2 * ran, int(budget / each)), 30 * ran)
         seconds = _seconds(method, rows, ran)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     # What does not grow with B (counting, ranking, a number of all permutations) is not multiplied.
@@ -208,39 +222,6 @@ def _seconds(method: Method, rows: Rows, draws: int) -> float:
     return time.process_time() - start
 
 
-def from_parquet(n: int, draws: int) -> None:
-    """Write n rows, count them with DuckDB, test: what each takes."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from pipeline.tabulate import contingency
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.parquet"
-        rng, done, writer = np.random.default_rng(1), 0, None
-        while done < n:
-            size = min(5_000_000, n - done)
-            group = rng.random(size) < 0.4
-            label = rng.random(size) < np.where(group, 0.3, 0.5)
-            decision = rng.random(size) < np.where(label, 0.7, 0.2)
-            columns = {"y": label, "p": decision, "g": group}
-            part = pa.table({key: values.astype(np.int8) for key, values in columns.items()})
-            writer = writer or pq.ParquetWriter(path, part.schema)
-            writer.write_table(part)
-            done += size
-        assert writer is not None
-        writer.close()
-        print(f"{n:,} rows, Parquet of {path.stat().st_size / 2**20:,.0f} MB")
-        start, wall = time.process_time(), time.perf_counter()
-        counts = contingency(str(path), label="y", prediction="p", group="g", threads=1)
-        print(f"  scan and count     {time.process_time() - start:8.3f} CPU-s {time.perf_counter() - wall:8.3f} s")
-        for title, method in (("exact", "exact"), (f"{draws:,} draws, studentized", "studentized")):
-            start = time.process_time()
-            for metric in RATES:
-                permutation_test(counts, metric, rng=rng, draws=draws, method=method)  # type: ignore[arg-type]
-            print(f"  five rates, {title:28s} {time.process_time() - start:8.3f} CPU-s")
-
-
 def check_agreement() -> None:
     """The peers test the same hypothesis: p-values of the same, not studentised, statistics agree."""
     rows = Rows.of(2000)
@@ -251,58 +232,129 @@ def check_agreement() -> None:
             raise ValueError(f"the p-values of {metric} differ: {ours} here, {theirs} by scipy")
 
 
+def written(path: Path, n: int) -> None:
+    """A Parquet file of n rows: label y, decision d, score p, group g."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng, at_once = np.random.default_rng(1), 5_000_000
+    schema = pa.schema([("y", pa.int8()), ("d", pa.int8()), ("p", pa.float32()), ("g", pa.int8())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for first in range(0, n, at_once):
+            size = min(at_once, n - first)
+            group = rng.random(size) < 0.4
+            label = rng.random(size) < np.where(group, 0.3, 0.5)
+            score = np.clip(0.2 * rng.standard_normal(size, dtype=np.float32) + 0.4 + 0.2 * label, 0, 1)
+            columns = {"y": label, "d": score >= 0.5, "p": score, "g": group}
+            writer.write_table(pa.table([pa.array(columns[f.name]).cast(f.type) for f in schema], schema=schema))
+
+
+def from_parquet(path: str, draws: int) -> list[tuple[str, float, float, float]]:
+    """What is tested, seconds to count the rows with one thread, seconds to test the counts, megabytes in all."""
+    from pipeline.tabulate import contingency
+
+    rng, found = np.random.default_rng(1), []
+    tests: dict[str, tuple[dict[str, Any], tuple[str, ...], Any]] = {
+        "five rates, exact": ({"prediction": "d"}, RATES, "exact"),
+        f"five rates, {draws:,} draws, studentised": ({"prediction": "d"}, RATES, "studentized"),
+        f"AUC, 1,000 bins, {draws:,} draws": ({"score": "p", "bins": 1000}, ("auc",), "studentized"),
+    }
+    before = psutil.Process().memory_info().rss
+    for title, (asked, metrics, method) in tests.items():
+        start = time.process_time()
+        counts = contingency(path, label="y", group="g", threads=1, **asked)
+        scanned = time.process_time()
+        for metric in metrics:
+            permutation_test(counts, metric, rng=rng, draws=draws, method=method)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        found.append((title, scanned - start, time.process_time() - scanned, (peak - before) / 2**20))
+    return found
+
+
 def slope(results: Sequence[Measured]) -> float:
     """Of log seconds against log rows, by least squares."""
     x, y = np.log([r.rows for r in results]), np.log([max(r.seconds, 1e-6) for r in results])
     return float(np.polyfit(x, y, 1)[0]) if len(results) > 1 else float("nan")
 
 
-def show(results: Sequence[Measured], sizes: Sequence[int]) -> None:
-    """The table of seconds and megabytes, the slopes, and how many times faster than the peer."""
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table whose first column alone is text."""
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def report(results: Sequence[Measured], sizes: Sequence[int]) -> str:
+    """Seconds with their slope, megabytes, and how many times faster than each peer."""
     found = {(r.method, r.rows): r for r in results}
-    print(f"CPU-seconds for B = {results[0].draws:,} (x: extrapolated from fewer permutations), megabytes in brackets")
-    print(f"{'':28s}" + "".join(f"{f'n = {n:.0e}':>22s}" for n in sizes) + f"{'slope':>8s}")
-    for name in METHODS:
-        cells = [found[name, n] for n in sizes]
-        texts = [f"{r.seconds:.4g}{'x' if r.extrapolated else ' '} ({r.megabytes:,.0f})" for r in cells]
-        print(f"{name:28s}" + "".join(f"{text:>22s}" for text in texts) + f"{slope(cells):8.2f}")
-    print("\ntimes faster than the peer")
-    for name, peer in AGAINST.items():
-        ratios = [found[peer, n].seconds / max(found[name, n].seconds, 1e-6) for n in sizes]
-        print(f"{f'{name} : {peer}':58s}" + "".join(f"{ratio:12,.0f}" for ratio in ratios))
+    head = ["", *(f"n = {n:,}" for n in sizes)]
+    cells = {name: [found[name, n] for n in sizes] for name in METHODS}
+    times = [[name, *(r.text for r in own), f"{slope(own):.2f}"] for name, own in cells.items()]
+    memory = [[name, *(f"{r.megabytes:,.0f}" for r in own)] for name, own in cells.items()]
+    ratios = [
+        [f"{name} : {peer}", *(f"{found[peer, n].seconds / max(found[name, n].seconds, 1e-6):,.0f}" for n in sizes)]
+        for name, peers in PEERS.items()
+        for peer in peers
+    ]
+    parts = [f"CPU-seconds for B = {results[0].draws:,}", table([*head, "slope"], times)]
+    parts += ["Megabytes", table(head, memory), "Times faster than the peer", table(head, ratios)]
+    for name, aim in AIMS.items() if AIMED_AT in sizes else ():
+        ratio = found[PEERS[name][0], AIMED_AT].seconds / max(found[name, AIMED_AT].seconds, 1e-6)
+        met = "met" if ratio >= aim else "missed"
+        parts.append(f"{name} at n = {AIMED_AT:,}: {ratio:,.0f} times SciPy; the aim of {aim} is {met}")
+    return "\n".join(parts)
+
+
+def scan_report(n: int, size: int, found: Sequence[tuple[str, float, float, float]]) -> str:
+    """What the scan of a file takes of the whole."""
+    head = ["", "scan, CPU-s", "tests, CPU-s", "the scan's share", "megabytes"]
+    rows = [
+        [title, f"{scan:.2f}", f"{test:.3f}", f"{100 * scan / (scan + test):.0f} %", f"{memory:,.0f}"]
+        for title, scan, test, memory in found
+    ]
+    return f"{n:,} rows from a Parquet file of {size / 2**20:,.0f} MB, one thread\n{table(head, rows)}"
+
+
+def methods_compared(options: argparse.Namespace) -> list[Measured]:
+    """Every method at every size, each in a process of its own: a child's peak memory starts from its parent's."""
+    context, results = multiprocessing.get_context("spawn"), []
+    with context.Pool(1) as alone:
+        alone.apply(check_agreement)
+    for n in options.rows:
+        for name in METHODS:
+            with context.Pool(1) as alone:
+                results.append(alone.apply(measured, (name, n, options.draws, options.budget)))
+            print(f"  {name}, n = {n:,}: {results[-1].text} s", file=sys.stderr, flush=True)
+    return results
 
 
 def main() -> None:
     """Measure, print, and write the numbers if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10**4, 10**5, 10**6, 10**7])
-    parser.add_argument("--draws", type=int, default=10_000)
-    parser.add_argument("--budget", type=float, default=5.0, help="CPU-seconds a measurement may take (5)")
-    parser.add_argument("--csv", type=Path, help="write the numbers there too")
-    parser.add_argument(
-        "--parquet", type=int, metavar="N", help="only this: N rows in a Parquet file, counted by DuckDB"
-    )
+    parser.add_argument("--quick", action="store_true", help="up to 1e6 rows, 1e7 from Parquet, a budget of 2 seconds")
+    parser.add_argument("--rows", type=int, nargs="+", help="numbers of rows (1e4, 1e5, 1e6 and 1e7)")
+    parser.add_argument("--draws", type=int, default=10_000, help="permutations B (%(default)s)")
+    parser.add_argument("--budget", type=float, help="CPU-seconds that a measurement may take (100)")
+    parser.add_argument("--parquet", type=int, metavar="N", help="rows of the Parquet file (1e8)")
+    parser.add_argument("--only", choices=("methods", "parquet"), help="one of the two parts")
+    parser.add_argument("--csv", type=Path, help="write the numbers of the methods there too")
     options = parser.parse_args()
-    if options.parquet:
-        from_parquet(options.parquet, options.draws)
-        return
-    context, results = multiprocessing.get_context("spawn"), []
-    # In a process of its own, because a child's peak memory starts from its parent's.
-    with context.Pool(1) as alone:
-        alone.apply(check_agreement)
-    for n in options.rows:
-        for name in METHODS:
-            size = min(n, LARGEST.get(name, n))
-            with context.Pool(1) as alone:
-                found = alone.apply(measured, (name, size, options.draws, options.budget))
-            results.append(replace(found, rows=n, seconds=found.seconds * n / size, ran=found.ran * (size == n)))
-            print(f"  {name}, n = {n:,}: {results[-1].seconds:.4g} s, {results[-1].ran} run", file=sys.stderr)
-    show(results, options.rows)
-    if options.csv:
-        with options.csv.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["method", "rows", "cpu_seconds", "megabytes", "permutations_run", "permutations"])
-            writer.writerows([r.method, r.rows, r.seconds, r.megabytes, r.ran, r.draws] for r in results)
+    options.rows = options.rows or [10**k for k in ((4, 5, 6) if options.quick else (4, 5, 6, 7))]
+    options.budget = options.budget or (2.0 if options.quick else 100.0)
+    options.parquet = options.parquet or (10**7 if options.quick else 10**8)
+    if options.only != "parquet":
+        results = methods_compared(options)
+        print(report(results, options.rows), flush=True)
+        if options.csv:
+            with options.csv.open("w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(["method", "rows", "cpu_seconds", "megabytes", "permutations_run", "permutations"])
+                writer.writerows([r.method, r.rows, r.seconds, r.megabytes, r.ran, r.draws] for r in results)
+    if options.only != "methods":
+        with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(1) as alone:
+            path = Path(folder) / "rows.parquet"
+            written(path, options.parquet)
+            found = alone.apply(from_parquet, (str(path), options.draws))
+            print(f"\n{scan_report(options.parquet, path.stat().st_size, found)}")
 
 
 if __name__ == "__main__":

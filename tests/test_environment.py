@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base", "duckdb": "python-duckdb"}
 """Packages that conda-forge calls otherwise than the Python Package Index."""
 
-CONDA_ONLY = {"python", "pip", "setuptools"}
-"""What a virtual environment has or gets by itself."""
+CONDA_ONLY = {"python", "pip", "setuptools", "openjdk"}
+"""What a virtual environment has or gets by itself, and Java, which pip cannot install."""
 
 
 def project() -> dict[str, str]:
@@ -67,6 +67,12 @@ def test_the_conda_environment_installs_the_project_and_its_python_is_allowed() 
     assert "- --editable ." in text
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     assert Requirement(f"python{required}").specifier.contains(conda()[0]["python"])
+
+
+def test_the_tests_of_spark_run_on_a_version_that_the_extra_allows() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (spark,) = map(Requirement, extras["spark"])
+    assert spark.specifier.contains(project()[canonicalize_name(spark.name)])
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "environment.yml", "pyproject.toml", "Makefile"])

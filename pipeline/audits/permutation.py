@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 
 from pipeline.models import architecture
-from pipeline.permutation.metrics import METRICS, Rate, metric_named
+from pipeline.permutation.correction import corrected_once
+from pipeline.permutation.metrics import METRICS, Rate, hypothesis, metric_named
 from pipeline.permutation.outcomes import Predictions, decided
-from pipeline.permutation.pairs import corrected
 from pipeline.permutation.result import Method, PermutationTest
 from pipeline.permutation.run import permutation_test
 from pipeline.permutation.settings import Settings
@@ -56,10 +56,11 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     """Test R classifiers on the test rows of their splits; group A is level 1 of the attribute, group B level 0.
 
     Rows, for each repetition, ``attribute``, ``metric`` and ``test`` (as asked for: auto, exact, ...): ``p_value``,
-    ``p_adjusted`` (Holm's, over the metrics and attributes of that test and repetition), ``difference`` (A - B),
-    ``ci_low``, ``ci_high``, ``studentized`` (the statistic), ``estimate_a``, ``estimate_b``, ``n_a``, ``n_b``,
-    ``rejected``, ``direction``, ``exact``, ``draws``, ``undefined_draws`` and ``undefined``, 1 where there is no test;
-    then numbers that do not exist are NaN. Columns: ``threshold``, ``alpha`` and the index of the classifiers.
+    ``p_adjusted`` (Holm's, over the metrics and attributes of that test and repetition; TPR and FNR are one hypothesis,
+    FPR and TNR too), ``difference`` (A - B), ``ci_low``, ``ci_high``, ``studentized`` (the statistic), ``estimate_a``,
+    ``estimate_b``, ``n_a``, ``n_b``, ``rejected``, ``direction``, ``exact``, ``draws``, ``undefined_draws`` and
+    ``undefined``, 1 where there is no test; then numbers that do not exist are NaN. Columns: ``threshold``, ``alpha``
+    and the index of the classifiers.
     Raises ValueError for an attribute that the dataset does not have.
     """
     import pandas as pd
@@ -126,11 +127,13 @@ def _tests(
 
 
 def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Key, PermutationTest, float | None]]:
-    """Each test with its p-value after Holm's correction over the tests of the same kind that are defined."""
+    """Each test with its p-value after Holm's correction over the hypotheses that tests of the same kind are of."""
     adjusted: dict[Key, float] = {}
     for kind in dict.fromkeys(key[2] for key, _ in found):
         known = {key: result.p_value for key, result in found if key[2] == kind and result.p_value is not None}
-        adjusted |= dict(zip(known, corrected(np.array(list(known.values())), "holm").tolist(), strict=True))
+        hypotheses = [(hypothesis(metric_named(name)), attribute) for name, attribute, _ in known]
+        p = corrected_once(np.array(list(known.values())), hypotheses, "holm")
+        adjusted |= dict(zip(known, p.tolist(), strict=True))
     for key, result in found:
         yield key, result, adjusted.get(key)
 

@@ -20,7 +20,7 @@ import numpy as np
 from pipeline.audits.scores import named_attributes, scores_of
 from pipeline.audits.simulated_tables import TESTS, tested
 from pipeline.audits.threshold_tables import rates_named, threshold_tables
-from pipeline.permutation.pairs import corrected
+from pipeline.permutation.correction import corrected
 from pipeline.permutation.power import detectable
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 

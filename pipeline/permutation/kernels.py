@@ -1,8 +1,12 @@
 """Compiled loops over permutations of rows: one seed and number determine a permutation, whatever ran before it.
 
 Random words come from a counter (the output function of SplitMix64), so that a permutation costs no state and the
-words of eight rows at a time are computed without waiting for one another. Import this module only where it is used:
-it imports the compiler.
+words of eight rows at a time are computed without waiting for one another.
+
+Nothing here but sums, products and quotients, in an order that the compiler may not change: so what is read back from
+disk gives the same bytes as what was just compiled. All functions that call one another stand in this one file, since
+Numba compiles anew what it keeps on disk where that file changed, but not where another did.
+Import this module only where it is used: it imports the compiler.
 """
 
 from __future__ import annotations
@@ -143,6 +147,14 @@ def permuted_ranks(seed: int, first: int, sizes: Array, label: Array, tie_end: A
     for b in range(moments.shape[0]):
         assign(seed, first + b, sizes, words, codes)
         ranked_moments(codes, label, tie_end, moments[b])
+
+
+@njit(cache=True, nogil=True)
+def permuted_codes(seed: int, first: int, sizes: Array, codes: Array) -> None:
+    """The groups of the rows (B, n) after permutations first, first + 1, ..."""
+    words = np.empty((codes.shape[1] + 7) // 8, np.uint64)
+    for b in range(codes.shape[0]):
+        assign(seed, first + b, sizes, words, codes[b])
 
 
 @njit(cache=True, nogil=True)

@@ -49,10 +49,18 @@ def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -
 
 def _resampled(kinds: Array, method: Method, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
     """From counts of kinds (S, 2, 3)."""
+    known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
+    p = np.full(len(kinds), np.nan)
+    if known.any():
+        p[known] = _of_known(kinds[known], method, rng, draws, statistic)
+    return p
+
+
+def _of_known(kinds: Array, method: Method, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+    """From counts of kinds (S, 2, 3) with rows for the rate in both groups."""
     groups = np.moveaxis(kinds, 1, 0)
     observed = statistic(groups)
     difference = _difference(observed)
-    known = np.isfinite(difference)
     if method == "bootstrap":
         value, reference = (
             difference,
@@ -72,8 +80,7 @@ def _resampled(kinds: Array, method: Method, rng: np.random.Generator, draws: in
                 value = np.where(value == 0, 0.0, value / np.nanstd(_difference(statistic(drawn)), axis=-1, ddof=1))
                 scale = np.nanstd(reference, axis=-1, ddof=1, keepdims=True)
                 reference = np.where(reference == 0, 0.0, reference / scale)
-    p = monte_carlo_p(extreme(reference, value, "two-sided").sum(axis=-1), draws)
-    return np.where(known, p, np.nan)
+    return monte_carlo_p(extreme(reference, value, "two-sided").sum(axis=-1), draws)
 
 
 def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Array:

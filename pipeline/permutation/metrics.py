@@ -118,3 +118,22 @@ def metric_named(name: str) -> Rate | Mean | Auc:
         known = ", ".join([*METRICS, *ALIASES])
         raise ValueError(f"expected a metric among {known}; found {name!r}: or give a function(y, score, weight)")
     return METRICS[key]
+
+
+def hypothesis(metric: Metric) -> str:
+    """The first metric that is equal in two groups exactly where this one is: ``tpr`` for ``fnr``, ``fpr`` for ``tnr``.
+
+    Two shares of the same rows that make up the whole are one hypothesis: f_A = f_B if and only if 1 - f_A = 1 - f_B.
+    """
+    if isinstance(metric, UserMetric):
+        return f"{metric.name} (user)"
+    if isinstance(metric, Rate):
+        for other in METRICS.values():
+            if isinstance(other, Rate) and _complementary(metric, other):
+                return min(metric.name, other.name, key=list(METRICS).index)
+    return metric.name
+
+
+def _complementary(one: Rate, other: Rate) -> bool:
+    both = np.array(one.event) + np.array(other.event)
+    return one.among == other.among and bool((both == np.array(one.among)).all())

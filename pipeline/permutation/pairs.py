@@ -1,19 +1,10 @@
-r"""More than two groups: a test of every pair, and p-values that allow for their number.
+"""More than two groups: a test of every pair, and p-values that allow for their number.
 
-- ``holm``: step-down Bonferroni; the chance of any false rejection is at most alpha whatever the dependence.
-- ``bonferroni``: the same, simpler and weaker. (Both are written out here: SciPy controls the false discovery rate
-  only, and three lines are no reason to depend on a package for statistics.)
-- ``bh``, ``by``: the expected share of false rejections is at most alpha (``by`` under any dependence).
-- ``max_t``: all groups are permuted together, and |T_ij| is compared with the largest |T*| of any pair,
-
-  .. math:: p_{ij} = \max\Big(p^{raw}_{ij},
-            \frac{1 + \#\{b : \max_{k<l} |T^{*b}_{kl}| \ge |T_{ij}|\}}{B + 1}\Big).
-
-  It uses how the pairs depend on one another, so it rejects more than Holm's first step. The larger of the two, since
-  the pair's own test may be another one (exact, say, for a rate): no pair is rejected that its own test accepts. With
-  more than one pair these p-values come from random permutations, and are not exact even where the pair's own is. A
-  single pair needs no correction: it keeps the p-value of its own test.
-- ``none``: as they are.
+The corrections are those of :mod:`pipeline.permutation.correction`, and ``max_t``, the largest |T| of the pairs
+(:mod:`pipeline.permutation.largest`). A pair's own test may be another than that of T (exact, say, for a rate), so
+``max_t`` gives the larger of the two p-values: no pair is rejected that its own test accepts. With more than one pair
+these p-values come from random permutations, and are not exact even where the pair's own is. A single pair needs no
+correction: it keeps the p-value of its own test.
 """
 
 from __future__ import annotations
@@ -23,15 +14,14 @@ from itertools import combinations
 
 import numpy as np
 
-from pipeline.permutation.draws import BLOCK
+from pipeline.permutation.correction import corrected
+from pipeline.permutation.largest import largest_p
 from pipeline.permutation.metrics import Metric, Rate, UserMetric
 from pipeline.permutation.outcomes import Counts, Predictions
-from pipeline.permutation.pvalue import extreme, monte_carlo_p
 from pipeline.permutation.resamplers import resampler
 from pipeline.permutation.result import PairedTests
 from pipeline.permutation.run import resolved, tested
 from pipeline.permutation.settings import Settings
-from pipeline.permutation.statistics import Estimate, studentized
 from pipeline.types import Array
 
 GUARANTEES = {
@@ -40,7 +30,9 @@ GUARANTEES = {
     "bh": "the expected share of false ones among the rejections is at most alpha for positively dependent tests",
     "by": "the expected share of false ones among the rejections is at most alpha, if each test has its level",
     "max_t": "the chance of any rejection is at most alpha if all groups are alike (a rate: if all have the same rate)"
-    "; the adjusted p-values are Monte-Carlo ones, of random permutations of all groups together",
+    ", and that of a false one in the limit of large groups if some differ (another metric than a rate: and equal "
+    "groups have equal variances); the adjusted p-values are Monte-Carlo ones, of random permutations of all groups "
+    "together",
     "none": "each test by itself has its level; over all pairs the chance of a false rejection is larger",
 }
 
@@ -76,7 +68,7 @@ def all_pairs(
     if correction == "max_t" and len(pairs) == 1:
         adjusted, guarantee = p, ONE_PAIR
     elif correction == "max_t":
-        adjusted = np.maximum(_max_t(data, measured, settings, pairs, known, rng), p)
+        adjusted = np.maximum(_largest(data, measured, settings, pairs, known, rng), p)
         known &= np.isfinite(adjusted)
     elif known.any():
         adjusted[known] = corrected(p[known], correction)
@@ -104,25 +96,7 @@ def _check_max_t(settings: Settings) -> None:
         )
 
 
-def corrected(p: Array, correction: str) -> Array:
-    """Adjusted p-values (k,) of k tests, in their order."""
-    if correction in ("bh", "by"):
-        from scipy.stats import false_discovery_control
-
-        return np.asarray(false_discovery_control(p, method=correction))
-    k = len(p)
-    if correction == "bonferroni":
-        return np.minimum(1.0, k * p)
-    if correction == "none":
-        return p
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(np.minimum(1.0, (k - np.arange(k)) * p[order]))
-    adjusted = np.empty(k)
-    adjusted[order] = stepped
-    return adjusted
-
-
-def _max_t(
+def _largest(
     data: Predictions | Counts,
     metric: Metric,
     settings: Settings,
@@ -130,30 +104,9 @@ def _max_t(
     known: Array,
     rng: np.random.Generator,
 ) -> Array:
-    """p-values (pairs,) of the largest |T| of the ``known`` pairs; rates are permuted within their outcome.
-
-    NaN where a pair is not known, or its statistic does not exist.
-    """
+    """p-values (pairs,) of the largest |T| of the ``known`` pairs; rates are permuted within their outcome."""
     countable = isinstance(data, Counts) or (data.weight is None and data.cluster is None)
     within = isinstance(metric, Rate) and countable
     seed = int(rng.integers(2**63))
     source = resampler(data, metric, seed, settings.smoothing, settings.bootstraps, within)
-    observed = np.where(known, _all_t(source.observed, pairs), np.nan)
-    largest = []
-    for number, first in enumerate(range(0, settings.draws, BLOCK)):
-        drawn = _all_t(source.permuted(number, min(BLOCK, settings.draws - first)), pairs)
-        # A pair that cannot be compared in the data is no rival; one that cannot in a permutation counts as extreme.
-        rivals = np.where(np.isnan(drawn), np.inf, drawn)[np.isfinite(observed)]
-        largest.append(rivals.max(axis=0, initial=0.0))
-    if not np.isfinite(observed).any():
-        return observed
-    reference = np.concatenate(largest)
-    p = np.asarray(monte_carlo_p(extreme(reference, observed, "two-sided").sum(axis=-1), len(reference)))
-    return np.where(np.isfinite(observed), p, np.nan)
-
-
-def _all_t(estimate: Estimate, pairs: list[tuple[int, int]]) -> Array:
-    """|T| of every pair from the estimates (G, ...) -> (pairs, ...)."""
-    return np.abs(
-        np.stack([studentized(Estimate(estimate.value[[a, b]], estimate.variance[[a, b]])) for a, b in pairs])
-    )
+    return largest_p(source, pairs, known, settings.draws)

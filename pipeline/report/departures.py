@@ -15,16 +15,36 @@ DATASETS = {
     "compas": "COMPAS",
     "compas_all": "COMPAS, all rows",
     "simulated": "simulated data",
+    "hiring": "the hiring data",
+    "ssl": "the Strategic Subject List",
+    "law": "the law-school data",
+    "arrests": "the arrests",
+    "identical": "identical distributions",
+    "gaussian": "the normal distribution",
 }
 NO_METHOD = "none"
 """What the method is called where an audit draws its own populations: there is no place to name."""
 WORDS = {
     "audit.steps": "attack steps",
     "audit.points": "audited points",
-    "audit.draws": "samples",
+    "audit.draws": "random draws",
     "method.steps": "training steps",
+    "method.points": "training points",
+    "transport.steps": "generator steps",
+    "transport.points": "fitted points of a group",
+    "dataset.train": "people of a group to train on",
+    "dataset.test": "people of a group to test",
+    "audit.members": "people for the distances",
 }
 """Keys whose last part alone would not say enough."""
+MAPS = {
+    "wgan": "WGAN maps",
+    "exact": "exact maps",
+    "stochastic": "stochastic maps",
+    "entropic": "entropic maps",
+    "counterfactual": "causal counterfactuals",
+}
+"""What a transport map is called where it takes a method's place."""
 
 
 def departures(reductions: Sequence[Reduction]) -> list[str]:
@@ -34,7 +54,8 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
     """
     places: dict[tuple[str, Any, Any], set[tuple[str, str]]] = {}
     for r in reductions:
-        places.setdefault((r.key, r.here, r.published), set()).add((r.method, r.dataset))
+        by = r.transport if r.key.startswith("transport.") else r.method
+        places.setdefault((r.key, r.here, r.published), set()).add((by, r.dataset))
     values: dict[frozenset[tuple[str, str]], list[str]] = {}
     for (key, here, published), where in places.items():
         text = f"{_key(key)} {value(here)} (published: {value(published)})"
@@ -64,7 +85,8 @@ def _key(key: str) -> str:
 
 
 def _where(places: frozenset[tuple[str, str]]) -> str:
-    methods, datasets = in_order([m for m, _ in places]), sorted({d for _, d in places})
-    if methods == [NO_METHOD]:
+    methods, datasets = in_order([m for m, _ in places if m != NO_METHOD]), sorted({d for _, d in places})
+    if not methods:
         return ""
-    return f"{joined(method_style(m).label for m in methods)} on {joined(DATASETS.get(d, d) for d in datasets)}"
+    names = joined(MAPS.get(m) or method_style(m).label for m in methods)
+    return f"{names} on {joined(DATASETS.get(d, d) for d in datasets)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pipeline.report.departures import DATASETS, departures, joined
+from pipeline.report.departures import DATASETS, NO_METHOD, departures, joined
 from pipeline.report.settings import Reduction
 
 FULL_SCALE = "paper"
@@ -15,9 +15,10 @@ FULL_SCALE = "paper"
 
 @dataclass(frozen=True)
 class Stamp:
-    """Scale, origins, repetitions, audited points and attack steps of the rows behind an artefact.
+    """Scale, origins, repetitions, simulations, audited points and attack steps of the rows behind an artefact.
 
-    ``repetitions`` and ``points`` hold every number that occurs, largest first; empty where the rows do not tell.
+    ``repetitions``, ``simulations`` and ``points`` hold every number that occurs, largest first; empty where the rows
+    do not tell. An audit without a model draws its own samples: it has simulations, and no repetitions of a split.
     ``twins`` are the datasets that a synthetic stand-in took the place of. ``reductions`` say where the run differs
     from the published one.
     """
@@ -26,6 +27,7 @@ class Stamp:
     origins: tuple[str, ...]
     twins: tuple[str, ...] = ()
     repetitions: tuple[int, ...] = ()
+    simulations: tuple[int, ...] = ()
     points: tuple[int, ...] = ()
     steps: int = 0
     reductions: tuple[Reduction, ...] = ()
@@ -40,6 +42,9 @@ class Stamp:
             raise ValueError(f"expected rows of scale {scale!r} alone, found {scales}: collect the study again")
         # A grid of classifiers has one classifier, not one random split, in each place of the repetition axis.
         split = rows[rows["theta_1"].isna()] if "theta_1" in rows else rows
+        # Without a model there are trials all the same where there is a transport map.
+        mapped = split["transport"].notna() if "transport" in split else False
+        split = split[(split["method"] != NO_METHOD) | mapped]
         counted = split.groupby(["block", "dataset", "method"], observed=True)["repetition"].nunique()
         # A setting that is not run for want of stability has no points.
         points = rows[rows["statistic"] == "n"].groupby(["block", "dataset"], observed=True)["value"].max()
@@ -50,6 +55,7 @@ class Stamp:
             origins=tuple(sorted(set(rows["origin"]))),
             twins=tuple(twins),
             repetitions=_descending(counted),
+            simulations=_descending(rows["simulations"]) if "simulations" in rows else (),
             points=_descending(points),
             steps=0 if pd.isna(steps) else int(steps),
             reductions=tuple(reductions),
@@ -64,6 +70,7 @@ class Stamp:
         """The stamp as it is printed: one line for scale, size and origin, one more for each kind of departure."""
         sizes = [
             _count(self.repetitions, "repetition"),
+            _count(self.simulations, "simulation"),
             _count(self.points, "audited point"),
             f"up to {self.steps:,} steps" if self.steps else "",
         ]

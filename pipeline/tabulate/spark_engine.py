@@ -1,6 +1,6 @@
 """Tables of rows on a cluster by Spark: files wherever the session finds them, or a Spark data frame.
 
-pyspark is an extra of this project, for those who have a cluster. It needs Java.
+pyspark is an extra of this project, for those who have a cluster. Version 4 needs Java 17 or newer.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ LOCAL = {
 }
 """Settings of a session of our own: a quiet one, for one machine."""
 
+JAVA = "Java 17 or newer"
+INSTALL = "install a JDK and set JAVA_HOME (or use the engine duckdb)"
+
 Result = TypeVar("Result")
 
 
@@ -53,7 +56,7 @@ def unavailable() -> str | None:
         )
     home = os.environ.get("JAVA_HOME")
     if not (home and (Path(home) / "bin" / "java").exists()) and shutil.which("java") is None:
-        return "Spark needs Java, and there is none: install a JDK and set JAVA_HOME (or use the engine duckdb)"
+        return f"Spark needs {JAVA}, and there is none: {INSTALL}"
     return None
 
 
@@ -65,11 +68,12 @@ def opened(
 
     ``source``: paths or globs with any scheme that the session knows, a Spark data frame, or a pandas one. ``threads``
     and ``memory`` ("4GB") are for the local session; an active one has limits of its own.
-    Raises ValueError where pyspark or Java is missing.
+    Raises ValueError where pyspark or Java is missing, or Spark does not start.
     """
     if reason := unavailable():
         raise ValueError(reason)
     with _without_its_warnings():
+        from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
 
     session = SparkSession.getActiveSession()
@@ -81,8 +85,11 @@ def opened(
         builder = builder.config(key, value)
     if memory is not None:
         builder = builder.config("spark.driver.memory", memory.lower().replace(" ", "").removesuffix("b"))
-    with _without_its_warnings():
-        session = builder.getOrCreate()
+    try:
+        with _without_its_warnings():
+            session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise ValueError(f"Spark does not start ({_told(error)}). It needs {JAVA}: {INSTALL}") from error
     try:
         yield SparkTable(session, source)
     finally:
@@ -130,8 +137,9 @@ class SparkTable:
             self.name = ", ".join(paths)
             self._plain = self._read(paths)
         else:
+            given: Any = source
             with _without_its_warnings():
-                self._plain = source if hasattr(source, "toPandas") else session.createDataFrame(source)
+                self._plain = given if hasattr(given, "toPandas") else session.createDataFrame(given)
         self._types = dict(self._plain.dtypes)
         self._rows = self._without_missing_texts(self._plain)
 
@@ -180,7 +188,7 @@ class SparkTable:
         """Columns in the order of the rows (of a data frame: in the order that Spark has): numbers, text as objects."""
         rows = self._placed().orderBy(*PLACE) if self._from_files else self._rows
         with _without_its_warnings():
-            frame = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
+            frame: Any = self._done(rows.selectExpr(*(name(column) for column in columns)).toPandas)
         return {column: frame[column].to_numpy() for column in columns}
 
     def _read(self, paths: list[str]) -> DataFrame:

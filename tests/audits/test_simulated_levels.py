@@ -144,10 +144,11 @@ def test_table_1_by_all_three_tests(nothing: tuple[Dataset, Classifier]) -> None
     expected["independent", "unstudentized"] = 2 * stats.norm.cdf(-1.96 / tau)
     for (case, test), rate in expected.items():
         assert near(value(rows, case=case, test=test), rate, CORRELATION.simulations), (case, test)
-    # Of 240 samples hardly two: more of them, so that a test that rejects half or twice as often would not pass.
+    # Of 240 samples hardly two: more of them, so that a test that rejects half or twice as often would not pass. Of
+    # 30,000 samples .0106 are rejected.
     many = replace(CORRELATION, cases=["independent"], tests=["fairtest"], simulations=4000)
     found = correlation_levels.run(*nothing, many, generators("fairtest", repetitions=1)).rows
-    assert near(value(found, statistic="rejection_rate"), 0.0082, 4000)
+    assert near(value(found, statistic="rejection_rate"), 0.0106, 4000)
     assert result.arrays["p_values"].shape == (2, 3, 240)
 
 

@@ -62,6 +62,19 @@ def test_a_grid_of_classifiers_is_not_taken_for_repetitions() -> None:
     assert Stamp.of(ROWS.assign(theta_1=0.4), "laptop").repetitions == ()
 
 
+def test_an_audit_that_draws_its_own_samples_speaks_of_simulations_alone() -> None:
+    drawn = pd.DataFrame(
+        {
+            "block": ["levels", "power"], "dataset": "none", "method": "none", "origin": "simulated", "scale": "paper",
+            "repetition": 0, "statistic": "rejection_rate", "value": 0.05, "simulations": [4000.0, 2000.0],
+        }
+    )  # fmt: skip
+    lines = Stamp.of(drawn, "paper").lines()
+    assert lines == ("Paper scale \u00b7 4,000 and 2,000 simulations \u00b7 simulated data",)
+    (both,) = Stamp.of(pd.concat([drawn, ROWS.assign(scale="paper")]), "paper").lines()
+    assert "2 and 1 repetitions \u00b7 4,000 and 2,000 simulations" in both
+
+
 def test_rows_of_another_scale_are_refused() -> None:
     with pytest.raises(ValueError, match="expected rows of scale 'paper' alone, found"):
         Stamp.of(ROWS, "paper")

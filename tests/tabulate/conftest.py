@@ -45,19 +45,37 @@ def folder(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
+QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    # Hundreds of queries of a few rows: compiling each would take longer than interpreting it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""Settings under which Spark does little for little; tests/cli/test_permutation_spark.py leaves a user's own."""
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[None]:
-    """An active Spark session, or a skip that says why there is none."""
+    """An active Spark session, the same for all tests of this process; a skip where there is no Java."""
+    import pyspark.sql
+
     if reason := unavailable():
         pytest.skip(reason)
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[1]")
-    for key, value in LOCAL.items():
+    builder = pyspark.sql.SparkSession.builder.master("local[1]")
+    for key, value in (LOCAL | QUICK).items():
         builder = builder.config(key, value)
-    session = builder.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    session = builder.getOrCreate()
     yield
     session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests are distributed by groups, one process alone starts Spark."""
+    for item in items:
+        if "engine" in getattr(item, "fixturenames", ()) and "[spark" in item.name:
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(params=["duckdb", "pandas", "spark"])

@@ -201,5 +201,5 @@ def test_a_missing_spark_is_said_with_what_to_do(folder: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", str(folder))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert spark_engine.unavailable() == (
-        "Spark needs Java, and there is none: install a JDK and set JAVA_HOME (or use the engine duckdb)"
+        "Spark needs Java 17 or newer, and there is none: install a JDK and set JAVA_HOME (or use the engine duckdb)"
     )

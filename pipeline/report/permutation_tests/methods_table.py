@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from pipeline.permutation.metrics import hypothesis, metric_named
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
 from pipeline.report.permutation_tests import words as w
@@ -64,15 +65,18 @@ def over_splits(p_values: np.ndarray) -> float:
 
 
 def floor(rows: pd.DataFrame, draws: int) -> float:
-    """The p over the splits of a test whose p is 1 / (B + 1), the smallest, in each of m splits, with K tests each.
+    """The p over the splits of a test whose p is 1 / (B + 1), the smallest, in each of m splits of K hypotheses each.
 
-    It is min(1, m / k K / (B + 1)), k = ceil(m / 2), K the most tests of one method in a split. Behind smaller p-values
-    of exact tests Holm's factor is less than K, and so is the p.
+    It is min(1, m / k K / (B + 1)), k = ceil(m / 2), K the most hypotheses tested of one method in a split. Behind
+    smaller p-values of exact tests Holm's factor is less than K, and so is the p.
     """
     undefined = rows[rows["statistic"] == "undefined"]
-    tests = (undefined["value"] == 0).groupby([undefined[key] for key in ("shown", "method", "repetition")]).sum()
+    made = undefined[undefined["value"] == 0]
+    made = made.assign(metric=[hypothesis(metric_named(str(name))) for name in made["metric"]])
+    split = ["shown", "method", "repetition"]
+    hypotheses = made.drop_duplicates([*split, "attribute", "metric"]).groupby(split).size()
     splits = undefined.groupby(["shown", "method"])["repetition"].nunique()
-    return over_splits(np.full(int(splits.max()), min(1.0, int(tests.max()) / (draws + 1))))
+    return over_splits(np.full(int(splits.max()), min(1.0, int(hypotheses.max()) / (draws + 1))))
 
 
 def _columns(method: str) -> tuple[Column, ...]:
@@ -123,9 +127,10 @@ def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
     draws = int(rows.loc[rows["statistic"] == "draws", "value"].max())
     return (
         f"Difference: mean over the splits of A \u2212 B ({'; '.join(dict.fromkeys(groups))}).",
-        "p: of equal metrics. In each split Holm's method corrects for all metrics and attributes of the method; "
-        "the splits, which share rows, are then combined by twice the median (m/k times the k-th smallest of m, k = "
-        "\u2308m/2\u2309), which is valid however they depend on each other.",
+        "p: of equal metrics. In each split Holm's method corrects for all metrics and attributes of the method, where "
+        "rates that are equal together (TPR and FNR, FPR and TNR) count as one hypothesis; the splits, which share "
+        "rows, are then combined by twice the median (m/k times the k-th smallest of m, k = \u2308m/2\u2309), which is "
+        "valid however they depend on each other.",
         f"Exact by enumeration: {', '.join(w.metric_label(m) for m in exact)}; the others are studentised, "
         f"with p at least 1/{draws + 1:,} in a split before the correction; that floor, where it is the smallest p in "
         f"every split, is {p_value(floor(rows, draws))} after it.",

@@ -11,13 +11,15 @@ from scipy.stats import binom
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.permutation_tests import words as w
-from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, SMOOTHING, count, share
+from pipeline.report.permutation_tests.levels_table import AUCS, DELONG, RARE, SMOOTHING
+from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, count, share
 from pipeline.report.picture import Picture
 from pipeline.report.style import FAINT, INK, new_figure, panel_letter
 
 ACROSS = 3
 NEAR_THE_LEVEL = 3
 """How many times the level the enlarged panel reaches."""
+HEADROOM = 1.25
 PUBLISHED_PANELS = (w.UNSTUDENTIZED, w.STUDENTIZED, w.BOOTSTRAP)
 
 
@@ -72,44 +74,59 @@ def figure_1(inputs: Inputs) -> Picture:
 
 def figure_levels(inputs: Inputs) -> Picture:
     """The levels of all tests against the expected number of positives of the smaller group."""
-    rows = inputs.select(block="few_positives", statistic="rejection_rate")
-    alpha, simulations = float(rows["alpha"].iloc[0]), int(rows["simulations"].min())
-    rows = rows.assign(positives=rows["n_b"].astype(float) * rows["positives_b"].astype(float))
-    low, high = binomial_band(alpha, simulations)
+    rows = _with_positives(inputs.select(block="few_positives", statistic="rejection_rate"))
+    aucs, rare = (_with_positives(inputs.select(block=block, statistic="rejection_rate")) for block in (AUCS, RARE))
+    aucs = aucs[(aucs["n_a"] == rows["n_a"].iloc[0]) & aucs["n_b"].isin(rows["n_b"])]
+    alpha = float(rows["alpha"].iloc[0])
     figure = new_figure(2.7)
-    panels = figure.subplots(1, 2)
-    tests = w.tests_in(list(rows["test"]))
-    for letter, axes in zip("ab", panels, strict=True):
-        axes.axhspan(low, high, color=FAINT, alpha=0.3, linewidth=0, zorder=0)
+    panels = figure.subplots(1, 3)
+    for letter, axes, simulated in zip("abc", panels, (rows, rows, aucs), strict=True):
+        band = binomial_band(alpha, int(simulated["simulations"].min()))
+        axes.axhspan(*band, color=FAINT, alpha=0.3, linewidth=0, zorder=0)
         axes.axhline(alpha, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
-        for test in tests:
-            _curve(axes, rows[rows["test"] == test], "positives", test)
+        for test in w.tests_in(list(simulated["test"])):
+            _curve(axes, simulated[simulated["test"] == test], "positives", test)
         axes.set_xscale("log")
-        _count_ticks(axes, rows["positives"].to_numpy(float))
+        _count_ticks(axes, simulated["positives"].to_numpy(float))
         axes.set_xlabel("expected positives of group B")
         panel_letter(axes, letter)
+    for test in w.tests_in(list(rare["test"])):
+        _curve(panels[2], rare[rare["test"] == test], "positives", test, hollow=True)
     panels[0].set_ylim(bottom=0)
     panels[1].set_ylim(0, NEAR_THE_LEVEL * alpha)
-    panels[0].set_title("all settings")
-    panels[1].set_title("the same, near the level")
+    panels[2].set_ylim(0, HEADROOM * pd.concat([aucs, rare])["value"].max())
+    panels[2].text(
+        0.98, 0.98, f"filled: {share(aucs, 'positives_b')} of B positive\nhollow: {share(rare, 'positives_b')}",
+        transform=panels[2].transAxes, ha="right", va="top", fontsize=7.5,
+    )  # fmt: skip
+    for axes, title in zip(panels, ("equal FNR", "equal FNR, near the level", "equal AUC"), strict=True):
+        axes.set_title(title)
     panels[0].set_ylabel(f"share rejected at level {alpha:g}")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     place = rows.iloc[0]
     return Picture.stamped(
         figure,
         "The level of each test where positives are few.",
-        inputs.stamp("few_positives"),
+        inputs.stamp(("few_positives", AUCS, RARE)),
         "Curves of rejection rates: studentised, shortcut and bootstrap rise above the level as positives get fewer; "
-        "the exact test within outcome stays at or below it.",
+        "the exact test within outcome stays at or below it. The studentised test of AUCs rises where a few positives "
+        "stand among many rows.",
         notes=(
-            f"Equal false negative rates. Group A has {count(rows, 'n_a')} rows, {share(rows, 'positives_a')} "
-            f"positive; group B is {share(rows, 'positives_b')} positive and grows from left to right; true positive "
-            f"rate {place['rate']:g} in both. {simulations:,} simulations, {count(rows, 'draws')} permutations.",
+            f"Group A has {count(rows, 'n_a')} rows, {share(rows, 'positives_a')} positive; group B is "
+            f"{share(rows, 'positives_b')} positive (hollow markers: {share(rare, 'positives_b')}) and grows from left "
+            f"to right. (a, b): equal false negative rates, true positive rate {place['rate']:g}, "
+            f"{count(rows, 'simulations')} simulations. (c): equal AUCs of {float(aucs['auc'].iloc[0]):g}, "
+            f"{count(pd.concat([aucs, rare]), 'simulations')} simulations. {count(rows, 'draws')} permutations.",
             f"Dashed: the level. Grey: where {CONFIDENCE * 100:.0f} % of simulations of a test with exactly that level "
             "would lie. Above it a test rejects too often.",
-            SMOOTHING,
+            f"{SMOOTHING} {DELONG}",
         ),
     )
+
+
+def _with_positives(rows: pd.DataFrame) -> pd.DataFrame:
+    """With the expected number of positives of group B."""
+    return rows.assign(positives=rows["n_b"].astype(float) * rows["positives_b"].astype(float))
 
 
 def figure_power(inputs: Inputs) -> Picture:
@@ -171,11 +188,11 @@ def binomial_band(expected: float, simulations: int) -> tuple[float, float]:
     return float(low) / simulations, float(high) / simulations
 
 
-def _curve(axes: Axes, rows: pd.DataFrame, against: str, test: str) -> None:
+def _curve(axes: Axes, rows: pd.DataFrame, against: str, test: str, hollow: bool = False) -> None:
     style, points = w.style_of(test), rows.sort_values(against)
     axes.plot(
         points[against], points["value"], color=style.color, linestyle=style.line, marker=style.marker,
-        label=style.label,
+        markerfacecolor="white" if hollow else style.color, label=style.label,
     )  # fmt: skip
 
 

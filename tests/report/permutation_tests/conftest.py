@@ -29,6 +29,11 @@ NULL_RATES = {
 TESTS = ("unstudentized", "studentized", "studentized_smoothed", "exact", "lift", "bootstrap")
 SETTINGS = ((1000, 1000, 0.75), (10000, 1000, 0.8), (1000, 200, 0.8), (1000, 100, 0.8))
 FEW = tuple((1000, n, 0.8) for n in (25, 50, 100, 200, 400, 800))
+AUC_SIZES = {
+    "auc_levels": (0.2, ((1000, 1000), (10000, 1000), *((1000, n) for n in (25, 50, 100, 200, 400, 800)))),
+    "auc_few_positives": (0.05, tuple((1000, n) for n in (100, 200, 400, 800, 1600))),
+}
+"""Share of positives of B, and the sizes of the groups."""
 METRICS = (
     "tpr", "fpr", "fnr", "tnr", "precision", "npv", "accuracy", "selection_rate", "auc", "mean_score", "mean_error",
     "log_loss",
@@ -73,6 +78,13 @@ def simulated_rows(rng: np.random.Generator, simulations: int) -> list[dict[str,
                     {**place, "statistic": "p_share", "value": v, **{k: e[i] for k, e in edges.items()}}
                     for i, v in enumerate(shares)
                 ]
+    for block, (positives, sizes) in AUC_SIZES.items():
+        for (n_a, n_b), test in itertools.product(sizes, ("unstudentized", "studentized")):
+            place = {"block": block, "test": test, "n_a": n_a, "n_b": n_b, "auc": 0.8, "positives_a": 0.8, **once}
+            place["positives_b"] = positives
+            share = rng.binomial(simulations, level(test, positives * n_b)) / simulations
+            rows.append({**place, "statistic": "rejection_rate", "value": share})
+            rows.append({**place, "statistic": "undefined", "value": 0.01 * (test == "studentized" and n_b < 50)})
     for n, difference in itertools.product((250, 500, 1000, 2000, 4000, 8000), (0.0, 0.025, 0.05, 0.1, 0.2)):
         place = {"block": "power", "n": n, "n_a": n / 2, "n_b": n / 2, "difference": difference, "rate": 0.6}
         place |= {"metric": "tpr", "positives_a": 0.5, "positives_b": 0.5, **once}

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import io
@@ -20,7 +20,7 @@ from pipeline.report.permutation_tests.data_tables import DIFFERENCES, POWERS
 from pipeline.report.permutation_tests.methods_table import floor, over_splits
 from pipeline.report.permutation_tests.simulation_figures import multinomial_band
 from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, rate
-from pipeline.report.permutation_tests.words import TESTS
+from pipeline.report.permutation_tests.words import METRICS, TESTS
 from pipeline.report.table import Table
 
 FIGURES = (
@@ -46,6 +46,7 @@ def test_a_split_without_a_test_counts_against_rejection() -> None:
     assert np.isnan(over_splits(np.array([np.nan, np.nan])))
 
 
+@settings(deadline=None)
 @given(p_values, st.randoms())
 def test_the_order_of_splits_does_not_matter_and_smaller_p_values_give_a_smaller_one(
     values: list[float], random: st.DataObject
@@ -130,6 +131,24 @@ def test_sample_sizes_have_the_power_they_promise(inputs: Inputs, build: Callabl
             assert float(reached) == pytest.approx(power, abs=0.002)
 
 
+def test_what_was_measured_of_the_official_data_is_not_said_of_a_twin(inputs_of: Callable, build: Callable) -> None:
+    for origin in ("official", "twin"):
+        notes = " ".join(build("table_auc", inputs_of(origin=origin)).notes)
+        assert ("over 200 other splits" in notes) == (origin == "official")
+
+
+def test_the_differences_in_the_middle_are_said_with_how_they_scatter(inputs: Inputs, build: Callable) -> None:
+    place: dict[str, str | float] = {
+        "block": "thresholds",
+        "dataset": "compas_all",
+        "attribute": "sex",
+        "metric": "fpr",
+    }
+    values = inputs.values(**place, threshold=0.5, statistic="difference")
+    said = f"FPR {values.mean():.3f} \u00b1 {values.std(ddof=1):.3f}"
+    assert said in " ".join(build("figure_2", inputs).notes).replace("\u2212", "-")
+
+
 def test_sample_sizes_need_the_prepared_data(inputs: Inputs, build: Callable) -> None:
     with pytest.raises(ValueError, match=r"need the prepared dataset 'adult_all': found \[\]"):
         build("table_sample_size", replace(inputs, datasets={}))
@@ -141,6 +160,29 @@ def test_a_missing_block_or_test_is_named(inputs: Inputs, build: Callable) -> No
     rows = inputs.rows[~((inputs.rows["block"] == "p_values") & (inputs.rows["test"] == "bootstrap"))]
     with pytest.raises(ValueError, match="has no histogram of test 'bootstrap'"):
         build("figure_1", replace(inputs, rows=rows))
+
+
+def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the_same_size(
+    inputs: Inputs, build: Callable
+) -> None:
+    table = build("table_levels", inputs)
+    assert len(table.rows) == 4 + 6 + 5
+    place: dict[str, str | float] = {"block": "auc_levels", "n_a": 1000, "n_b": 25, "test": "studentized"}
+    few = ("fewer and fewer positives", "1,000", "25", "5", "0.8")
+    assert table.cell("AUC, studentised", *few).value == inputs.mean(**place, statistic="rejection_rate").value
+    assert table.cell("AUC, undefined", *few) == 0.01
+    assert table.cell("undefined", *few) == 0.8**25
+    rare = ("5 % of B positive", "1,000", "1,600", "80", "")
+    assert table.cell("bootstrap", *rare) is None
+    assert table.cell("AUC, un-studentised", *rare).low > 0
+    assert "simulations" in table.stamp.lines()[0]
+    assert "repetition" not in table.stamp.lines()[0]
+
+
+def test_a_size_without_a_test_of_aucs_has_an_empty_cell(inputs: Inputs, build: Callable) -> None:
+    rows = inputs.rows[~((inputs.rows["block"] == "auc_levels") & (inputs.rows["n_a"] == 10000))]
+    table = build("table_levels", replace(inputs, rows=rows))
+    assert table.cell("AUC, studentised", "proposed for section 4.2", "10,000", "1,000", "200", "0.8") is None
 
 
 def test_the_table_of_methods_says_where_a_metric_is_undefined_and_corrects_within_a_split(
@@ -161,13 +203,19 @@ def test_the_table_of_methods_says_where_a_metric_is_undefined_and_corrects_with
     assert any("COMPAS gender: Female \u2212 Male" in note for note in table.notes)
 
 
-def test_the_smallest_drawn_p_value_is_multiplied_by_tests_and_splits() -> None:
-    """24 tests in each of five splits, 1,000 draws: 24 / 1001 by Holm, 5/3 of it over all; no undefined one counts."""
-    keys = [(split, test) for split in range(5) for test in range(26)]
-    rows = pd.DataFrame(keys, columns=["repetition", "test"]).assign(
-        statistic="undefined", shown="Adult", method="baseline", value=lambda made: (made["test"] >= 24).astype(float)
+def test_the_smallest_drawn_p_value_is_multiplied_by_hypotheses_and_splits() -> None:
+    """All metrics in five splits, 1,000 draws: K / 1001 by Holm, 5/3 of it over all; what is undefined does not count.
+
+    TPR and FNR are one hypothesis, FPR and TNR another, so the 12 metrics of two attributes are 20; one is undefined.
+    """
+    keys = [(split, attribute, metric) for split in range(5) for attribute in ("sex", "race") for metric in METRICS]
+    rows = pd.DataFrame(keys, columns=["repetition", "attribute", "metric"]).assign(
+        statistic="undefined",
+        shown="Adult",
+        method="baseline",
+        value=lambda made: ((made["metric"] == "npv") & (made["attribute"] == "race")).astype(float),
     )
-    assert floor(rows, 1000) == pytest.approx(24 * 5 / 3 / 1001)
+    assert floor(rows, 1000) == pytest.approx(19 * 5 / 3 / 1001)
     assert floor(rows, 10) == 1
 
 
