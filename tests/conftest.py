@@ -9,6 +9,9 @@ import pytest
 # its own. Their machine code is kept apart: a run of the workflow does not depend on whether the tests ran before.
 os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).resolve().parent.parent / ".pytest_cache" / "numba")
 
+# Tests share a process: POT shall know torch whichever of its users comes first.
+os.environ["POT_BACKEND_DISABLE_PYTORCH"] = ""
+
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:

@@ -1,7 +1,8 @@
 """How well transport maps reach the target group, and how far they move people for it: table 1 of Black et al. 2020.
 
-Everything is measured on the transported features alone; no classifier is looked at. The measures are those of
-``pipeline.transport.quality``.
+Distances are over all columns, those that say the group too: the published ones of the law school have the 2 of its
+race dummies in them. All else is measured on the transported features alone; no classifier is looked at. The measures
+are those of ``pipeline.transport.quality``.
 """
 
 from __future__ import annotations
@@ -72,11 +73,11 @@ def run(
             x, image, real = (values[:, columns] for values in (pair.features, pair.images, pair.target))
             # The two directions of exact transport are one plan, read along its rows or its columns.
             if r not in exact:
-                exact[r] = quality.exact_distances(x[: config.members], real[: config.members])
+                exact[r] = quality.exact_distances(pair.features[: config.members], pair.target[: config.members])
             own = {name: values[r : r + 1] for name, values in back.items()}
             measured = [
                 *_by_feature(image, real, transport.features, streams[r][place]),
-                *_overall(x, image, real, config.members, exact[r]),
+                *_overall(pair.features, pair.images, config.members, exact[r]),
                 ("", "round_trip_l1", _round_trip(transport.kind, own, x, image)),
             ]
             rows += [
@@ -105,8 +106,8 @@ def _by_feature(image: Array, real: Array, names: Sequence[str], rng: np.random.
     yield "", "healthy", len(generated) > 0 and quality.healthy(statistics["ks"])
 
 
-def _overall(x: Array, image: Array, real: Array, members: int, exact: dict[str, float]) -> Iterator[Measured]:
-    """Distances of the first ``members`` people (of those with a finite image) from their images."""
+def _overall(x: Array, image: Array, members: int, exact: dict[str, float]) -> Iterator[Measured]:
+    """Distances of the first ``members`` people (of those with a finite image) from their images, over all columns."""
     yield "", "non_finite", (~_finite(image)).sum()
     kept = _finite(image)[:members]
     moved = x[:members][kept], image[:members][kept]

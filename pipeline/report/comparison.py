@@ -4,6 +4,8 @@ The rules, by the kind of number:
 
 * ``mean`` over repetitions: Welch's test of equal means from (mean, standard deviation, n) of both sides, two-sided. A
   printed number stands for every number that rounds to it, so the difference is taken to the nearest of them.
+* ``run``, a number of one repetition, printed without a spread: whether it could be one more repetition of ours, by
+  Student's test of one draw against a normal sample, two-sided.
 * ``proportion`` of repetitions or simulations: Fisher's exact test on the two counts, two-sided.
 * ``constant`` (a row count, a hyperparameter): equal after rounding as printed.
 * ``reading`` off a figure: within the stated reading error.
@@ -30,14 +32,14 @@ import pandas as pd
 from scipy.stats import fisher_exact, ttest_ind_from_stats
 
 from pipeline.report.departures import departures
-from pipeline.report.difference import UNKNOWN, Difference, of_means, of_shares
+from pipeline.report.difference import UNKNOWN, Difference, of_means, of_one_run, of_shares, one_more
 from pipeline.report.numbers import Estimate
 from pipeline.report.settings import Reduction, by_statistic, explain_absence, parse_setting, select
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = {"official", "bundled", "simulated", "configuration"}
 VERDICTS = ("agrees", "no difference shown", "differs", "not comparable", "not run", "published value lost")
-KINDS = ("mean", "proportion", "constant", "reading")
+KINDS = ("mean", "run", "proportion", "constant", "reading")
 COLUMNS = (
     "artefact", "row", "column", "value", "std", "n", "source",
     "kind", "rounding", "setting", "likely", "status", "by", "note",
@@ -50,11 +52,12 @@ AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
 # Settings that decide which steps are written down, not what is computed at a step that is named.
 BOOKKEEPING = ("audit.record", "audit.steps")
 
-# Numbers of independent simulations: like repetitions, fewer of them widen a test and leave each as published.
-LIKE_REPETITIONS = ("audit.simulations",)
+# Fewer independent simulations or repetitions widen a test and leave each as published.
+LIKE_REPETITIONS = ("audit.simulations", "repetitions")
 
 NEEDED = {
     "mean": ("value", "std", "n", "rounding"),
+    "run": ("value", "rounding"),
     "proportion": ("value", "n"),
     "constant": ("value",),
     "reading": ("value", "rounding"),
@@ -63,6 +66,7 @@ NEEDED = {
 
 WORDS = {
     "mean": "Welch's test",
+    "run": "one more repetition",
     "proportion": "Fisher's exact test",
     "constant": "equality",
     "reading": "reading error",
@@ -183,7 +187,7 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
     values = rows.sort_values("repetition")["value"].to_numpy(float)
     if kind == "proportion" and "simulations" in rows and rows["simulations"].notna().all():
         return Estimate(float(values[0]), n=int(rows["simulations"].iloc[0]))
-    if kind == "mean":
+    if kind in ("mean", "run"):
         return Estimate.mean(values)
     return Estimate.share(values) if kind == "proportion" else Estimate(float(values[0]))
 
@@ -245,11 +249,12 @@ def _test(
     if not math.isfinite(ours.value):
         return ours, Test(obstacle="ours is not a finite number")
     theirs = Estimate(entry["value"], entry["std"], int(entry["n"]) if entry["n"] == entry["n"] else 0)
-    if entry["kind"] == "mean":
+    if entry["kind"] in ("mean", "run"):
         if ours.n < 2 or not math.isfinite(ours.std):
             return ours, Test(obstacle="one repetition has no spread")
-        difference = of_means(theirs, ours, entry["rounding"], 1 - LEVEL)
-        return ours, Test(p=welch(theirs, ours, entry["rounding"]), difference=difference)
+        test, interval = (welch, of_means) if entry["kind"] == "mean" else (one_more, of_one_run)
+        sides = (theirs, ours, entry["rounding"])
+        return ours, Test(p=test(*sides), difference=interval(*sides, 1 - LEVEL))
     if entry["kind"] == "proportion":
         return ours, Test(p=fisher(theirs, ours), difference=of_shares(theirs, ours, 1 - LEVEL))
     tolerance = max(entry["rounding"] if entry["rounding"] == entry["rounding"] else 0.0, 1e-9 * abs(theirs.value))
@@ -264,11 +269,11 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], reductions: Sequen
     statistic = str(setting.get("statistic", ""))
     found = []
     for reduction in reductions:
-        place = {"block": reduction.block, "dataset": reduction.dataset, "method": reduction.method}
-        if any(setting.get(key, value) != value for key, value in place.items()):
+        place = {key: getattr(reduction, key) for key in ("block", "dataset", "method", "transport")}
+        if any(value and setting.get(key, value) != value for key, value in place.items()):
             continue
         # A configured value has its key for a name, and is reduced where that key is; a result, where any is.
-        if "." in statistic:
+        if "." in statistic or statistic in LIKE_REPETITIONS:
             applies = statistic == reduction.key
         else:
             bookkeeping = "steps" in setting and reduction.key in BOOKKEEPING

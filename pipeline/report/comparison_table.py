@@ -16,11 +16,13 @@ from pipeline.report.table import Cell, Column, Row, Table
 
 MARKED = (AS_ASSUMED, AS_LIKELY)
 RULES = (
-    "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. "
+    "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. One number "
+    "printed without a spread: whether it could be one more repetition of ours, by Student's test. "
     "Proportions: Fisher's exact test. p is the test's own; adjusted, by Holm's method within each published table or "
     f"figure. A number differs where the adjusted one is below {LEVEL:g}. Where it is not, no difference is shown: "
     "that is no proof of agreement, and with few repetitions little can be shown. Difference: ours less published, "
-    f"with its {100 * (1 - LEVEL):g} % confidence interval, not adjusted (means: Welch's; proportions: Newcombe's). "
+    f"with its {100 * (1 - LEVEL):g} % confidence interval, not adjusted (means: Welch's; one number: the prediction "
+    "interval; proportions: Newcombe's). "
     "Constants agree where they are equal after rounding, readings off a figure within the reading error."
 )
 DEPENDENCE = (
@@ -41,8 +43,10 @@ def printed(line: Mapping[str, Any], side: str) -> str:
         return DASH
     if line["kind"] == "proportion":
         return f"{round(value * n):,} of {int(n):,}"
-    if line["kind"] == "mean":
+    if line["kind"] == "mean" or (line["kind"] == "run" and not theirs):
         return f"{spread(Estimate(value, std, int(n)), _decimals(line))} ({int(n)})"
+    if line["kind"] == "run":
+        return number(value, _decimals(line))
     return plain(value) if line["kind"] == "constant" or theirs else number(value, 2)
 
 
@@ -80,7 +84,7 @@ def difference(line: Mapping[str, Any]) -> str:
     """``0.036 [\u22120.021, 0.093]``: ours less published with its interval, as many decimals as were printed."""
     if not np.isfinite(line["difference"]):
         return ""
-    decimals = _decimals(line) if line["kind"] == "mean" else 2
+    decimals = _decimals(line) if line["kind"] in ("mean", "run") else 2
     ends = Estimate(line["difference"], low=line["difference_low"], high=line["difference_high"])
     return f"{number(ends.value, decimals)} {interval(ends, decimals)}"
 
@@ -128,7 +132,7 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, title: str, notes: Sequence[s
 def readings_notes(compared: pd.DataFrame) -> tuple[str, ...]:
     """What must be known to read the p-values and the second lines, as far as there are any."""
     notes = []
-    if ((compared["kind"] == "mean") & np.isfinite(compared["p"])).any():
+    if (compared["kind"].isin(["mean", "run"]) & np.isfinite(compared["p"])).any():
         notes.append(DEPENDENCE)
     if (compared["reading"] == AS_LIKELY).any():
         notes.append(LIKELY)

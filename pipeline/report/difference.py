@@ -3,6 +3,8 @@
 * Means: Welch's interval d -+ t_{(1 + level)/2, f} sqrt(s1^2 / n1 + s2^2 / n2) with the Welch-Satterthwaite degrees of
   freedom f, widened by ``rounding`` on both sides, since a printed number stands for all that round to it. It holds 0
   exactly where Welch's test at 1 - level does not reject.
+* One run against n repetitions: the prediction interval d -+ t_{(1 + level)/2, n - 1} s sqrt(1 + 1/n), widened
+  likewise.
 * Shares: Newcombe's hybrid score interval (Statistics in Medicine 17, 1998, method 10), from Wilson's intervals
   [l_i, u_i] of both shares: d - sqrt((p1 - l1)^2 + (u2 - p2)^2), d + sqrt((u1 - p1)^2 + (p2 - l2)^2).
 """
@@ -40,6 +42,27 @@ def of_means(published: Estimate, ours: Estimate, rounding: float, level: float)
         freedom = sum(errors) ** 2 / sum(parts)
         half += float(student.ppf((1 + level) / 2, freedom)) * math.sqrt(sum(errors))
     return Difference(gap, gap - half, gap + half)
+
+
+def of_one_run(published: Estimate, ours: Estimate, rounding: float, level: float) -> Difference:
+    """The prediction interval of our mean less one more draw like ours, about the difference that was found."""
+    gap = ours.value - published.value
+    half = rounding + float(student.ppf((1 + level) / 2, ours.n - 1)) * ours.std * math.sqrt(1 + 1 / ours.n)
+    return Difference(gap, gap - half, gap + half)
+
+
+def one_more(published: Estimate, ours: Estimate, rounding: float = 0.0) -> float:
+    """Two-sided p-value of t = d / (s sqrt(1 + 1/n)), n - 1 degrees of freedom: one draw x against n others.
+
+    For independent normal draws with the same law x - mean has the variance sigma^2 (1 + 1/n). d, ``rounding`` and the
+    limit without any spread as in Welch's test. Raises ValueError for fewer than two repetitions of ours.
+    """
+    if ours.n < 2:
+        raise ValueError(f"one run is held against at least two repetitions, found {ours.n}")
+    gap = max(abs(ours.value - published.value) - rounding, 0.0)
+    if ours.std == 0:
+        return 1.0 if gap == 0 else 0.0
+    return float(2 * student.sf(gap / (ours.std * math.sqrt(1 + 1 / ours.n)), ours.n - 1))
 
 
 def of_shares(published: Estimate, ours: Estimate, level: float) -> Difference:

@@ -16,8 +16,16 @@ Setting = Mapping[str, "str | float"]
 GROUPS = ("dataset", "method", "transport", "audit")
 """Of a point; not every point has a transport map."""
 
-NEUTRAL = ("method.engine", "method.threads", "transport.engine", "transport.threads", "audit.examples")
-"""Configured values that say how a number is computed or what is kept beside it, not what the number is."""
+NEUTRAL = (
+    "method.engine",
+    "method.threads",
+    "transport.engine",
+    "transport.threads",
+    "audit.examples",
+    "audit.bootstraps",
+    "audit.permutations",
+)
+"""Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
 
 
 def parse_setting(text: str) -> dict[str, str | float]:

@@ -1,7 +1,9 @@
 """See that a dataset's raw files are at hand, verified, and write down where they came from: a manifest.
 
-The manifest (JSON) holds ``dataset``, ``origin`` (``official``, ``twin`` or ``simulated``), ``files`` (``path``,
-``sha256``, ``size`` and ``place``, where each came from) and ``reason`` (why a twin stands in, otherwise null).
+The manifest (JSON) holds ``dataset``, ``origin``, ``files`` (``path``, ``sha256``, ``size`` and ``place``, where each
+came from) and ``reason`` (why the official files are not what is used, otherwise null). Origins are ``official``;
+``jpeg``, a copy that stands in for it; ``twin``; ``absent``, where nobody has the files of a dataset without a twin;
+and of datasets that need no files ``simulated`` or ``bundled``.
 """
 
 from __future__ import annotations
@@ -16,18 +18,25 @@ from types import ModuleType
 from typing import Any
 
 from pipeline import io, plugins
-from pipeline.datasets.download import Unavailable, fetch
+from pipeline.datasets.download import TWIN, Unavailable, fetch
+from pipeline.datasets.source import Source
 
 SOURCES = ("auto", "official", "twin")
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
 MIRROR = "DATA_MIRROR"
+NOTHING = {
+    "simulated": "nothing to fetch, it is drawn",
+    "bundled": "nothing to fetch, it comes with a dependency",
+    "absent": "what needs it is listed as not run",
+}
+WITHOUT = "go on without it (DATA_SOURCE=auto): what needs it is then listed as not run"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fetch, write the manifest, say what happened in one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dataset", required=True, help="a dataset of conf/dataset")
-    parser.add_argument("--source", choices=SOURCES, default="auto", help="auto: official files, else the twin")
+    parser.add_argument("--source", choices=SOURCES, default="auto", help="auto: official files, else what there is")
     parser.add_argument("--raw", type=Path, required=True, help="folder of the dataset's raw files")
     parser.add_argument("--output", type=Path, required=True, help="where the manifest goes (.json)")
     options = parser.parse_args(arguments)
@@ -36,35 +45,57 @@ def main(arguments: Sequence[str] | None = None) -> None:
         manifest = obtain(options.dataset, module, options.source, options.raw, os.environ.get(MIRROR))
     except (ValueError, OSError) as error:
         sys.exit(f"fetch {options.dataset}: {error}")
-    if manifest["origin"] == "twin" and options.source == "auto":
+    if manifest["reason"] and options.source == "auto":
         print(_warning(manifest), file=sys.stderr, flush=True)
     io.save_json(manifest, options.output)
-    places = ", ".join(file["place"] for file in manifest["files"]) or "nothing to fetch, it is drawn"
+    places = ", ".join(file["place"] for file in manifest["files"]) or NOTHING[manifest["origin"]]
     print(f"{options.dataset}: {manifest['origin']} ({places})")
 
 
 def obtain(name: str, module: ModuleType, source: str, raw: Path, mirror: str | None) -> dict[str, Any]:
     """The manifest of what ``source`` asks for.
 
-    ``auto`` falls back to the twin when nobody has the official files; a *wrong* official file is an error all the
-    same. Raises FetchError when the official files cannot be had, ValueError when a twin is asked for that is not.
+    ``auto`` takes the official files, else those that the dataset names in their place, else its twin; a dataset that
+    is optional and has no twin is absent. A *wrong* file is an error all the same. Images have no twin: ``twin`` makes
+    them absent. Raises FetchError when the official files cannot be had, ValueError when a twin is asked for that is
+    not.
     """
     if not module.SOURCES:
-        return _manifest(name, "simulated", [])
+        return _manifest(name, getattr(module, "ORIGIN", "simulated"), [])
     if source == "twin":
-        return _twins(name, module, "asked for (DATA_SOURCE=twin)")
-    try:
-        fetched = fetch(module.SOURCES, raw, mirror, dataset=name)
-    except Unavailable as error:
-        if source == "official" or module.TWIN is None:
-            raise
-        return _twins(name, module, str(error))
-    files = [{"path": str(f.path), "sha256": f.sha256, "size": f.size, "place": f.place} for f in fetched]
-    return _manifest(name, "official", files)
+        return _stand_in(name, module, "asked for (DATA_SOURCE=twin)")
+    missing = []
+    for origin, sources in _choices(module):
+        if source == "official" and origin != "official":
+            continue
+        try:
+            fetched = fetch(sources, raw, mirror, dataset=name, otherwise=WITHOUT if _optional(module) else TWIN)
+        except Unavailable as error:
+            missing.append(str(error))
+            continue
+        files = [{"path": str(f.path), "sha256": f.sha256, "size": f.size, "place": f.place} for f in fetched]
+        return _manifest(name, origin, files, None if origin == "official" else "\n".join(missing))
+    reason = "\n".join(missing)
+    if source == "official" or (module.TWIN is None and not _optional(module)):
+        raise Unavailable(reason)
+    return _stand_in(name, module, reason)
 
 
-def _twins(name: str, module: ModuleType, reason: str) -> dict[str, Any]:
-    """The manifest of a dataset's twin, or of the twins of its several selections of rows."""
+def _choices(module: ModuleType) -> list[tuple[str, Sequence[Source]]]:
+    """The official files and what may stand in for them, best first, each with the origin that it gives."""
+    return [("official", module.SOURCES), *((origin, (file,)) for origin, file in getattr(module, "ALTERNATIVES", ()))]
+
+
+def _optional(module: ModuleType) -> bool:
+    """Whether the dataset may be absent."""
+    return module.TWIN is None and getattr(module, "OPTIONAL", False)
+
+
+def _stand_in(name: str, module: ModuleType, reason: str) -> dict[str, Any]:
+    """The manifest of a dataset's twin, of the twins of its several selections of rows, or of its absence."""
+    if _optional(module):
+        needed = "; or else of ".join(", ".join(file.filename for file in files) for _, files in _choices(module))
+        return _manifest(name, "absent", [], f"{name} has no twin and is made of {needed}.\n{reason}")
     if module.TWIN is None:
         raise ValueError(f"dataset {name!r} has no twin: use DATA_SOURCE=official")
     files = getattr(module, "TWINS", {"": module.TWIN}).values()
@@ -89,10 +120,17 @@ def _manifest(name: str, origin: str, files: Sequence[Mapping[str, Any]], reason
 
 def _warning(manifest: Mapping[str, Any]) -> str:
     line = "=" * 88
-    return (
-        f"{line}\nWARNING: {manifest['dataset']} is a SYNTHETIC TWIN in this run, not the official data. Every number "
-        f"made from it\ndescribes the twin, and is marked so.\n\n{manifest['reason']}\n{line}"
+    name = manifest["dataset"]
+    what = {
+        "twin": f"{name} is a SYNTHETIC TWIN in this run, not the official data. Every number made from it\ndescribes "
+        "the twin, and is marked so.",
+        "absent": f"{name} is ABSENT in this run. What needs it is listed as not run.",
+    }.get(
+        manifest["origin"],
+        f"{name} is a copy in this run ({manifest['origin']}), not the official data. Every number made from it is\n"
+        "marked so.",
     )
+    return f"{line}\nWARNING: {what}\n\n{manifest['reason']}\n{line}"
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, dict[str, floa
     Epsilon starts coarser and is halved to its value; the potentials so far are taken off the costs each time, which
     keeps exponentials in range. Raises ValueError where they leave it all the same.
     """
-    import ot
+    from pipeline.transport.pot import ot
 
     n, m = costs.shape
     f = costs.min(axis=1)

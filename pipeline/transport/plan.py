@@ -220,8 +220,9 @@ class _Problem:
 
 def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
     """POT's network simplex, of a matrix of costs (k, l) or of a sparse one, whose absent pairs are not allowed."""
-    import ot
     from scipy.sparse import coo_matrix
+
+    from pipeline.transport.pot import ot
 
     with warnings.catch_warnings():
         # What the solver warns of is in its log too, and is an error below.

@@ -80,6 +80,19 @@ def test_a_mirror_without_the_file_is_passed_over(site: Site, raw: Path, mirror:
     assert site.requests[0][0] == f"store/toy/{NAME}"
 
 
+def test_a_mirror_may_have_the_file_in_the_datasets_folder_or_beside_it(site: Site, raw: Path, mirror: Path) -> None:
+    (mirror / NAME).write_bytes(BODY)
+    assert get(site, raw, str(mirror)) == str(mirror / NAME)
+    (raw / NAME).unlink()
+    (mirror / "toy" / NAME).write_bytes(BODY)
+    assert get(site, raw, str(mirror)) == str(mirror / "toy" / NAME)
+    (raw / NAME).unlink()
+
+    site.serve(f"store/{NAME}", BODY)
+    assert get(site, raw, site.url("store")) == site.url(f"store/{NAME}")
+    assert [path for path, _ in site.requests] == [f"store/toy/{NAME}", f"store/{NAME}"]
+
+
 @pytest.mark.parametrize(("body", "status"), [(b"", 404), (BODY[:-1], 200), (HTML, 200)])
 def test_of_several_official_addresses_any_one_will_do(site: Site, raw: Path, body: bytes, status: int) -> None:
     site.serve("old", body, status=status)
@@ -155,6 +168,18 @@ def test_an_absent_file_names_every_place_that_was_tried_and_what_to_do(site: Si
         "DATA_SOURCE=twin",
     ):
         assert part in text
+
+
+def test_a_file_without_an_address_is_to_be_got_by_hand_and_what_else_can_be_done_is_said(
+    raw: Path, mirror: Path
+) -> None:
+    with pytest.raises(Unavailable) as caught:
+        fetch([source()], raw, str(mirror), dataset="toy", otherwise="do without")
+    text = str(caught.value)
+    for part in (f"{mirror / 'toy' / NAME}: absent", f"{mirror / NAME}: absent", "(licence: none)", "; or do without"):
+        assert part in text
+    assert "connect to the network" not in text
+    assert "twin" not in text
 
 
 @pytest.mark.parametrize(

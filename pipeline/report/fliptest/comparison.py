@@ -1,0 +1,153 @@
+"""The published numbers of Black et al. (2020) beside ours. The only module of the study that sees them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from pipeline.report import comparison as rules
+from pipeline.report.comparison_table import as_table
+from pipeline.report.fliptest import pages, trials
+from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.facts import measurements
+from pipeline.report.fliptest.flipset_tables import BOTH, IN_BRACKETS, size_cells, size_columns
+from pipeline.report.fliptest.methods_figure import BLOCK as METHODS_BLOCK
+from pipeline.report.fliptest.trials import Place
+from pipeline.report.inputs import Inputs, points
+from pipeline.report.numbers import Estimate, number, spread
+from pipeline.report.settings import Reduction, parse_setting
+from pipeline.report.table import Cell, Column, Row, Table
+
+ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
+
+
+def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
+    """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`.
+
+    Where a number is of a flipset and some of our maps failed, the note says what ours is without them.
+    """
+    inputs = trials.named(inputs)
+    found = rules.compare(published, measurements(inputs), (*inputs.reductions, *_fewer_trials(inputs)))
+    found["note"] = [
+        " ".join(filter(None, (line["note"] if isinstance(line["note"], str) else "", _without_failures(inputs, line))))
+        or None
+        for line in found.to_dict("records")
+    ]
+    return found
+
+
+def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+    """Every published number beside ours, with the verdict and what is known about the difference."""
+    return as_table(
+        compared(inputs, published),
+        inputs.stamp(sorted(set(inputs.rows["block"]))),
+        "Published numbers and ours.",
+        notes=(
+            "The paper's flipsets, distances and shifts come from one map each; ours from as many maps as there are "
+            "trials. A map's flipset sizes change with the moment at which its training is stopped, so single sizes "
+            "can agree only as far as that spread allows.",
+        ),
+    )
+
+
+def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
+    """The flipsets of every experiment, both directions, with the published sizes beside them."""
+    inputs = trials.named(inputs)
+    theirs = _published_sizes(published)
+    listed = [place for place in trials.places(inputs) if place.block != METHODS_BLOCK]
+    maps = w.maps_in(place.transport for place in listed)
+    found = [
+        (*_order(place, direction, maps), _row(inputs, place, direction, theirs))
+        for place in listed
+        for direction in (w.FORWARD, w.REVERSE)
+        if trials.has_direction(inputs, place, direction)
+    ]
+    body = [row for *_, row in sorted(found, key=lambda entry: entry[:-1])]
+    return Table(
+        title="Flipsets of every experiment.",
+        stub=("Data", "From and to", "Model", "Map"),
+        columns=(
+            Column("people", decimals=0),
+            *size_columns(),
+            Column("healthy", show="text", name="healthy maps"),
+            *(Column(f"published {f}", "Published", "value", 0, w.FLIPSETS[f]) for f in BOTH),
+        ),
+        rows=tuple(body),
+        stamp=inputs.stamp(sorted({place.block for place in listed})),
+        notes=(
+            "F+: people decided for whose counterparts in the other group are not; F\u2212: the other way round.",
+            IN_BRACKETS,
+            "Published sizes are of one map each. Where the data are a twin, they are not comparable with ours.",
+        ),
+    )
+
+
+def _fewer_trials(inputs: Inputs) -> Iterator[Reduction]:
+    """Where a run has another number of trials than the published one: no reduction of a result, but of that number."""
+    for here, there in zip(inputs.points, points(inputs.config["published"]), strict=True):
+        if here["repetitions"] != there["repetitions"]:
+            names = (here["block"], here["dataset"]["name"], here["method"]["name"], "repetitions")
+            transport = here.get("transport", {}).get("name", "")
+            yield Reduction(*names, here["repetitions"], there["repetitions"], transport)
+
+
+def _row(inputs: Inputs, place: Place, direction: str, theirs: Mapping[tuple[str, ...], float]) -> Row:
+    source, target = (w.group_label(name, place.dataset) for name in trials.groups(inputs, place, direction))
+    counts = trials.counts(inputs, place, direction)
+    given = w.GIVEN[place.given]
+    pair = f"{source} to {target}{f', {given}' if given else ''}"
+    cells: list[Cell] = [counts.estimate("n_source").value, *size_cells(counts)]
+    cells.append(pages.sound(inputs, place, direction))
+    cells += [theirs.get((*_key(place), direction, flipset), None) for flipset in BOTH]
+    labels = (w.dataset_label(place.dataset), pair, w.method_label(place.method), w.map_style(place.transport).label)
+    return Row(labels, tuple(cells))
+
+
+def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
+    """Published flipset sizes by place, direction and flipset."""
+    sizes = {}
+    for entry in published.to_dict("records"):
+        setting = parse_setting(entry["setting"]) if isinstance(entry["setting"], str) else {}
+        if setting.get("statistic") == "size":
+            names = ("block", "dataset", "method", "transport", "given", "direction", "flipset")
+            absent = [name for name in names if name not in setting]
+            if absent:
+                raise ValueError(f"the published size {entry['row']} x {entry['column']} needs {', '.join(absent)}")
+            sizes[tuple(str(setting[name]) for name in names)] = float(entry["value"])
+    return sizes
+
+
+def _key(place: Place) -> tuple[str, ...]:
+    return place.block, place.dataset, place.method, place.transport, place.given
+
+
+def _order(place: Place, direction: str, maps: list[str]) -> tuple[Any, ...]:
+    known = ORDER.index(place.dataset) if place.dataset in ORDER else len(ORDER)
+    models = list(w.METHODS)
+    model = models.index(place.method) if place.method in models else len(models)
+    given = list(w.GIVEN).index(place.given)
+    return known, place.dataset, given, direction != w.FORWARD, model, place.method, maps.index(place.transport)
+
+
+def _without_failures(inputs: Inputs, line: Mapping[str, Any]) -> str:
+    """``Without 1 of 10 trials, whose map failed: 1,208 +- 43.``; nothing where no map failed."""
+    text = line["used_setting"]
+    setting = parse_setting(text) if isinstance(text, str) else {}
+    if line["status"] != "reproduced" or line["kind"] != "run" or not {"flipset", "transport"} <= setting.keys():
+        return ""
+    if not math.isfinite(line["ours"]) or setting["transport"] == w.COUNTERFACTUAL:
+        return ""
+    kept = {key: value for key, value in setting.items() if key not in ("statistic", "flipset", "feature")}
+    sound = inputs.values(**{**kept, "audit": trials.FLIPTEST, "statistic": "healthy"}).astype(bool)
+    if sound.all():
+        return ""
+    failed = f"{int((~sound).sum())} of {len(sound)} trials"
+    if not sound.any():
+        return f"The maps of all {len(sound)} trials miss the other group by the rule of Table 1."
+    values = inputs.values(**setting)[sound]
+    decimals = max(0, round(-math.log10(2 * line["rounding"])))
+    ours = spread(Estimate.mean(values.to_numpy(float)), decimals)
+    return f"Without {failed}, whose map failed: {ours} ({number(len(values), 0)})."

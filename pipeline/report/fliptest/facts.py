@@ -1,0 +1,141 @@
+"""Numbers of the study that no audit writes down, as tidy rows like an audit's: configuration, data, what follows.
+
+So a published number is found by the same kind of setting as a measured statistic. ``origin`` is ``configuration`` for
+what no data enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.report.fliptest import lines, trials
+from pipeline.report.fliptest import report_tables as reports
+from pipeline.report.fliptest import words as w
+from pipeline.report.inputs import Inputs
+from pipeline.report.settings import flat
+
+LARGE = 1.0
+"""Standard deviations that section 5.4 calls significant."""
+
+
+def measurements(inputs: Inputs) -> pd.DataFrame:
+    """The audits' rows and the study's facts, in one frame."""
+    inputs = trials.named(inputs)
+    facts = pd.DataFrame([*_configuration(inputs), *_data(inputs), *_weights(inputs)]).drop_duplicates()
+    facts = facts.assign(study=inputs.study, scale=inputs.scale)
+    facts["repetition"] = facts["repetition"].fillna(0).astype(int) if "repetition" in facts else 0
+    return pd.concat([inputs.rows, facts, *_derived(inputs)], ignore_index=True)
+
+
+def numbers_of(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Every configured number: ``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
+    for key, value in (*flat(point), ("repetitions", point["repetitions"])):
+        if isinstance(value, (list, tuple)):
+            items = [(f"{key}[{i}]", item) for i, item in enumerate(value)]
+        elif isinstance(value, Mapping):
+            items = [(f"{key}.{name}", item) for name, item in value.items()]
+        else:
+            items = [(key, value)]
+        for name, item in items:
+            if isinstance(item, (int, float)) and not isinstance(item, bool):
+                yield name, float(item)
+
+
+def given_of(point: Mapping[str, Any]) -> str:
+    """Which true label a point's map is restricted to."""
+    label = point.get("transport", {}).get("given_label")
+    return w.EVERYONE if label is None else trials.LABELS_GIVEN[float(label)]
+
+
+def _configuration(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    for point in inputs.points:
+        place = {
+            "block": point["block"],
+            "dataset": point["dataset"]["name"],
+            "method": point["method"]["name"],
+            "transport": point.get("transport", {}).get("name"),
+            "given": given_of(point),
+            "origin": "configuration",
+        }
+        for name, value in numbers_of(point):
+            yield {**place, "statistic": name, "value": value}
+
+
+def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    for name, dataset in inputs.datasets.items():
+        place = {"block": "data", "dataset": name.partition("@")[0], "origin": dataset.origin}
+        values = {
+            "rows": len(dataset.label),
+            "features": dataset.features.shape[1],
+            "train_rows": dataset.train.shape[1],
+            "test_rows": dataset.test.shape[1],
+            "positives_percent": 100 * float(dataset.label.mean()),
+        }
+        for statistic, value in values.items():
+            yield {**place, "statistic": statistic, "value": float(value)}
+    if w.SSL in inputs.datasets:
+        dataset = inputs.datasets[w.SSL]
+        for feature, value in reports.with_race(dataset).items():
+            place = {"block": "data", "dataset": w.SSL, "origin": dataset.origin, "feature": feature}
+            yield {**place, "statistic": "r_with_race", "value": value}
+
+
+def _weights(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    table = reports.weights_by_split(inputs)
+    if table.empty:
+        return
+    age = w.feature_named(reports.AGE, list(table.columns), w.SSL)
+    origin = inputs.datasets[w.SSL].origin
+    place = {"block": "ssl_regression", "dataset": w.SSL, "method": "linear_regression", "origin": origin}
+    for repetition, line in table.iterrows():
+        values = {"weight_of_age": line[age], "largest_other_weight": line.drop(age).abs().max()}
+        for statistic, value in values.items():
+            yield {**place, "repetition": repetition, "statistic": statistic, "value": float(value)}
+
+
+def _derived(inputs: Inputs) -> list[pd.DataFrame]:
+    """What follows from the rows of flipsets, trial by trial."""
+    rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
+    return [*_rates(rows), *_rankings(rows), _beyond(inputs, rows)]
+
+
+def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Decisions for each group and flipsets as percentages: ``rate_source``, ``rate_target``, ``share_percent``."""
+    keys = [name for name in rows.columns if name not in ("statistic", "value")]
+    whole = rows[rows["flipset"].isna() & rows["feature"].isna()]
+    wide = whole.set_index([*keys, "statistic"])["value"].unstack("statistic")
+    for side in ("source", "target"):
+        rate = 100 * wide[f"positives_{side}"] / wide[f"n_{side}"]
+        yield rate.rename("value").reset_index().assign(statistic=f"rate_{side}")
+    share = rows[rows["statistic"] == "share"]
+    yield share.assign(statistic="share_percent", value=100 * share["value"])
+
+
+def _rankings(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """``first_in_rankings``: whether a feature is the first in both rankings of a report (1) or not (0)."""
+    means, signs = (rows[rows["statistic"] == name] for name in lines.RANKS.values())
+    keys = [name for name in rows.columns if name not in ("statistic", "value")]
+    both = means[[*keys, "value"]].merge(signs[[*keys, "value"]], on=keys, suffixes=("_mean", "_sign"))
+    first = ((both["value_mean"] == 1) & (both["value_sign"] == 1)).astype(float)
+    yield both[keys].assign(statistic="first_in_rankings", value=first)
+
+
+def _beyond(inputs: Inputs, rows: pd.DataFrame) -> pd.DataFrame:
+    """``beyond_one_sd``: whether a feature's mean shift is larger than one standard deviation (1) or not (0)."""
+    found = [rows.iloc[:0]]
+    for place in trials.places(inputs):
+        if not trials.has_arrays(inputs, place):
+            continue
+        scale = trials.units(inputs, place)
+        keep = (rows["statistic"] == lines.MEAN) & rows["flipset"].notna()
+        for key, value in place.setting().items():
+            keep &= (rows[key] == value).to_numpy(bool)
+        shifts = rows[keep]
+        unit = shifts["feature"].map(scale).replace(0.0, np.nan)
+        beyond = (shifts["value"].abs() / unit > LARGE).astype(float)
+        found.append(shifts.assign(statistic="beyond_one_sd", value=beyond))
+    return pd.concat(found, ignore_index=True)

@@ -1,0 +1,175 @@
+"""Tables of flipsets: the benchmark of section 5.1, every method of the first study, and the law-school comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.report.fliptest import law_figures as law
+from pipeline.report.fliptest import bars, lines, pages, trials
+from pipeline.report.fliptest import methods_figure as methods
+from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.trials import Counts, Place
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import DASH, Estimate, number
+from pipeline.report.style import method_style
+from pipeline.report.table import Cell, Column, Row, Table
+
+BOTH = (w.POSITIVE, w.NEGATIVE)
+SIDES = ("source", "target")
+IN_BRACKETS = (
+    "Mean \u00b1 standard deviation over the trials. In brackets: the interval of one trial, the audited people being "
+    "resampled under its map; means of the ends. Another map moves a size by the standard deviation."
+)
+
+
+def size_cells(counts: Counts) -> list[Cell]:
+    """Both flipsets' sizes with spread, their intervals, and the net size with its interval."""
+    found = [*(counts.estimate("size", flipset) for flipset in BOTH), counts.estimate("net")]
+    return [cell for estimate in found for cell in (estimate, estimate)]
+
+
+def size_columns(group: str = "") -> tuple[Column, ...]:
+    """The columns of :func:`size_cells`."""
+    names = ((w.POSITIVE, w.FLIPSETS[w.POSITIVE]), (w.NEGATIVE, w.FLIPSETS[w.NEGATIVE]), ("net", "net"))
+    return tuple(
+        column
+        for key, name in names
+        for column in (
+            Column(key, group, "spread", 0, name),
+            Column(f"{key} interval", group, "interval", 0, "in one trial"),
+        )
+    )
+
+
+def table_null(inputs: Inputs) -> Table:
+    """Section 5.1: flipsets between identical distributions, which are the error of the map and of the sample."""
+    inputs = trials.named(inputs)
+    body = []
+    for place in trials.places(inputs, dataset=w.IDENTICAL):
+        counts = trials.counts(inputs, place)
+        people = counts.estimate("n_source").value
+        shares = [Estimate.mean(100 * counts.values[flipset, "share"]) for flipset in BOTH]
+        cells = (people, *size_cells(counts), *shares, pages.sound(inputs, place))
+        body.append(Row((w.map_style(place.transport).label,), cells))
+    return Table(
+        title="Flipsets between identical distributions.",
+        stub=("Map",),
+        columns=(
+            Column("people", decimals=0),
+            *size_columns(),
+            *(Column(f"{f} share", "% of the people", "spread", 2, w.FLIPSETS[f]) for f in BOTH),
+            Column("healthy", show="text", name="healthy maps"),
+        ),
+        rows=tuple(body),
+        stamp=inputs.stamp("identical"),
+        notes=(
+            "The model is a support vector machine with a Gaussian kernel, fitted to random labels: nothing can be "
+            "discriminated, and every flip is noise. Flipsets of other studies that are not larger show nothing.",
+            IN_BRACKETS,
+        ),
+    )
+
+
+def table_methods(inputs: Inputs) -> Table:
+    """The flipsets of every method of the first study, and the features at the top of their reports."""
+    inputs = trials.named(inputs)
+    body = []
+    for dataset, attribute in methods.panels_of(inputs):
+        for place in methods.methods_at(inputs, dataset, attribute):
+            counts = trials.counts(inputs, place)
+            people = counts.estimate("n_source").value
+            rates = [Estimate.mean(100 * counts.share_positive(side)) for side in SIDES]
+            tops = [_top(inputs, place, flipset) for flipset in BOTH]
+            source, target = trials.groups(inputs, place)
+            pair = f"{methods.ATTRIBUTES.get(attribute, attribute)}: {source} to {target}"
+            labels = (w.dataset_label(dataset), pair, method_style(place.method).label)
+            body.append(Row(labels, (people, *rates, *size_cells(counts), *tops)))
+    decided = {w.dataset_label(d): w.DECISIONS.get(d, ("positive",))[0] for d, _ in methods.panels_of(inputs)}
+    positive = "; ".join(f"{dataset}: {decision}" for dataset, decision in decided.items())
+    return Table(
+        title="Flipsets of every method of the first study.",
+        stub=("Dataset", "From and to", "Method"),
+        columns=(
+            Column("people", decimals=0),
+            Column("source", "% decided positive", "spread", 1),
+            Column("target", "% decided positive", "spread", 1),
+            *size_columns(),
+            *(Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f]) for f in BOTH),
+        ),
+        rows=tuple(body),
+        stamp=inputs.stamp(methods.BLOCK),
+        notes=(
+            f"F+: people decided positive ({positive}) whose counterparts in the other group are not; F\u2212: the "
+            "other way round. Exact transport between the test rows.",
+            IN_BRACKETS,
+            "Largest mean shift: the feature in which the flipset's members differ most from their counterparts (first "
+            f"trial), of those that are not noise. {bars.CATEGORIES}",
+        ),
+    )
+
+
+def table_law(inputs: Inputs) -> Table:
+    """Section 5.4: causal counterfactuals beside transport, for the classifier and for the regression."""
+    inputs = trials.named(inputs)
+    found = law.places(inputs, law.CLASSIFIER)
+    regressions = {place.transport: place for place in law.places(inputs, law.REGRESSION)}
+    causal = next((place for place in found if place.transport == w.COUNTERFACTUAL), None)
+    body = []
+    for place in found:
+        counts = trials.counts(inputs, place)
+        cells: list[Cell] = [counts.estimate("n_source").value, *size_cells(counts)[:4], _shared(inputs, place, causal)]
+        reports = {line.feature: line for line in lines.report(inputs, place, w.NEGATIVE)}
+        for label in ("LSAT", "GPA"):
+            feature = w.feature_named(label, list(reports), w.LAW) if reports else ""
+            line = reports.get(feature)
+            cells.append(Estimate(line.value, low=line.low, high=line.high) if line else None)
+        cells += _predictions(inputs, regressions.get(place.transport))
+        body.append(Row((w.map_style(place.transport).label,), tuple(cells)))
+    return Table(
+        title="The law-school models: causal counterfactuals and transport.",
+        stub=("Counterparts by",),
+        columns=(
+            Column("people", "Classifier", decimals=0),
+            *size_columns("Classifier")[:4],
+            Column("shared", "Classifier", "text", name=f"{w.FLIPSETS[w.NEGATIVE]} shared"),
+            *(
+                Column(f"{key} shift", f"Shift in {w.FLIPSETS[w.NEGATIVE]}, sd", "value and interval", 2, key)
+                for key in ("LSAT", "GPA")
+            ),
+            *(Column(k, "Mean prediction of the regression", decimals=3) for k in ("before", "after", "target group")),
+        ),
+        rows=tuple(body),
+        stamp=inputs.stamp(sorted({place.block for place in (*found, *regressions.values())})),
+        notes=(
+            f"{w.FLIPSETS[w.NEGATIVE]} shared: how many members of the flipset by causal counterfactuals are in this "
+            "one too, in the first trial. Shifts: x \u2212 G(x) of the first trial.",
+            law.empty(inputs, found[0]),
+            IN_BRACKETS,
+            *pages.health(inputs, found),
+        ),
+    )
+
+
+def _top(inputs: Inputs, place: Place, flipset: str) -> str:
+    found = lines.report(inputs, place, flipset)
+    telling = [line for line in found if not line.noise]
+    if not telling:
+        return "all noise" if found else DASH
+    return f"{w.feature_label(telling[0].feature, place.dataset)} ({number(telling[0].value, 2)})"
+
+
+def _shared(inputs: Inputs, place: Place, causal: Place | None) -> str:
+    if causal is None:
+        return DASH
+    sets = []
+    for one in (causal, place):
+        first = trials.first_trial(inputs, one)
+        sets.append(set(first.rows[first.members(w.NEGATIVE)].tolist()))
+    return f"{len(sets[0] & sets[1]):,} of {len(sets[0]):,}"
+
+
+def _predictions(inputs: Inputs, place: Place | None) -> list[Cell]:
+    if place is None:
+        return [None, None, None]
+    first = trials.first_trial(inputs, place)
+    return [float(np.nanmean(values)) for values in (first.score, first.score_image, first.target_score)]

@@ -1,0 +1,153 @@
+"""Figures of the hiring data of Lipton et al.: 1 and 5 of Black et al. (2020), and the opposite map of appendix D."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from pipeline.report.fliptest import pages, trials
+from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.pages import Page
+from pipeline.report.fliptest.trials import FirstTrial, Place
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import number
+from pipeline.report.picture import Picture
+from pipeline.report.style import INK, new_figure, panel_letter
+from pipeline.types import Array
+
+PLACE = Place(w.HIRING, w.HIRING, "given", w.WGAN)
+FEATURES = ("hair length", "work experience")
+"""Across and up."""
+ARROWS, FLIPSET_ARROWS = 140, 40
+"""How many people are drawn with their counterparts: of everyone, and of each flipset."""
+CROWD = 1500
+"""Points of each group behind the arrows."""
+SOURCE, TARGET = "#b8860b", "#56B4E9"
+BOTH = (w.POSITIVE, w.NEGATIVE)
+
+
+def figure_1(inputs: Inputs) -> Picture:
+    """Figure 1: the map from women to men as arrows, and the members of both flipsets with the model's boundary."""
+    inputs = trials.named(inputs)
+    first = trials.first_trial(inputs, PLACE)
+    source, target = (w.group_label(name) for name in trials.groups(inputs, PLACE))
+    columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
+    figure = new_figure(3.6)
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    for axes in panels:
+        for people, color, label in ((first.features, SOURCE, source), (first.target_features, TARGET, target)):
+            axes.scatter(*people[:CROWD, columns].T, s=2, color=color, alpha=0.3, linewidths=0, label=label)
+        axes.set_xlabel(f"{FEATURES[0]}, standardised")
+    everyone = np.zeros(len(first.decision), dtype=bool)
+    everyone[:ARROWS] = True
+    _arrows(panels[0], first, everyone, columns, INK, "the map")
+    for flipset in BOTH:
+        members = np.flatnonzero(first.members(flipset))[:FLIPSET_ARROWS]
+        label = f"{w.FLIPSETS_DRAWN[flipset]}, {int(first.members(flipset).sum()):,}"
+        _arrows(panels[1], first, np.isin(np.arange(len(first.decision)), members), columns, w.COLORS[flipset], label)
+    weights, level = boundary(first)
+    ends = np.array(panels[1].get_ylim())
+    across = (level - weights[columns[1]] * ends) / weights[columns[0]]
+    panels[1].plot(across, ends, color=INK, linestyle=(0, (4, 2)), linewidth=1.3, zorder=5, label="decision boundary")
+    panels[1].set_ylim(ends)
+    panels[0].set_ylabel(f"{FEATURES[1]}, standardised")
+    for letter, axes, title in zip("ab", panels, ("the map", "flipsets"), strict=True):
+        panel_letter(axes, letter)
+        axes.set_title(title)
+        # Far values of a few people would leave the others a corner of the picture.
+        both = np.vstack([first.features, first.target_features])[:, columns]
+        axes.set_xlim(*np.quantile(both[:, 0], [0.002, 0.998]))
+        axes.set_ylim(*np.quantile(both[:, 1], [0.002, 0.998]))
+        axes.legend(loc="upper right", markerscale=4, handlelength=1.6, frameon=True, edgecolor="none", framealpha=0.85)
+    return Picture.stamped(
+        figure,
+        "The map from women to men in the hiring data, and the flipsets of the group-fair model.",
+        inputs.stamp(w.HIRING),
+        "Arrows from women to their counterparts among men, over both groups as points; beside it the arrows of the "
+        "members of both flipsets, across the model's decision boundary.",
+        notes=(
+            f"Arrows: from a person to the counterpart, for {ARROWS} people and for up to {FLIPSET_ARROWS} of each "
+            f"flipset. Boundary: {_rule(first, weights, level)}.",
+            *pages.shown(inputs, PLACE, w.FORWARD, BOTH),
+        ),
+    )
+
+
+def figure_5(inputs: Inputs) -> Picture:
+    """Figure 5: marginals of both flipsets and of all women."""
+    page = Page(PLACE, BOTH, _features(inputs), reports=False)
+    return pages.drawn(
+        trials.named(inputs),
+        page,
+        "Women in the hiring data, and the two flipsets.",
+    )
+
+
+def figure_5_opposite(inputs: Inputs) -> Picture:
+    """Appendix D: the map from men to women."""
+    page = Page(PLACE, BOTH, _features(inputs), direction=w.REVERSE)
+    return pages.drawn(
+        trials.named(inputs),
+        page,
+        "Men in the hiring data, and the flipsets of the opposite map.",
+        notes=(_sanity(trials.named(inputs)),),
+    )
+
+
+def boundary(first: FirstTrial) -> tuple[Array, float]:
+    """Weights v and level c of a linear rule v.x > c that decides as the model does, from its scores.
+
+    The score is fitted by least squares on the features; the level lies between the highest score that is refused and
+    the lowest that is accepted. Raises ValueError for a model whose score is not linear.
+    """
+    design = np.column_stack([first.features, np.ones(len(first.score))])
+    score = _linearised(first.score)
+    solution, *_ = np.linalg.lstsq(design, score, rcond=None)
+    error = np.abs(design @ solution - score).max()
+    if error > 1e-6 * max(float(np.ptp(score)), 1e-12):
+        raise ValueError(f"the boundary is drawn for linear scores; this one departs from a plane by {error:.3g}")
+    refused, accepted = score[first.decision == 0], score[first.decision == 1]
+    if not len(refused) or not len(accepted):
+        raise ValueError("everyone is decided alike: there is no boundary to draw")
+    return solution[:-1], float((refused.max() + accepted.min()) / 2 - solution[-1])
+
+
+def _linearised(score: Array) -> Array:
+    """Probabilities as log odds; other scores as they are."""
+    if score.min() > 0 and score.max() < 1:
+        return np.asarray(np.log(score) - np.log1p(-score))
+    return score
+
+
+def _rule(first: FirstTrial, weights: Array, level: float) -> str:
+    """The boundary in words, with the weights scaled as the rule has them."""
+    names = [w.feature_label(name, w.HIRING) for name in first.names]
+    terms = [f"{number(weight, 2)} {name}" for name, weight in zip(names, weights, strict=True)]
+    return f"{' + '.join(terms)} = {number(level, 2)}"
+
+
+def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], color: str, label: str) -> None:
+    start, end = first.features[members][:, columns], first.images[members][:, columns]
+    axes.quiver(
+        *start.T, *(end - start).T, angles="xy", scale_units="xy", scale=1, width=0.0028, headwidth=4.5, headlength=5,
+        color=color, alpha=0.75, label=label, zorder=3,
+    )  # fmt: skip
+
+
+def _features(inputs: Inputs) -> tuple[str, ...]:
+    names = trials.first_trial(trials.named(inputs), PLACE).names
+    return tuple(w.feature_named(label, names, w.HIRING) for label in ("work experience", "hair length"))
+
+
+def _sanity(inputs: Inputs) -> str:
+    """Maps that undo each other have flipsets of equal sizes, the positive one's being the other's negative one."""
+    sizes = {
+        (direction, flipset): number(trials.size(inputs, PLACE, flipset, direction).value, 0)
+        for direction in (w.FORWARD, w.REVERSE)
+        for flipset in BOTH
+    }
+    return (
+        "If the two maps undid each other, the positive flipset of one would have the size of the negative one of the "
+        f"other. Here: {sizes[w.FORWARD, w.POSITIVE]} against {sizes[w.REVERSE, w.NEGATIVE]}, and "
+        f"{sizes[w.FORWARD, w.NEGATIVE]} against {sizes[w.REVERSE, w.POSITIVE]}."
+    )

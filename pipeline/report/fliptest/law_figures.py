@@ -1,0 +1,167 @@
+"""Figures of the law-school data: 6, 7 and 12 of Black et al. (2020), causal counterfactuals beside transport."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.report.fliptest import bars, lines, marginals, pages, trials
+from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.marginals import Group
+from pipeline.report.fliptest.trials import Place
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import number
+from pipeline.report.picture import Picture
+from pipeline.report.style import INK, new_figure, panel_letter
+
+CLASSIFIER, REGRESSION = "logistic", "linear_regression"
+PUBLISHED_MAPS = (w.COUNTERFACTUAL, w.WGAN)
+PREDICTION_BINS = 40
+SHOWN = ("GPA", "LSAT")
+LINE_HEIGHT, AROUND = 0.19, 0.85
+
+
+def places(inputs: Inputs, method: str) -> list[Place]:
+    """The maps with which a model of the law-school data was audited."""
+    return trials.places(inputs, dataset=w.LAW, method=method)
+
+
+def figure_6(inputs: Inputs) -> Picture:
+    """Figure 6: predicted first-year averages of black applicants, before and after each way of changing race."""
+    inputs = trials.named(inputs)
+    found = [place for place in places(inputs, REGRESSION) if place.transport in PUBLISHED_MAPS]
+    _complete([place.transport for place in found])
+    figure = new_figure(2.5)
+    panels = figure.subplots(1, len(found), sharex=True, sharey=True)
+    every = [trials.first_trial(inputs, place) for place in found]
+    pooled = np.concatenate([np.concatenate([first.score, first.score_image]) for first in every])
+    low, high = np.quantile(pooled, [0.001, 0.999])
+    edges = np.linspace(low, high, PREDICTION_BINS + 1)
+    for letter, place, first, axes in zip("ab", found, every, panels, strict=True):
+        source, target = _group_names(inputs, place)
+        for label, values, color in (
+            (f"{source}", first.score, w.COLORS[""]),
+            ("their counterparts", first.score_image, w.map_style(place.transport).color),
+        ):
+            axes.hist(values, bins=edges, color=color, alpha=0.55, linewidth=0, label=f"{label} ({len(values):,})")
+        heights, _ = np.histogram(first.target_score, bins=edges)
+        scale = len(first.score) / len(first.target_score)
+        axes.stairs(heights * scale, edges, color=INK, linewidth=0.9, label=f"{target}, scaled to as many")
+        axes.set_title(w.map_style(place.transport).label)
+        axes.set_xlabel("predicted first-year average")
+        axes.legend(loc="upper left", handlelength=1.3)
+        panel_letter(axes, letter)
+    panels[0].set_ylabel("people")
+    panels[0].set_ylim(top=panels[0].get_ylim()[1] * 1.35)
+    return Picture.stamped(
+        figure,
+        "Predictions of the regression before and after the race of black applicants is changed.",
+        inputs.stamp(found[0].block, w.LAW),
+        "Two pairs of histograms: predictions for black applicants and for their counterparts, by each of the two "
+        "maps.",
+        notes=tuple(_moved(inputs, place) for place in found),
+    )
+
+
+def figure_7(inputs: Inputs) -> Picture:
+    """Figure 7: GPA and LSAT in the negative flipset, by counterfactuals and by transport."""
+    inputs = trials.named(inputs)
+    found = [place for place in places(inputs, CLASSIFIER) if place.transport in PUBLISHED_MAPS]
+    _complete([place.transport for place in found])
+    every = [trials.first_trial(inputs, place) for place in found]
+    source, _ = _group_names(inputs, found[0])
+    groups = [Group(f"all {source}", every[0].features, w.COLORS[""])]
+    shown = [note for place in found for note in pages.shown(inputs, place, w.FORWARD, (w.NEGATIVE,))]
+    for place, first in zip(found, every, strict=True):
+        style = w.map_style(place.transport)
+        members = first.features[first.members(w.NEGATIVE)]
+        groups.append(
+            Group(f"{w.FLIPSETS_DRAWN[w.NEGATIVE]} by {style.label}", members, style.color, w.NEGATIVE, style.line)
+        )
+    figure = new_figure(2.4)
+    panels = figure.subplots(1, len(SHOWN))
+    for letter, label, axes in zip("ab", SHOWN, panels, strict=True):
+        name = w.feature_named(label, every[0].names, w.LAW)
+        marginals.draw(axes, groups, every[0].column(name), own_axis=False)
+        axes.set_xlabel(label)
+        panel_letter(axes, letter)
+    panels[0].set_ylabel("people")
+    figure.legend(handles=marginals.handles(groups), loc="outside upper center", ncols=3)
+    return Picture.stamped(
+        figure,
+        "Who is in the negative flipset of the law-school classifier.",
+        inputs.stamp(found[0].block, w.LAW),
+        pages.told(every[0], groups, [w.feature_named(label, every[0].names, w.LAW) for label in SHOWN], w.LAW),
+        notes=(empty(inputs, found[0]), *shown),
+    )
+
+
+def figure_12(inputs: Inputs) -> Picture:
+    """Figure 12: the transparency reports of both negative flipsets."""
+    inputs = trials.named(inputs)
+    found = places(inputs, CLASSIFIER)
+    _complete([place.transport for place in found])
+    reports = [
+        [lines.report(inputs, place, w.NEGATIVE, ranking) for ranking in (lines.MEAN, lines.SIGN)] for place in found
+    ]
+    longest = max(len(report) for pair in reports for report in pair)
+    figure = new_figure((LINE_HEIGHT * longest + AROUND) * len(found))
+    grid = figure.subplots(len(found), 2, squeeze=False, sharex="col")
+    for r, (place, pair) in enumerate(zip(found, reports, strict=True)):
+        style = w.map_style(place.transport)
+        for axes, ranking, report in zip(grid[r], (lines.MEAN, lines.SIGN), pair, strict=True):
+            bars.draw(axes, report, ranking, style.color, w.LAW)
+            kind = "mean shift" if ranking == lines.MEAN else "mean sign"
+            axes.set_title(f"{style.label}, by {kind}")
+    for axes in grid[:-1].flat:
+        axes.set_xlabel("")
+    every = [line for pair in reports for report in pair for line in report]
+    figure.legend(
+        handles=bars.handles(any(line.noise for line in every), any(len(line.others) for line in every)),
+        loc="outside upper center", ncols=3,
+    )  # fmt: skip
+    return Picture.stamped(
+        figure,
+        "Transparency reports of the negative flipsets of the law-school classifier.",
+        inputs.stamp(found[0].block, w.LAW),
+        "Bars of mean shifts and mean signs of LSAT, GPA and gender in the negative flipset, one row for each map.",
+        notes=(
+            "Race is left out: by definition of the maps it changes for everyone.",
+            bars.CATEGORIES,
+            pages.NOISE,
+            *pages.health(inputs, found),
+        ),
+    )
+
+
+def empty(inputs: Inputs, place: Place) -> str:
+    """Why the positive flipset is no finding: how few people could be in it."""
+    counts = trials.counts(inputs, place)
+    source, _ = _group_names(inputs, place)
+    return (
+        f"The model predicts {number(counts.estimate('positives_source').value, 1)} of "
+        f"{number(counts.estimate('n_source').value, 1)} {source} above the median (means over the trials). Nobody "
+        "else can be in the positive flipset, so that it is empty says nothing about the map."
+    )
+
+
+def _complete(found: Sequence[str]) -> None:
+    absent = [name for name in PUBLISHED_MAPS if name not in found]
+    if absent:
+        raise ValueError(f"the law-school figures need the maps {', '.join(PUBLISHED_MAPS)}: {absent} was not audited")
+
+
+def _group_names(inputs: Inputs, place: Place) -> tuple[str, str]:
+    source, target = trials.groups(inputs, place)
+    return w.group_label(source, w.LAW), w.group_label(target, w.LAW)
+
+
+def _moved(inputs: Inputs, place: Place) -> str:
+    first = trials.first_trial(inputs, place)
+    before, after, target = (float(np.nanmean(v)) for v in (first.score, first.score_image, first.target_score))
+    label = w.map_style(place.transport).label
+    return (
+        f"{label[0].upper()}{label[1:]}: mean prediction {before:.2f} before and {after:.2f} after; "
+        f"{_group_names(inputs, place)[1]} have {target:.2f}."
+    )

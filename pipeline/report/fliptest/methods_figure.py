@@ -1,0 +1,130 @@
+"""What each mitigation of the first study does to transparency reports, on Adult and COMPAS, by gender and race."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from pipeline.report.fliptest import bars, lines, trials
+from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.lines import Line
+from pipeline.report.fliptest.trials import Place
+from pipeline.report.inputs import Inputs
+from pipeline.report.picture import Picture
+from pipeline.report.style import FAINT, INK, in_order, method_style, new_figure, panel_letter
+
+BLOCK = "methods"
+FEATURES = 6
+"""Features shown of each data set and attribute: those with the largest shift in any report."""
+ATTRIBUTES = {"sex": "gender", "race": "race"}
+PANEL = 1.75
+BOTH = (w.POSITIVE, w.NEGATIVE)
+
+
+def panels_of(inputs: Inputs) -> list[tuple[str, str]]:
+    """The data sets and attributes that the methods were audited by, in a fixed order."""
+    found = {(place.dataset, place.attribute) for place in trials.places(inputs, block=BLOCK)}
+    return sorted(found, key=lambda pair: (pair[0], list(ATTRIBUTES).index(pair[1]) if pair[1] in ATTRIBUTES else 9))
+
+
+def figure_methods(inputs: Inputs) -> Picture:
+    """Mean shifts of the features that shift most, in both flipsets of every method."""
+    inputs = trials.named(inputs)
+    panels = panels_of(inputs)
+    places = trials.places(inputs, block=BLOCK)
+    methods = in_order([place.method for place in places])
+    figure = new_figure(PANEL * len(panels) + 0.4)
+    grid = figure.subplots(len(panels), 2, squeeze=False)
+    empty = []
+    for r, (dataset, attribute) in enumerate(panels):
+        here = {p.method: p for p in places if (p.dataset, p.attribute) == (dataset, attribute)}
+        reports = {(m, flipset): lines.report(inputs, place, flipset) for m, place in here.items() for flipset in BOTH}
+        features = largest(list(reports.values()), FEATURES)
+        for c, flipset in enumerate(BOTH):
+            axes = grid[r, c]
+            _panel(axes, {m: reports[m, flipset] for m in methods if m in here}, features, dataset)
+            by = ATTRIBUTES.get(attribute, attribute)
+            axes.set_title(f"{w.dataset_label(dataset)}, {by}: {w.FLIPSETS_DRAWN[flipset]}")
+            panel_letter(axes, "abcdefghijkl"[r * 2 + c])
+            if c:
+                axes.set_yticklabels([])
+            empty += [
+                f"{method_style(m).label}, {w.dataset_label(dataset)}, {attribute}, {w.FLIPSETS[flipset]}"
+                for m in methods
+                if m in here and not reports[m, flipset]
+            ]
+        every = [
+            abs(end) for report in reports.values() for line in report for end in (line.value, line.low, line.high)
+        ]
+        limit = 1.08 * max((end for end in every if math.isfinite(end)), default=1.0)
+        for axes in grid[r]:
+            axes.set_xlim(-limit, limit)
+    for axes in grid[-1]:
+        axes.set_xlabel(bars.AXES[lines.MEAN])
+    figure.legend(*_handles(methods), loc="outside upper center", ncols=len(methods) + 1)
+    return Picture.stamped(
+        figure,
+        "What each method does to the transparency reports.",
+        inputs.stamp(BLOCK),
+        "Points with intervals: mean shifts of features in the positive and negative flipsets of each method.",
+        notes=(
+            f"The {FEATURES} features that shift most in any of the reports of a data set and attribute; first trial, "
+            f"with bootstrap intervals. {bars.CATEGORIES} Open: noise, as the interval covers 0 or the flipset does "
+            "not differ from its group in this feature.",
+            *([f"Empty flipsets: {'; '.join(empty)}."] if empty else []),
+        ),
+    )
+
+
+def largest(reports: Sequence[Sequence[Line]], wanted: int) -> list[str]:
+    """The features with the largest absolute shift in any of the reports that is not noise, the largest first.
+
+    Where fewer stand out, those among the noise follow.
+    """
+    size: dict[str, tuple[bool, float]] = {}
+    for line in (line for report in reports for line in report):
+        size[line.feature] = max(size.get(line.feature, (False, 0.0)), (not line.noise, abs(line.value)))
+    return sorted(size, key=lambda feature: (*(-float(part) for part in size[feature]), feature))[:wanted]
+
+
+def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence[str], dataset: str) -> None:
+    for k, (method, report) in enumerate(reports.items()):
+        style = method_style(method)
+        by_feature = {line.feature: line for line in report}
+        for place, feature in enumerate(features):
+            if feature not in by_feature:
+                continue
+            line = by_feature[feature]
+            y = place + (k - (len(reports) - 1) / 2) * 0.8 / max(len(reports), 1)
+            axes.plot([line.low, line.high], [y, y], color=style.color, linewidth=0.9, alpha=0.4 if line.noise else 1)
+            axes.plot(
+                line.value, y, marker=style.marker, markersize=3.4, color=style.color,
+                markerfacecolor="white" if line.noise else style.color, markeredgewidth=0.8,
+            )  # fmt: skip
+    for place in range(len(features) - 1):
+        axes.axhline(place + 0.5, color=FAINT, linewidth=0.3)
+    axes.axvline(0, color=INK, linewidth=0.6, zorder=0)
+    axes.set_yticks(np.arange(len(features)), [w.feature_label(feature, dataset) for feature in features])
+    axes.set_ylim(len(features) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+
+
+def _handles(methods: Sequence[str]) -> tuple[list, list[str]]:
+    from matplotlib.lines import Line2D
+
+    handles = [
+        Line2D([], [], color=s.color, marker=s.marker, markersize=3.4, linewidth=0.9)
+        for s in map(method_style, methods)
+    ]
+    noise = Line2D([], [], color=FAINT, marker="o", markersize=3.4, markerfacecolor="white", linestyle="none")
+    return [*handles, noise], [*(method_style(m).label for m in methods), "noise"]
+
+
+def methods_at(inputs: Inputs, dataset: str, attribute: str) -> list[Place]:
+    """The audited methods of a data set and attribute, in their fixed order."""
+    found = [p for p in trials.places(inputs, block=BLOCK) if (p.dataset, p.attribute) == (dataset, attribute)]
+    order = in_order([place.method for place in found])
+    return sorted(found, key=lambda place: order.index(place.method))

@@ -1,0 +1,141 @@
+"""Tables of transparency reports and of what the models weigh: hiring, and the least squares of the SSL score."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from pipeline.report.fliptest import lines, pages, trials
+from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.lines import Line
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate, p_value
+from pipeline.report.table import Cell, Column, Row, Show, Table
+from pipeline.types import Array, Dataset
+
+BOTH = (w.NEGATIVE, w.POSITIVE)
+REGRESSION = f"{w.SSL}/linear_regression"
+NARCOTICS, AGE = "narcotic arrests", "age at latest arrest"
+
+
+def table_transparency_hiring(inputs: Inputs) -> Table:
+    """Section 5.3: how the members of each flipset differ from their counterparts, by every map."""
+    inputs = trials.named(inputs)
+    body = []
+    found = trials.places(inputs, block=w.HIRING, method="given")
+    for place in found:
+        for flipset in BOTH:
+            shifts, signs = (
+                {line.feature: line for line in lines.report(inputs, place, flipset, ranking)}
+                for ranking in (lines.MEAN, lines.SIGN)
+            )
+            for feature, line in shifts.items():
+                mean = Estimate.mean(np.array([line.value, *line.others]))
+                cells = (mean, *_cells(line), *_cells(signs[feature]))
+                label = w.feature_label(feature, w.HIRING)
+                body.append(Row((w.map_style(place.transport).label, w.FLIPSETS[flipset], label), cells))
+    return Table(
+        title="Transparency reports of the hiring model.",
+        stub=("Map", "Flipset", "Feature"),
+        columns=(
+            Column("mean shift", "All trials", "spread", 2),
+            *(Column(f"shift {key}", "Shift, first trial", show, d, key) for key, show, d in OF_A_LINE),
+            *(Column(f"sign {key}", "Sign, first trial", show, d, key) for key, show, d in OF_A_LINE),
+        ),
+        rows=tuple(body),
+        stamp=inputs.stamp(w.HIRING),
+        notes=(
+            "x \u2212 G(x): a woman less her counterpart among men, in standard deviations; and its sign. "
+            f"{w.FLIPSETS[w.NEGATIVE]}: women not hired whose counterparts are; {w.FLIPSETS[w.POSITIVE]}: women hired "
+            "whose counterparts are not.",
+            "p: whether a random part of all women, as large as the flipset, is as far from the mean of all women; "
+            "adjusted by Holm's method for all lines of a report. Noise: the interval covers 0, or p is above the "
+            "level.",
+            *pages.health(inputs, found),
+        ),
+    )
+
+
+OF_A_LINE: tuple[tuple[str, Show, int], ...] = (
+    ("value", "value and interval", 2),
+    ("rank", "value", 0),
+    ("p", "text", 3),
+    ("noise", "text", 0),
+)
+
+
+def _cells(line: Line) -> tuple[Cell, ...]:
+    value = Estimate(line.value, low=line.low, high=line.high)
+    return value, float(line.rank), Estimate(line.p, text=p_value(line.p)), "noise" if line.noise else ""
+
+
+def table_ssl_weights(inputs: Inputs) -> Table:
+    """Section 5.2: least squares of the score on the features, and how each feature goes with race."""
+    inputs = trials.named(inputs)
+    dataset = _dataset(inputs)
+    weights = _weights(inputs)
+    body = []
+    correlations = with_race(dataset)
+    for feature, of_feature in sorted(weights.items(), key=lambda item: -abs(item[1].mean())):
+        label = w.feature_label(feature, w.SSL)
+        body.append(Row((label,), (Estimate.mean(of_feature), correlations[feature])))
+    return Table(
+        title="Least squares of the score of the Strategic Subject List.",
+        stub=("Feature",),
+        columns=(Column("weight", show="spread", decimals=2), Column("r", name="r with race")),
+        rows=tuple(body),
+        stamp=inputs.stamp("ssl_regression"),
+        notes=(
+            "Weights of standardised features, in points of the score: mean \u00b1 standard deviation over random "
+            "splits. r: correlation with being black, over the black and white people of the list.",
+            f"{100 * share_of_high_risk(dataset):.2f} % of the {len(dataset.label):,} black and white people have a "
+            "score at or above the threshold of high risk.",
+        ),
+    )
+
+
+def weights_by_split(inputs: Inputs) -> pd.DataFrame:
+    """Weights of the least squares, one row for each split and one column for each feature; empty if not fitted."""
+    if REGRESSION not in inputs.classifiers or w.SSL not in inputs.datasets:
+        return pd.DataFrame()
+    return pd.DataFrame(_weights(inputs))
+
+
+def with_race(dataset: Dataset) -> dict[str, float]:
+    """Pearson's correlation of each feature with being in the first group, over the people of both groups.
+
+    NaN for a constant feature.
+    """
+    (group,) = dataset.protected.values()
+    known = group >= 0
+    first = (group[known] == 0).astype(float)
+    return {
+        name: correlation(dataset.features[known, column], first) for column, name in enumerate(dataset.feature_names)
+    }
+
+
+def correlation(x: Array, y: Array) -> float:
+    """sum (x - x') (y - y') / sqrt(sum (x - x')^2 sum (y - y')^2); NaN where either is constant."""
+    dx, dy = x - x.mean(), y - y.mean()
+    size = math.sqrt(float(dx @ dx) * float(dy @ dy))
+    return float(dx @ dy) / size if size > 0 else math.nan
+
+
+def share_of_high_risk(dataset: Dataset) -> float:
+    """The share of rows with a positive label."""
+    return float(dataset.label.mean())
+
+
+def _dataset(inputs: Inputs) -> Dataset:
+    if w.SSL not in inputs.datasets:
+        raise ValueError(f"the table needs the prepared dataset {w.SSL!r}: found {sorted(inputs.datasets)}")
+    return inputs.datasets[w.SSL]
+
+
+def _weights(inputs: Inputs) -> dict[str, Array]:
+    if REGRESSION not in inputs.classifiers:
+        raise ValueError(f"the table needs the classifier {REGRESSION!r}: found {sorted(inputs.classifiers)}")
+    coef = inputs.classifiers[REGRESSION].parameters["coef"]
+    return dict(zip(_dataset(inputs).feature_names, np.asarray(coef, float).T, strict=True))

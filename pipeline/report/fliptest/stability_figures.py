@@ -1,0 +1,133 @@
+"""Figures of section 3.2: how far a map depends on the draw of the people that it was fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from pipeline.report.fliptest import trials
+from pipeline.report.fliptest import words as w
+from pipeline.report.inputs import Inputs
+from pipeline.report.picture import Picture
+from pipeline.report.style import INK, new_figure, panel_letter
+from pipeline.types import Array
+
+ONES, ZEROS = "ones", "zeros"
+WIDTH_OF_A_GROUP = 0.62
+"""Of the distance between two dimensions, for the maps beside each other."""
+
+
+def figure_2(inputs: Inputs) -> Picture:
+    """Figure 2: variance of the image of the zero vector over the draws, by dimension."""
+    return _figure(
+        inputs,
+        ZEROS,
+        variances,
+        "variance of the image of $0$",
+        "How stable each map is: the variance of one person's counterpart over draws of the others.",
+        "Points on a logarithmic scale: variances of each map by the number of features, one panel for each "
+        "correlation.",
+        ("A point is one feature, a line their mean; variances over {draws} draws with everyone else drawn anew.",),
+    )
+
+
+def figure_2_mean(inputs: Inputs) -> Picture:
+    """Section 3.2, in the text: mean image of the ones vector."""
+    return _figure(
+        inputs,
+        ONES,
+        means,
+        "mean image of $1$",
+        "Regression to the mean: where each map sends a person with every feature at one.",
+        "Points: mean images of each map by the number of features, one panel for each correlation.",
+        (
+            "Both groups have the same distribution, so a map that moves nobody would stay on the dashed line. A point "
+            "is one feature, a line their mean, over {draws} draws.",
+        ),
+    )
+
+
+def images(rows: pd.DataFrame, point: str) -> Array:
+    """Images (draws, features) of one fixed point under the maps of the given rows.
+
+    Raises ValueError where the rows hold more than one map, so that a draw has two images.
+    """
+    here = rows[rows["point"] == point]
+    if here.duplicated(["repetition", "feature"]).any():
+        raise ValueError("several images of one point in one draw: expected the rows of one map and one distribution")
+    return here.pivot(index="repetition", columns="feature", values="value").to_numpy(float)
+
+
+def variances(image: Array) -> Array:
+    """Sample variance (n - 1) over the draws of each feature: (draws, d) -> (d,)."""
+    return np.asarray(np.nanvar(image, axis=0, ddof=1))
+
+
+def means(image: Array) -> Array:
+    """Mean over the draws of each feature: (draws, d) -> (d,)."""
+    return np.asarray(np.nanmean(image, axis=0))
+
+
+def stability_rows(inputs: Inputs) -> pd.DataFrame:
+    """Every image of the fixed points, with dimension and correlation as numbers."""
+    rows = inputs.select(audit=trials.STABILITY, statistic="image")
+    numbers = {name: pd.to_numeric(rows[name]).astype(float) for name in ("dimension", "correlation")}
+    return rows.assign(**numbers)
+
+
+def _figure(
+    inputs: Inputs, point: str, summary: Callable[[Array], Array], label: str, title: str, alternative: str,
+    notes: Sequence[str],
+) -> Picture:  # fmt: skip
+    rows = stability_rows(inputs)
+    correlations = sorted(set(rows["correlation"]))
+    dimensions = sorted(set(rows["dimension"]))
+    maps = w.maps_in(rows["transport"])
+    figure = new_figure(2.7)
+    panels = np.atleast_1d(figure.subplots(1, len(correlations), sharey=True))
+    for letter, correlation, axes in zip("abc", correlations, panels, strict=False):
+        for k, transport in enumerate(maps):
+            offset = (k - (len(maps) - 1) / 2) * WIDTH_OF_A_GROUP / max(len(maps), 1)
+            part = rows[(rows["correlation"] == correlation) & (rows["transport"] == transport)]
+            _points(axes, part, point, summary, dimensions, transport, offset)
+        axes.set_xticks(range(len(dimensions)), [f"{d:g}" for d in dimensions])
+        axes.set_xlabel("number of features")
+        axes.set_title("independent features" if correlation == 0 else f"correlation {correlation:g}")
+        panel_letter(axes, letter)
+        if point == ZEROS:
+            axes.set_yscale("log")
+        else:
+            axes.axhline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
+    panels[0].set_ylabel(label)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(maps))
+    draws = rows.groupby(["transport", "dimension", "correlation"])["repetition"].nunique()
+    counted = f"{draws.min():,}" if draws.min() == draws.max() else f"{draws.min():,} to {draws.max():,}"
+    return Picture.stamped(
+        figure, title, inputs.stamp("stability"), alternative, notes=tuple(note.format(draws=counted) for note in notes)
+    )
+
+
+def _points(
+    axes: Axes, rows: pd.DataFrame, point: str, summary: Callable[[Array], Array], dimensions: Sequence[float],
+    transport: str, offset: float,
+) -> None:  # fmt: skip
+    style = w.map_style(transport)
+    line = []
+    for place, dimension in enumerate(dimensions):
+        here = rows[rows["dimension"] == dimension]
+        if here.empty:
+            line.append(np.nan)
+            continue
+        values = summary(images(here, point))
+        line.append(float(np.nanmean(values)))
+        axes.plot(
+            np.full(len(values), place + offset), values, linestyle="none", marker=style.marker, markersize=3.2,
+            color=style.color, alpha=0.55, markeredgewidth=0,
+        )  # fmt: skip
+    axes.plot(
+        np.arange(len(dimensions)) + offset, line, color=style.color, linestyle=style.line, marker=style.marker,
+        markersize=3.2, label=style.label,
+    )  # fmt: skip

@@ -1,0 +1,222 @@
+"""Where the study's numbers and arrays lie: rows of every trial, arrays of the first one, and which maps failed.
+
+A *trial* is a repetition: its own split (or draw) of the data and its own map. Arrays are kept of the first trial
+alone, so histograms show one map, as published; its numbers stand beside their spread over the trials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from pipeline.report.fliptest import words as w
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.types import Array, AuditResult
+
+FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
+LABELS_GIVEN = {0.0: w.NEGATIVES, 1.0: w.POSITIVES}
+
+
+@dataclass(frozen=True)
+class Place:
+    """One map, audited with one classifier's decisions. ``attribute`` may be left out where a block has one."""
+
+    block: str
+    dataset: str
+    method: str
+    transport: str
+    given: str = w.EVERYONE
+    attribute: str = ""
+
+    def setting(self, **more: str | float) -> dict[str, str | float]:
+        """The setting of its rows."""
+        own = {key: value for key, value in vars(self).items() if value}
+        return {**own, "audit": FLIPTEST, **more}
+
+
+@dataclass(frozen=True)
+class FirstTrial:
+    """What the audit kept of the first trial: n members of the source group with their counterparts.
+
+    ``features`` and ``images`` (n, d); ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` (n,);
+    ``target_features`` (m, d) and ``target_score`` (m,).
+    """
+
+    names: tuple[str, ...]
+    features: Array
+    images: Array
+    decision: Array
+    decision_image: Array
+    score: Array
+    score_image: Array
+    rows: Array
+    target_features: Array
+    target_score: Array
+
+    def members(self, flipset: str) -> Array:
+        """Who is in a flipset, (n,) bool; the whole group for ``""``. Who has no counterpart is in neither."""
+        if not flipset:
+            return np.ones(len(self.decision), dtype=bool)
+        higher, lower = self.decision, self.decision_image
+        if flipset == w.NEGATIVE:
+            higher, lower = lower, higher
+        return np.isfinite(self.images).all(axis=1) & (higher > lower)
+
+    def column(self, name: str) -> int:
+        """The number of a feature's column."""
+        return self.names.index(name)
+
+
+def named(inputs: Inputs) -> Inputs:
+    """The inputs with a column ``given`` (everyone, negatives, positives): a setting cannot ask for a missing label."""
+    rows = inputs.rows
+    if "given" in rows:
+        return inputs
+    if "given_label" in rows:
+        labels = pd.to_numeric(rows["given_label"]).map(LABELS_GIVEN).fillna(w.EVERYONE)
+    else:
+        labels = w.EVERYONE
+    rows = rows.assign(given=labels)
+    # Texts are asked for very often: as categories they are compared by number.
+    texts = {name: rows[name].astype("category") for name in rows.columns if not is_numeric_dtype(rows[name])}
+    return replace(inputs, rows=rows.assign(**texts))
+
+
+def places(inputs: Inputs, **setting: str) -> list[Place]:
+    """Every map and classifier that was audited, of the given block, dataset, ...; maps in their fixed order.
+
+    Raises ValueError where there is none.
+    """
+    rows = inputs.select(audit=FLIPTEST, statistic="n_source", **setting)
+    keys = [key for key in Place.__dataclass_fields__ if key in rows]
+    found = rows[keys].drop_duplicates().fillna("").to_dict("records")
+    order = w.maps_in(line["transport"] for line in found)
+    listed = [Place(**{str(key): str(value) for key, value in line.items()}) for line in found]
+    return sorted(listed, key=lambda place: order.index(place.transport))
+
+
+def first_trial(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> FirstTrial:
+    """The arrays of a place's audit. Raises ValueError where the audit is not there, or kept none."""
+    result = _audit(inputs, place)
+    suffix = "" if direction == w.FORWARD else "_reverse"
+    fields = [name for name in FirstTrial.__dataclass_fields__ if name != "names"]
+    absent = [name for name in fields if f"{name}{suffix}" not in result.arrays]
+    if absent:
+        raise ValueError(f"the audit of {place} kept no {absent[0]}{suffix}: found {sorted(result.arrays)}")
+    arrays = {name: result.arrays[f"{name}{suffix}"] for name in fields}
+    names = tuple(map(str, result.arrays["feature_names"]))
+    return FirstTrial(names=names, **arrays)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The counts of one place and direction, each by trial: (T,) under (flipset, statistic)."""
+
+    values: Mapping[tuple[str, str], Array]
+
+    def estimate(self, statistic: str, flipset: str = "") -> Estimate:
+        """Mean and spread over the trials; the ends are the means of the single trials' intervals, if there are any."""
+        low, high = (self.values.get((flipset, f"{statistic}_ci_{end}"), np.zeros(0)) for end in ("low", "high"))
+        return replace(Estimate.mean(self.values[flipset, statistic]), low=_mean(low), high=_mean(high))
+
+    def share_positive(self, side: str) -> Array:
+        """The share of the ``source`` or ``target`` group that is decided positive, (T,)."""
+        return self.values["", f"positives_{side}"] / self.values["", f"n_{side}"]
+
+
+def counts(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> Counts:
+    """Every count of a place in one direction. Raises ValueError where the place is not the only one that it names."""
+    rows = inputs.select(**place.setting(direction=direction))
+    rows = rows[rows["feature"].isna()].sort_values("repetition")
+    flipsets = rows["flipset"].astype(object).where(rows["flipset"].notna(), "")
+    if rows.duplicated(["flipset", "statistic", "repetition"]).any():
+        raise ValueError(f"counts of {place} are there more than once: give its attribute or true label too")
+    values: dict[tuple[str, str], list[float]] = {}
+    for flipset, statistic, value in zip(flipsets, rows["statistic"], rows["value"], strict=True):
+        values.setdefault((str(flipset), str(statistic)), []).append(float(value))
+    return Counts({key: np.array(found) for key, found in values.items()})
+
+
+def groups(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> tuple[str, str]:
+    """The names of the group that is mapped and of the group that it is mapped to."""
+    rows = inputs.select(**place.setting(statistic="n_source", direction=direction))
+    return str(rows["source"].iloc[0]), str(rows["target"].iloc[0])
+
+
+def has_direction(inputs: Inputs, place: Place, direction: str) -> bool:
+    """Whether a place was audited in that direction."""
+    rows = inputs.select(**place.setting(statistic="n_source"))
+    return bool((rows["direction"] == direction).any())
+
+
+def size(inputs: Inputs, place: Place, flipset: str, direction: str = w.FORWARD) -> Estimate:
+    """A flipset's size, see :meth:`Counts.estimate`."""
+    return counts(inputs, place, direction).estimate("size", flipset)
+
+
+def healthy(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> pd.Series:
+    """Whether each trial's map reaches the target group, by the rule of the audit of maps; by trial."""
+    return inputs.values(**place.setting(direction=direction, statistic="healthy")).astype(bool)
+
+
+def units(inputs: Inputs, place: Place) -> Mapping[str, float]:
+    """In which units the shifts of each feature are told: its standard deviation over both groups, and 1 for 0/1 columns.
+
+    A shift of a 0/1 column is a difference of shares, which a rare category's small deviation would blow up.
+    """
+    arrays = _audit(inputs, place).arrays
+    people = np.vstack([arrays["features"], arrays["target_features"]])
+    category = ((people == 0) | (people == 1)).all(axis=0)
+    found = np.where(category, 1.0, np.asarray(arrays["units"], float))
+    return {str(name): float(unit) for name, unit in zip(arrays["feature_names"], found, strict=True)}
+
+
+def has_arrays(inputs: Inputs, place: Place) -> bool:
+    """Whether the arrays of a place's audit are at hand."""
+    return _found(inputs, place) is not None
+
+
+def place_of(key: str) -> Place | None:
+    """The place of an audit's path ``block/dataset/method/audit+transport``; None for an audit without a map.
+
+    A part may carry the settings that it was given: ``wgan@given_label=0``.
+    """
+    block, dataset, method, last = key.split("/")
+    audit, _, transport = last.partition("+")
+    if not transport or audit.partition("@")[0] != FLIPTEST:
+        return None
+    name, _, settings = transport.partition("@")
+    label = re.search(r"given_label=(\d)", settings)
+    attribute = re.search(r"attribute=(\w+)", settings)
+    given = LABELS_GIVEN[float(label[1])] if label else w.EVERYONE
+    parts = (dataset.partition("@")[0], method.partition("@")[0], name)
+    return Place(block, *parts, given, attribute[1] if attribute else "")
+
+
+def _audit(inputs: Inputs, place: Place) -> AuditResult:
+    found = _found(inputs, place)
+    if found is None:
+        raise ValueError(f"there is no audit of {place}: found {sorted(inputs.audits)}")
+    return found
+
+
+def _found(inputs: Inputs, place: Place) -> AuditResult | None:
+    for key, result in inputs.audits.items():
+        other = place_of(key)
+        # A block with one attribute need not name it.
+        if other is None or (place.attribute and other.attribute and other.attribute != place.attribute):
+            continue
+        if replace(other, attribute=place.attribute) == place:
+            return result
+    return None
+
+
+def _mean(values: Array) -> float:
+    """The mean of what is there; NaN where nothing is."""
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")

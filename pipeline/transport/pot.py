@@ -1,0 +1,17 @@
+"""POT, told not to import every array library that is installed: they cost seconds, and JAX complains.
+
+torch, which regularised duals need, is left to it where it is imported already. A variable that is set, if only to
+nothing, stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+for library in ("JAX", "TENSORFLOW", "CUPY", *(() if "torch" in sys.modules else ("PYTORCH",))):
+    os.environ.setdefault(f"POT_BACKEND_DISABLE_{library}", "1")
+
+import ot  # noqa: E402
+
+__all__ = ["ot"]

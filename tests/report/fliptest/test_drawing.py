@@ -1,0 +1,151 @@
+"""What the figures compute before they draw, and that they can be drawn."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from pipeline import io
+from pipeline.report import style
+from pipeline.report.artefacts import Artefact
+from pipeline.report.fliptest import marginals, trials
+from pipeline.report.fliptest import stability_figures as stability
+from pipeline.report.fliptest.hiring_figures import PLACE, boundary
+from pipeline.report.fliptest.lines import Line
+from pipeline.report.fliptest.marginals import Group
+from pipeline.report.fliptest.methods_figure import largest
+from pipeline.report.fliptest.trials import FirstTrial
+from pipeline.report.inputs import Inputs
+from pipeline.report.picture import Picture
+
+# One of each kind: the others differ in the place that they read.
+FIGURES = (
+    "figure_1", "figure_2", "figure_3", "figure_5_opposite", "figure_6", "figure_7", "figure_8", "figure_11",
+    "figure_12", "figure_maps", "figure_methods",
+)  # fmt: skip
+
+
+def trial(features: np.ndarray, score: np.ndarray, threshold: float) -> FirstTrial:
+    """A trial of which only features, scores and decisions matter."""
+    n, d = features.shape
+    decision = (score > threshold).astype(int)
+    names = tuple(f"x{j}" for j in range(d))
+    empty = np.zeros(n)
+    return FirstTrial(
+        names, features, features, decision, decision, score, score, empty, features, empty
+    )  # fmt: skip
+
+
+def line(feature: str, value: float, p: float = 0.01) -> Line:
+    """A line whose interval does not cover 0."""
+    low, high = sorted((0.9 * value, 1.1 * value))
+    return Line(feature, value, low, high, 1, p, 0.05, np.zeros(0))
+
+
+@pytest.mark.parametrize("as_probability", [False, True])
+def test_the_boundary_of_a_linear_rule_is_found_from_its_scores(as_probability: bool) -> None:
+    """v.x > c for v = (1.5, -0.5) and c = .3, up to the gap between the scores on both sides."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(4000, 2))
+    score = features @ [1.5, -0.5] - 0.3
+    shown = 1 / (1 + np.exp(-score)) if as_probability else score
+    weights, level = boundary(trial(features, shown, 0.5 if as_probability else 0.0))
+    assert weights == pytest.approx([1.5, -0.5])
+    assert level == pytest.approx(0.3, abs=0.01)
+
+
+def test_a_curved_score_has_no_straight_boundary() -> None:
+    features = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(ValueError, match="departs from a plane"):
+        boundary(trial(features, features[:, 0] ** 2, 0.5))
+    with pytest.raises(ValueError, match="everyone is decided alike"):
+        boundary(trial(features, features @ [1.0, 1.0], 1e9))
+
+
+def test_the_boundary_of_the_given_rule_is_the_given_one(inputs: Inputs) -> None:
+    first = trials.first_trial(trials.named(inputs), PLACE)
+    weights, level = boundary(first)
+    assert dict(zip(first.names, weights, strict=True)) == pytest.approx(
+        {"work_experience": 1.4028, "hair_length": 1.1688}
+    )
+    assert level == pytest.approx(0.8684, abs=0.05)
+
+
+def test_a_few_far_values_do_not_stretch_the_axis() -> None:
+    group = np.concatenate([np.linspace(0, 1, 999), [500.0]])
+    assert marginals.limits([group, np.array([0.2, 0.9])]) == pytest.approx((0.0, 1.0), abs=0.01)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=60))
+def test_short_lists_lose_nobody(values: list[int]) -> None:
+    low, high = marginals.limits([np.array(values, float), np.zeros(0)])
+    assert (low, high) == (min(values), max(values))
+
+
+def test_bars_of_a_marginal_hold_everyone_in_both_axes() -> None:
+    """Counts of the group at the left, of the flipset at the right; every value of a count has its own bin."""
+    values = np.repeat([0.0, 1.0, 2.0], [50, 30, 20])[:, None]
+    groups = [Group("all", values, "#000000"), Group("some", values[60:], "#ff0000", "positive")]
+    axes = Figure().subplots()
+    right = marginals.draw(axes, groups, 0, own_axis=True)
+    assert right is not None
+    assert axes.patches[0].get_data().values.tolist() == [50, 30, 20]  # type: ignore[attr-defined]
+    assert right.patches[0].get_data().values.tolist() == [0, 20, 20]  # type: ignore[attr-defined]
+    assert marginals.draw(Figure().subplots(), groups, 0, own_axis=False) is None
+
+
+def test_stability_by_hand() -> None:
+    """Two draws of two features: variances with n - 1, and means."""
+    rows = pd.DataFrame(
+        {"repetition": [0, 0, 1, 1], "feature": ["1", "2"] * 2, "point": "zeros", "value": [1.0, 0.0, 3.0, 0.5]}
+    )
+    image = stability.images(rows, "zeros")
+    assert stability.variances(image) == pytest.approx([2.0, 0.125])
+    assert stability.means(image) == pytest.approx([2.0, 0.25])
+    with pytest.raises(ValueError, match="expected the rows of one map"):
+        stability.images(pd.concat([rows, rows]), "zeros")
+
+
+def test_the_features_that_stand_out_come_first_then_the_noise_by_size() -> None:
+    reports = [[line("age", 0.2), line("noise", 3.0, p=0.5)], [line("age", -0.9), line("hours", 0.5)], []]
+    assert largest(reports, 3) == ["age", "hours", "noise"]
+    assert largest(reports, 1) == ["age"]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_have_the_width_of_a_page_and_say_what_they_show(name: str, made: dict[str, Artefact]) -> None:
+    picture = made[name]
+    assert isinstance(picture, Picture)
+    assert picture.figure.get_size_inches()[0] == style.PAGE_WIDTH
+    assert picture.alternative.endswith(".")
+    assert not any("nan" in note for note in picture.notes)
+
+
+def test_the_words_for_a_figure_are_the_means_of_its_groups(made: dict[str, Any], inputs: Inputs) -> None:
+    first = trials.first_trial(trials.named(inputs), replace(PLACE, block="ssl", dataset="ssl"))
+    values = first.features[:, first.column("narcotic_arrests")]
+    expected = f"narcotic arrests: all {values.mean():.2f}, F+ {values[first.members('positive')].mean():.2f}"
+    assert expected.replace("-", "\u2212") in made["figure_8"].alternative
+
+
+def test_a_figure_is_the_same_byte_for_byte(inputs: Inputs, build: Any, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        with style.paper():
+            io.save_figure(build("figure_7", inputs).figure, tmp_path / folder / "figure_7")
+    for suffix in ("pdf", "png"):
+        assert (tmp_path / "a" / f"figure_7.{suffix}").read_bytes() == (
+            tmp_path / "b" / f"figure_7.{suffix}"
+        ).read_bytes()
+
+
+def test_an_absent_map_is_named(inputs: Inputs, build: Any) -> None:
+    without = replace(inputs, rows=inputs.rows[inputs.rows["transport"] != "counterfactual"])
+    with pytest.raises(ValueError, match=r"need the maps counterfactual, wgan: \['counterfactual'\] was not audited"):
+        build("figure_6", without)

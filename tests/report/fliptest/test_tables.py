@@ -1,0 +1,203 @@
+"""What the study's tables compute, and what they say when something is missing."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.report.artefacts import Artefact
+from pipeline.report.fliptest import law_figures as law
+from pipeline.report.fliptest import quality, trials
+from pipeline.report.fliptest import report_tables as reports
+from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.map_tables import TABLE_1, verdicts
+from pipeline.report.fliptest.quality import EXPERIMENTS, Validated
+from pipeline.report.fliptest.subgroups_table import contexts
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.report.table import Row, Table
+
+TABLES = (
+    "table_1", "table_flipsets", "table_law", "table_maps", "table_methods", "table_null", "table_settings",
+    "table_ssl_weights", "table_subgroups", "table_transparency_hiring", "comparison",
+)  # fmt: skip
+
+
+def table(made: dict[str, Artefact], name: str) -> Table:
+    """A table among what was made."""
+    found = made[name]
+    assert isinstance(found, Table)
+    return found
+
+
+def value(cell: Any) -> float:
+    """The number in a cell."""
+    return cell.value if isinstance(cell, Estimate) else cell
+
+
+def test_table_1_has_the_published_rows_in_the_published_order(made: dict[str, Artefact]) -> None:
+    labels = [row.labels for row in table(made, "table_1").rows]
+    assert labels == [(EXPERIMENTS[place], feature) for place, features in TABLE_1.items() for feature in features]
+
+
+def test_a_trial_that_failed_counts_in_the_published_columns_alone(inputs: Inputs, build: Any) -> None:
+    """Of KS .05, .05 and .5 in three trials the mean is .2, and .05 without the one that is not healthy."""
+    rows = inputs.rows.copy()
+    here = (rows["block"] == "hiring_quality") & (rows["transport"] == "wgan") & (rows["direction"] == "forward")
+    failed = rows["repetition"] == 2
+    ks = here & (rows["statistic"] == "ks") & (rows["feature"] == "hair_length")
+    rows.loc[ks, "value"] = np.where(failed[ks], 0.5, 0.05)
+    healthy = here & (rows["statistic"] == "healthy")
+    rows.loc[healthy, "value"] = 1.0 - failed[healthy]
+    made = build("table_1", replace(inputs, rows=rows))
+    row = ("Lipton: Dem Parity", "Hair Len")
+    assert made.cell("KS", *row).value == pytest.approx(0.2)
+    assert made.cell("KS healthy", *row).value == pytest.approx(0.05)
+    assert (made.cell("KS", *row).n, made.cell("KS healthy", *row).n) == (3, 2)
+    assert made.cell("healthy", *row) == "2 of 3"
+
+
+def test_distances_are_printed_as_plain_and_kept_squared(made: dict[str, Artefact], inputs: Inputs) -> None:
+    one = Validated("law", w.EVERYONE, "wgan")
+    study = trials.named(inputs)
+    row = ("Law School", "LSAT")
+    found = table(made, "table_1")
+    assert value(found.cell("Dist: GAN", *row)) == pytest.approx(quality.overall(study, one, "map_l1").mean())
+    assert value(found.cell("Dist: GAN squared", *row)) == pytest.approx(quality.overall(study, one, "map_cost").mean())
+    printed = [column.key for column in found.columns if column.printed]
+    assert "Dist: GAN" in printed
+    assert "Dist: GAN squared" not in printed
+
+
+def maps(*values: tuple[str, float, float, float]) -> list[Row]:
+    """Rows of one experiment: name of the map, KS, cost over exact, and mean image."""
+    return [Row(("A", name), ("", ks, 0.1, 0.0, ratio, None, None, mean)) for name, ks, ratio, mean in values]
+
+
+def test_the_best_map_is_nearest_to_the_ideal_of_each_measure() -> None:
+    (text,) = verdicts(maps(("far", 0.3, 0.4, 0.2), ("near", 0.1, 1.3, 0.9)))
+    assert "smallest KS: near 1 of 1" in text
+    assert "cost nearest to the exact one: near 1 of 1" in text
+    assert "least regression to the mean: near 1 of 1" in text
+    assert "smallest variance" not in text
+    assert "smallest regression error: far 1 and near 1 of 1" in text
+    assert verdicts(maps(("alone", 0.3, 0.4, 0.2))) == ()
+
+
+def test_every_direction_of_every_experiment_has_its_flipsets(made: dict[str, Artefact], inputs: Inputs) -> None:
+    study = trials.named(inputs)
+    listed = [place for place in trials.places(study) if place.block != "methods"]
+    directions = sum(trials.has_direction(study, p, d) for p in listed for d in (w.FORWARD, w.REVERSE))
+    found = table(made, "table_flipsets")
+    assert len(found.rows) == directions > len(listed)
+    row = ("Hiring", "women to men", "given rule", "WGAN")
+    assert value(found.cell("net", *row)) == pytest.approx(
+        value(found.cell("positive", *row)) - value(found.cell("negative", *row))
+    )
+    assert (found.cell("published positive", *row), found.cell("published negative", *row)) == (1215, 715)
+    opposite = ("Hiring", "men to women", "given rule", "WGAN")
+    assert found.cell("published positive", *opposite) is None
+
+
+def test_the_benchmark_states_sizes_as_shares_of_the_people(made: dict[str, Artefact]) -> None:
+    found = table(made, "table_null")
+    for row in found.rows:
+        people = value(found.cell("people", *row.labels))
+        for flipset in (w.POSITIVE, w.NEGATIVE):
+            size = value(found.cell(flipset, *row.labels))
+            assert value(found.cell(f"{flipset} share", *row.labels)) == pytest.approx(100 * size / people)
+
+
+def test_the_net_size_is_the_difference_of_positive_decisions(made: dict[str, Artefact], inputs: Inputs) -> None:
+    """Summed over the group, h(x) - h(G(x)) is |F+| - |F-|."""
+    study = trials.named(inputs)
+    for place in trials.places(study, block="methods")[:3]:
+        counts = trials.counts(study, place)
+        source, image = (counts.estimate(f"positives_{side}").value for side in ("source", "image"))
+        assert source - image == pytest.approx(counts.estimate("net").value)
+    assert len(table(made, "table_methods").rows) == 2 * 2 * 4
+
+
+def test_shared_members_of_law_flipsets_are_counted_by_row(made: dict[str, Artefact], inputs: Inputs) -> None:
+    study = trials.named(inputs)
+    sets = {}
+    for place in law.places(study, law.CLASSIFIER):
+        first = trials.first_trial(study, place)
+        sets[place.transport] = set(first.rows[first.members(w.NEGATIVE)].tolist())
+    causal = sets[w.COUNTERFACTUAL]
+    found = table(made, "table_law")
+    assert found.cell("shared", "WGAN") == f"{len(causal & sets[w.WGAN])} of {len(causal)}"
+    assert found.cell("shared", "causal counterfactual") == f"{len(causal)} of {len(causal)}"
+    assert value(found.cell("before", "WGAN")) < value(found.cell("after", "WGAN"))
+
+
+def test_hiring_reports_have_one_line_for_each_map_flipset_and_feature(made: dict[str, Artefact]) -> None:
+    rows = [row.labels for row in table(made, "table_transparency_hiring").rows]
+    assert len(rows) == len(set(rows))
+    assert {("WGAN", "F+", "hair length"), ("WGAN", "F\u2212", "work experience")} <= set(rows)
+
+
+def test_contexts_open_with_everyone_and_go_on_with_what_is_reported(inputs: Inputs) -> None:
+    listed = contexts(trials.named(inputs), w.ARRESTS)
+    assert listed[0]["context"] == "all rows"
+    reported = [line["reported"] == 1 for line in listed[1:]]
+    assert reported == sorted(reported, reverse=True)
+    root = inputs.select(dataset=w.ARRESTS, context="all rows", part="held out", statistic="correlation")
+    assert listed[0]["correlation"] == root.sort_values("repetition")["value"].iloc[0]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=3, max_size=20))
+def test_correlation_is_that_of_numpy(pairs: list[tuple[float, float]]) -> None:
+    x, y = np.array(pairs).T
+    ours = reports.correlation(x, y)
+    if min(np.ptp(x), np.ptp(y)) > 1e-3:
+        assert ours == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-9)
+        assert reports.correlation(-x, y) == pytest.approx(-ours)
+
+
+def test_a_constant_feature_has_no_correlation() -> None:
+    assert np.isnan(reports.correlation(np.ones(4), np.arange(4.0)))
+
+
+def test_the_correlation_with_race_is_positive_where_black_people_have_more(inputs: Inputs) -> None:
+    dataset = inputs.datasets["ssl"]
+    black = dataset.protected["race"] == 0
+    column = dataset.features[:, dataset.feature_names.index("narcotic_arrests")]
+    assert column[black].mean() > column[~black].mean()
+    assert reports.with_race(dataset)["narcotic_arrests"] == pytest.approx(np.corrcoef(column, black)[0, 1])
+
+
+def test_weights_are_those_of_the_regressions(made: dict[str, Artefact], inputs: Inputs) -> None:
+    coef = inputs.classifiers["ssl/linear_regression"].parameters["coef"]
+    names = inputs.datasets["ssl"].feature_names
+    cell = table(made, "table_ssl_weights").cell("weight", "age at latest arrest")
+    assert cell == Estimate.mean(coef[:, names.index("age")])
+    with pytest.raises(ValueError, match="needs the classifier 'ssl/linear_regression'"):
+        reports.table_ssl_weights(replace(inputs, classifiers={}))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_can_be_set_and_name_no_array_or_nan(name: str, made: dict[str, Artefact]) -> None:
+    found = table(made, name)
+    texts = found.markdown()
+    assert "nan" not in texts.lower().replace("finance", "")
+    assert "Estimate(" not in texts
+    assert found.latex().count(r"\begin{") == found.latex().count(r"\end{")
+    assert len(pd.read_csv(__import__("io").StringIO(found.csv()))) == len(found.rows)
+
+
+@pytest.mark.parametrize("name", ["table_flipsets", "table_law"])
+def test_tables_are_the_same_byte_for_byte(name: str, made: dict[str, Artefact], inputs: Inputs, build: Any) -> None:
+    again, before = build(name, inputs), table(made, name)
+    assert (again.csv(), again.markdown(), again.latex()) == (before.csv(), before.markdown(), before.latex())
+
+
+def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: Any, shorter: Any) -> None:
+    texts = " ".join(build("table_null", shorter(inputs, 500)).stamp.lines())
+    assert "WGAN maps on identical distributions: generator steps 500 (published: 20,001)" in texts
+    assert build("table_null", inputs).stamp.reductions == ()

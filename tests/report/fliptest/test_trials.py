@@ -1,0 +1,174 @@
+"""Where the study's numbers are read from, and the lines of its transparency reports."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.report.fliptest import lines, trials
+from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.lines import Line
+from pipeline.report.fliptest.trials import Place, place_of
+from pipeline.report.inputs import Inputs
+
+HIRING = Place("hiring", "hiring", "given", "wgan")
+LAW = Place("law", "law", "logistic", "wgan")
+METHODS = Place("methods", "adult", "baseline", "exact", attribute="race")
+
+
+@pytest.fixture(scope="module")
+def study(inputs: Inputs) -> Inputs:
+    """The inputs with the column that names the true label."""
+    return trials.named(inputs)
+
+
+def line(**changes: Any) -> Line:
+    """A line that stands out."""
+    values: dict[str, Any] = {"feature": "age", "value": 0.5, "low": 0.4, "high": 0.6, "rank": 1, "p": 0.01}
+    return Line(**{**values, "alpha": 0.05, "others": np.zeros(0), **changes})
+
+
+def test_a_place_is_read_off_the_path_of_its_audit() -> None:
+    plain = place_of("hiring/hiring/given/fliptest+wgan@attribute=sex,source=Female")
+    assert plain == replace(HIRING, attribute="sex")
+    given = place_of("ssl/ssl@threshold=345/given/fliptest@draws=9+wgan@given_label=0")
+    assert given == Place("ssl", "ssl", "given", "wgan", given=w.NEGATIVES)
+    assert place_of("ssl/ssl/given/fliptest+wgan@given_label=None") == Place("ssl", "ssl", "given", "wgan")
+    assert place_of("subgroups/ssl/given/subgroups") is None
+    assert place_of("ssl_quality/ssl/none/map_quality+wgan") is None
+
+
+def test_every_audit_of_flipsets_is_found_with_its_label_and_attribute(study: Inputs) -> None:
+    given = {place.given for place in trials.places(study, block="ssl")}
+    assert given == set(w.GIVEN)
+    attributes = {place.attribute for place in trials.places(study, block="methods")}
+    assert attributes == {"sex", "race"}
+    assert [p.transport for p in trials.places(study, block="law", method="logistic")] == [
+        "exact", "wgan", "counterfactual",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("flipset", [w.POSITIVE, w.NEGATIVE])
+@pytest.mark.parametrize("direction", [w.FORWARD, w.REVERSE])
+def test_the_members_of_the_first_trial_are_as_many_as_its_rows_say(
+    flipset: str, direction: str, study: Inputs
+) -> None:
+    for place in (HIRING, METHODS):
+        first = trials.first_trial(study, place, direction)
+        sizes = study.values(**place.setting(direction=direction, flipset=flipset, statistic="size"))
+        assert first.members(flipset).sum() == sizes.iloc[0]
+        assert trials.size(study, place, flipset, direction).value == pytest.approx(sizes.mean())
+        changed = first.decision[first.members(flipset)] - first.decision_image[first.members(flipset)]
+        assert (changed == (1 if flipset == w.POSITIVE else -1)).all()
+
+
+def test_who_has_no_counterpart_is_in_neither_flipset(study: Inputs) -> None:
+    first = trials.first_trial(study, HIRING)
+    lost = replace(first, images=np.full_like(first.images, np.nan))
+    assert not lost.members(w.POSITIVE).any()
+    assert not lost.members(w.NEGATIVE).any()
+    assert lost.members("").all()
+
+
+def test_the_arrays_are_those_of_the_attribute_that_is_asked_for(study: Inputs) -> None:
+    by_race, by_sex = (trials.first_trial(study, replace(METHODS, attribute=a)) for a in ("race", "sex"))
+    n_source = study.values(**METHODS.setting(direction=w.FORWARD, statistic="n_source"))
+    assert len(by_race.decision) == n_source.iloc[0]
+    assert not np.array_equal(by_race.rows, by_sex.rows)
+
+
+def test_an_absent_audit_is_named(study: Inputs) -> None:
+    with pytest.raises(ValueError, match=r"there is no audit of Place\(block='hiring'.*'absent'"):
+        trials.first_trial(study, replace(HIRING, transport="absent"))
+    with pytest.raises(ValueError, match="missing is transport absent"):
+        trials.places(study, transport="absent")
+
+
+def test_a_report_is_ranked_and_its_shifts_are_in_standard_deviations(study: Inputs) -> None:
+    """Recomputed from the arrays of the first trial: x - G(x) over the flipset, numbers over their spread."""
+    first = trials.first_trial(study, LAW)
+    members = first.members(w.NEGATIVE)
+    raw = (first.features - first.images)[members].mean(axis=0)
+    spread = np.vstack([first.features, first.target_features]).std(axis=0)
+    report = lines.report(study, LAW, w.NEGATIVE)
+    assert [line.feature for line in report][:2] == ["LSAT", "UGPA"]
+    assert abs(raw[first.column("LSAT")]) > abs(raw[first.column("UGPA")])
+    for one in report:
+        column = first.column(one.feature)
+        assert one.value == pytest.approx(raw[column] / (1 if one.feature.startswith("sex") else spread[column]))
+        assert len(one.others) == 2
+
+
+def test_what_defines_the_groups_has_no_line(study: Inputs) -> None:
+    features = {one.feature for one in lines.report(study, LAW, w.NEGATIVE)}
+    assert features == {"LSAT", "UGPA", "sex=Female", "sex=Male"}
+
+
+def test_an_empty_flipset_has_no_lines(study: Inputs) -> None:
+    assert trials.size(study, LAW, w.POSITIVE).value == 0
+    assert lines.report(study, LAW, w.POSITIVE) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "noise"),
+    [
+        ({}, False),
+        ({"low": -0.1}, True),
+        ({"value": -0.5, "low": -0.6, "high": -0.4}, False),
+        ({"value": -0.5, "low": -0.6, "high": 0.0}, True),
+        ({"p": 0.06}, True),
+        ({"p": 0.05}, False),
+        ({"p": float("nan")}, True),
+        ({"low": float("nan"), "high": float("nan")}, True),
+    ],
+)
+def test_noise_is_an_interval_over_zero_or_a_large_p(changes: dict[str, Any], noise: bool) -> None:
+    assert line(**changes).noise == noise
+
+
+def test_failed_maps_are_said_but_not_of_counterfactuals(study: Inputs) -> None:
+    from pipeline.report.fliptest import pages
+
+    rows = study.rows.copy()
+    failed = (rows["statistic"] == "healthy") & (rows["block"] == "law") & (rows["repetition"] == 1)
+    rows["value"] = rows["value"].mask(rows["statistic"] == "healthy", 1.0).mask(failed, 0.0)
+    some = replace(study, rows=rows)
+    (note,) = pages.health(some, [LAW, replace(LAW, transport="counterfactual"), HIRING])
+    assert note.endswith("WGAN 1 of 3.")
+    assert pages.sound(some, LAW) == "2 of 3"
+    assert pages.sound(some, replace(LAW, transport="counterfactual")) == "\u2014"
+    assert pages.health(some, [HIRING]) == ()
+
+
+def test_texts_stay_what_they_are(inputs: Inputs, study: Inputs) -> None:
+    """Naming the labels adds one column and changes no row."""
+    rows = study.rows.drop(columns="given")
+    for column in rows:
+        same = rows[column].astype(object).where(rows[column].notna(), None)
+        assert same.equals(inputs.rows[column].astype(object).where(inputs.rows[column].notna(), None)), column
+    assert trials.named(study) is study
+
+
+def test_unknown_names_speak_for_themselves(build: Callable) -> None:
+    assert w.dataset_label("new_data") == "New data"
+    assert w.map_style("brand_new").label == "brand new"
+    assert w.maps_in(["zeta", "wgan", "alpha", "exact", "wgan"]) == ["exact", "wgan", "alpha", "zeta"]
+    assert w.feature_label("capital-gain", "adult") == "capital-gain"
+    assert w.feature_label("age", "ssl") != w.feature_label("age", "adult")
+    with pytest.raises(ValueError, match="called 'height', found \\[\\] among"):
+        w.feature_named("height", ["work_experience"], "hiring")
+
+
+def test_a_flipset_is_named_by_both_decisions() -> None:
+    assert w.flipset_label("hiring", w.POSITIVE, "Female") == "women hired, counterparts not hired"
+    assert w.flipset_label("hiring", w.NEGATIVE, "Male") == "men not hired, counterparts hired"
+    assert w.flipset_label("new", w.NEGATIVE, "A") == "A decided against, counterparts decided for"
+
+
+def test_missing_columns_mean_everyone(inputs: Inputs) -> None:
+    rows = inputs.rows.drop(columns="given_label")
+    assert set(trials.named(replace(inputs, rows=rows)).rows["given"]) == {w.EVERYONE}
+    assert pd.isna(inputs.rows["given_label"]).any()

@@ -1,0 +1,124 @@
+"""The best plan has the right masses and the least cost, whichever way it is found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment, linprog
+
+from pipeline.transport import plan
+from pipeline.transport.cost import cost_matrix, squared_l1
+from pipeline.types import Array
+
+
+def points(n: int, d: int, seed: int, whole: bool = False) -> Array:
+    values = np.random.default_rng(seed).normal(size=(n, d)) * 2
+    return np.round(values) if whole else values
+
+
+def assert_masses(found: plan.Plan, n: int, m: int) -> None:
+    """Every source point sends one unit, and every target point receives an equal share."""
+    sent = np.bincount(found.row, weights=found.mass, minlength=len(found.source))
+    received = np.bincount(found.column, weights=found.mass, minlength=len(found.target))
+    np.testing.assert_array_equal(sent, np.bincount(found.source_atom) * found.unit)
+    np.testing.assert_array_equal(received * m, np.bincount(found.target_atom) * found.total)
+    assert found.total == n * found.unit
+
+
+@pytest.mark.parametrize("cost", ["squared_l1", "l1", "squared_l2", "l2"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_equal_sizes_cost_what_the_hungarian_algorithm_finds(cost: str, whole: bool) -> None:
+    x, y = points(60, 2, 1, whole), points(60, 2, 2, whole)
+    costs = cost_matrix(x, y, cost)
+    found = plan.best_plan(x, y, cost)
+    assert found.cost == pytest.approx(costs[linear_sum_assignment(costs)].mean(), abs=1e-12)
+    assert found.gap == pytest.approx(0, abs=1e-9)
+    assert_masses(found, 60, 60)
+
+
+@pytest.mark.parametrize(("n", "m"), [(8, 5), (4, 12), (7, 7)])
+@pytest.mark.parametrize("whole", [False, True])
+def test_unequal_sizes_cost_what_the_linear_program_finds(n: int, m: int, whole: bool) -> None:
+    x, y = points(n, 3, 3, whole), points(m, 3, 4, whole)
+    rows, columns = np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))
+    program = linprog(
+        cost_matrix(x, y).ravel(),
+        A_eq=np.vstack([rows, columns]),
+        b_eq=np.r_[np.full(n, 1 / n), np.full(m, 1 / m)],
+    )
+    found = plan.best_plan(x, y)
+    assert found.cost == pytest.approx(program.fun, abs=1e-9)
+    assert_masses(found, n, m)
+
+
+@pytest.mark.parametrize(("n", "m", "d"), [(300, 300, 2), (300, 170, 5), (90, 400, 2)])
+def test_pairs_priced_in_give_the_plan_of_all_pairs(monkeypatch: pytest.MonkeyPatch, n: int, m: int, d: int) -> None:
+    x, y = points(n, d, 5), points(m, d, 6) + 1
+    whole = plan.best_plan(x, y)
+    monkeypatch.setattr(plan, "DENSE", 0)
+    monkeypatch.setattr(plan, "SAMPLE", 20)
+    monkeypatch.setattr(plan, "NEIGHBOURS", 2)
+    monkeypatch.setattr(plan, "BLOCK", 1000)
+    given_pairs, solve = [], plan._simplex
+
+    def counted(a: Array, b: Array, costs: Any) -> Any:
+        given_pairs.append(costs.size)
+        return solve(a, b, costs)
+
+    monkeypatch.setattr(plan, "_simplex", counted)
+    found = plan.best_plan(x, y)
+    assert found.cost == pytest.approx(whole.cost, rel=1e-9)
+    assert abs(found.gap) < 1e-9 * found.cost
+    assert_masses(found, n, m)
+    assert len(given_pairs) > 3, "the sample's potentials alone were enough: this tests no pricing"
+    assert max(given_pairs[1:]) < n * m / 4
+
+
+@pytest.mark.parametrize(("n", "m"), [(50, 50), (30, 47)])
+def test_points_of_one_feature_go_in_order(n: int, m: int) -> None:
+    x, y = points(n, 1, 7, whole=True), points(m, 1, 8)
+    # A function does not take the short way.
+    assert plan.best_plan(x, y, "squared_l1").cost == pytest.approx(plan.best_plan(x, y, squared_l1).cost, rel=1e-12)
+
+
+def test_a_cost_of_ones_own_decides() -> None:
+    def second_matters(x: Array, y: Array) -> Array:
+        return np.asarray(((x - y) ** 2 * [1e-9, 1.0]).sum(-1))
+
+    x, y = np.array([[0.0, 0.0], [0.0, 9.0]]), np.array([[0.0, 9.0], [5.0, 0.0]])
+    found = plan.best_plan(x, y, second_matters)
+    moved = found.target[found.column[np.argsort(found.row)]][found.source_atom]
+    np.testing.assert_array_equal(moved, y[::-1])
+
+
+@given(
+    first=st.lists(st.integers(1, 9), min_size=1, max_size=8),
+    second=st.lists(st.integers(1, 9), min_size=1, max_size=8),
+)
+@settings(max_examples=50, deadline=None)
+def test_overlaps_of_two_rows_of_intervals_have_both_lengths(first: list[int], second: list[int]) -> None:
+    a, b = np.array(first) * sum(second), np.array(second) * sum(first)
+    i, j, length = plan.overlaps(a, b)
+    np.testing.assert_array_equal(np.bincount(i, weights=length), a)
+    np.testing.assert_array_equal(np.bincount(j, weights=length), b)
+    assert len(length) <= len(a) + len(b) - 1
+
+
+def test_points_and_costs_that_are_not_finite_are_errors() -> None:
+    x = points(5, 2, 9)
+    broken = x.copy()
+    broken[2, 0] = np.nan
+    with pytest.raises(ValueError, match="needs finite points, found 1 with NaN"):
+        plan.best_plan(x, broken)
+    with pytest.raises(ValueError, match=r"cost function gave NaN or infinite ones: mend it"):
+        plan.best_plan(x, x, lambda a, b: (a - b).sum(-1) + np.inf)
+
+
+def test_a_solver_that_stops_early_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "ITERATIONS_PER_ATOM", 0.01)
+    with pytest.raises(ValueError, match=r"of 80 to 80 distinct points did not end.*Map fewer points"):
+        plan.best_plan(points(80, 2, 1), points(80, 2, 2))
