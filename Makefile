@@ -78,7 +78,7 @@ report: $(READY)
 	@$(SNAKEMAKE) --report results/workflow.html
 
 test: $(READY)
-	@$(ACTIVE) pytest -n 2
+	@$(ACTIVE) pytest -n 2 --dist loadgroup
 
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

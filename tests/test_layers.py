@@ -35,7 +35,19 @@ BEYOND = tuple(
 FOUNDATIONS = tuple(name for name in NUMERICAL if name not in ("pipeline.methods", "pipeline.audits"))
 MACHINERY = ("hydra", "omegaconf", "snakemake", "pathlib", "os.path", "matplotlib", "wandb")
 READERS = {"open", "read_csv", "read_parquet", "read_table", "read_text", "read_bytes", "load", "loadtxt", "genfromtxt"}
-HEAVY = ("torch", "torchvision", "fairlearn", "sklearn", "numba", "matplotlib", "wandb", "hydra")
+HEAVY = (
+    "torch",
+    "torchvision",
+    "fairlearn",
+    "sklearn",
+    "numba",
+    "matplotlib",
+    "wandb",
+    "hydra",
+    "statsmodels",
+    "jax",
+    "ot",
+)
 
 
 @dataclass(frozen=True)

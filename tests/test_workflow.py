@@ -24,7 +24,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = "individual_fairness"
-pytestmark = pytest.mark.workflow
+# One worker runs them all: they share the finished project.
+pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 
 
 def project_copy(destination: Path, original: Path = ROOT) -> Path:
