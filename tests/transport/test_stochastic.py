@@ -47,13 +47,13 @@ def test_a_known_map_is_found_up_to_the_regularisations_shrinkage(shifted: tuple
 
 def test_the_potentials_make_a_plan(shifted: tuple[Array, TransportMap]) -> None:
     _, maps = shifted
-    # Of no plan, at the start, it is 1.
-    assert maps.facts["marginal_error"][0] < 0.25
+    # At the start, with no plan, it is 1.
+    assert maps.facts["marginal_error"][0] < 0.4
     assert maps.facts["diverged"][0] == 0
     curve = maps.history["dual_value"][0]
     assert curve[0] == pytest.approx(0, abs=1e-3)
-    # In units of the mean cost, 25 + 1 + 1 + 1.25: the least cost is 25 + .25, a plan's regularisation at least epsilon,
-    # and independent points have the cost 1 and just that regularisation.
+    # In units of the mean cost, 25 + 1 + 1 + 1.25: the least cost is 25 + .25, any plan's regularisation is at least
+    # epsilon, and independent points have the cost 1 and just that regularisation.
     assert 25.25 / 28.25 + 0.01 < curve[-10:].mean() < 1 + 0.01 - 0.02
 
 

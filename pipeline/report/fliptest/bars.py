@@ -15,6 +15,7 @@ from pipeline.report.fliptest.lines import MEAN, SIGN, Line
 from pipeline.report.style import FAINT, INK
 
 AXES = {MEAN: "mean of $x - G(x)$, standard deviations", SIGN: "mean of sign$(x - G(x))$"}
+MIXED = "mean of $x - G(x)$, standard deviations or shares"
 CATEGORIES = "Numbers are in standard deviations, 0/1 columns as they are: a difference of shares."
 NOISE = "interval covers 0, or no more than the whole group shifts"
 

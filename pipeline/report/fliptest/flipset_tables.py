@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import bars, lines, pages, trials
+from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import methods_figure as methods
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import Counts, Place

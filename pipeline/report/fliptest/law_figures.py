@@ -116,6 +116,7 @@ def figure_12(inputs: Inputs) -> Picture:
             axes.set_title(f"{style.label}, by {kind}")
     for axes in grid[:-1].flat:
         axes.set_xlabel("")
+    grid[-1, 0].set_xlabel(bars.MIXED)
     every = [line for pair in reports for report in pair for line in report]
     figure.legend(
         handles=bars.handles(any(line.noise for line in every), any(len(line.others) for line in every)),

@@ -56,14 +56,13 @@ def figure_methods(inputs: Inputs) -> Picture:
                 for m in methods
                 if m in here and not reports[m, flipset]
             ]
-        every = [
-            abs(end) for report in reports.values() for line in report for end in (line.value, line.low, line.high)
-        ]
+        shown = [line for report in reports.values() for line in report if line.feature in features]
+        every = [abs(end) for line in shown for end in (line.value, line.low, line.high)]
         limit = 1.08 * max((end for end in every if math.isfinite(end)), default=1.0)
         for axes in grid[r]:
             axes.set_xlim(-limit, limit)
     for axes in grid[-1]:
-        axes.set_xlabel(bars.AXES[lines.MEAN])
+        axes.set_xlabel(bars.MIXED)
     figure.legend(*_handles(methods), loc="outside upper center", ncols=len(methods) + 1)
     return Picture.stamped(
         figure,

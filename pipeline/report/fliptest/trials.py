@@ -166,7 +166,7 @@ def healthy(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> pd.Seri
 
 
 def units(inputs: Inputs, place: Place) -> Mapping[str, float]:
-    """In which units the shifts of each feature are told: its standard deviation over both groups, and 1 for 0/1 columns.
+    """In which units the shifts of features are told: the standard deviation over both groups, and 1 for 0/1 columns.
 
     A shift of a 0/1 column is a difference of shares, which a rare category's small deviation would blow up.
     """
