@@ -164,12 +164,15 @@ def flipset_of(kind: str) -> tuple[float, float, float]:
     image costs does not depend on it.
     """
     module, rng = importlib.import_module(f"pipeline.transport.{kind}"), np.random.default_rng(2)
-    changed = {"stochastic": {"steps": 10}, "wgan": {"steps": 10, "check_every": 10, "engine": "torch"}}.get(kind, {})
+    untrained: dict[str, dict[str, Any]] = {
+        "stochastic": {"steps": 10},
+        "wgan": {"steps": 10, "check_every": 10, "engine": "torch"},
+    }
     rows, others = hiring_laws(FLIPSET_ROWS, rng)
     known = FLIPSET_ROWS if kind == "exact" else FITTED_ROWS
     with threadpool_limits(1):
         start = time.process_time()
-        maps = module.fit([rows[:known]], [others[:known]], configured(module, kind, changed), [rng])
+        maps = module.fit([rows[:known]], [others[:known]], configured(module, kind, untrained.get(kind, {})), [rng])
         fitted = time.process_time() - start
         start = time.process_time()
         before, after = (side @ [1.4028, 1.1688] > 0.8684 for side in (rows, module.images(maps.parameters, [rows])[0]))

@@ -58,7 +58,9 @@ def test_the_true_map_is_healthy_and_returns_everyone(
             assert one(rows, "healthy", direction, repetition=repetition) == 1
             assert one(rows, "round_trip_l1", direction, repetition=repetition) == pytest.approx(0, abs=1e-12)
             assert one(rows, "map_l1", direction, repetition=repetition) == pytest.approx(np.abs(gap).sum() + 1)
-            assert one(rows, "map_cost", direction, repetition=repetition) == pytest.approx((np.abs(gap).sum() + 1) ** 2)
+            assert one(rows, "map_cost", direction, repetition=repetition) == pytest.approx(
+                (np.abs(gap).sum() + 1) ** 2
+            )
             assert one(rows, "non_finite", direction, repetition=repetition) == 0
 
 
