@@ -77,6 +77,13 @@ def test_every_shipped_section_is_accepted_by_its_module(scale: str) -> None:
                 plugins.configure(plugins.load("transport", own["kind"]), own)
 
 
+def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
+    workflow = Workflow(scale="paper", studies=["fliptest"])
+    points = [point for point in workflow.points("fliptest") if point.dataset == "arrests"]
+    decided = {point.audit: workflow.section("audit", point) for point in points}
+    assert decided["fliptest"]["decision"] == "randomised" == decided["subgroups"]["output"]
+
+
 def test_the_paper_scale_sets_nothing_but_repetitions() -> None:
     assert {key for rule in Workflow(scale="paper").rules for key in rule.values} == {"repetitions"}
 

@@ -1,13 +1,14 @@
 """The noise floor: the flipsets that the same map finds between groups that are alike.
 
 The people of both groups are dealt anew, at random, into groups of the same sizes, and the map is fitted again. Dealt
-groups have one distribution, so every flip between them is made by the map and by chance. Where the groups differ in
-nothing that the model looks at, the observed groups are one more such deal, and
+groups have one distribution, so every flip between them is made by the map and by chance. Where the groups have one
+joint distribution of all the columns that the map moves, the observed groups are one more such deal, and
 
     p = (1 + #{b : size of deal b >= observed size}) / (B + 1)
 
-is at most alpha with probability at most alpha, whatever the map. Columns that name the group are held at the source
-group's value: what the model does with them is no noise.
+is at most alpha with probability at most alpha, whatever the map. It is not where they differ in columns alone that the
+model does not look at: a map moves people along these too, so leave such columns out. Columns that name the group are
+held at the source group's value: what the model does with them is no noise.
 """
 
 from __future__ import annotations
