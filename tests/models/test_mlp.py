@@ -89,5 +89,5 @@ def test_the_precision_of_the_points_is_kept() -> None:
 
 def test_architectures_are_found_by_name_and_an_unknown_one_is_named() -> None:
     assert architecture("mlp") is mlp
-    with pytest.raises(ValueError, match="expected an architecture among mlp, logistic_mixture, linear, kernel, found 'forest'"):
+    with pytest.raises(ValueError, match="among mlp, logistic_mixture, linear, kernel, found 'forest'"):
         architecture("forest")
