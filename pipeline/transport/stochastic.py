@@ -205,6 +205,11 @@ class _Problem:
         """POT's objective or density, of potentials, rows and ready costs."""
         from pipeline.transport.pot import ot
 
+        if "TorchBackend" not in [backend.__name__ for backend in ot.backend.get_available_backend_implementations()]:
+            raise ValueError(
+                "POT was imported before torch in this process, and knows no tensors: import torch first, or set the "
+                "environment variable POT_BACKEND_DISABLE_PYTORCH to nothing"
+            )
         function = getattr(ot.stochastic, f"{what}_dual_{self.config.regularizer}")
         return lambda u, v, x, y, costs: function(
             u, v, x, y, reg=self.config.regularization, metric=lambda _x, _y: costs

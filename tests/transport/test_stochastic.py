@@ -108,6 +108,14 @@ def test_groups_without_a_cost_between_them_are_an_error() -> None:
         fitted(np.ones((5, 2)), np.ones((5, 2)))
 
 
+def test_pot_without_torch_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.transport.pot import ot
+
+    monkeypatch.setattr(ot.backend, "_BACKEND_IMPLEMENTATIONS", [ot.backend.NumpyBackend])
+    with pytest.raises(ValueError, match="import torch first, or set the environment variable POT_BACKEND"):
+        fitted(np.zeros((5, 2)), np.ones((5, 2)))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
