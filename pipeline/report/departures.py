@@ -30,7 +30,7 @@ WORDS = {
     "audit.draws": "random draws",
     "method.steps": "training steps",
     "method.points": "training points",
-    "transport.steps": "generator steps",
+    "transport.steps": "training steps",
     "transport.points": "fitted points of a group",
     "dataset.train": "people of a group to train on",
     "dataset.test": "people of a group to test",

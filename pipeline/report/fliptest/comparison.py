@@ -49,6 +49,8 @@ def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
             "The paper's flipsets, distances and shifts come from one map each; ours from as many maps as there are "
             "trials. A map's flipset sizes change with the moment at which its training is stopped, so single sizes "
             "can agree only as far as that spread allows.",
+            "The hiring data, the arrests and the identical distributions are drawn anew in every repetition: those "
+            "trials are independent.",
         ),
     )
 

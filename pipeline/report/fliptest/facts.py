@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.report.fliptest import lines, trials
+from pipeline.report.fliptest import lines, quality, trials
 from pipeline.report.fliptest import report_tables as reports
 from pipeline.report.fliptest import words as w
 from pipeline.report.inputs import Inputs
@@ -98,9 +98,9 @@ def _weights(inputs: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _derived(inputs: Inputs) -> list[pd.DataFrame]:
-    """What follows from the rows of flipsets, trial by trial."""
+    """What follows from the rows of audits, trial by trial."""
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
-    return [*_rates(rows), *_rankings(rows), _beyond(inputs, rows)]
+    return [*_rates(rows), *_rankings(rows), _beyond(inputs, rows), *_distances(inputs)]
 
 
 def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -113,6 +113,15 @@ def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield rate.rename("value").reset_index().assign(statistic=f"rate_{side}")
     share = rows[rows["statistic"] == "share"]
     yield share.assign(statistic="share_percent", value=100 * share["value"])
+
+
+def _distances(inputs: Inputs) -> Iterator[pd.DataFrame]:
+    """``exact_distance`` and ``map_distance``, over all columns: :func:`pipeline.report.fliptest.quality.distance`."""
+    for one in quality.validated(inputs):
+        for of in ("exact", "map"):
+            rows = quality.rows_of(inputs, one, f"{of}_l1")
+            value = rows["value"] + quality.constant(inputs, one)
+            yield rows.assign(statistic=f"{of}_distance", value=value)
 
 
 def _rankings(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:

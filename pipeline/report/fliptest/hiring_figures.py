@@ -62,7 +62,7 @@ def figure_1(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         "The map from women to men in the hiring data, and the flipsets of the group-fair model.",
-        inputs.stamp(w.HIRING),
+        trials.stamp(inputs, [w.HIRING], transports=[PLACE.transport]),
         "Arrows from women to their counterparts among men, over both groups as points; beside it the arrows of the "
         "members of both flipsets, across the model's decision boundary.",
         notes=(

@@ -57,7 +57,7 @@ def figure_6(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         "Predictions of the regression before and after the race of black applicants is changed.",
-        inputs.stamp(found[0].block, w.LAW),
+        trials.stamp(inputs, [found[0].block], w.LAW, [place.transport for place in found]),
         "Two pairs of histograms: predictions for black applicants and for their counterparts, by each of the two "
         "maps.",
         notes=tuple(_moved(inputs, place) for place in found),
@@ -91,7 +91,7 @@ def figure_7(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         "Who is in the negative flipset of the law-school classifier.",
-        inputs.stamp(found[0].block, w.LAW),
+        trials.stamp(inputs, [found[0].block], w.LAW, [place.transport for place in found]),
         pages.told(every[0], groups, [w.feature_named(label, every[0].names, w.LAW) for label in SHOWN], w.LAW),
         notes=(empty(inputs, found[0]), *shown),
     )
@@ -125,7 +125,7 @@ def figure_12(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         "Transparency reports of the negative flipsets of the law-school classifier.",
-        inputs.stamp(found[0].block, w.LAW),
+        trials.stamp(inputs, [found[0].block], w.LAW, [place.transport for place in found]),
         "Bars of mean shifts and mean signs of LSAT, GPA and gender in the negative flipset, one row for each map.",
         notes=(
             "Race is left out: by definition of the maps it changes for everyone.",

@@ -83,7 +83,7 @@ def drawn(inputs: Inputs, page: Page, title: str, notes: Sequence[str] = ()) -> 
     return Picture.stamped(
         figure,
         title,
-        inputs.stamp(place.block, place.dataset),
+        trials.stamp(inputs, [place.block], place.dataset, [place.transport]),
         told(first, groups, names, place.dataset) + "".join(map(_told_of, reports)),
         notes=(*notes, *shown(inputs, place, page.direction, page.flipsets, page.reports)),
     )

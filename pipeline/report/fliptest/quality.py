@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from pipeline.report.fliptest import trials
@@ -77,6 +78,35 @@ def healthy(inputs: Inputs, maps: Validated) -> pd.Series:
 def estimate(values: pd.Series, kept: pd.Series | None = None) -> Estimate:
     """Mean and spread over the trials, or over those that are kept."""
     return Estimate.mean((values if kept is None else values[kept.reindex(values.index)]).to_numpy(float))
+
+
+def distance(inputs: Inputs, maps: Validated, of: str) -> pd.Series:
+    """Mean L1 distance of the ``map`` or of the ``exact`` one over all columns, by trial.
+
+    The audit measures the columns that are transported; those that define the groups change by a constant.
+    """
+    return overall(inputs, maps, f"{of}_l1") + constant(inputs, maps)
+
+
+def squared_distance(inputs: Inputs, maps: Validated, of: str) -> pd.Series:
+    """Mean squared L1 distance over all columns: E (s + k)^2 = E s^2 + 2 k E s + k^2, k what changes by definition."""
+    k = constant(inputs, maps)
+    return overall(inputs, maps, f"{of}_cost") + 2 * k * overall(inputs, maps, f"{of}_l1") + k**2
+
+
+def constant(inputs: Inputs, maps: Validated) -> float:
+    """L1 distance between the two groups in the columns that are not transported, each constant in either group.
+
+    Raises ValueError where the data or the map are not at hand.
+    """
+    found = [m for m in inputs.transports.values() if (m.dataset, m.transport) == (maps.dataset, maps.transport)]
+    if not found or maps.dataset not in inputs.datasets:
+        raise ValueError(f"distances need the data {maps.dataset!r} and its maps {maps.transport!r}")
+    dataset, fitted = inputs.datasets[maps.dataset], found[0]
+    group = dataset.protected[fitted.attribute]
+    columns = [c for c, name in enumerate(dataset.feature_names) if name not in fitted.features]
+    first, second = (dataset.features[group == code][0, columns] for code in (0, 1))
+    return float(np.abs(first - second).sum())
 
 
 def regression_error(inputs: Inputs, maps: Validated) -> pd.Series:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeline.report.fliptest import words as w
-from pipeline.report.fliptest.facts import given_of, numbers_of
+from pipeline.report.fliptest.facts import given_of
 from pipeline.report.inputs import Inputs
-from pipeline.report.table import Column, Row, Table
+from pipeline.report.numbers import plain
+from pipeline.report.settings import NEUTRAL, flat
+from pipeline.report.table import Cell, Column, Row, Table
 
 AUDITS = {
     "fliptest": "Audit: flipsets",
@@ -17,8 +19,13 @@ AUDITS = {
     "map_stability": "Audit: stability",
     "subgroups": "Audit: subgroups",
 }
-VARIED = ("dataset.dimension", "dataset.correlation", "transport.given_label")
-"""What distinguishes the experiments of a block: every artefact says it."""
+LEFT_OUT = (
+    "dataset.dimension", "dataset.correlation", "transport.given_label", "transport.check_every",
+    "transport.diverged_above", *NEUTRAL,
+)  # fmt: skip
+"""What distinguishes the experiments of a block, which every artefact says, and what no number depends on."""
+IN_ALL = ("transport.points", "method.points")
+"""Limits that may be absent."""
 WORDS = {
     "dataset.n": "people of each group",
     "dataset.train": "people of each group to train on",
@@ -26,10 +33,10 @@ WORDS = {
     "dataset.train_fraction": "share of rows to train on",
     "dataset.shared": "features with one law in both groups",
     "dataset.extra": "features that depend on the group",
-    "dataset.delta": "distance of the groups in those",
-    "method.C": "penalty of errors C",
-    "transport.steps": "steps of the generator",
-    "transport.rounds": "steps of the critic for each",
+    "dataset.delta": "distance of the groups in the features that depend on them",
+    "method.points": "people to train on at most",
+    "transport.steps": "training steps",
+    "transport.rounds": "steps of the critic for each of the generator",
     "transport.cost_weight": "weight of the cost lambda",
     "transport.points": "people of each group at most",
     "transport.batch_size": "people in a batch",
@@ -41,16 +48,15 @@ WORDS = {
 
 
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration, one line a number; where experiments differ, one for each."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    """The configuration, one line a setting; where experiments differ, one for each."""
+    found: dict[tuple[str, str], dict[str, Cell]] = {}
     for point in inputs.points:
-        where = _where(point)
-        for key, value in numbers_of(point):
-            group = key.split(".")[0]
-            if key == "repetitions":
-                found.setdefault(("Trials", w.dataset_label(point["dataset"]["name"])), {})[_of_trials(point)] = value
-            elif key not in VARIED and (part := _part(group, point)):
-                found.setdefault((part, setting_label(key)), {})[where] = value
+        trials_of = ("Trials", w.dataset_label(point["dataset"]["name"]))
+        found.setdefault(trials_of, {})[_of_trials(point)] = float(point["repetitions"])
+        for key, value in _settings(point):
+            if part := _part(key.split(".")[0], point):
+                label = setting_label(key, point["dataset"]["name"])
+                found.setdefault((part, label), {})[_where(key, point)] = value
     if not found:
         raise ValueError(f"study {inputs.study!r} has no configured points: its declaration is empty")
     body = []
@@ -68,9 +74,26 @@ def table_settings(inputs: Inputs) -> Table:
     )
 
 
-def setting_label(key: str) -> str:
-    """``transport.steps`` -> ``steps of the generator``; a key without words goes by its last part."""
+def setting_label(key: str, dataset: str = "") -> str:
+    """``transport.steps`` -> ``training steps``; a key without words goes by its last part."""
+    if key.startswith("method.weights."):
+        return f"weight of {w.feature_label(key.removeprefix('method.weights.'), dataset)}"
     return WORDS.get(key, re.sub(r"[._]", " ", key.split(".", 1)[-1]))
+
+
+def _settings(point: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
+    """The numbers of a point's parts; lists as their ends, and limits that are absent."""
+    for key, value in flat(point):
+        if key in LEFT_OUT:
+            continue
+        if key in IN_ALL and value is None:
+            yield key, "all"
+        elif isinstance(value, tuple) and value and all(isinstance(item, (int, float)) for item in value):
+            yield key, f"{plain(float(value[0]))} to {plain(float(value[-1]))}, {len(value)} values"
+        elif isinstance(value, Mapping):
+            yield from ((f"{key}.{name}", float(item)) for name, item in value.items())
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            yield key, float(value)
 
 
 def _part(group: str, point: Mapping[str, Any]) -> str:
@@ -83,9 +106,10 @@ def _part(group: str, point: Mapping[str, Any]) -> str:
     return f"Map: {w.map_style(name).label}" if group == "transport" else AUDITS.get(name, f"Audit: {name}")
 
 
-def _where(point: Mapping[str, Any]) -> str:
-    """The experiment, where several differ in a setting."""
-    return ", ".join(filter(None, (w.dataset_label(point["dataset"]["name"]), w.GIVEN[given_of(point)])))
+def _where(key: str, point: Mapping[str, Any]) -> str:
+    """The experiment, where several differ in a setting; the true label matters to maps and audits alone."""
+    given = w.GIVEN[given_of(point)] if key.startswith(("transport.", "audit.")) else ""
+    return ", ".join(filter(None, (w.dataset_label(point["dataset"]["name"]), given)))
 
 
 def _of_trials(point: Mapping[str, Any]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pandas as pd
 
 from pipeline.report.departures import joined
@@ -9,7 +12,7 @@ from pipeline.report.fliptest import lines, pages, trials
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, number, p_value, spread
+from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
 from pipeline.report.table import Cell, Column, Row, Table
 
 AUDIT, ROOT = "subgroups", "all rows"
@@ -31,7 +34,7 @@ def table_subgroups(inputs: Inputs) -> Table:
         listed = contexts(inputs, dataset)
         kept = [line for k, line in enumerate(listed) if k < SHOWN or line["reported"] == 1]
         searched.append(f"{label} {len(kept)} of {len(listed)}")
-        body += [Row((label, SEARCH, str(line["context"])), _context(line)) for line in kept]
+        body += [Row((label, SEARCH, told(str(line["context"]), dataset)), _context(line)) for line in kept]
         for place in _maps(inputs, dataset):
             body.append(Row((label, "FlipTest", _map(place)), _flipsets(inputs, place)))
     return Table(
@@ -49,13 +52,13 @@ def table_subgroups(inputs: Inputs) -> Table:
         stamp=inputs.stamp(sorted(set(inputs.select(audit=AUDIT)["block"]) | _blocks(inputs, datasets)), datasets),
         notes=(
             "Search: a tree of subgroups grown on half of the rows towards the largest correlation r between the "
-            "model's decision and the group (coded 0 and 1); r, Fisher's interval and p are of the other half, first "
-            f"trial, and allow for the number of subgroups. Shown: {joined(searched)} contexts, the largest effects "
-            "first. Reported: the whole where its interval excludes 0, a subgroup where its interval lies above "
-            "those of all the contexts around it.",
+            f"model's decision and the group ({_codes(inputs, datasets)}); r, Fisher's interval and p are of the "
+            "other half, first trial, and allow for the number of subgroups; features as the model sees them. Shown: "
+            f"{joined(searched)} contexts, the largest effects first. Reported: the whole where its interval excludes "
+            "0, a subgroup where its interval lies above those of all the contexts around it.",
             f"Over the trials the interval of all rows is {_root_over_trials(inputs, datasets)}.",
-            "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift that "
-            "is not noise, in the data's own units, and its mean sign (1: all members have more of it than their "
+            "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift (that "
+            "is not noise, if there is one), and its mean sign (1: all members have more of it than their "
             "counterparts).",
             *pages.health(inputs, [place for dataset in datasets for place in _maps(inputs, dataset)]),
         ),
@@ -63,7 +66,7 @@ def table_subgroups(inputs: Inputs) -> Table:
 
 
 def contexts(inputs: Inputs, dataset: str) -> list[dict[str, object]]:
-    """The contexts of the first trial as measured on held-out rows, one mapping each: context and statistics.
+    """The contexts of the first trial that were tested on held-out rows, one mapping each: context and statistics.
 
     All rows first, then what is reported, then the others; the largest effect first.
     """
@@ -73,7 +76,22 @@ def contexts(inputs: Inputs, dataset: str) -> list[dict[str, object]]:
     order = dict.fromkeys(rows["context"].astype(str))
     wide = rows.pivot_table(index="context", columns="statistic", values="value", observed=True)
     listed = [{"context": context, **wide.loc[context].to_dict()} for context in order]
-    return sorted(listed, key=lambda line: (line["context"] != ROOT, line["reported"] != 1))
+    tested = [line for line in listed if math.isfinite(line.get("correlation", math.nan))]
+    return sorted(tested, key=lambda line: (line["context"] != ROOT, line["reported"] != 1))
+
+
+def told(context: str, dataset: str) -> str:
+    """``gang_affiliation = -0.441429`` -> ``gang affiliation = \u22120.44``: features by their words, short numbers."""
+    parts = re.split(r"(\s*(?:<=|<|>|=|\band\b)\s*)", context)
+    return "".join(_told(part, dataset) for part in parts)
+
+
+def _told(part: str, dataset: str) -> str:
+    try:
+        value = float(part)
+    except ValueError:
+        return w.feature_label(part, dataset) if re.fullmatch(r"\w+", part) else part.replace("<=", "\u2264")
+    return plain(value) if value.is_integer() else number(value, 2)
 
 
 def _context(line: dict[str, object]) -> tuple[Cell, ...]:
@@ -99,21 +117,23 @@ def _map(place: Place) -> str:
 def _flipsets(inputs: Inputs, place: Place) -> tuple[Cell, ...]:
     counts = trials.counts(inputs, place)
     sizes = [spread(counts.estimate("size", flipset), 0) for flipset in (w.POSITIVE, w.NEGATIVE)]
-    return counts.estimate("n_source").value, None, "", "", *sizes, _shift(inputs, place)
+    return counts.estimate("n_source").value, "", "", "", *sizes, _shift(inputs, place)
 
 
 def _shift(inputs: Inputs, place: Place) -> str:
-    telling = [line for line in lines.report(inputs, place, w.POSITIVE) if not line.noise]
-    if not telling:
-        return "none that is not noise"
-    feature = telling[0].feature
+    report = lines.report(inputs, place, w.POSITIVE)
+    if not report:
+        return DASH
+    top = next((line for line in report if not line.noise), report[0])
+    feature = top.feature
     rows = inputs.select(**place.setting(flipset=w.POSITIVE, direction=w.FORWARD, feature=feature))
     shift, sign = (
         Estimate.mean(rows.loc[rows["statistic"] == name, "value"].to_numpy(float)) for name in (lines.MEAN, lines.SIGN)
     )
     plus = "+" if shift.value > 0 else ""
     label = w.feature_label(feature, place.dataset)
-    return f"{label}: {plus}{spread(shift, 2)}; mean sign {number(sign.value, 2)}"
+    alike = ", as in the whole group" if top.noise else ""
+    return f"{label}: {plus}{spread(shift, 2)}{alike}; mean sign {number(sign.value, 2)}"
 
 
 def _root_over_trials(inputs: Inputs, datasets: list[str]) -> str:
@@ -125,6 +145,15 @@ def _root_over_trials(inputs: Inputs, datasets: list[str]) -> str:
             values = rows.loc[rows["statistic"] == name, "value"]
             ends.append(spread(Estimate.mean(pd.to_numeric(values).to_numpy(float)), 3))
         texts.append(f"{w.dataset_label(dataset)} [{ends[0]}, {ends[1]}]")
+    return "; ".join(texts)
+
+
+def _codes(inputs: Inputs, datasets: list[str]) -> str:
+    """How the two groups are coded, which gives r its sign."""
+    texts = []
+    for dataset in datasets:
+        ((low, high),) = inputs.datasets[dataset].levels.values()
+        texts.append(f"{w.dataset_label(dataset)}: {low} 0, {high} 1")
     return "; ".join(texts)
 
 

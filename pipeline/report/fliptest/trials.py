@@ -7,7 +7,7 @@ alone, so histograms show one map, as published; its numbers stand beside their 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from pandas.api.types import is_numeric_dtype
 from pipeline.report.fliptest import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
+from pipeline.report.stamp import Stamp
 from pipeline.types import Array, AuditResult
 
 FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
@@ -166,15 +167,29 @@ def healthy(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> pd.Seri
 
 
 def units(inputs: Inputs, place: Place) -> Mapping[str, float]:
-    """In which units the shifts of features are told: the standard deviation over both groups, and 1 for 0/1 columns.
+    """In which units the shifts of features are told: as the model sees them, but for numbers that nothing scaled.
 
-    A shift of a 0/1 column is a difference of shares, which a rare category's small deviation would blow up.
+    Those are in standard deviations over both groups. A 0/1 column stays: its shift is a difference of shares.
     """
     arrays = _audit(inputs, place).arrays
     people = np.vstack([arrays["features"], arrays["target_features"]])
+    scaled = np.full(people.shape[1], place.dataset not in w.UNSCALED)
     category = ((people == 0) | (people == 1)).all(axis=0)
-    found = np.where(category, 1.0, np.asarray(arrays["units"], float))
+    found = np.where(scaled | category, 1.0, np.asarray(arrays["units"], float))
     return {str(name): float(unit) for name, unit in zip(arrays["feature_names"], found, strict=True)}
+
+
+def stamp(inputs: Inputs, blocks: Iterable[str], dataset: str = "", transports: Iterable[str] = ()) -> Stamp:
+    """The stamp of whole blocks, or of one dataset or some maps of them: what befell the other maps is left out."""
+    blocks, transports = sorted(set(blocks)), set(transports)
+    rows = inputs.rows[inputs.rows["block"].isin(blocks)]
+    reduced = [r for r in inputs.reductions if r.block in blocks]
+    if dataset:
+        rows, reduced = rows[rows["dataset"] == dataset], [r for r in reduced if r.dataset == dataset]
+    if transports:
+        rows = rows[rows["transport"].isin(transports)]
+        reduced = [r for r in reduced if r.transport in transports]
+    return Stamp.of(rows, inputs.scale, reduced)
 
 
 def has_arrays(inputs: Inputs, place: Place) -> bool:

@@ -98,7 +98,7 @@ def test_a_shorter_training_of_one_map_leaves_the_others_comparable() -> None:
     ours = pd.concat([measured([1180.0, 1230.0]), measured([1180.0, 1230.0], transport="exact")])
     line = line_of(ours, shorter)
     assert line["verdict"] == "not comparable"
-    assert line["why"] == "not as published: WGAN maps on the hiring data: generator steps 5,000 (published: 20,001)"
+    assert line["why"] == "not as published: WGAN maps on the hiring data: training steps 5,000 (published: 20,001)"
     assert line_of(ours, shorter, setting=SIZE.replace("wgan", "exact"))["verdict"] == "no difference shown"
 
 

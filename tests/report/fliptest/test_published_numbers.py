@@ -129,7 +129,7 @@ def test_a_shorter_run_compares_what_its_maps_did_not_make(
 ) -> None:
     table = compared(shorter(inputs, 500), published).set_index(["row", "column"])
     assert table.loc[("Hiring", "F+"), "verdict"] == "not comparable"
-    assert "generator steps 500 (published: 20,001)" in table.loc[("Hiring", "F+"), "why"]
+    assert "training steps 500 (published: 20,001)" in table.loc[("Hiring", "F+"), "why"]
     assert table.loc[("Law School, counterfactuals", "F+"), "verdict"] == "no difference shown"
 
 

@@ -16,7 +16,7 @@ from pipeline.report.fliptest import report_tables as reports
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.map_tables import TABLE_1, verdicts
 from pipeline.report.fliptest.quality import EXPERIMENTS, Validated
-from pipeline.report.fliptest.subgroups_table import contexts
+from pipeline.report.fliptest.subgroups_table import contexts, told
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.table import Row, Table
@@ -61,16 +61,21 @@ def test_a_trial_that_failed_counts_in_the_published_columns_alone(inputs: Input
     assert made.cell("healthy", *row) == "2 of 3"
 
 
-def test_distances_are_printed_as_plain_and_kept_squared(made: dict[str, Artefact], inputs: Inputs) -> None:
-    one = Validated("law", w.EVERYONE, "wgan")
-    study = trials.named(inputs)
-    row = ("Law School", "LSAT")
+def test_distances_are_printed_as_plain_over_every_column_and_kept_squared(
+    made: dict[str, Artefact], inputs: Inputs
+) -> None:
+    """Two 0/1 columns of race change for every applicant: s + 2, and (s + 2)^2 = s^2 + 4 s + 4."""
+    study, one, row = trials.named(inputs), Validated("law", w.EVERYONE, "wgan"), ("Law School", "LSAT")
+    l1, cost = (quality.overall(study, one, f"map_{kind}").mean() for kind in ("l1", "cost"))
     found = table(made, "table_1")
-    assert value(found.cell("Dist: GAN", *row)) == pytest.approx(quality.overall(study, one, "map_l1").mean())
-    assert value(found.cell("Dist: GAN squared", *row)) == pytest.approx(quality.overall(study, one, "map_cost").mean())
+    assert value(found.cell("Dist: GAN", *row)) == pytest.approx(l1 + 2)
+    assert value(found.cell("Dist: GAN squared", *row)) == pytest.approx(cost + 4 * l1 + 4)
     printed = [column.key for column in found.columns if column.printed]
     assert "Dist: GAN" in printed
     assert "Dist: GAN squared" not in printed
+    assert quality.constant(study, Validated("hiring", w.EVERYONE, "wgan")) == 0
+    with pytest.raises(ValueError, match="distances need the data 'law' and its maps 'wgan'"):
+        quality.constant(replace(study, transports={}), one)
 
 
 def maps(*values: tuple[str, float, float, float]) -> list[Row]:
@@ -141,6 +146,15 @@ def test_hiring_reports_have_one_line_for_each_map_flipset_and_feature(made: dic
     assert {("WGAN", "F+", "hair length"), ("WGAN", "F\u2212", "work experience")} <= set(rows)
 
 
+def test_a_context_is_told_in_the_words_of_its_features() -> None:
+    told_of = told("gang_affiliation = -0.441429 and -1.32075 < age <= 2 and trend > 10", w.SSL)
+    assert (
+        told_of
+        == "gang affiliation = \u22120.44 and \u22121.32 < age at latest arrest \u2264 2 and trend in activity > 10"
+    )
+    assert told("all rows", w.SSL) == "all rows"
+
+
 def test_contexts_open_with_everyone_and_go_on_with_what_is_reported(inputs: Inputs) -> None:
     listed = contexts(trials.named(inputs), w.ARRESTS)
     assert listed[0]["context"] == "all rows"
@@ -199,5 +213,25 @@ def test_tables_are_the_same_byte_for_byte(name: str, made: dict[str, Artefact],
 
 def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: Any, shorter: Any) -> None:
     texts = " ".join(build("table_null", shorter(inputs, 500)).stamp.lines())
-    assert "WGAN maps on identical distributions: generator steps 500 (published: 20,001)" in texts
+    assert "WGAN maps on identical distributions: training steps 500 (published: 20,001)" in texts
     assert build("table_null", inputs).stamp.reductions == ()
+
+
+def test_the_stamp_of_one_map_leaves_out_what_befell_the_others(inputs: Inputs, shorter: Any) -> None:
+    short = trials.named(shorter(inputs, 500))
+    assert "500" in " ".join(trials.stamp(short, ["hiring"], transports=["wgan"]).lines())
+    exact = trials.stamp(short, ["hiring"], transports=["exact"])
+    assert exact.reductions == ()
+    assert exact.repetitions == (3,)
+    assert trials.stamp(short, ["hiring", "law"], w.LAW).origins == ("official",)
+
+
+def test_settings_that_differ_have_a_line_for_each_experiment(made: dict[str, Artefact]) -> None:
+    found = table(made, "table_settings")
+    assert found.cell("value", "Map: WGAN", "weight of the cost lambda, Law school") == 5e-5
+    assert found.cell("value", "Map: WGAN", "weight of the cost lambda, Hiring") == 1e-4
+    assert found.cell("value", "Model: given rule", "weight of narcotic arrests") == 25
+    assert found.cell("value", "Model: given rule", "threshold, Strategic Subject List") == 65
+    assert found.cell("value", "Map: WGAN", "people of each group at most") == "all"
+    texts = [label for row in found.rows for label in row.labels]
+    assert not any("[" in label or "given label" in label or "threads" in label for label in texts)
