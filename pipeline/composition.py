@@ -106,6 +106,25 @@ def composed(conf: Path, choices: tuple[str, ...] = ()) -> DictConfig:
 
 
 @functools.cache
+def sections(conf: Path) -> DictConfig:
+    """Every ``conf/<group>/<name>.yaml`` of the groups of a point, as ``sections[group][name]``.
+
+    Sections do not refer to each other, so Hydra composes all of them at once: a composition for each combination that
+    some point asks for would take half a minute.
+    """
+    names = [(group, path.stem) for group in GROUPS for path in sorted((conf / group).glob("*.yaml"))]
+    return composed(conf, tuple(f"+{group}@sections.{group}.{name}={name}" for group, name in names)).sections
+
+
+def section(conf: Path, group: str, name: str) -> DictConfig:
+    """``conf/<group>/<name>.yaml``; raises ValueError where it is not there."""
+    found = sections(conf).get(group) or {}
+    if name not in found:
+        raise ValueError(_missing(conf, (f"{group}={name}",)))
+    return found[name]
+
+
+@functools.cache
 def experiment(conf: Path, study: str) -> dict[str, Any]:
     """The declaration of a study or a sweep."""
     for folder in ("experiment", "sweep"):

@@ -25,7 +25,7 @@ from omegaconf import OmegaConf
 
 from pipeline import composition
 from pipeline.code_closure import modules_behind
-from pipeline.composition import GROUPS, REQUIRED, Override, Point, composed, plain
+from pipeline.composition import GROUPS, Override, Point, composed, plain
 from pipeline.plugins import load, module_name
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,7 +60,8 @@ class Workflow:
         self.rules = composition.scale_rules(self.conf, scale)
         self.overrides = tuple(Override.parse(text) for text in overrides)
         for override in self.overrides:
-            config = composed(self.conf, (f"{override.group}={override.name}",)).copy()
+            config = OmegaConf.create({override.group: composition.section(self.conf, override.group, override.name)})
+            OmegaConf.set_struct(config, True)
             composition.update(config, f"{override.group}.{override.key}", override.value, "set")
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         known = sorted(path.stem for path in (self.conf / "experiment").glob("*.yaml"))
@@ -70,6 +71,7 @@ class Workflow:
         self._models = {(point.name("dataset"), point.name("method")): point for point in points}
         self._maps = {(point.name("dataset"), point.name("transport")): point for point in points if point.transport}
         self._audits = {self._key(point): point for point in points}
+        self._resolved: dict[Point, dict[str, Any]] = {}
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
@@ -209,7 +211,7 @@ class Workflow:
     def kind(self, group: str, name: str) -> str:
         """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
         chosen = re.split("[@+]", name)[0]
-        return str(composed(self.conf, (f"{group}={chosen}",))[group].get("kind", chosen))
+        return str(composition.section(self.conf, group, chosen).get("kind", chosen))
 
     def code(self, stage: str, **plugin: str) -> list[str]:
         """The project's own source files that a job computes with: its stage, its plug-in and all that they import.
@@ -266,8 +268,16 @@ class Workflow:
         return (point.study, point.block, point.name("dataset"), point.name("method"), audit)
 
     def _resolve(self, point: Point) -> dict[str, Any]:
-        named = [group for group in GROUPS if group in REQUIRED or getattr(point, group)]
-        config = composed(self.conf, tuple(f"{group}={getattr(point, group)}" for group in named)).copy()
+        """The sections of a point's parts, each resolved once."""
+        if point not in self._resolved:
+            self._resolved[point] = self._laid_over(point)
+        return self._resolved[point]
+
+    def _laid_over(self, point: Point) -> dict[str, Any]:
+        named = [group for group in GROUPS if getattr(point, group)]
+        sections = {group: composition.section(self.conf, group, getattr(point, group)) for group in named}
+        config = OmegaConf.create({"repetitions": composed(self.conf).repetitions, **sections})
+        OmegaConf.set_struct(config, True)
         for group in named:
             where = f"conf/{group}/{getattr(point, group)}.yaml"
             OmegaConf.set_struct(config[group], False)
