@@ -18,13 +18,14 @@ SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakem
 UNLOCK    = $(BIN)/python -m pipeline.resume
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce report fetch test lint types check resume clean times lock
+.PHONY: help reproduce sweep report fetch test lint types check resume clean times lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
 	@echo 'make test        prepare .venv if need be, then run the tests'
 	@echo
 	@echo 'make fetch       only get and verify the raw data'
+	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make check       tests, lint and types, as continuous integration runs them'
@@ -69,6 +70,13 @@ reproduce: $(READY)
 resume:
 	@$(UNLOCK)
 	@$(SNAKEMAKE)
+
+sweep: $(READY)
+	@test -n "$(NAME)" || { \
+	  echo 'Name a sweep: make sweep NAME=attack. There are: $(sort $(basename $(notdir $(wildcard conf/sweep/*.yaml))))'; \
+	  exit 1; }
+	@$(UNLOCK)
+	@$(SNAKEMAKE) sweep_$(NAME)
 
 fetch: $(READY)
 	@$(UNLOCK)

@@ -7,14 +7,15 @@ from pipeline.config import Workflow, encoded
 min_version("9.0")
 
 workflow_config = Workflow.of(config, os.environ)
-workflow_config.forget_superseded()
-workflow_config.export_tracker(os.environ)
+if workflow.is_main_process:
+    workflow_config.forget_superseded()
+workflow_config.export_tracker(os.environ, getattr(workflow.dag_settings, "targets", ()))
 
 
 wildcard_constraints:
     scale=workflow_config.scale,
     study="[a-z_]+",
-    block="[a-z_]+",
+    block="[a-z0-9_]+",
     dataset="[^/]+",
     method="[^/]+",
     transport="[^/]+",
@@ -25,10 +26,20 @@ include: "pipeline/rules/data.smk"
 include: "pipeline/rules/models.smk"
 include: "pipeline/rules/artefacts.smk"
 include: "pipeline/rules/report.smk"
+include: "pipeline/rules/sweeps.smk"
 
 
 rule all:
     default_target: True
     input:
         "results/report.html",
+        "results/summary.txt",
         [workflow_config.artefact_files(study) for study in workflow_config.studies],
+
+
+onsuccess:
+    workflow_config.forget_failures()
+
+
+onerror:
+    logger.error(workflow_config.account_for(workflow.dag, workflow.scheduler.failed))

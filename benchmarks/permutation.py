@@ -131,7 +131,7 @@ def _scipy(values: Array, group: Array, statistic: Callable[..., Array], draws: 
     samples = values[group == 0], values[group == 1]
     batch = max(1, 2**24 // len(values))
     settings: dict[str, Any] = {"n_resamples": draws, "vectorized": True, "axis": -1, "batch": batch}
-    spared = SimpleNamespace(comb=lambda n, k: 2**64, prod=math.prod)
+    spared = SimpleNamespace(**{**vars(math), "comb": lambda n, k: 2**64})
     with patch("scipy.stats._resampling.math", spared) if len(values) > COUNTABLE else nullcontext():
         return float(peer(samples, statistic, **settings, rng=np.random.default_rng(1)).pvalue)
 
@@ -315,16 +315,43 @@ def scan_report(n: int, size: int, found: Sequence[tuple[str, float, float, floa
 
 
 def methods_compared(options: argparse.Namespace) -> list[Measured]:
-    """Every method at every size, each in a process of its own: a child's peak memory starts from its parent's."""
-    context, results = multiprocessing.get_context("spawn"), []
+    """Every method at every size, each in a process of its own: a child's peak memory starts from its parent's.
+
+    What the file ``--csv`` has already, of the same number of permutations, is not measured again.
+    """
+    context = multiprocessing.get_context("spawn")
     with context.Pool(1) as alone:
         alone.apply(check_agreement)
+    known = {(one.method, one.rows): one for one in _read(options.csv) if one.draws == options.draws}
+    results: list[Measured] = []
     for n in options.rows:
         for name in METHODS:
-            with context.Pool(1) as alone:
-                results.append(alone.apply(measured, (name, n, options.draws, options.budget)))
-            print(f"  {name}, n = {n:,}: {results[-1].text} s", file=sys.stderr, flush=True)
+            if (name, n) not in known:
+                with context.Pool(1) as alone:
+                    known[name, n] = alone.apply(measured, (name, n, options.draws, options.budget))
+                print(f"  {name}, n = {n:,}: {known[name, n].text} s", file=sys.stderr, flush=True)
+            results.append(known[name, n])
+            _write(results, options.csv)
     return results
+
+
+def _read(path: Path | None) -> list[Measured]:
+    if path is None or not path.is_file():
+        return []
+    with path.open(newline="") as file:
+        return [
+            Measured(method, int(rows), float(seconds), float(megabytes), int(ran), int(draws))
+            for method, rows, seconds, megabytes, ran, draws in list(csv.reader(file))[1:]
+        ]
+
+
+def _write(results: Sequence[Measured], path: Path | None) -> None:
+    if path is None:
+        return
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["method", "rows", "cpu_seconds", "megabytes", "permutations_run", "permutations"])
+        writer.writerows([r.method, r.rows, r.seconds, r.megabytes, r.ran, r.draws] for r in results)
 
 
 def main() -> None:
@@ -336,7 +363,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, help="CPU-seconds that a measurement may take (100)")
     parser.add_argument("--parquet", type=int, metavar="N", help="rows of the Parquet file (1e8)")
     parser.add_argument("--only", choices=("methods", "parquet"), help="one of the two parts")
-    parser.add_argument("--csv", type=Path, help="write the numbers of the methods there too")
+    parser.add_argument("--csv", type=Path, help="keep the numbers of the methods there, and go on from it")
     options = parser.parse_args()
     options.rows = options.rows or [10**k for k in ((4, 5, 6) if options.quick else (4, 5, 6, 7))]
     options.budget = options.budget or (2.0 if options.quick else 100.0)
@@ -344,11 +371,6 @@ def main() -> None:
     if options.only != "parquet":
         results = methods_compared(options)
         print(report(results, options.rows), flush=True)
-        if options.csv:
-            with options.csv.open("w", newline="") as file:
-                writer = csv.writer(file)
-                writer.writerow(["method", "rows", "cpu_seconds", "megabytes", "permutations_run", "permutations"])
-                writer.writerows([r.method, r.rows, r.seconds, r.megabytes, r.ran, r.draws] for r in results)
     if options.only != "methods":
         with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(1) as alone:
             path = Path(folder) / "rows.parquet"

@@ -7,12 +7,15 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from hydra.errors import MissingConfigException
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -20,6 +23,9 @@ GROUPS = ("dataset", "method", "transport", "audit")
 REQUIRED = ("dataset", "method", "audit")
 """A point need not have a transport map."""
 CONDITIONS = ("study", "block", *GROUPS)
+REPETITIONS, FITTED = "repetitions", ("method", "transport")
+SWEPT = re.compile(r"(range|choice)\(.*\)")
+"""Hydra's own notations for several values."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +44,18 @@ class Point:
     def name(self, group: str) -> str:
         """The name that a file of this point's part goes by, with the settings that it was given.
 
-        An audit's file lies below its study and block, so only the settings that vary within the block are in it.
+        An audit's file lies below its study and block, so only the settings that vary within the block are in it. What
+        is fitted says how often, where the grid does.
         """
         prefix = f"{group}."
         parts = [
             f"{key.removeprefix(prefix)}={_label(value)}"
             for key, value in self.settings
-            if key.startswith(prefix) and (group != "audit" or key in self.swept)
+            if (key.startswith(prefix) and (group != "audit" or key in self.swept))
+            or (key == REPETITIONS and group in FITTED)
         ]
-        return "@".join([getattr(self, group), *([",".join(parts)] if parts else [])])
+        # No comma: Snakemake parts a job's wildcards by commas when it hands the job to another machine.
+        return "@".join([getattr(self, group), *parts])
 
     def columns(self) -> dict[str, Any]:
         """What the grid sets for this point as columns of the tidy rows: single values, and the transport map's name.
@@ -56,7 +65,7 @@ class Point:
         single = {
             key.split(".", 1)[-1]: value
             for key, value in self.settings
-            if not isinstance(value, tuple) and key != "transport.source"
+            if not isinstance(value, tuple) and key not in ("transport.source", REPETITIONS)
         }
         return {**single, **({"transport": self.transport} if self.transport else {})}
 
@@ -98,11 +107,23 @@ class Override:
 def composed(conf: Path, choices: tuple[str, ...] = ()) -> DictConfig:
     """Hydra's composition of ``conf/config.yaml`` with choices such as ``dataset=adult``; an empty one is none."""
     chosen = [choice for choice in choices if not choice.endswith("=")]
-    with initialize_config_dir(version_base="1.3", config_dir=str(conf)):
+    with _apart(), initialize_config_dir(version_base="1.3", config_dir=str(conf)):
         try:
             return compose("config", overrides=chosen)
         except MissingConfigException as error:
             raise ValueError(_missing(conf, chosen)) from error
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """Set the running Hydra application, if there is one, aside: Hydra knows one at a time."""
+    instance = GlobalHydra.instance()
+    running = instance.hydra
+    instance.clear()
+    try:
+        yield
+    finally:
+        instance.hydra = running
 
 
 @functools.cache
@@ -130,19 +151,36 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
     for folder in ("experiment", "sweep"):
         path = conf / folder / f"{study}.yaml"
         if path.is_file():
-            return {"name": study, **plain(OmegaConf.load(path))}
-    known = sorted(path.stem for folder in ("experiment", "sweep") for path in (conf / folder).glob("*.yaml"))
+            declaration = {"name": study, **plain(OmegaConf.load(path))}
+            if not declaration.get("grid"):
+                raise ValueError(f"conf/{folder}/{study}.yaml has no grid: give it blocks of dataset, method and audit")
+            return declaration
+    known = [*declared(conf, "experiment"), *declared(conf, "sweep")]
     raise ValueError(f"there is no study {study!r}{nearest(study, known)}. There are: {', '.join(known)}")
+
+
+def declared(conf: Path, folder: str) -> tuple[str, ...]:
+    """The names of the studies (``experiment``) or sweeps (``sweep``) that the folder declares."""
+    return tuple(sorted(path.stem for path in (conf / folder).glob("*.yaml")))
 
 
 @functools.cache
 def points(conf: Path, study: str) -> tuple[Point, ...]:
-    """Expand a study's grid: in each block, the product over every key that holds a list.
+    """Expand the grid of a study or a sweep: in each block, the product over every key that holds several values.
 
-    A list inside a list is one value that is a list: an axis that the job itself runs over.
+    Those are a list or, in Hydra's notation, ``range(start, stop, step)`` or ``choice(a, b)``. A list inside a list is
+    one value that is a list: an axis that the job itself runs over.
     """
     expanded: list[Point] = []
-    for block, grid in experiment(conf, study)["grid"].items():
+    for block, written in experiment(conf, study)["grid"].items():
+        grid = {key: several(value, f"study {study!r}, block {block!r}, {key}") for key, value in written.items()}
+        for key in map(str, grid):
+            if key != REPETITIONS and key.split(".")[0] not in GROUPS:
+                known = (*GROUPS, REPETITIONS)
+                hint = nearest(key.split(".")[0], known)
+                raise ValueError(
+                    f"study {study!r}, block {block!r}: there is no key {key!r}{hint}: keys are of {', '.join(known)}"
+                )
         absent = [group for group in REQUIRED if group not in grid]
         if absent:
             raise ValueError(f"study {study!r}, block {block!r}: {', '.join(absent)} is not given")
@@ -153,6 +191,20 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
             settings = tuple((key, _frozen(value)) for key, value in chosen.items())
             expanded.append(Point(study, block, **groups, settings=settings, swept=swept))
     return tuple(expanded)
+
+
+def several(value: Any, where: str) -> Any:
+    """The list that ``range(...)`` or ``choice(...)`` stands for; anything else as it is."""
+    if not (isinstance(value, str) and SWEPT.fullmatch(value)):
+        return value
+    try:
+        values = OverridesParser.create().parse_override(f"key={value}").sweep_iterator()
+        # Of .1 + .1 + .1 the seventeenth digit is nobody's business, and it would stand in the names of files.
+        return [float(f"{item:.12g}") if isinstance(item, float) else item for item in values]
+    except HydraException as error:
+        raise ValueError(
+            f"{where}: cannot read {value!r}: write range(start, stop, step), choice(a, b, c) or a list"
+        ) from error
 
 
 def scale_rules(conf: Path, scale: str) -> tuple[Rule, ...]:
@@ -209,7 +261,7 @@ def listed(value: Any) -> list[Any]:
 
 def _known(conf: Path, condition: str) -> list[str]:
     """The names that a scale's ``where`` may give for a study, a block or a part of a point."""
-    studies = sorted(path.stem for folder in ("experiment", "sweep") for path in (conf / folder).glob("*.yaml"))
+    studies = [*declared(conf, "experiment"), *declared(conf, "sweep")]
     if condition == "study":
         return studies
     if condition == "block":

@@ -6,7 +6,8 @@ a sweep (``conf/sweep/``) asks for. Values are laid over each other in this orde
 1. ``conf/{dataset,method,transport,audit}/<name>.yaml``;
 2. the ``per_dataset`` entry of that file for the point's dataset;
 3. the point's own settings, from the study's ``grid``;
-4. the scale's ``settings``, each a ``where`` (study, block, dataset, method, transport, audit) and a ``set``;
+4. the scale's ``settings``, each a ``where`` (study, block, dataset, method, transport, audit) and a ``set``, but for
+   what stands in the name of a file, and for all that a sweep declares: there the grid's word is the last;
 5. what the user sets for one run: ``--config set="method.sensr.learning_rate=2e-5"``.
 
 A key that the files do not have is refused with the nearest one that they do.
@@ -17,16 +18,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
 
-from pipeline import composition
+from pipeline import composition, failures
 from pipeline.code_closure import modules_behind
 from pipeline.composition import GROUPS, Override, Point, composed, plain
 from pipeline.plugins import load, module_name
+from pipeline.resources import Resources
+from pipeline.sweep import Figure
 
 ROOT = Path(__file__).resolve().parent.parent
 CONF = ROOT / "conf"
@@ -58,15 +62,18 @@ class Workflow:
         if source not in ("auto", "official", "twin"):
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.rules = composition.scale_rules(self.conf, scale)
+        self.resources = Resources.read(self.conf, scale)
         self.overrides = tuple(Override.parse(text) for text in overrides)
         for override in self.overrides:
             config = OmegaConf.create({override.group: composition.section(self.conf, override.group, override.name)})
             OmegaConf.set_struct(config, True)
             composition.update(config, f"{override.group}.{override.key}", override.value, "set")
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
-        known = sorted(path.stem for path in (self.conf / "experiment").glob("*.yaml"))
-        self.studies = tuple(studies) or tuple(known)
-        points = [point for study in self.studies for point in self.points(study)]
+        self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
+        self.sweeps = composition.declared(self.conf, "sweep")
+        if asked := sorted(set(self.studies) & set(self.sweeps)):
+            raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
+        points = [point for study in (*self.sweeps, *self.studies) for point in self.points(study)]
         self._datasets = {point.name("dataset"): point for point in points}
         self._models = {(point.name("dataset"), point.name("method")): point for point in points}
         self._maps = {(point.name("dataset"), point.name("transport")): point for point in points if point.transport}
@@ -109,6 +116,11 @@ class Workflow:
         """The resolved values of a part of a point, with its ``name`` and its module's ``kind``."""
         return dict(self._resolve(point)[group])
 
+    def part(self, group: str, name: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """A section by its name, for this dataset, with settings such as ``{"method.epochs": 3}`` laid over it."""
+        empty = Point("", "", dataset, "", "", tuple(settings.items()))
+        return self.section(group, replace(empty, **{group: name}))  # type: ignore[arg-type]
+
     # What the rules ask for, by the names that stand in their paths.
 
     def prepare(self, dataset: str) -> dict[str, Any]:
@@ -140,6 +152,15 @@ class Workflow:
             {"path": self.audit_file(point), "block": point.block, "columns": point.columns()}
             for point in self.points(study)
         ]
+
+    def sweep(self, sweep: str) -> dict[str, Any]:
+        """What a sweep's summary and figure depend on, besides the rows.
+
+        Raises ValueError for a figure of what the grid does not have.
+        """
+        declaration = self.experiment(sweep)
+        Figure.of(sweep, declaration)
+        return {"sweep": declaration, "scale": self.scale}
 
     def artefacts(self, study: str) -> dict[str, Any]:
         """What a study's tables and figures depend on, besides the rows.
@@ -225,9 +246,31 @@ class Workflow:
         files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
         return [str(path.relative_to(ROOT)) for path in files]
 
-    def export_tracker(self, environment: MutableMapping[str, str]) -> None:
-        """Hand the tracker to the jobs by the environment: what only watches a job must not cause it to run again."""
-        group = "+".join(self.studies)
+    def account_for(self, dag: Any, failed: Iterable[Any], root: Path = ROOT) -> str:
+        """Write down what failed in a run of Snakemake and what is missing because of it; the same in a few lines."""
+        names = {study: self.experiment(study)["artefacts"] for study in self.studies}
+        artefacts = {study: [*both["tables"], *both["figures"]] for study, both in names.items()}
+        content = failures.account(dag, failed, artefacts, root)
+        if not content["failed"]:
+            return "No job failed: the run was ended from outside."
+        without = {one["study"] for one in content["missing"]}
+        try:
+            failures.save(content, self.scale, [study for study in self.studies if study not in without], root)
+        except OSError as error:
+            return f"{failures.terminal(content)}\nNo account could be written: {error}"
+        return failures.terminal(content)
+
+    def forget_failures(self, root: Path = ROOT) -> None:
+        """Take the account of an earlier run away once everything is made."""
+        failures.forget(root)
+
+    def export_tracker(self, environment: MutableMapping[str, str], targets: Iterable[str] = ()) -> None:
+        """Hand the tracker to the jobs by the environment: what only watches a job must not cause it to run again.
+
+        Runs are grouped by the sweeps among the ``targets`` of the invocation, or else by its studies.
+        """
+        sweeps = [sweep for sweep in self.sweeps if f"sweep_{sweep}" in set(targets)]
+        group = "+".join(sweeps or self.studies)
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
     def forget_superseded(self, root: Path = ROOT) -> list[str]:
@@ -296,9 +339,10 @@ class Workflow:
     def _settings(self, point: Point) -> dict[str, Any]:
         """The grid's, the scale's and the user's values for the groups that the point has."""
         settings = dict(point.settings)
+        last = {key for key in settings if not key.startswith("audit.") or point.study in self.sweeps}
         for rule in self.rules:
             if rule.applies(point):
-                settings.update(rule.values)
+                settings.update({key: value for key, value in rule.values.items() if key not in last})
         for override in self.overrides:
             if getattr(point, override.group) == override.name:
                 settings[f"{override.group}.{override.key}"] = override.value

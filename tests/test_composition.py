@@ -30,7 +30,7 @@ def test_a_model_is_named_by_the_settings_that_it_was_trained_with() -> None:
 
 def test_a_point_with_a_transport_map_names_it_and_one_without_has_none() -> None:
     mapped = Point("s", "b", "d", "m", "a", (("transport.source", "women"), ("transport.steps", 9)), transport="t")
-    assert mapped.name("transport") == "t@source=women,steps=9"
+    assert mapped.name("transport") == "t@source=women@steps=9"
     assert mapped.columns() == {"steps": 9, "transport": "t"}
     assert Point("s", "b", "d", "m", "a").columns() == {}
 

@@ -169,6 +169,52 @@ def test_a_changed_report_module_renders_again_and_computes_nothing(finished: Pa
     assert jobs["train"] == jobs["audit"] == jobs["prepare"] == 0
 
 
+def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Path) -> None:
+    (finished / "conf" / "sweep").mkdir(exist_ok=True)
+    path = finished / "conf" / "sweep" / "tiny.yaml"
+    path.write_text(
+        "title: A tiny one\n"
+        "grid:\n"
+        "  tried: {dataset: compas, method: [baseline, sensr], audit: loss_ratio, audit.delta: [1.1, 2.0]}\n"
+        "figure: {statistic: rejected, x: audit.delta, lines: method, where: {steps: 1000}}\n"
+    )
+    try:
+        assert planned(finished, "sweep_tiny") == Counter(audit=4, collect=1, sweep_tiny=1)
+        run = snakemake(finished, "sweep_tiny")
+        assert run.returncode == 0, run.stdout + run.stderr
+        made = finished / "results" / "sweeps" / "smoke" / "tiny"
+        with (made / "summary.csv").open(newline="") as file:
+            lines = list(csv.DictReader(file))
+        assert {(line["delta"], line["method"]) for line in lines} == set(
+            itertools.product(("1.1", "2.0"), ("baseline", "sensr"))
+        )
+        assert (made / "figure.pdf").stat().st_size > 5_000
+        path.write_text(path.read_text().replace("audit.delta", "audit.dleta"))
+        run = snakemake(finished, "-n", "sweep_tiny")
+        assert run.returncode != 0
+        assert "no key 'audit.dleta' (did you mean 'audit.delta'?)" in run.stdout + run.stderr
+    finally:
+        path.unlink()
+
+
+def test_hydra_alone_trains_into_a_folder_of_its_own(finished: Path) -> None:
+    import numpy as np
+
+    from pipeline import io
+
+    command = [sys.executable, "-m", "pipeline.stages.train", "-m", "method=baseline", "dataset=compas", "scale=smoke"]
+    run = subprocess.run(
+        [*command, "seed=range(2)"], cwd=finished, env=environment(finished), capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    (folder,) = (finished / "results" / "hydra").iterdir()
+    every = io.load_classifier(finished / "results" / "models" / "smoke" / "compas" / "baseline.npz")
+    for seed in range(2):
+        one = io.load_classifier(next(folder.glob(f"*seed={seed}")) / "classifier.npz")
+        for name, values in every.parameters.items():
+            assert np.allclose(one.parameters[name][0], values[seed], atol=1e-4), (seed, name)
+
+
 def jobs(log: str, line: str) -> set[str]:
     """The jobs, by their messages ("train sensr on adult"), of the ``log``'s lines "Job 7" or "Finished jobid: 7"."""
     messages = dict(re.findall(r"^Job (\d+): (.+)$", log, re.MULTILINE))

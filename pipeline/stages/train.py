@@ -1,4 +1,8 @@
-"""Train a method's classifiers on every random split of a dataset: ``Dataset -> Classifier``."""
+"""Train a method's classifiers on every random split of a dataset: ``Dataset -> Classifier``.
+
+Without ``--config`` the command line is Hydra's: ``python -m pipeline.stages.train -m method=baseline,sensr
+"seed=range(10)"``, see :mod:`pipeline.multirun`.
+"""
 
 from __future__ import annotations
 
@@ -45,5 +49,15 @@ def main(arguments: list[str] | None = None) -> None:
         run.summary({name: float(values.mean()) for name, values in classifier.facts.items()})
 
 
+def of_command_line(arguments: list[str]) -> None:
+    """A stage of the workflow, or a run of Hydra's."""
+    if {"--config", "--dataset", "--output"} & set(arguments):
+        main(arguments)
+        return
+    from pipeline import multirun
+
+    multirun.main()
+
+
 if __name__ == "__main__":
-    main()
+    of_command_line(sys.argv[1:])

@@ -1,0 +1,176 @@
+"""A sweep's summary, mean and spread at each of its settings, and the figure that its declaration asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+
+from pipeline.composition import nearest
+from pipeline.report.departures import DATASETS
+from pipeline.report.numbers import plain
+from pipeline.report.picture import Picture
+from pipeline.report.stamp import Stamp
+from pipeline.report.style import INK, METHODS, PAGE_WIDTH, method_style, new_figure
+from pipeline.sweep import Figure
+
+PANEL_HEIGHT, MARGIN = 1.55, 0.55
+"""Inches: of a row of panels, and of what stands above and below all of them."""
+MARKERS = "os^Dv<>P*X"
+LIGHTEST = 0.82
+"""Where the sequence of colours ends, short of what cannot be read on white."""
+
+
+def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
+    """The rows that the figure is made of, one for each setting, statistic and repetition.
+
+    Raises ValueError for a column or a statistic that the rows do not have, for a filter that leaves none, and where
+    rows of one setting differ in a column that the figure does not name: their mean would mix what is not alike.
+    """
+    columns = sorted(map(str, rows.columns))
+    for name in [*figure.axes.values(), *figure.where]:
+        if name not in rows:
+            raise ValueError(f"the sweep's rows have no column {name!r}{nearest(name, columns)}: they have {columns}")
+    statistics = sorted(rows["statistic"].unique())
+    for name in figure.statistic:
+        if name not in statistics:
+            raise ValueError(
+                f"the sweep's rows have no statistic {name!r}{nearest(name, statistics)}: they have {statistics}"
+            )
+    kept = rows[rows["statistic"].isin(figure.statistic)]
+    for name, wanted in figure.where.items():
+        found = kept[name] == wanted
+        if not found.any():
+            there = sorted(kept[name].dropna().unique())
+            raise ValueError(
+                f"figure.where: no row has {name} {wanted!r}{nearest(str(wanted), map(str, there))}: {there}"
+            )
+        kept = kept[found | kept[name].isna()]
+    _one_each(kept, figure)
+    return kept
+
+
+def _one_each(rows: pd.DataFrame, figure: Figure) -> None:
+    setting = ["statistic", "repetition", *figure.axes.values()]
+    if not rows.duplicated(setting).any():
+        return
+    others = [name for name in rows.columns if name not in (*setting, "value") and rows[name].nunique(dropna=False) > 1]
+    within = [name for name in others if (rows.groupby(setting, dropna=False)[name].nunique(dropna=False) > 1).any()]
+    raise ValueError(
+        f"the figure would average rows that differ in {within}: name them in figure.lines, rows or columns, or keep "
+        "one value of each by figure.where"
+    )
+
+
+def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
+    """At each setting mean, standard deviation (ddof 1) and number of the finite values, and how many are not."""
+    kept = chosen(rows, figure)
+    finite = kept.assign(value=kept["value"].astype(float).where(np.isfinite(kept["value"].astype(float))))
+    grouped = finite.groupby(["statistic", *figure.axes.values()], dropna=False, sort=True, observed=True)["value"]
+    table = grouped.agg(mean="mean", std="std", n="count", of="size").reset_index()
+    table["not_finite"] = table.pop("of") - table["n"]
+    return table
+
+
+def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture:
+    """The figure: a panel for each statistic, row and column, a line with its band for each value of ``lines``.
+
+    A band is one standard deviation over the repetitions to either side.
+    """
+    table = summary(rows, figure)
+    down = [(statistic, value) for statistic in figure.statistic for value in _values(table, figure.axes.get("rows"))]
+    across = _values(table, figure.axes.get("columns"))
+    drawing = new_figure(PANEL_HEIGHT * len(down) + MARGIN, PAGE_WIDTH if len(across) > 1 else PAGE_WIDTH * 0.62)
+    panels = drawing.subplots(len(down), len(across), squeeze=False, sharex=True, sharey="row")
+    for i, (statistic, row) in enumerate(down):
+        for j, col in enumerate(across):
+            part = _kept(_kept(table[table["statistic"] == statistic], figure, "rows", row), figure, "columns", col)
+            _panel(panels[i, j], part, figure, _values(table, figure.axes.get("lines")))
+            if i == 0 and "columns" in figure.axes:
+                panels[i, j].set_title(_told(figure, "columns", col))
+            if i == len(down) - 1:
+                panels[i, j].set_xlabel(figure.label(figure.x))
+        name = figure.label(statistic)
+        panels[i, 0].set_ylabel(f"{name}\n{_told(figure, 'rows', row)}" if "rows" in figure.axes else name)
+    if "lines" in figure.axes:
+        handles, labels = panels[0, 0].get_legend_handles_labels()
+        drawing.legend(
+            handles, labels, title=figure.label(figure.lines), loc="outside upper center", ncols=min(len(labels), 6),
+            title_fontsize=7.5,
+        )  # fmt: skip
+    kept = chosen(rows, figure)
+    missing = int(table["not_finite"].sum())
+    note = (f"{missing:,} of {len(kept):,} values are not finite and not drawn.",) if missing else ()
+    alternative = (
+        f"{', '.join(map(figure.label, figure.statistic))} against {figure.label(figure.x)}, "
+        f"{len(down) * len(across)} panels; the numbers are in the summary beside it."
+    )
+    return Picture.stamped(drawing, title, Stamp.of(kept, scale), alternative, notes=note)
+
+
+def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]) -> None:
+    x = figure.axes["x"]
+    parts = [(_look(figure, value, k, lines), _kept(table, figure, "lines", value)) for k, value in enumerate(lines)]
+    if "lines" in figure.axes:
+        # A statistic that the lines do not tell apart is one line.
+        parts.append(((INK, "o", ""), table[table[figure.axes["lines"]].isna()]))
+    for (color, marker, label), part in parts:
+        part = part[part["n"] > 0].sort_values(x)
+        if part.empty:
+            continue
+        place = part[x].to_numpy() if pd.api.types.is_numeric_dtype(part[x]) else part[x].astype(str).to_numpy()
+        mean, std = part["mean"].to_numpy(), part["std"].fillna(0.0).to_numpy()
+        axes.plot(place, mean, color=color, marker=marker, label=label, zorder=3)
+        axes.fill_between(place, mean - std, mean + std, color=color, alpha=0.15, linewidth=0, zorder=2)
+    if "x" in figure.log:
+        positive = [value for value in table[x].unique() if value > 0]
+        # A logarithmic axis has no 0; where the sweep has one, the axis is linear up to its smallest positive value.
+        if len(positive) < table[x].nunique():
+            axes.set_xscale("symlog", linthresh=min(positive))
+        else:
+            axes.set_xscale("log")
+    if "y" in figure.log:
+        axes.set_yscale("log")
+
+
+def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> tuple[Any, str, str]:
+    """Colour, marker and label of a line: methods look as everywhere else, other values go from dark to light."""
+    if "lines" not in figure.axes:
+        return INK, "o", ""
+    if figure.axes["lines"] == "method" and value in METHODS:
+        style = method_style(str(value))
+        return style.color, style.marker, style.label
+    shade = LIGHTEST * k / max(len(lines) - 1, 1)
+    return colormaps["viridis"](shade), MARKERS[k % len(MARKERS)], _word(figure, value)
+
+
+def _told(figure: Figure, axis: str, value: Any) -> str:
+    """A panel's value: named by itself where it is a word, with its axis where it is a number."""
+    word = _word(figure, value)
+    return word if isinstance(value, str) else f"{figure.label(getattr(figure, axis))} = {word}"
+
+
+def _word(figure: Figure, value: Any) -> str:
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        return figure.labels.get(str(value)) or plain(float(value))
+    if value in METHODS and str(value) not in figure.labels:
+        return method_style(str(value)).label
+    return figure.labels.get(str(value)) or DATASETS.get(str(value)) or figure.label(value)
+
+
+def _values(table: pd.DataFrame, name: str | None) -> list[Any]:
+    """The values of an axis, in order; one, nothing, where the figure does not have it."""
+    return [None] if name is None else sorted(value for value in table[name].unique() if not _absent(value))
+
+
+def _kept(table: pd.DataFrame, figure: Figure, axis: str, value: Any) -> pd.DataFrame:
+    return table if axis not in figure.axes else table[table[figure.axes[axis]] == value]
+
+
+def _absent(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
