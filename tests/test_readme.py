@@ -15,7 +15,7 @@ import pytest
 from pipeline import io
 from pipeline.cli.entry import main
 from pipeline.config import CONF, Workflow
-from pipeline.stages import audit, collect, fetch, prepare, train, transport
+from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> None:
     assert len(EXAMPLES) == 9
-    workflow = Workflow(scale="smoke", studies=["mine"], conf=conf)
+    workflow = Workflow(scale="smoke", conf=conf)
     points = [point for point in workflow.points("mine") if point.dataset == "two_incomes"]
     assert len(points) == 3
     for point in points:
@@ -66,6 +66,9 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
     # The sign of the score does not depend on its scale, so neither does the audit.
     first, second = (gaps.loc[gaps["sharpness"] == value, "value"].to_list() for value in (0.5, 1.0))
     assert first == second
+    section = json.dumps(workflow.sweep("mine"))
+    sweep.main(["--config", section, "--rows", "rows.parquet", "--summary", "summary.csv", "--figure", "figure"])
+    assert Path("figure.pdf").stat().st_size > 5_000
     # Men earn more, so a woman moved to where men are may be accepted where she was not, and never the reverse.
     sizes = rows[(rows["statistic"] == "size") & (rows["direction"] == "forward")].groupby("flipset")["value"].sum()
     assert sizes["positive"] == 0 < sizes["negative"]
@@ -150,8 +153,8 @@ def test_every_link_leads_somewhere(target: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"^\| `([\w./]+)`", TEXT, re.MULTILINE))))
 def test_the_map_names_what_there_is(path: str) -> None:
-    studies = {file.stem for file in (CONF / "experiment").glob("*.yaml")}
-    assert (ROOT / path).exists() or path in studies | {"agrees"}
+    declared = {file.stem for folder in ("experiment", "sweep") for file in (CONF / folder).glob("*.yaml")}
+    assert (ROOT / path).exists() or path in declared | {"agrees"}
 
 
 @pytest.mark.parametrize("command", sorted(set(re.findall(r"^make (\w+)", TEXT, re.MULTILINE))))
