@@ -18,7 +18,7 @@ SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakem
 UNLOCK    = $(BIN)/python -m pipeline.resume
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce sweep report fetch test lint types check resume clean times lock
+.PHONY: help reproduce sweep report fetch test test-cluster lint types check resume clean times lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -28,6 +28,7 @@ help:
 	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
+	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
 	@echo 'make check       tests, lint and types, as continuous integration runs them'
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'
@@ -88,6 +89,11 @@ report: $(READY)
 test: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup
 
+# Not part of `test`: it installs Slurm from the distribution's packages, and takes some minutes.
+test-cluster: $(READY)
+	@tests/cluster/slurm.sh up
+	@$(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster; status=$$?; tests/cluster/slurm.sh down; exit $$status
+
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
@@ -101,7 +107,8 @@ check: test lint types
 SCALES := smoke laptop $(if $(PAPER),paper)
 clean:
 	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
-	rm -rf results/tables results/figures results/report.html results/workflow.html results/summary.txt $(if $(PAPER),results/wandb)
+	rm -rf results/tables results/figures results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \
+	  $(if $(PAPER),results/wandb)
 	rm -rf build *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
 
 # What each job took here, for the progress display of those who have no run of their own yet.

@@ -261,7 +261,7 @@ class Workflow:
         return failures.terminal(content)
 
     def forget_failures(self, root: Path = ROOT) -> None:
-        """Take the account of an earlier run away once everything is made."""
+        """Take the account of an earlier run away once all is made that it says is missing."""
         failures.forget(root)
 
     def export_tracker(self, environment: MutableMapping[str, str], targets: Iterable[str] = ()) -> None:

@@ -14,8 +14,9 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from snakemake_logger_plugin_progress import estimate, lines
+from snakemake_logger_plugin_progress.journal import Journal
 from snakemake_logger_plugin_progress.run import Job, Run
-from snakemake_logger_plugin_progress.screen import Screen, end_of, last_lines
+from snakemake_logger_plugin_progress.screen import WHOLE, Screen, end_of, last_lines
 
 
 class LogHandler(LogHandlerBase):
@@ -33,6 +34,7 @@ class LogHandler(LogHandlerBase):
         self.explained = False
         self.nothing_to_do = False
         self.ending = ""
+        self.journal = Journal(getattr(self.settings, "failures", None) or "")
         self.folders: set[Path] = set()
         self.detailed = _snakemake_handler(common) if common.dryrun or common.verbose or common.debug_dag else None
         self.quiet = bool(common.quiet)
@@ -57,6 +59,7 @@ class LogHandler(LogHandlerBase):
         event, fields = getattr(record, "event", None), record.__dict__
         if event == LogEvent.RUN_INFO:
             self.run = self.run.plan(fields["stats"])
+            self.journal.begin()
             self.say(lines.plan(self.run))
             self.screen.open()
         elif event == LogEvent.RESOURCES_INFO:
@@ -72,6 +75,8 @@ class LogHandler(LogHandlerBase):
                     self.screen.print(line, "warning")
         elif event == LogEvent.JOB_ERROR:
             self.failed(fields, now)
+        elif event == LogEvent.GROUP_ERROR:
+            self.group_failed(fields, now)
         elif event == LogEvent.SHELLCMD:
             if self.common_settings.printshellcmds and fields["shellcmd"]:
                 self.say(f"        {fields['shellcmd']}")
@@ -121,13 +126,38 @@ class LogHandler(LogHandlerBase):
         """A job fails."""
         number = fields["jobid"]
         job = self.run.running.get(number)
+        if job is None and fields["indent"]:
+            return  # Told of with its group.
         self.run = self.run.fail(number)
-        logs = {path: last_lines(Path(path)) for path in fields["log"]}
-        title = job.title if job else lines.title(fields["rule_name"], fields["rule_msg"], None)
+        own = list(job.log) if job else []
+        aux = [path for path in fields["log"] if path not in own]
+        logs = {path: last_lines(Path(path)) for path in own}
+        if not any(logs.values()):
+            logs |= {path: last_lines(Path(path)) for path in aux}
+        title = job.title if job else lines.title(fields["rule_name"], None, None)
         seconds = now - job.began if job else None
-        for line in lines.failure(title, seconds, logs, fields["shellcmd"] or "", self.ending):
+        said = (lines.of_scheduler(fields["rule_msg"] or ""), lines.killed(_whole(aux)))
+        why = self.ending or "; ".join(filter(None, said))
+        for line in lines.failure(title, seconds, logs, fields["shellcmd"] or "", why):
             self.screen.print(line, "error")
+        self.journal.add(fields["output"], title, why, list(logs))
         self.ending = ""
+
+    def group_failed(self, fields: dict[str, Any], now: float) -> None:
+        """Jobs that were sent together fail together; those that did so themselves come first, the others in a line."""
+        aux = [path for path in fields["aux_logs"] if path]
+        wrong = lines.in_error(_whole(aux))
+        along = []
+        for error in fields["job_error_info"]:
+            if not wrong or wrong & set(error["output"]):
+                self.failed({**error, "log": [*error["log"], *aux], "indent": False}, now)
+                continue
+            job = self.run.running.get(error["jobid"])
+            self.run = self.run.fail(error["jobid"])
+            along.append(job.title if job else error["rule_name"])
+            self.journal.add(error["output"], along[-1], "it was sent together with a job that failed", [])
+        if along:
+            self.screen.print(lines.taken_along(along), "error")
 
     def error(self, message: str) -> None:
         """Print an error; how a job's command ended is kept for the job's own lines, which come next."""
@@ -147,7 +177,7 @@ class LogHandler(LogHandlerBase):
         if self.screen.open_for_lines:
             self.screen.close()
             if self.ending:
-                self.screen.print(f"A job failed: its command {self.ending}", "error")
+                self.screen.print(f"A job failed: {self.ending}", "error")
             if self.detailed is None and self.run.total:
                 self.ended(lines.end(self.run, time.monotonic()))
             elif self.nothing_to_do:
@@ -169,10 +199,14 @@ class LogHandler(LogHandlerBase):
             self.say(Path(path).read_text(encoding="utf-8").rstrip())
 
 
+def _whole(logs: list[str]) -> str:
+    return "".join(end_of(Path(path), WHOLE) or "" for path in logs)
+
+
 def _with_cores(run: Run, fields: dict[str, Any]) -> Run:
     """Snakemake says how many jobs can run at once: cores here, or nodes of a cluster."""
     count = fields.get("cores") or fields.get("nodes")
-    return replace(run, cores=int(count)) if count else run
+    return replace(run, cores=int(count), nodes=bool(fields.get("nodes"))) if count else run
 
 
 def _snakemake_handler(common: Any) -> logging.Handler | None:

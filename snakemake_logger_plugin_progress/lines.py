@@ -23,6 +23,7 @@ BASIS: Mapping[Source, str] = {
 CHATTER = (
     "Assuming unrestricted shared filesystem",
     "Building DAG of jobs",
+    "Cleaning up SLURM log files older than",
     "Complete log(s)",
     "Conda environments: ignored",
     "Elapsed time",
@@ -74,6 +75,8 @@ def plan(run: Run) -> str:
     counts = ", ".join(f"{count} {rule}" for rule, count in run.planned.items())
     jobs = "1 job" if run.total == 1 else f"{run.total} jobs"
     cores = "1 core" if run.cores == 1 else f"{run.cores} cores"
+    if run.nodes:
+        cores = f"a cluster, {run.cores} at once"
     return f"{jobs} on {cores}: {counts}" if counts else f"{jobs} on {cores}"
 
 
@@ -113,10 +116,10 @@ def failure(
 ) -> list[str]:
     """A job has failed: what, after how long, where its log is and how that ends; the command where there is no log.
 
-    ``ending`` says how the command ended, where that is known.
+    ``ending`` says how the command ended, or what a scheduler said, where that is known.
     """
     after = f" after {duration(seconds)}" if seconds is not None else ""
-    lines = [f"FAILED  {job_title}{after}" + (f": its command {ending}" if ending else "")]
+    lines = [f"FAILED  {job_title}{after}" + (f": {ending}" if ending else "")]
     for path, content in logs.items():
         if content is None:
             lines.append(f"        its log {path} does not exist")
@@ -128,6 +131,30 @@ def failure(
     if command and not any(logs.values()):
         lines.append(f"        its command was: {command}")
     return lines
+
+
+def of_scheduler(message: str) -> str:
+    """What a cluster's scheduler said of a job: ``Slurm ended its job 12: OUT_OF_MEMORY``; another message as it is."""
+    said = re.match(r"SLURM-job '(\S+)' failed, SLURM status is: '([A-Z_]+)'", message)
+    return f"Slurm ended its job {said[1]}: {said[2]}" if said else message.strip().replace("\n", " ").rstrip(".")
+
+
+def killed(log: str) -> str:
+    """What a scheduler wrote into a job's output when it ended the job itself; "" where it did not."""
+    found = re.findall(r"^slurm(?:step)?d(?:-\S+)?: error: (.+)$", log, re.MULTILINE)
+    return "; ".join(dict.fromkeys(line.strip("* ") for line in found))
+
+
+def in_error(log: str) -> set[str]:
+    """The files that failed jobs of a group were to make, by the log of the Snakemake that ran the group."""
+    paragraphs = re.findall(r"^Error in rule \w+:\n((?:    .*\n?)+)", log, re.MULTILINE)
+    named = (re.search(r"^    output: (.+)$", paragraph, re.MULTILINE) for paragraph in paragraphs)
+    return {path.strip() for match in named if match for path in match[1].split(", ")}
+
+
+def taken_along(titles: Sequence[str]) -> str:
+    """Jobs that failed because another one of their group did."""
+    return f"FAILED  with it, being sent with it: {', '.join(titles)}"
 
 
 def warnings(logs: Mapping[str, str | None]) -> list[str]:
@@ -147,7 +174,7 @@ def warnings(logs: Mapping[str, str | None]) -> list[str]:
 def command_ending(message: str) -> str:
     """How a job's command ended (``returned non-zero exit status 1``) in Snakemake's report of it; "" in any other."""
     ended = re.fullmatch(r"RuleException:\nCalledProcessError .*\nCommand '.*' ((?:returned|died) .*)", message, re.S)
-    return ended[1].rstrip(".") if ended else ""
+    return f"its command {ended[1].rstrip('.')}" if ended else ""
 
 
 def end(run: Run, now: float) -> str:

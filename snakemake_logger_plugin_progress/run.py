@@ -26,10 +26,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Run:
-    """How far a run is. ``planned`` counts the jobs of each rule; ``total`` follows Snakemake's own count."""
+    """How far a run is. ``planned`` counts the jobs of each rule; ``total`` follows Snakemake's own count.
+
+    ``cores`` is how many jobs can run at once: here, or (``nodes``) on a cluster. ``failed`` holds what has failed and
+    was not tried again.
+    """
 
     began: float
     cores: int = 1
+    nodes: bool = False
     planned: Mapping[str, int] = field(default_factory=dict)
     total: int = 0
     done: int = 0
@@ -54,7 +59,9 @@ class Run:
         again = job.key(number) in self.started
         launched = self.launched if again else {**self.launched, job.rule: self.launched.get(job.rule, 0) + 1}
         running = {**self.running, number: job}
-        return replace(self, running=running, launched=launched, started=self.started | {job.key(number)})
+        failed = tuple(title for title in self.failed if title != job.title)
+        started = self.started | {job.key(number)}
+        return replace(self, running=running, launched=launched, started=started, failed=failed)
 
     def finish(self, number: int, now: float) -> Run:
         """A job ends well; what it took tells of others of its rule where nothing was known before."""

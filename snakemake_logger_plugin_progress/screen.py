@@ -22,6 +22,8 @@ STYLES = {"done": "green", "warning": "yellow", "error": "red"}
 
 TAIL = 4096
 """Bytes at the end of a log that are read for its last lines."""
+WHOLE = 4 * 2**20
+"""Bytes at the end of a scheduler's log that are read for its errors, which are few."""
 
 
 class Screen:
@@ -110,12 +112,12 @@ def last_lines(path: Path) -> list[str] | None:
     return [line.rstrip().rsplit("\r", 1)[-1] for line in text.split("\n") if line.strip()]
 
 
-def end_of(path: Path) -> str | None:
-    """The end of a log; None where there is no file."""
+def end_of(path: Path, size: int = TAIL) -> str | None:
+    """The last ``size`` bytes of a log; None where there is no file."""
     try:
         with path.open("rb") as file:
             file.seek(0, 2)
-            file.seek(max(file.tell() - TAIL, 0))
+            file.seek(max(file.tell() - size, 0))
             return file.read().decode(errors="replace")
     except OSError:
         return None

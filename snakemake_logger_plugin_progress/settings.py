@@ -10,6 +10,7 @@ class LogHandlerSettings(LogHandlerSettingsBase):
     """Paths relative to the working directory; empty for none."""
 
     summary: str = field(default="", metadata={"help": "Text file to print at the end of a run that went well."})
+    failures: str = field(default="", metadata={"help": "File for what failed and why, a line of JSON for each."})
     times: str = field(
         default="", metadata={"help": "CSV file of recorded times (rule,benchmark,seconds) to judge a first run by."}
     )

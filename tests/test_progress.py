@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -123,8 +124,14 @@ def test_recorded_times_are_read_back_for_their_own_scale_alone(tmp_path: Path) 
 def test_a_run_counts_each_job_once_though_it_fails_and_starts_again() -> None:
     job = Job("train", "train sensr", began=0.0, benchmark="b/train/sensr.tsv")
     run = Run(began=0.0).plan({"train": 2, "total": 2}).start(1, job).fail(1).start(1, job).finish(1, 5.0)
-    assert (run.done, run.total, run.launched, run.failed) == (1, 2, {"train": 1}, ("train sensr",))
+    assert (run.done, run.total, run.launched, run.failed) == (1, 2, {"train": 1}, ())
     assert not run.running
+
+
+def test_a_cluster_is_not_taken_for_cores() -> None:
+    run = Run(began=0.0, cores=50).plan({"train": 2})
+    assert lines.plan(run) == "2 jobs on 50 cores: 2 train"
+    assert lines.plan(replace(run, nodes=True)) == "2 jobs on a cluster, 50 at once: 2 train"
 
 
 def test_a_job_of_unknown_time_tells_of_the_others_of_its_rule() -> None:
@@ -166,8 +173,8 @@ def test_a_job_is_called_by_its_message_or_by_its_rule_and_wildcards() -> None:
 
 def test_a_failure_shows_the_end_of_its_log_or_else_its_command() -> None:
     log = [f"line {number}" for number in range(100)]
-    shown = lines.failure("train sensr", 72.0, {"sensr.log": log}, "python train.py", "returned non-zero exit status 1")
-    assert shown[0] == "FAILED  train sensr after 1 min 12 s: its command returned non-zero exit status 1"
+    shown = lines.failure("train sensr", 72.0, {"sensr.log": log}, "python train.py", "its command died")
+    assert shown[0] == "FAILED  train sensr after 1 min 12 s: its command died"
     assert "sensr.log" in shown[1]
     assert [line.split("| ")[1] for line in shown[2:]] == log[-lines.LAST_LINES :]
     assert "python train.py" in lines.failure("train", None, {"sensr.log": None}, "python train.py")[-1]
@@ -184,11 +191,40 @@ def test_a_finished_jobs_warnings_are_shown_whole_and_nothing_else_of_its_log() 
     assert lines.warnings({"quiet.log": "step 1\nnot a WARNING\n"}) == []
 
 
+GROUP_LOG = """
+Error in rule audit:
+    message: None
+    output: out/a.npz, out/a.txt
+    log: a.log (check log file(s) for error details)
+slurmstepd-n1: error: Exceeded job memory limit
+slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***
+    Error in rule train:
+        output: out/b.npz
+"""
+
+
+def test_of_jobs_sent_together_the_one_that_went_wrong_is_told_from_those_it_took_along() -> None:
+    """Snakemake repeats, indented, an error for each job of a group; only the first is of the job itself."""
+    assert lines.in_error(GROUP_LOG) == {"out/a.npz", "out/a.txt"}
+    assert lines.in_error("all went well") == set()
+
+
+def test_what_a_scheduler_did_to_a_job_is_told_in_its_words() -> None:
+    assert (
+        lines.killed(GROUP_LOG)
+        == "Exceeded job memory limit; STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT"
+    )
+    assert lines.killed("error: of a job's own") == ""
+    message = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'. Detailed failure reason unavailable."
+    assert lines.of_scheduler(message) == "Slurm ended its job 12: OUT_OF_MEMORY"
+    assert lines.of_scheduler("another executor's words.\n") == "another executor's words"
+
+
 def test_only_the_report_of_a_failed_command_is_shortened() -> None:
     message = (
         "RuleException:\nCalledProcessError in file \"S\", line 3:\nCommand 'a\nb' died with <Signals.SIGKILL: 9>."
     )
-    assert lines.command_ending(message) == "died with <Signals.SIGKILL: 9>"
+    assert lines.command_ending(message) == "its command died with <Signals.SIGKILL: 9>"
     assert lines.command_ending("RuleException:\nValueError in file S, line 3:\nbad") == ""
 
 

@@ -26,12 +26,17 @@ FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
 
 
 def page(
-    studies: Sequence[Mapping[str, Any]], pictures: Mapping[tuple[str, str], bytes], provenance: Mapping[str, Any]
+    studies: Sequence[Mapping[str, Any]],
+    pictures: Mapping[tuple[str, str], bytes],
+    provenance: Mapping[str, Any],
+    failures: Mapping[str, Any] | None = None,
 ) -> str:
     """The page of the studies' indexes (see :mod:`pipeline.report.index`).
 
     ``pictures`` holds the PNG of each figure by (study, artefact). ``provenance`` has ``commit``, ``versions``,
-    ``machine`` and ``times``. Raises ValueError for a figure without its picture.
+    ``machine`` and ``times``. ``failures`` is the account of a run in which jobs failed
+    (:func:`pipeline.failures.account`), with which the page then opens. Raises ValueError for a figure without its
+    picture.
     """
     environment = Environment(
         loader=PackageLoader("pipeline.report"),
@@ -50,6 +55,7 @@ def page(
         formats=FORMATS,
         tallied=TALLIED,
         provenance=provenance,
+        failures=failures,
         times_total=RuleTime(
             "all",
             sum(time.jobs for time in provenance["times"]),

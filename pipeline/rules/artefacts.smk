@@ -27,6 +27,10 @@ for study in workflow_config.studies:
             f"results/logs/{workflow_config.scale}/{study}.log",
         benchmark:
             f"results/benchmarks/{workflow_config.scale}/{study}/all.tsv"
+        resources:
+            **workflow_config.resources.asked("artefacts", study=study),
+        group:
+            f"tables_{study}"
         shell:
             "python -m pipeline.stages.artefacts --study {params.study} --config {params.cfg:q} --rows {input.rows}"
             " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"

@@ -1,6 +1,11 @@
 # raw files -> prepared dataset
 
 
+# On a cluster, where the workflow itself runs: nodes may have no network.
+localrules:
+    fetch,
+
+
 rule fetch:
     message:
         "fetch {wildcards.dataset}"
@@ -34,6 +39,8 @@ rule prepare:
         "results/logs/{scale}/prepare/{dataset}.log",
     benchmark:
         "results/benchmarks/{scale}/prepare/{dataset}.tsv"
+    resources:
+        **workflow_config.resources.asked("prepare"),
     shell:
         "python -m pipeline.stages.prepare --config {params.cfg:q}"
         " --manifest {input.manifest} --output {output.dataset:q} > {log:q} 2>&1"

@@ -15,7 +15,12 @@ rule train:
         "results/logs/{scale}/train/{dataset}/{method}.log",
     benchmark:
         "results/benchmarks/{scale}/train/{dataset}/{method}.tsv"
-    threads: 1
+    threads:
+        lambda w: workflow_config.train(w.dataset, w.method)["method"].get("threads", 1)
+    resources:
+        **workflow_config.resources.asked("train"),
+    group:
+        workflow_config.resources.group("train")
     shell:
         "python -m pipeline.stages.train --config {params.cfg:q}"
         " --dataset {input.dataset:q} --output {output.classifier:q} > {log:q} 2>&1"
@@ -35,7 +40,12 @@ rule transport:
         "results/logs/{scale}/transport/{dataset}/{transport}.log",
     benchmark:
         "results/benchmarks/{scale}/transport/{dataset}/{transport}.tsv"
-    threads: 1
+    threads:
+        lambda w: workflow_config.transport(w.dataset, w.transport)["transport"].get("threads", 1)
+    resources:
+        **workflow_config.resources.asked("transport"),
+    group:
+        workflow_config.resources.group("transport")
     shell:
         "python -m pipeline.stages.transport --config {params.cfg:q}"
         " --dataset {input.dataset:q} --output {output.maps:q} > {log:q} 2>&1"
@@ -57,7 +67,12 @@ rule audit:
         "results/logs/{scale}/audit/{study}/{block}/{dataset}/{method}/{audit}.log",
     benchmark:
         "results/benchmarks/{scale}/audit/{study}/{block}/{dataset}/{method}/{audit}.tsv"
-    threads: 1
+    threads:
+        lambda w: workflow_config.audit(w.study, w.block, w.dataset, w.method, w.audit)["audit"].get("threads", 1)
+    resources:
+        **workflow_config.resources.asked("audit"),
+    group:
+        workflow_config.resources.group("audit")
     shell:
         "python -m pipeline.stages.audit --config {params.cfg:q} --dataset {input.dataset:q}"
         " --classifier {input.classifier:q} --transport {input.maps:q} --output {output.result:q} > {log:q} 2>&1"

@@ -15,6 +15,10 @@ rule collect:
         "results/logs/{scale}/collect/{study}.log",
     benchmark:
         "results/benchmarks/{scale}/collect/{study}.tsv"
+    resources:
+        **workflow_config.resources.asked("collect"),
+    group:
+        "tables_{study}"
     shell:
         "python -m pipeline.stages.collect --study {wildcards.study} --scale {wildcards.scale}"
         " --audits {params.cfg:q} --output {output.rows} > {log} 2>&1"
@@ -34,6 +38,8 @@ rule report:
         f"results/logs/{workflow_config.scale}/report.log",
     benchmark:
         f"results/benchmarks/{workflow_config.scale}/report/all.tsv"
+    resources:
+        **workflow_config.resources.asked("report"),
     params:
         scale=workflow_config.scale,
     shell:

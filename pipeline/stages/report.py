@@ -37,7 +37,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--benchmarks", required=True, help="folder with the jobs' benchmark files; it may be absent")
     parser.add_argument("--scale", required=True)
     parser.add_argument("--output", required=True, help="where the page goes (.html)")
-    parser.add_argument("--summary", required=True, help="where the summary for the terminal goes (.txt)")
+    parser.add_argument("--summary", help="where the summary for the terminal goes (.txt); none of an incomplete run")
+    parser.add_argument("--failures", help="the account of what failed (.json), if anything did")
     options = parser.parse_args(arguments)
     studies = [io.load_json(path) for path in options.index]
     pictures = {
@@ -60,11 +61,13 @@ def main(arguments: list[str] | None = None) -> None:
                 "seeds": SEEDS,
                 "times": provenance.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
             },
+            io.load_json(options.failures) if options.failures else None,
         ),
         options.output,
     )
     summary = html.summary(studies, options.output)
-    io.save_text(summary + "\n", options.summary)
+    if options.summary:
+        io.save_text(summary + "\n", options.summary)
     print(summary)
 
 

@@ -61,8 +61,8 @@ def test_collected_rows_survive_their_file(tmp_path: Path) -> None:
 
 
 def test_values_go_by_their_place_in_the_workflow() -> None:
-    path = "results/audits/smoke/s/heatmaps/simulated@labels=centred,n=1e5/logistic_grid@low=1.2/loss_ratio.npz"
-    assert artefacts.place(path, 4) == "heatmaps/simulated@labels=centred,n=1e5/logistic_grid@low=1.2/loss_ratio"
+    path = "results/audits/smoke/s/heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio.npz"
+    assert artefacts.place(path, 4) == "heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio"
 
 
 def test_every_artefact_of_the_study_has_a_caption_and_every_caption_an_artefact(inputs: Inputs) -> None:

@@ -1,0 +1,32 @@
+"""What failed, as it happens, for those who account for it afterwards: one line of JSON for each failure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+class Journal:
+    """A file that begins anew with each run; without a path nothing is written."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path) if path else None
+
+    def begin(self) -> None:
+        """Forget an earlier run."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+    def add(self, outputs: Sequence[str], title: str, why: str, logs: Sequence[str]) -> None:
+        """A job that was to make ``outputs`` has failed; of several attempts each has its line."""
+        if self.path is None:
+            return
+        line: dict[str, Any] = {"outputs": list(outputs), "title": title, "why": why, "logs": list(logs)}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError:  # A full disk is told of by the jobs that met it.
+            return
