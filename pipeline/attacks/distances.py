@@ -1,0 +1,273 @@
+"""Distances to the decision boundary by attack: their values, and the pieces that every attack's loop shares.
+
+An attack looks for the closest image of another class, min ||x' - x||_2 subject to f(x') != y and x' in [0, 1]^d, and
+so bounds the distance d(x) from above. Images are pixels in [0, 1], and distances are L2 in that scale, whatever the
+network does to its input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.types import Array
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+CPU_BATCH = 32
+"""Points attacked together on a processor: as many as its cache serves well."""
+GPU_BATCH = 256
+
+
+@dataclass(frozen=True)
+class Distances:
+    """What an attack found for n points.
+
+    ``distance`` (n,) float64 is ||x' - x||_2 of the closest adversarial image x', 0 for a point that the network gets
+    wrong as it is, and NaN where ``failed`` (n,): the attack found none. ``adversarial`` (n, c, h, w) float32 holds
+    x', and the image itself where none was found; None where it was not kept or does not exist. ``steps`` (n,) counts
+    the steps that led to x', or all steps where none was found. ``forward_passes`` and ``backward_passes`` count
+    single images.
+    """
+
+    distance: Array
+    failed: Array
+    adversarial: Array | None
+    steps: Array
+    forward_passes: int
+    backward_passes: int
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How an attack runs; none of it changes the result, but for rounding.
+
+    ``batch_size`` points go together (None: what suits the device). ``device`` is where the network is; None: where its
+    first parameter is, or where the images are for a network that is a plain function. ``channels_last`` hands the
+    network its images in that order of memory, about a tenth faster on a processor; a network that flattens with
+    ``view`` refuses them. ``keep_adversarial`` False saves their memory.
+    """
+
+    batch_size: int | None = None
+    device: str | torch.device | None = None
+    channels_last: bool = False
+    keep_adversarial: bool = True
+
+    def __post_init__(self) -> None:
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ValueError(f"expected batch_size >= 1, found {self.batch_size}: None takes what suits the device")
+
+
+DEFAULT = Execution()
+
+
+class Network:
+    """A classifier whose passes are counted in images: pixels (n, c, h, w) to logits (n, K), K >= ``classes``."""
+
+    def __init__(self, model: Callable[[Tensor], Tensor], classes: int = 2) -> None:
+        self.model = model
+        self.classes = classes
+        self.forward_passes = 0
+        self.backward_passes = 0
+
+    def logits(self, x: Tensor) -> Tensor:
+        """The logits alone."""
+        import torch
+
+        with torch.no_grad():
+            return self._passed(x)
+
+    def traced(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """A leaf with the values of x, and its logits, ready for :meth:`gradient`."""
+        import torch
+
+        leaf = x.detach().requires_grad_(True)
+        with torch.enable_grad():
+            return leaf, self._passed(leaf)
+
+    def gradient(self, values: Tensor, leaf: Tensor, *, again: bool = False) -> Tensor:
+        """The gradient of each point's value in that point's leaf; ``again`` keeps the trace for the next call."""
+        import torch
+
+        self.backward_passes += len(leaf)
+        (gradient,) = torch.autograd.grad(values.sum(), leaf, retain_graph=again)
+        return gradient
+
+    def _passed(self, x: Tensor) -> Tensor:
+        self.forward_passes += len(x)
+        logits = self.model(x)
+        if logits.ndim != 2 or len(logits) != len(x) or logits.shape[1] < self.classes:
+            raise ValueError(
+                f"expected logits ({len(x)}, K) of at least {self.classes} classes, as many as the labels name, "
+                f"found shape {tuple(logits.shape)}"
+            )
+        return logits
+
+
+class Closest:
+    """The closest adversarial image offered so far, for each point of a batch."""
+
+    def __init__(self, x: Tensor) -> None:
+        import torch
+
+        self.x = x
+        self.adversarial = x.clone()
+        self.distance = torch.full((len(x),), torch.inf, device=x.device)
+        self.steps = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+
+    def offer(self, rows: Tensor, candidate: Tensor, fooled: Tensor, step: int | Tensor) -> None:
+        """Keep the candidates (m, c, h, w) of points ``rows`` (m,) that fool the network from less far away."""
+        distance = norms(candidate - self.x[rows])
+        better = fooled & (distance < self.distance[rows])
+        rows = rows[better]
+        self.adversarial[rows] = candidate[better]
+        self.distance[rows] = distance[better]
+        self.steps[rows] = step if isinstance(step, int) else step[better]
+
+    @property
+    def found(self) -> Tensor:
+        """Which points have an adversarial image, (n,)."""
+        return self.distance.isfinite()
+
+
+Search = Callable[[Network, "Tensor", "Tensor"], Closest]
+"""(network, x (n, c, h, w), label (n,)) -> the closest adversarial images of one batch."""
+
+
+def measured(
+    model: Callable[[Tensor], Tensor], images: Array | Tensor, label: Array | Tensor, search: Search, how: Execution
+) -> Distances:
+    """The distances of all points, ``how.batch_size`` at a time.
+
+    ``images`` (n, c, h, w) in [0, 1], ``label`` (n,) integer classes. A ``torch.nn.Module`` is run in evaluation mode
+    with its parameters frozen, and handed back as it came. Raises ValueError for images or labels of another kind, and
+    for a network without logits for every class that the labels name.
+    """
+    import torch
+
+    x, y = checked(images, label)
+    device = device_of(model, x, how.device)
+    size = how.batch_size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
+    network = Network(model, classes_of(y))
+    distance, steps = np.full(len(x), np.nan), np.zeros(len(x), dtype=np.int64)
+    kept = np.empty(x.shape, dtype=np.float32) if how.keep_adversarial else None
+    order = torch.channels_last if how.channels_last else torch.contiguous_format
+    with evaluation(model):
+        for start in range(0, len(x), size):
+            rows = slice(start, start + size)
+            batch = x[rows].to(device).contiguous(memory_format=order)
+            closest = search(network, batch, y[rows].to(device))
+            # In float32 the difference of two images would be rounded.
+            exact = norms(closest.adversarial.double() - batch.double())
+            distance[rows] = exact.where(closest.found, torch.nan).cpu().numpy()
+            steps[rows] = closest.steps.cpu().numpy()
+            if kept is not None:
+                kept[rows] = closest.adversarial.cpu().numpy()
+    return Distances(distance, np.isnan(distance), kept, steps, network.forward_passes, network.backward_passes)
+
+
+def checked(images: Array | Tensor, label: Array | Tensor) -> tuple[Tensor, Tensor]:
+    """Images as float32 and labels as int64 tensors; ValueError unless they are pixels in [0, 1] and classes."""
+    import torch
+
+    x = torch.as_tensor(images).to(torch.float32)
+    y = torch.as_tensor(label).to(torch.int64)
+    if x.ndim != 4 or y.shape != x.shape[:1]:
+        raise ValueError(
+            f"expected images (n, c, h, w) and one label each, found shapes {tuple(x.shape)} and {tuple(y.shape)}"
+        )
+    if not bool(((x >= 0) & (x <= 1)).all()):
+        raise ValueError(
+            f"expected pixels in [0, 1], found values from {float(x.min()):g} to {float(x.max()):g}: divide the images "
+            "by their maximum, and normalise inside the network"
+        )
+    if bool((y < 0).any()):
+        raise ValueError(f"expected labels that number the classes from 0, found {int(y.min())}")
+    return x, y
+
+
+def classes_of(label: Tensor) -> int:
+    """How many classes a network has at least that knows these labels: two, to have a boundary."""
+    return max(2, int(label.max()) + 1) if len(label) else 2
+
+
+def device_of(model: Callable[[Tensor], Tensor], images: Tensor, device: str | torch.device | None) -> torch.device:
+    """The named device; else that of the model's first parameter; else that of the images."""
+    import torch
+
+    if device is not None:
+        return torch.device(device)
+    first = next(model.parameters(), None) if isinstance(model, torch.nn.Module) else None
+    return images.device if first is None else first.device
+
+
+@contextlib.contextmanager
+def evaluation(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """A module in evaluation mode (no dropout, frozen batch statistics) and without gradients of its parameters."""
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        yield
+        return
+    modes = {module: module.training for module in model.modules()}
+    learned = [values for values in model.parameters() if values.requires_grad]
+    model.eval()
+    for values in learned:
+        values.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for values in learned:
+            values.requires_grad_(True)
+        for module, training in modes.items():
+            module.training = training
+
+
+def margin(logits: Tensor, label: Tensor) -> Tensor:
+    """g = z_y - max_{k != y} z_k, (n,): positive where y is the predicted class."""
+    import torch
+
+    own = label[:, None]
+    return logits.gather(1, own)[:, 0] - logits.scatter(1, own, -torch.inf).amax(1)
+
+
+def fooled_by(logits: Tensor, label: Tensor) -> Tensor:
+    """Where the predicted class, the first of those with the largest logit, is not the label; nowhere with a NaN."""
+    return (logits.argmax(1) != label) & ~logits.isnan().any(1)
+
+
+def norms(x: Tensor) -> Tensor:
+    """||x_i||_2 of each point, (n,)."""
+    import torch
+
+    return torch.linalg.vector_norm(x.flatten(1), dim=1)
+
+
+def spread(values: Tensor) -> Tensor:
+    """One number a point, (n,), in the shape (n, 1, 1, 1) that multiplies images."""
+    return values[:, None, None, None]
+
+
+def drawn_in(network: Network, closest: Closest, label: Tensor, bisections: int) -> Closest:
+    """Bisection for the boundary between x and x': the point x + t (x' - x) of another class with the least t found.
+
+    Every bisection costs one forward pass a point; after b of them t is above the boundary by at most 2^-b.
+    """
+    import torch
+
+    rows = (closest.found & (closest.distance > 0)).nonzero()[:, 0]
+    x, away, label = closest.x[rows], closest.adversarial[rows] - closest.x[rows], label[rows]
+    low, high = torch.zeros_like(closest.distance[rows]), torch.ones_like(closest.distance[rows])
+    for _ in range(bisections if len(rows) else 0):
+        middle = (low + high) / 2
+        candidate = (x + spread(middle) * away).clamp(0, 1)
+        fooled = fooled_by(network.logits(candidate), label)
+        closest.offer(rows, candidate, fooled, closest.steps[rows])
+        low, high = torch.where(fooled, low, middle), torch.where(fooled, middle, high)
+    return closest

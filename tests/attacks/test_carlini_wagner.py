@@ -1,0 +1,263 @@
+"""Carlini and Wagner's attack is what its definition says for every point by itself, and comes to the boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.attacks.carlini_wagner import (
+    INSIDE,
+    Settings,
+    carlini_wagner,
+    descend,
+    next_search,
+    objective,
+    started,
+)
+from pipeline.attacks.distances import Closest, Execution, Network, margin
+from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
+
+SETTINGS = Settings(
+    iterations=100,
+    searches=5,
+    learning_rate=0.01,
+    initial_c=0.1,
+    confidence=0.0,
+    patience=10,
+    improvement=1e-3,
+    slack=4.0,
+)
+QUICK: dict[str, Any] = {"iterations": 60, "searches": 4, "learning_rate": 0.03, "initial_c": 0.3}
+
+
+def test_it_comes_to_the_plane_of_a_linear_network(linear: Callable[..., Any]) -> None:
+    model = linear(0, n=20)
+    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
+    found = carlini_wagner(
+        model, model.images, model.label, iterations=200, searches=9, learning_rate=2e-3, bisections=10
+    )
+    assert not found.failed.any()
+    assert (found.distance >= exact * (1 - 1e-5)).all()
+    assert np.median(found.distance / exact) < 1.01
+
+
+def test_in_the_corner_of_the_box_it_keeps_to_it(linear: Callable[..., Any]) -> None:
+    model = linear(2, n=20)
+    dark = np.clip(model.images - 0.48, 0, 1)
+    label = model(torch.tensor(dark)).argmax(1).numpy()
+    exact = linear_distance_in_box(model.weight, model.bias, dark, label).distance
+    found = carlini_wagner(model, dark, label, learning_rate=0.05, searches=6)
+    assert found.adversarial is not None
+    assert found.adversarial.min() >= 0
+    assert found.adversarial.max() <= 1
+    assert (found.distance >= exact * (1 - 1e-5))[~found.failed].all()
+    assert np.nanmedian(found.distance / exact) < 1.1
+
+
+def test_the_gradient_is_that_of_the_objective(digits: Any) -> None:
+    x, y = torch.tensor(digits.images[:6]), torch.tensor(digits.label[:6])
+    points = started(x, y, SETTINGS)
+    torch.manual_seed(0)
+    points.change, points.c, points.taken = torch.randn_like(x), torch.linspace(0.1, 9, 6), points.taken + 1
+    value, slope, fooled, hopeless = objective(Network(digits.network), points, Closest(x), SETTINGS)
+    w = (points.origin + points.change).requires_grad_(True)
+    image = (torch.tanh(w) + 1) / 2
+    logits = digits.network(image)
+    expected = (image - x).square().sum((1, 2, 3)) + points.c * margin(logits, y).clamp_min(0)
+    (gradient,) = torch.autograd.grad(expected.sum(), w)
+    torch.testing.assert_close(value, expected.detach())
+    torch.testing.assert_close(slope, gradient, rtol=1e-4, atol=1e-6)
+    assert torch.equal(fooled, logits.argmax(1) != y)
+    assert hopeless.shape == (6,)
+
+
+def test_a_step_is_one_of_adam_with_a_count_of_its_own() -> None:
+    x = torch.rand(2, 1, 2, 2)
+    points = started(x, torch.zeros(2, dtype=torch.int64), SETTINGS)
+    plain = torch.zeros_like(x[0]).requires_grad_(True)
+    adam = torch.optim.Adam([plain], lr=SETTINGS.learning_rate)
+    torch.manual_seed(0)
+    for step in range(1, 6):
+        slope = torch.randn_like(x)
+        # The second point starts anew at every step.
+        points.iteration = torch.tensor([step, 1])
+        for name in ("change", "mean", "square"):
+            getattr(points, name)[1] = 0.0
+        descend(points, slope, SETTINGS)
+        plain.grad = slope[0]
+        adam.step()
+        torch.testing.assert_close(points.change[0], plain.detach())
+        torch.testing.assert_close(points.change[1], -SETTINGS.learning_rate * slope[1].sign(), rtol=1e-4, atol=1e-7)
+
+
+def test_c_grows_tenfold_until_it_succeeds_and_is_bisected_then() -> None:
+    points = started(torch.rand(3, 1, 2, 2), torch.zeros(3, dtype=torch.int64), SETTINGS)
+    outcomes = [(False, True, True), (False, True, False), (True, False, True), (False, True, True)]
+    seen = []
+    for outcome in outcomes:
+        points.fooled = torch.tensor(outcome)
+        next_search(points, torch.tensor([True, True, False]))
+        seen.append(points.c.tolist())
+    expected = [[1.0, 0.05, 0.1], [10.0, 0.025, 0.1], [5.5, 0.0375, 0.1], [7.75, 0.03125, 0.1]]
+    np.testing.assert_allclose(seen, expected, rtol=1e-6)
+    # A search that goes on is left alone.
+    assert points.search.tolist() == [4, 4, 0]
+
+
+def plain_attack(network: torch.nn.Module, image: np.ndarray, label: int) -> float:
+    """The definition, for one image, with torch's Adam and every iteration."""
+    x, c, low, high, best = torch.tensor(image[None]), QUICK["initial_c"], 0.0, np.inf, np.inf
+    for _ in range(QUICK["searches"]):
+        w = torch.atanh((2 * x - 1) * INSIDE).requires_grad_(True)
+        adam = torch.optim.Adam([w], lr=QUICK["learning_rate"])
+        succeeded = False
+        for _ in range(QUICK["iterations"]):
+            changed = (torch.tanh(w) + 1) / 2
+            logits = network(changed)[0]
+            others = torch.cat([logits[:label], logits[label + 1 :]])
+            square = (changed - x).square().sum()
+            if int(logits.argmax()) != label:
+                succeeded, best = True, min(best, float(square.detach().sqrt()))
+            adam.zero_grad()
+            (square + c * (logits[label] - others.max()).clamp_min(0)).backward()
+            adam.step()
+        low, high = (low, min(high, c)) if succeeded else (max(low, c), high)
+        c = 10 * c if high == np.inf else (low + high) / 2
+    return best
+
+
+def test_it_is_the_definition_for_every_point(digits: Any) -> None:
+    whole: dict[str, Any] = {"patience": QUICK["iterations"], "slack": np.inf}
+    found = carlini_wagner(digits.network, digits.images[:6], digits.label[:6], **QUICK, **whole)
+    plain = [plain_attack(digits.network, x, y) for x, y in zip(digits.images[:6], digits.label[:6], strict=True)]
+    # Rounding grows over the iterations.
+    np.testing.assert_allclose(found.distance, plain, rtol=5e-3)
+    assert found.forward_passes == found.backward_passes == 6 * QUICK["searches"] * QUICK["iterations"]
+
+
+def test_leaving_out_hopeless_searches_saves_passes_and_changes_nothing(digits: Any) -> None:
+    settings: dict[str, Any] = {"learning_rate": 0.02, "patience": 100}
+    some, every = (
+        carlini_wagner(digits.network, digits.images[:16], digits.label[:16], **settings, slack=slack)
+        for slack in (4.0, np.inf)
+    )
+    assert every.forward_passes == 16 * 500
+    assert some.forward_passes < 0.9 * every.forward_passes
+    np.testing.assert_allclose(some.distance, every.distance, rtol=5e-3)
+
+
+def test_ending_stalled_searches_saves_passes_and_costs_little(digits: Any) -> None:
+    some, every = (
+        carlini_wagner(
+            digits.network, digits.images[:16], digits.label[:16], **QUICK, patience=patience, improvement=0.03
+        )
+        for patience in (10, QUICK["iterations"])
+    )
+    assert some.forward_passes < 0.85 * every.forward_passes
+    np.testing.assert_array_equal(some.failed, every.failed)
+    assert np.nanmedian(some.distance / every.distance) < 1.05
+
+
+def test_of_a_linear_network_a_search_is_hopeless_just_where_it_would_fail(linear: Callable[..., Any]) -> None:
+    model = linear(0, classes=2, n=20)
+    x, y = torch.tensor(model.images), torch.tensor(model.label)
+    gap = margin(model(x), y)
+    least = 2 * gap / float(np.sum((model.weight[0] - model.weight[1]) ** 2))
+    for factor, expected in ((0.9, True), (1.1, False)):
+        points = started(x, y, SETTINGS)
+        points.c = factor * least / 4
+        *_, hopeless = objective(Network(model), points, Closest(x), SETTINGS)
+        assert bool((hopeless == expected).all())
+    # And such a c does fail, though not by so much that rounding or the tanh would decide.
+    whole: dict[str, Any] = {"searches": 1, "iterations": 300, "patience": 300, "learning_rate": 1e-3, "slack": np.inf}
+    for factor, fails in ((0.5, True), (2.0, False)):
+        c = factor * float(least[0])
+        assert carlini_wagner(model, model.images[:1], model.label[:1], initial_c=c, **whole).failed[0] == fails
+
+
+def test_images_are_misclassified_and_as_far_as_it_says(digits: Any) -> None:
+    found = carlini_wagner(digits.network, digits.images, digits.label, **QUICK)
+    assert found.adversarial is not None
+    with torch.no_grad():
+        predicted = digits.network(torch.tensor(found.adversarial)).argmax(1).numpy()
+    assert not found.failed.any()
+    assert (predicted != digits.label).all()
+    away = (found.adversarial.astype(float) - digits.images).reshape(48, -1)
+    np.testing.assert_allclose(found.distance, np.linalg.norm(away, axis=1), rtol=1e-12)
+
+
+def test_a_point_does_not_depend_on_its_batch(digits: Any) -> None:
+    whole = carlini_wagner(digits.network, digits.images[:16], digits.label[:16], **QUICK)
+    rows = np.arange(8)[::-1].copy()
+    part = carlini_wagner(digits.network, digits.images[rows], digits.label[rows], **QUICK, execution=Execution(3))
+    np.testing.assert_allclose(part.distance, whole.distance[rows], rtol=5e-3)
+
+
+def test_confidence_is_a_margin_of_the_other_class(digits: Any) -> None:
+    plain, sure = (
+        carlini_wagner(digits.network, digits.images[:12], digits.label[:12], **QUICK, confidence=confidence)
+        for confidence in (0.0, 2.0)
+    )
+    assert sure.adversarial is not None
+    with torch.no_grad():
+        logits = digits.network(torch.tensor(sure.adversarial))
+    assert (margin(logits, torch.tensor(digits.label[:12]))[torch.tensor(~sure.failed)] <= -2 + 1e-4).all()
+    both = ~plain.failed & ~sure.failed
+    assert (sure.distance > plain.distance)[both].all()
+
+
+def test_it_agrees_with_foolbox(digits: Any, foolbox: Any) -> None:
+    rows = slice(0, 16)
+    ours = carlini_wagner(digits.network, digits.images[rows], digits.label[rows], **QUICK)
+    model = foolbox.PyTorchModel(digits.network, bounds=(0, 1), device="cpu")
+    x, y = torch.tensor(digits.images[rows]), torch.tensor(digits.label[rows])
+    attack = foolbox.attacks.L2CarliniWagnerAttack(
+        binary_search_steps=QUICK["searches"],
+        steps=QUICK["iterations"],
+        stepsize=QUICK["learning_rate"],
+        initial_const=QUICK["initial_c"],
+        abort_early=False,
+    )
+    theirs, _, success = attack(model, x, y, epsilons=None)
+    assert bool(success.all())
+    assert np.median(ours.distance / (theirs - x).flatten(1).norm(dim=1).numpy()) == pytest.approx(1, abs=0.02)
+
+
+def test_a_wrong_point_has_distance_zero_and_one_without_another_class_has_failed(digits: Any) -> None:
+    label = digits.label[:6].copy()
+    label[::2] = (label[::2] + 1) % 10
+    found = carlini_wagner(digits.network, digits.images[:6], label, **QUICK)
+    np.testing.assert_array_equal(found.distance[::2], 0.0)
+    np.testing.assert_array_equal(found.steps[::2], 0)
+    assert (found.distance[1::2] > 0).all()
+
+    def constant(x: torch.Tensor) -> torch.Tensor:
+        return torch.tensor([1.0, 0.0]) + 0 * x.sum((1, 2, 3))[:, None]
+
+    nowhere = constant, np.full((3, 1, 2, 2), 0.5), np.zeros(3, dtype=int)
+    for slack, steps in ((np.inf, 14), (4.0, 2)):
+        lost = carlini_wagner(*nowhere, iterations=7, searches=2, slack=slack)
+        assert lost.failed.all()
+        assert np.isnan(lost.distance).all()
+        np.testing.assert_array_equal(lost.steps, steps)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"iterations": 0}, "expected iterations, searches, learning_rate, initial_c, patience above 0, found"),
+        ({"learning_rate": 0.0}, r"found \{'learning_rate': 0.0\}"),
+        ({"confidence": -1.0}, r"confidence >= 0 and improvement in \[0, 1\), found -1.0 and 0.001"),
+        ({"improvement": 1.0}, r"improvement in \[0, 1\)"),
+        ({"slack": 0.5}, "expected slack >= 1, found 0.5: an infinite one makes every search"),
+        ({"bisections": -1}, "expected bisections >= 0"),
+        ({"bisections": 3, "confidence": 1.0}, "a bisection ends on the boundary, where no confidence is left"),
+    ],
+)
+def test_settings_out_of_range_are_refused(digits: Any, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        carlini_wagner(digits.network, digits.images, digits.label, **wrong)

@@ -1,0 +1,185 @@
+"""DeepFool is exact where the network is linear, and elsewhere does what its definition says, in any batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.attacks.deepfool import PUSH, deepfool
+from pipeline.attacks.distances import Execution
+from pipeline.attacks.linear_distance import linear_distance
+
+
+@pytest.mark.parametrize("overshoot", [0.0, 0.05])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_one_step_is_exact_for_a_linear_network(linear: Callable[..., Any], classes: int, overshoot: float) -> None:
+    model = linear(0, classes=classes)
+    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
+    found = deepfool(model, model.images, model.label, overshoot=overshoot)
+    np.testing.assert_array_equal(found.steps, 1)
+    np.testing.assert_allclose(found.distance, (1 + overshoot) * (exact + PUSH), rtol=1e-4)
+    assert not found.failed.any()
+
+
+def test_its_passes_are_those_that_the_loop_needs(linear: Callable[..., Any]) -> None:
+    two, five = linear(0, classes=2), linear(0, classes=5)
+    found = deepfool(two, two.images, two.label)
+    # At the image and a step on; a gradient at the image alone, as nobody needs one after the step.
+    assert (found.forward_passes, found.backward_passes) == (2 * 60, 60)
+    every = deepfool(five, five.images, five.label, slack=np.inf)
+    assert (every.forward_passes, every.backward_passes) == (2 * 60, 4 * 60)
+    # Some points are traced anew to spare the others gradients that they have no use for.
+    some = deepfool(five, five.images, five.label)
+    assert some.forward_passes > 2 * 60
+    assert some.forward_passes + some.backward_passes < every.forward_passes + every.backward_passes
+
+
+def test_bisection_brings_it_to_the_boundary(linear: Callable[..., Any]) -> None:
+    model = linear(1)
+    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
+    found = deepfool(model, model.images, model.label, overshoot=0.3, bisections=12)
+    assert (found.distance >= exact * (1 - 1e-5)).all()
+    np.testing.assert_allclose(found.distance, exact, rtol=1e-3)
+
+
+def around_grey(lengths: np.ndarray) -> np.ndarray:
+    """One image for each length, that far from mid-grey in a random direction."""
+    away = np.random.default_rng(0).normal(size=(len(lengths), 9))
+    away *= (lengths / np.linalg.norm(away, axis=1))[:, None]
+    return (0.5 + away).reshape(-1, 1, 3, 3).astype(np.float32)
+
+
+def test_from_within_a_ball_it_takes_the_step_of_newton(ball: Callable[..., Any]) -> None:
+    radius, length = 0.4, np.linspace(0.15, 0.35, 20)
+    images, label = around_grey(length), np.zeros(20, dtype=int)
+    found = deepfool(ball(radius), images, label, overshoot=0.0)
+    # The slope of r^2 - s^2 at s is radial, of length 2 s. It steepens outwards, so one step crosses the sphere.
+    np.testing.assert_allclose(found.distance, (radius**2 - length**2) / (2 * length) + PUSH, rtol=1e-4)
+    np.testing.assert_array_equal(found.steps, 1)
+    drawn = deepfool(ball(radius), images, label, overshoot=0.0, bisections=16)
+    np.testing.assert_allclose(drawn.distance, radius - length, rtol=1e-3)
+
+
+def test_where_the_slope_flattens_it_takes_several_steps_and_ends_on_the_boundary() -> None:
+    radius, length = 0.4, np.linspace(0.05, 0.35, 20)
+
+    def network(x: torch.Tensor) -> torch.Tensor:
+        inside = torch.exp(-10 * (x - 0.5).flatten(1).norm(dim=1)) - np.exp(-10 * radius)
+        return torch.stack([inside, torch.zeros_like(inside)], dim=1)
+
+    found = deepfool(network, around_grey(length), np.zeros(20, dtype=int), overshoot=0.0)
+    # Newton's method comes from below and never crosses by itself, so the last push alone does.
+    assert (found.distance >= radius - length - 1e-6).all()
+    assert (found.distance <= radius - length + PUSH + 1e-6).all()
+    assert found.steps.min() > 1
+
+
+def test_the_box_is_respected(linear: Callable[..., Any]) -> None:
+    model = linear(2)
+    dark = np.clip(model.images - 0.48, 0, 1)
+    label = model(torch.tensor(dark)).argmax(1).numpy()
+    exact = linear_distance(model.weight, model.bias, dark, label).distance
+    found = deepfool(model, dark, label)
+    assert found.adversarial is not None
+    assert found.adversarial.min() == 0.0
+    assert found.adversarial.max() <= 1.0
+    assert (found.distance[~found.failed] >= exact[~found.failed] * (1 - 1e-6)).all()
+
+
+def plain_deepfool(network: torch.nn.Module, image: np.ndarray, label: int, overshoot: float) -> float:
+    """The definition, for one image, with the gradient of every class."""
+    x = torch.tensor(image[None])
+    for _ in range(100):
+        leaf = x.detach().requires_grad_(True)
+        logits = network(leaf)[0]
+        if int(logits.argmax()) != label:
+            break
+        others = [k for k in range(len(logits)) if k != label]
+        slopes = [torch.autograd.grad(logits[k] - logits[label], leaf, retain_graph=True)[0] for k in others]
+        gaps = [float((logits[label] - logits[k]).detach()) for k in others]
+        best = min(range(len(others)), key=lambda j: gaps[j] / float(slopes[j].norm()))
+        length = gaps[best] / float(slopes[best].norm()) + PUSH
+        x = (x + (1 + overshoot) * length * slopes[best] / slopes[best].norm()).clamp(0, 1)
+    return float((x - torch.tensor(image[None])).norm())
+
+
+@pytest.mark.parametrize("slack", [1.5, np.inf])
+def test_leaving_out_hopeless_classes_changes_nothing(digits: Any, slack: float) -> None:
+    found = deepfool(digits.network, digits.images, digits.label, slack=slack)
+    plain = [plain_deepfool(digits.network, x, y, 0.05) for x, y in zip(digits.images[:16], digits.label, strict=False)]
+    np.testing.assert_allclose(found.distance[:16], plain, rtol=1e-4)
+
+
+def test_leaving_out_hopeless_classes_saves_backward_passes(digits: Any) -> None:
+    some, every = (deepfool(digits.network, digits.images, digits.label, slack=s) for s in (1.5, np.inf))
+    assert some.backward_passes < every.backward_passes / 2
+
+
+def test_two_candidates_are_the_runner_up_alone(digits: Any) -> None:
+    found = deepfool(digits.network, digits.images, digits.label, candidates=2)
+    every = deepfool(digits.network, digits.images, digits.label)
+    assert found.backward_passes <= found.forward_passes
+    assert found.distance.mean() > every.distance.mean()
+
+
+def test_images_are_misclassified_and_as_far_as_it_says(digits: Any) -> None:
+    found = deepfool(digits.network, digits.images, digits.label)
+    assert found.adversarial is not None
+    with torch.no_grad():
+        predicted = digits.network(torch.tensor(found.adversarial)).argmax(1).numpy()
+    assert not found.failed.any()
+    assert (predicted != digits.label).all()
+    assert found.adversarial.min() >= 0
+    assert found.adversarial.max() <= 1
+    away = (found.adversarial.astype(float) - digits.images).reshape(48, -1)
+    np.testing.assert_allclose(found.distance, np.linalg.norm(away, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("batch_size", [1, 5])
+def test_a_point_does_not_depend_on_its_batch(digits: Any, batch_size: int) -> None:
+    whole = deepfool(digits.network, digits.images, digits.label, execution=Execution(channels_last=True))
+    rows = np.arange(20)[::-1].copy()
+    part = deepfool(digits.network, digits.images[rows], digits.label[rows], execution=Execution(batch_size))
+    np.testing.assert_allclose(part.distance, whole.distance[rows], rtol=1e-4)
+    np.testing.assert_array_equal(part.steps, whole.steps[rows])
+
+
+def test_a_constant_network_cannot_be_fooled() -> None:
+    def constant(x: torch.Tensor) -> torch.Tensor:
+        return torch.tensor([1.0, 0.0, 0.0]) + 0 * x.sum((1, 2, 3))[:, None]
+
+    found = deepfool(constant, np.full((4, 1, 2, 2), 0.5), np.zeros(4, dtype=int), steps=7)
+    assert found.failed.all()
+    assert np.isnan(found.distance).all()
+    np.testing.assert_array_equal(found.steps, 7)
+
+
+def test_a_point_that_is_wrong_already_has_distance_zero(digits: Any) -> None:
+    label = digits.label.copy()
+    label[::2] = (label[::2] + 1) % 10
+    found = deepfool(digits.network, digits.images, label, bisections=2)
+    right = deepfool(digits.network, digits.images, digits.label, bisections=2)
+    np.testing.assert_array_equal(found.distance[::2], 0.0)
+    np.testing.assert_array_equal(found.steps[::2], 0)
+    np.testing.assert_allclose(found.distance[1::2], right.distance[1::2], rtol=1e-4)
+
+
+def test_it_agrees_with_foolbox(digits: Any, foolbox: Any) -> None:
+    ours = deepfool(digits.network, digits.images, digits.label, overshoot=0.02)
+    model = foolbox.PyTorchModel(digits.network, bounds=(0, 1), device="cpu")
+    x, y = torch.tensor(digits.images), torch.tensor(digits.label)
+    theirs, _, success = foolbox.attacks.L2DeepFoolAttack(overshoot=0.02)(model, x, y, epsilons=None)
+    assert bool(success.all())
+    assert np.median(ours.distance) == pytest.approx(float((theirs - x).flatten(1).norm(dim=1).median()), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"steps": 0}, {"candidates": 1}, {"overshoot": -0.1}, {"slack": 0.9}, {"bisections": -1}]
+)
+def test_settings_out_of_range_are_refused(digits: Any, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected steps >= 1, candidates >= 2, overshoot >= 0, slack >= 1"):
+        deepfool(digits.network, digits.images, digits.label, **wrong)

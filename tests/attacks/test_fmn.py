@@ -1,0 +1,118 @@
+"""The minimum-norm attack ends on the boundary, no farther than DeepFool, and as near as attacks of many more steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.attacks.deepfool import deepfool
+from pipeline.attacks.distances import Execution
+from pipeline.attacks.fmn import START_OVERSHOOT, fmn
+from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
+
+
+def test_it_comes_to_the_plane_of_a_linear_network(linear: Callable[..., Any]) -> None:
+    model = linear(0)
+    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
+    found = fmn(model, model.images, model.label)
+    # Some are so near that float32 moves the boundary.
+    assert (found.distance >= exact - 1e-6).all()
+    np.testing.assert_allclose(found.distance, exact, rtol=0.01, atol=3e-4)
+
+
+def test_in_the_corner_of_the_box_it_comes_to_the_plane_within_the_box(linear: Callable[..., Any]) -> None:
+    model = linear(2)
+    dark = np.clip(model.images - 0.48, 0, 1)
+    label = model(torch.tensor(dark)).argmax(1).numpy()
+    exact = linear_distance_in_box(model.weight, model.bias, dark, label)
+    found = fmn(model, dark, label)
+    np.testing.assert_array_equal(found.failed, exact.failed)
+    assert (found.distance >= exact.distance - 1e-6).all()
+    # It may start towards another class than the nearest.
+    assert np.quantile(found.distance / exact.distance, 0.95) < 1.01
+
+
+def test_it_finds_the_shortest_way_out_of_a_ball(ball: Callable[..., Any]) -> None:
+    length = np.linspace(0.1, 0.35, 20)
+    away = np.random.default_rng(0).normal(size=(20, 9))
+    away *= (length / np.linalg.norm(away, axis=1))[:, None]
+    images = (0.5 + away).reshape(20, 1, 3, 3).astype(np.float32)
+    found = fmn(ball(0.4), images, np.zeros(20, dtype=int), steps=40)
+    # DeepFool's step is (r^2 - s^2) / 2s here, up to twice as long.
+    assert (found.distance >= 0.4 - length - 1e-6).all()
+    np.testing.assert_allclose(found.distance, 0.4 - length, rtol=0.02)
+
+
+def test_images_are_misclassified_in_the_box_and_as_far_as_it_says(digits: Any) -> None:
+    found = fmn(digits.network, digits.images, digits.label)
+    assert found.adversarial is not None
+    with torch.no_grad():
+        predicted = digits.network(torch.tensor(found.adversarial)).argmax(1).numpy()
+    assert not found.failed.any()
+    assert (predicted != digits.label).all()
+    assert found.adversarial.min() >= 0
+    assert found.adversarial.max() <= 1
+    away = (found.adversarial.astype(float) - digits.images).reshape(48, -1)
+    np.testing.assert_allclose(found.distance, np.linalg.norm(away, axis=1), rtol=1e-12)
+
+
+def test_no_distance_is_above_that_of_its_start_and_most_are_well_below(digits: Any) -> None:
+    start = deepfool(digits.network, digits.images, digits.label, overshoot=START_OVERSHOOT)
+    found = fmn(digits.network, digits.images, digits.label)
+    assert (found.distance <= start.distance).all()
+    assert np.median(found.distance / start.distance) < 0.97
+    # A pass a step and a last look, beside the start's own.
+    assert found.forward_passes == start.forward_passes + 48 * 21
+    assert found.backward_passes == start.backward_passes + 48 * 20
+
+
+def test_twenty_steps_do_the_work_of_two_hundred(digits: Any) -> None:
+    some, many = (fmn(digits.network, digits.images, digits.label, steps=steps).distance for steps in (20, 200))
+    assert np.median(some / many) < 1.02
+
+
+def test_bisection_brings_it_nearer_still(digits: Any) -> None:
+    plain = fmn(digits.network, digits.images, digits.label, steps=5)
+    drawn = fmn(digits.network, digits.images, digits.label, steps=5, bisections=10)
+    assert (drawn.distance <= plain.distance).all()
+    assert drawn.distance.sum() < plain.distance.sum()
+    assert drawn.forward_passes == plain.forward_passes + 48 * 10
+
+
+def test_a_point_does_not_depend_on_its_batch(digits: Any) -> None:
+    whole = fmn(digits.network, digits.images, digits.label)
+    rows = np.arange(12)[::-1].copy()
+    part = fmn(digits.network, digits.images[rows], digits.label[rows], execution=Execution(5))
+    np.testing.assert_allclose(part.distance, whole.distance[rows], rtol=2e-3)
+
+
+def test_a_wrong_point_has_distance_zero_and_one_without_a_start_has_failed(digits: Any) -> None:
+    label = (digits.label[:4] + 1) % 10
+    np.testing.assert_array_equal(fmn(digits.network, digits.images[:4], label).distance, 0.0)
+
+    def constant(x: torch.Tensor) -> torch.Tensor:
+        return torch.tensor([1.0, 0.0]) + 0 * x.sum((1, 2, 3))[:, None]
+
+    found = fmn(constant, np.full((3, 1, 2, 2), 0.5), np.zeros(3, dtype=int), start_steps=4)
+    assert found.failed.all()
+    np.testing.assert_array_equal(found.steps, 4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"steps": 0}, "expected steps >= 1, start_steps >= 1, step_size > 0 and bisections >= 0, found 0"),
+        ({"start_steps": 0}, "start_steps >= 1"),
+        ({"step_size": 0.0}, "step_size > 0"),
+        ({"bisections": -1}, "bisections >= 0"),
+        ({"radius_change": 1.0}, "expected 0 <= last_radius_change <= radius_change < 1, found 0.001 and 1.0"),
+        ({"last_radius_change": 0.1}, "last_radius_change <= radius_change"),
+    ],
+)
+def test_settings_out_of_range_are_refused(digits: Any, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fmn(digits.network, digits.images, digits.label, **wrong)

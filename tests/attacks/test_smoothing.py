@@ -1,0 +1,233 @@
+"""Certificates: closed forms for half-spaces, their level under any stopping, their cost, and whose noise is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import ndtr
+from statsmodels.stats.proportion import proportion_confint
+
+from pipeline.attacks.distances import Execution
+from pipeline.attacks.linear_distance import linear_distance
+from pipeline.attacks.smoothing import (
+    ESTIMATION,
+    Plan,
+    certify,
+    estimated,
+    lower_limit,
+    planned,
+    radius,
+    upper_limit,
+)
+from pipeline.types import Array
+
+PUBLISHED = {"sigma": 0.125, "selection_samples": 100, "alpha": 0.001}
+
+
+@dataclass(frozen=True)
+class Coins:
+    """Votes that are right with a probability of each point's own, ``share`` (n,)."""
+
+    share: Array
+    rng: np.random.Generator
+
+    def cast(self, points: Array, phase: int, start: int, stop: int) -> Iterator[tuple[Array, Array]]:
+        """All samples of each point at once: class 0 is right."""
+        assert phase == ESTIMATION
+        for point in points:
+            yield np.array([point]), (self.rng.random((1, stop - start)) >= self.share[point]).astype(int)
+
+
+def tossed(share: Array, plan: Plan, seed: int = 0) -> tuple[Array, Array]:
+    """Lower limits of these probabilities, and sample sizes."""
+    coins: Any = Coins(share, np.random.default_rng(seed))
+    return estimated(coins, plan, np.arange(len(share)), np.zeros(len(share), dtype=int))
+
+
+def plan_of(samples: int, alpha: float = 0.001, **changes: Any) -> Plan:
+    """The default plan, but for what is said."""
+    settings = {"first_samples": 100, "growth": 1.5, "tolerance": 0.1, **changes}
+    return planned(0.125, 100, samples, alpha, settings["first_samples"], settings["growth"], settings["tolerance"], 0)
+
+
+@pytest.mark.parametrize("share", [0.55, 0.8, 0.95, 0.999])
+def test_the_limit_is_too_high_for_at_most_alpha_of_all_points_whenever_one_stops(share: float) -> None:
+    points, alpha = 3000, 0.1
+    # Without a tolerance every look is taken, and the largest limit of all counts: the worst that stopping can do.
+    for tolerance in (0.0, 0.3):
+        lower, _ = tossed(np.full(points, share), plan_of(2000, alpha, tolerance=tolerance))
+        assert (lower > share).mean() <= alpha + 3 * np.sqrt(alpha * (1 - alpha) / points)
+
+
+def test_looking_again_and_again_at_the_full_level_would_break_it() -> None:
+    points, alpha, share = 3000, 0.1, 0.8
+    plan = plan_of(2000, alpha, tolerance=0.0)
+    # Level alpha at each of S looks is what a plan of level S alpha spends.
+    greedy = replace(plan, alpha=alpha * len(plan.sizes))
+    assert (tossed(np.full(points, share), greedy)[0] > share).mean() > 1.5 * alpha
+
+
+def test_the_error_probability_is_shared_out_and_all_of_it_goes_to_a_single_look() -> None:
+    many, one = plan_of(100_000), plan_of(100_000, first_samples=100_000)
+    assert many.level * len(many.sizes) == pytest.approx(0.001)
+    assert (one.sizes, one.level) == ((100_000,), 0.001)
+    assert many.sizes[0] == 100
+    assert many.sizes[-1] == 100_000
+    assert all(a < b <= 1.5 * a + 100 for a, b in zip(many.sizes, many.sizes[1:], strict=False))
+
+
+@pytest.mark.parametrize("share", [0.4, 0.6, 0.9, 0.99])
+def test_a_clear_radius_costs_a_tenth_of_the_fixed_sample(share: float) -> None:
+    lower, drawn = tossed(np.full(20, share), plan_of(100_000))
+    assert drawn.mean() <= 10_000
+    # What the fixed rule gives where it sees the expected hits; the radius falls short by the tolerance at most.
+    fixed = radius(lower_limit(np.array(share * 100_000), 100_000, 0.001), 1.0)
+    assert (radius(lower, 1.0) >= fixed - 0.1 * np.maximum(1.0, fixed) - 0.02).mean() >= 0.9
+
+
+def test_more_tolerance_costs_less_and_none_costs_everything() -> None:
+    share = np.full(10, 0.9999)
+    drawn = [tossed(share, plan_of(20_000, tolerance=tolerance))[1].mean() for tolerance in (0.0, 0.1, 0.2)]
+    assert drawn[0] == 20_000
+    assert drawn[0] > drawn[1] > drawn[2]
+
+
+@pytest.mark.parametrize(("samples", "largest"), [(1_000, 0.308), (10_000, 0.400), (100_000, 0.476)])
+def test_the_largest_radius_of_the_fixed_rule(samples: int, largest: float) -> None:
+    assert radius(lower_limit(np.array(samples), samples, 0.001), 0.125) == pytest.approx(largest, abs=6e-4)
+
+
+def test_the_limits_are_those_of_clopper_and_pearson() -> None:
+    hits = np.array([0, 1, 50, 99, 100])
+    low, high = (np.array(side) for side in proportion_confint(hits, 100, alpha=0.02, method="beta"))
+    np.testing.assert_allclose(lower_limit(hits, 100, 0.01), low, rtol=1e-9)
+    np.testing.assert_allclose(upper_limit(hits, 100, 0.01), high, rtol=1e-9)
+
+
+def test_there_is_no_radius_up_to_a_probability_of_one_half() -> None:
+    np.testing.assert_allclose(radius(np.array([0.0, 0.5, ndtr(1.0), ndtr(2.0)]), 0.25), [0, 0, 0.25, 0.5], atol=1e-12)
+
+
+def test_of_a_half_space_it_certifies_nearly_the_distance_and_never_more(linear: Callable[..., Any]) -> None:
+    model = linear(0, classes=2, n=30)
+    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
+    found = certify(model, model.images, model.label, sigma=0.1, samples=10_000, tolerance=0.05)
+    # P(class) = Phi(d / sigma): smoothing leaves the boundary where it is.
+    assert (found.distance <= exact).all()
+    within = exact < 0.2
+    assert within.sum() > 5
+    assert (found.distance[within] >= exact[within] - 0.015).all()
+    assert not found.failed.any()
+    assert found.adversarial is None
+    certain = found.distance > 0
+    np.testing.assert_array_equal(found.predicted[certain], model.label[certain])
+
+
+def test_on_the_boundary_it_abstains(linear: Callable[..., Any]) -> None:
+    model = linear(1, classes=2, n=10)
+    w = model.weight[0] - model.weight[1]
+    x = model.images.reshape(10, -1).astype(float)
+    x = (x - ((x - 0.5) @ w / (w @ w))[:, None] * w).reshape(model.images.shape)
+    found = certify(model, x, model.label, samples=1000, radius_of="all")
+    assert found.abstained.all()
+    np.testing.assert_array_equal(found.predicted, -1)
+    np.testing.assert_array_equal(found.distance, 0.0)
+
+
+def test_a_wrong_class_has_radius_zero_or_its_own(linear: Callable[..., Any]) -> None:
+    model = linear(2, classes=2, n=12)
+    wrong = 1 - model.label
+    right = certify(model, model.images, wrong, samples=500)
+    every = certify(model, model.images, wrong, samples=500, radius_of="all")
+    own = certify(model, model.images, model.label, samples=500)
+    sure = own.distance > 0
+    assert sure.any()
+    np.testing.assert_array_equal(right.distance[sure], 0.0)
+    np.testing.assert_array_equal(right.steps[sure], 100)
+    assert np.isnan(right.lower[sure]).all()
+    np.testing.assert_array_equal(every.distance[sure], own.distance[sure])
+
+
+def test_noise_in_normalised_units_certifies_the_smallest_channel_scale(linear: Callable[..., Any]) -> None:
+    model = linear(3, classes=2, n=8, shape=(2, 3, 3))
+    scale = np.array([0.5, 2.0])
+    wide = np.repeat(scale, 9)
+    w = model.weight[0] - model.weight[1]
+    gap = np.abs((model.images.reshape(8, -1) - 0.5) @ w)
+    found = certify(
+        model, model.images, model.label, sigma=0.1, samples=10_000, tolerance=0.02, channel_scale=tuple(scale)
+    )
+    exact = scale.min() * gap / np.linalg.norm(w * wide)
+    assert (found.distance <= exact).all()
+    np.testing.assert_allclose(found.distance, exact, atol=0.006)
+    assert (found.distance <= gap / np.linalg.norm(w)).all()
+
+
+def test_a_points_noise_is_its_own_in_any_batch_and_company(digits: Any) -> None:
+    settings: dict[str, Any] = {**PUBLISHED, "samples": 400, "sigma": 0.25}
+    whole = certify(digits.network, digits.images, digits.label, **settings, execution=Execution(400))
+    rows = np.array([7, 3, 40])
+    part = certify(digits.network, digits.images[rows], digits.label[rows], **settings, rows=rows)
+    np.testing.assert_array_equal(part.distance, whole.distance[rows])
+    np.testing.assert_array_equal(part.steps, whole.steps[rows])
+    assert len(np.unique(whole.lower)) > 3
+    other = certify(digits.network, digits.images, digits.label, **settings, seed=1)
+    assert (other.lower != whole.lower).any()
+
+
+def test_samples_are_counted(digits: Any) -> None:
+    fixed = certify(digits.network, digits.images[:5], digits.label[:5], samples=300, first_samples=300)
+    np.testing.assert_array_equal(fixed.steps, 400)
+    assert (fixed.forward_passes, fixed.backward_passes) == (5 * 400, 0)
+    adaptive = certify(digits.network, digits.images[:5], digits.label[:5], samples=300, tolerance=1.0)
+    assert adaptive.forward_passes == adaptive.steps.sum() < fixed.forward_passes
+
+
+def test_the_fixed_rule_is_that_of_the_source(digits: Any) -> None:
+    found = certify(digits.network, digits.images[:6], digits.label[:6], samples=500, first_samples=500, sigma=0.3)
+    hits = np.round(np.array([_hits(lower, 500, 0.001) for lower in found.lower]))
+    low, _ = proportion_confint(hits, 500, alpha=2 * 0.001, method="beta")
+    np.testing.assert_allclose(found.lower, low, rtol=1e-9)
+    certain = found.lower > 0.5
+    np.testing.assert_array_equal(found.abstained, ~certain)
+    np.testing.assert_allclose(ndtr(found.distance[certain] / 0.3), found.lower[certain], rtol=1e-9)
+
+
+def _hits(lower: float, size: int, level: float) -> int:
+    """The hits whose limit this is."""
+    return int(np.abs(lower_limit(np.arange(size + 1), size, level) - lower).argmin())
+
+
+def test_nothing_is_certified_of_a_network_that_gives_each_class_half_of_the_time() -> None:
+    def coin(x: torch.Tensor) -> torch.Tensor:
+        side = (x.flatten(1).sum(1) * 1e4).sin()
+        return torch.stack([side, -side], dim=1)
+
+    found = certify(coin, np.full((6, 1, 4, 4), 0.5), np.zeros(6, dtype=int), samples=2000, radius_of="all")
+    assert found.abstained.all()
+    assert found.steps.max() < 2100
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"sigma": 0.0}, "expected sigma > 0, 0 < alpha < 1, growth > 1 and tolerance >= 0, found 0.0"),
+        ({"alpha": 1.0}, "expected sigma > 0, 0 < alpha < 1"),
+        ({"growth": 1.0}, "expected sigma > 0, 0 < alpha < 1, growth > 1"),
+        ({"tolerance": -0.1}, "tolerance >= 0"),
+        ({"samples": 150}, r"expected multiples of 100, the noisy images drawn at once, found \{'samples': 150\}"),
+        ({"selection_samples": 0}, "expected multiples of 100"),
+        ({"radius_of": "wrong"}, "expected radius_of 'right' or 'all', found 'wrong'"),
+        ({"rows": np.arange(3)}, r"one row number for each of 48 images, found shape \(3,\)"),
+        ({"channel_scale": (1.0, 1.0)}, "one positive channel_scale for each of 1 channels"),
+        ({"channel_scale": (0.0,)}, "one positive channel_scale"),
+    ],
+)
+def test_settings_out_of_range_are_refused(digits: Any, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        certify(digits.network, digits.images, digits.label, **wrong)
