@@ -1,13 +1,14 @@
 """FlipTest: flipsets and transparency reports of classifiers, between two groups matched by a transport map.
 
 Source: Black et al. 2020, Definitions 1 and 2; the computations are in ``pipeline.flipsets``. Intervals and p-values
-take the map as given. How many flips a map's own error makes is seen where this audit is made of two groups with the
-same distribution: the study's block ``identical``, section 5.1 of the paper.
+take the map as given; what other maps change is seen over the repetitions. How many flips are chance is seen between
+groups of one distribution: those of the study's block ``identical`` (section 5.1 of the paper), for which a map is
+learned, and halves of the audited group itself, where the map is exact transport.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -15,15 +16,18 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
+from pipeline.audits.dealt_groups import Decide
 from pipeline.audits.decisions import decisions, scores, tossed
-from pipeline.flipsets.intervals import size_intervals
+from pipeline.audits.fliptest_rows import Compared, group, noise, reports
 from pipeline.flipsets.sets import Flipsets
-from pipeline.flipsets.transparency import Precision, transparency_report
+from pipeline.flipsets.transparency import Precision
 from pipeline.transport.between import Mapped, directions, mapped
-from pipeline.transport.quality import healthy, ks, nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
 
 DECISIONS = ("threshold", "randomised")
+UNITS = ("model", "deviations")
+EXACT = "exact"
+"""The kind of map that can be fitted again, between dealt halves, at no cost to speak of."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,11 @@ class Config:
 
     ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, 1[score >= ``threshold``] and
     for None the classifier's own; or randomised, 1 with probability P(y = 1 | x), where the coin of a person is tossed
-    once: it decides about the person and about the counterpart. Intervals of level 1 - ``alpha`` from ``bootstraps``
-    resamples; p-values from ``permutations`` random subsets.
+    once: it decides about the person and about the counterpart. Intervals of level 1 - ``alpha``, those of mean shifts
+    from ``bootstraps`` resamples; p-values from ``permutations`` random subsets. ``units``: what mean shifts are ranked
+    in, the model's own, or standard deviations over both groups (where the model sees features that nobody scaled; 0/1
+    columns stay as they are). ``noise_deals``: how often the group is dealt into halves, 0 for never; ``noise_people``
+    stand on a side at most.
     """
 
     split: str
@@ -42,6 +49,9 @@ class Config:
     alpha: float
     bootstraps: int
     permutations: int
+    units: str
+    noise_deals: int
+    noise_people: int
 
     def __post_init__(self) -> None:
         if self.split not in get_args(Split):
@@ -50,6 +60,12 @@ class Config:
             raise ValueError(f"expected audit.decision among {', '.join(DECISIONS)}; found {self.decision!r}")
         if self.decision == "randomised" and self.threshold is not None:
             raise ValueError(f"a randomised decision has no threshold: expected null, found {self.threshold}")
+        if self.units not in UNITS:
+            raise ValueError(f"expected audit.units among {', '.join(UNITS)}; found {self.units!r}")
+        if self.noise_deals < 0:
+            raise ValueError(f"expected audit.noise_deals of at least 0, found {self.noise_deals}")
+        if self.noise_people < 1:
+            raise ValueError(f"expected audit.noise_people of at least 1, found {self.noise_people}")
         try:
             Precision(self.alpha, self.bootstraps, self.permutations)
         except ValueError as error:
@@ -58,23 +74,6 @@ class Config:
     @property
     def precision(self) -> Precision:
         return Precision(self.alpha, self.bootstraps, self.permutations)
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One direction in one repetition: the n people with a finite image, and the m people of the other group.
-
-    ``rows`` (n,), ``features`` and ``images`` (n, d), ``target`` (m, d), ``target_decision`` (m,); ``non_finite``
-    people are left out.
-    """
-
-    rows: Array
-    features: Array
-    images: Array
-    target: Array
-    flips: Flipsets
-    target_decision: Array
-    non_finite: int
 
 
 def run(
@@ -90,18 +89,20 @@ def run(
     (positive, negative, or empty for the whole group), ``feature`` (empty where there is none) and ``alpha``.
 
     - Whole group: ``n_source``, ``n_target``, ``positives_source``, ``positives_target``, ``positives_image``, ``net``
-      with its interval, ``non_finite`` (images with a NaN or infinity, left out of every other count), ``ks`` (the
-      largest Kolmogorov-Smirnov distance of a transported feature from the target group, every image being taken for
-      the nearest value that this group has) and ``healthy``; by feature ``mean_shift``, ``mean_sign`` and
-      ``feature_mean``.
+      with its interval, ``non_finite`` (images with a NaN or infinity, left out of every other count), ``shared`` (the
+      share of the group's people whom another repetition has too, the mean over the others), ``ks`` (the largest
+      Kolmogorov-Smirnov distance of a transported feature from the target group, every image being taken for the
+      nearest value that this group has) and ``healthy``; by feature ``mean_shift``, ``mean_sign`` and ``feature_mean``.
     - Flipsets: ``size`` with its interval, ``share`` of the group, ``of`` (people with the members' decision); by
       feature what is in :class:`pipeline.flipsets.transparency.TransparencyReport`. Features that are not transported
       change by construction: they have no rank and no p-value.
+    - Flipsets by chance, of exact maps and in the first repetition: ``noise_size`` and ``noise_size_upper``, the mean
+      size between halves of the group and what one more deal goes beyond with probability at most ``alpha``, both as
+      shares times ``n_source``; and of the whole group ``noise_people``, how many stood on a side.
 
     Arrays of the first repetition, with the suffix ``_reverse`` for that direction: ``features``, ``images``,
     ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` of the people who count,
-    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, their standard deviations pooled over
-    both groups.
+    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, what their mean shifts are ranked in.
 
     Raises ValueError where the map is not defined on a row of the split, where a group has no rows in it, and for
     randomised decisions of a model without probabilities.
@@ -109,21 +110,27 @@ def run(
     import pandas as pd
 
     count = min(classifier.repetitions, transport.trials)
-    streams = [rng.spawn(3) for rng in rngs[:count]]
+    streams = [rng.spawn(4) for rng in rngs[:count]]
     coins = [stream[0].random(len(dataset.label)) for stream in streams]
     transported = np.isin(dataset.feature_names, transport.features)
+    dealing = streams[0][3].spawn(2)
     rows: list[dict[str, Any]] = []
     arrays: dict[str, Array] = {"feature_names": np.array(dataset.feature_names)}
     for place, (direction, source, target) in enumerate(directions(transport), start=1):
         pairs = mapped(transport, dataset, cast(Split, config.split), count, direction)
         where = {"direction": direction, "source": source, "target": target}
+        shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):
-            compared = _compared(partial(_decide, classifier, r, config), pair, coins[r])
+            decide = partial(_decide, classifier, r, config)
+            compared = _compared(decide, pair, coins[r], config)
             measured = chain(
-                _group(compared, config, transported, streams[r][place]),
-                _reports(compared, config, dataset.feature_names, transported, streams[r][place]),
+                group(compared, config, transported, shared[r]),
+                reports(compared, config, dataset.feature_names, transported, streams[r][place]),
             )
             rows += [{"repetition": r, **where, **row} for row in measured]
+            if r == 0 and config.noise_deals and transport.kind == EXACT:
+                found = noise(compared, config, transported, decide, dealing[place - 1])
+                rows += [{"repetition": r, **where, **row} for row in found]
             if r == 0:
                 arrays |= _arrays(classifier, compared, "" if direction == "forward" else "_reverse")
     table = pd.DataFrame(rows).assign(alpha=config.alpha)
@@ -138,84 +145,37 @@ def _decide(classifier: Classifier, repetition: int, config: Config, x: Array, c
     return decisions(classifier, repetition, x, config.threshold)
 
 
-def _compared(decide: Callable[[Array, Array], Array], pair: Mapped, coins: Array) -> Compared:
+def _shared(rows: Sequence[Array], people: int) -> list[float]:
+    """The share of each repetition's ``rows`` that another one has too: the mean over the others, 0 where none is."""
+    times = np.zeros(people, dtype=np.int64)
+    for own in rows:
+        times[own] += 1
+    others = max(len(rows) - 1, 1)
+    return [float((times[own] - 1).mean() / others) for own in rows]
+
+
+def _compared(decide: Decide, pair: Mapped, coins: Array, config: Config) -> Compared:
     """Decide about everyone; ``coins`` has one for each row of the dataset."""
     finite = np.isfinite(pair.images).all(axis=1)
     rows, features, images = pair.rows[finite], pair.features[finite], pair.images[finite]
     return Compared(
         rows=rows,
+        coins=coins[rows],
         features=features,
         images=images,
         target=pair.target,
         flips=Flipsets(decide(features, coins[rows]), decide(images, coins[rows])),
         target_decision=decide(pair.target, coins[pair.target_rows]),
         non_finite=int((~finite).sum()),
+        units=_units(np.concatenate([features, pair.target]), config.units),
     )
 
 
-def _row(statistic: str, value: float, flipset: str = "", feature: str = "") -> dict[str, Any]:
-    return {"flipset": flipset, "feature": feature, "statistic": statistic, "value": float(value)}
-
-
-def _group(
-    compared: Compared, config: Config, transported: Array, rng: np.random.Generator
-) -> Iterator[dict[str, Any]]:
-    """Rows on the whole group and on the sizes of its flipsets."""
-    flips, n = compared.flips, len(compared.rows)
-    sizes = {"positive": int(flips.positive.sum()), "negative": int(flips.negative.sum())}
-    favoured = int(flips.decision.sum())
-    furthest = np.nan
-    if n:
-        target, images = compared.target[:, transported], compared.images[:, transported]
-        furthest = ks(target, nearest_values(target, images)).max()
-    intervals = size_intervals(sizes["positive"], sizes["negative"], n, config.bootstraps, config.alpha, rng)
-    group = {
-        "n_source": n,
-        "n_target": len(compared.target),
-        "positives_source": favoured,
-        "positives_target": compared.target_decision.sum(),
-        "positives_image": flips.decision_image.sum(),
-        "net": flips.net,
-        "net_ci_low": intervals.net[0],
-        "net_ci_high": intervals.net[1],
-        "non_finite": compared.non_finite,
-        "ks": furthest,
-        "healthy": n > 0 and healthy(np.array([furthest])),
-    }
-    yield from (_row(name, value) for name, value in group.items())
-    for name, size in sizes.items():
-        low, high = getattr(intervals, name)
-        found = {
-            "size": size,
-            "size_ci_low": low,
-            "size_ci_high": high,
-            "share": size / n if n else np.nan,
-            "of": favoured if name == "positive" else n - favoured,
-        }
-        yield from (_row(key, value, name) for key, value in found.items())
-
-
-def _reports(
-    compared: Compared, config: Config, names: Sequence[str], transported: Array, rng: np.random.Generator
-) -> Iterator[dict[str, Any]]:
-    """Rows by feature: of the whole group, and of the transparency report of each flipset."""
-    shift = compared.features - compared.images
-    with np.errstate(invalid="ignore"):
-        whole = {
-            "mean_shift": shift.sum(axis=0) / len(shift),
-            "mean_sign": np.sign(shift).sum(axis=0) / len(shift),
-            "feature_mean": compared.features.sum(axis=0) / len(shift),
-        }
-    by_flipset = {"": whole}
-    for name in ("positive", "negative"):
-        members = getattr(compared.flips, name)
-        report = transparency_report(
-            compared.features, compared.images, members, config.precision, rng, lines=transported
-        )
-        by_flipset[name] = vars(report)
-    for flipset, statistics in by_flipset.items():
-        for statistic, values in statistics.items():
-            yield from (_row(statistic, value, flipset, name) for name, value in zip(names, values, strict=True))
+def _units(people: Array, asked: str) -> Array:
+    """What mean shifts are ranked in, (d,): ones, or the standard deviations of what is neither 0/1 nor constant."""
+    deviation = people.std(axis=0)
+    plain = ((people == 0) | (people == 1)).all(axis=0) | (deviation == 0) | (asked == "model")
+    return np.where(plain, 1.0, deviation)
 
 
 def _arrays(classifier: Classifier, compared: Compared, suffix: str) -> dict[str, Array]:
@@ -233,5 +193,5 @@ def _arrays(classifier: Classifier, compared: Compared, suffix: str) -> dict[str
     }
     named = {f"{name}{suffix}": values for name, values in arrays.items()}
     if not suffix:
-        named["units"] = np.concatenate([compared.features, compared.target]).std(axis=0)
+        named["units"] = compared.units
     return named

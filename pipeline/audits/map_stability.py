@@ -1,8 +1,9 @@
-"""Where two fixed people are sent by maps that were fitted on different draws of everyone else.
+"""Where two fixed people are sent by maps that were fitted on different draws of everyone else, and how well those fit.
 
 Source: Black et al. 2020, section 3.2. Each repetition of the dataset ``gaussian`` draws both groups anew, save the
 first two people of the source group: all ones, then all zeros. As the two groups have one distribution, a good map
-leaves them where they are. Mean and variance over the repetitions are the report's to take.
+leaves them where they are; and it sends the group onto the other one, which a map that leads everybody to one point,
+however surely, does not. Mean, variance and error over the repetitions are the report's to take.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.transport.between import mapped
+from pipeline.transport.quality import ks
 from pipeline.types import AuditResult, Classifier, Dataset, TransportMap
 
 POINTS = {"ones": 1.0, "zeros": 0.0}
@@ -32,10 +34,11 @@ def run(
     rngs: Sequence[np.random.Generator],
     transport: TransportMap,
 ) -> AuditResult:
-    """Rows ``image`` by ``point`` (ones, zeros) and ``feature`` (its number from 1, as text) of every trial.
+    """Rows ``image`` of every trial by ``point`` (ones, zeros) and ``feature`` (its number from 1); and ``ks``.
 
-    Nothing is drawn. An image that is not finite is a row all the same. Raises ValueError for a dataset whose first two
-    people of the source group are not the fixed ones in every repetition.
+    The latter is the largest Kolmogorov-Smirnov statistic of a feature, of everybody's images against the target group;
+    NaN where an image is not finite. Nothing is drawn. An image that is not finite is a row all the same. Raises
+    ValueError for a dataset whose first two people of the source group are not the fixed ones in every repetition.
     """
     import pandas as pd
 
@@ -53,4 +56,6 @@ def run(
                 {"repetition": r, "point": point, "feature": str(j), "statistic": "image", "value": float(value)}
                 for j, value in enumerate(image, start=1)
             ]
+        furthest = ks(pair.target, pair.images).max() if np.isfinite(pair.images).all() else np.nan
+        rows.append({"repetition": r, "point": "", "feature": "", "statistic": "ks", "value": float(furthest)})
     return AuditResult("map_stability", dataset.name, classifier.method, dataset.origin, pd.DataFrame(rows))

@@ -10,9 +10,10 @@ subsets are drawn, because for small flipsets and skewed shifts the normal limit
 replacement is wrong by large factors in the tails, where adjusted p-values are decided. With v centred, its sum over A
 is minus the sum over the others, so the smaller of the two is drawn.
 
-A small p-value says that a line is not noise of *who flipped*. Whether flips of this number arise from noise in the map
-itself is another question; its null is an audit of a map between identical distributions (Black et al. 2020, section
-5.1), where every flip is noise.
+A small p-value says that the flipset shifts otherwise than its group. A large one does not make a shift noise: that of
+everybody alike is as large in any part of the group (``pipeline.flipsets.standing``). Whether flips of this number
+arise from errors of the map is another question again; its null is a map between identical distributions (Black et al.
+2020, section 5.1), where every flip is noise (``pipeline.flipsets.dealt``).
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ NEUTRAL = (
     "audit.examples",
     "audit.bootstraps",
     "audit.permutations",
+    "audit.noise_deals",
+    "audit.noise_people",
 )
 """Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
 

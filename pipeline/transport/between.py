@@ -145,7 +145,8 @@ def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
 def fitted(dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any]) -> TransportMap:
     """Fit ``module``'s maps on len(rngs) trials; the opposite direction is as many further trials of the same fit.
 
-    A module whose map needs more than the two groups' rows has ``fit_dataset(dataset, between, config, rngs)``.
+    A module whose map needs more than the two groups' rows has ``fit_dataset(dataset, between, config, rngs)``; one
+    that gets the opposite direction by the way has ``fit_both(source, target, config, rngs, opposite)``.
     """
     if hasattr(module, "fit_dataset"):
         return cast(TransportMap, module.fit_dataset(dataset, between, config, rngs))
@@ -155,6 +156,8 @@ def fitted(dataset: Dataset, between: Between, module: ModuleType, config: Any, 
     trials = len(rngs)
     # Each direction has random numbers of its own, derived from its trial's.
     opposite = [rng.spawn(1)[0] for rng in rngs]
+    if hasattr(module, "fit_both"):
+        return cast(TransportMap, module.fit_both(found.source, found.target, config, rngs, opposite))
     maps = module.fit([*found.source, *found.target], [*found.target, *found.source], config, [*rngs, *opposite])
     return TransportMap(
         kind=maps.kind,

@@ -11,7 +11,7 @@ The map is defined on the points that it was fitted on, and on no others. Source
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,19 +48,29 @@ def fit(
     ``mean_cost`` of the plan; ``gap``, by how much a plan could be cheaper at most; ``split``, the share of rows with
     more than one counterpart. Raises ValueError for rows that are not finite.
     """
-    size = np.array([len(rows) for rows in source])
-    shape = (len(source), size.max(), source[0].shape[1])
-    rows, images, facts = np.zeros(shape), np.zeros(shape), np.zeros((3, len(source)))
-    for t, (x, y, rng) in enumerate(zip(source, target, rngs, strict=True)):
-        found = best_plan(x, y, config.cost)
-        rows[t, : size[t]] = x
-        images[t, : size[t]], split = _images(found, config.image, rng)
-        facts[:, t] = found.cost, found.gap, split
-    return TransportMap(
-        kind="exact",
-        parameters={"rows": rows, "images": images, "size": size},
-        facts=dict(zip(("mean_cost", "gap", "split"), facts, strict=True)),
-    )
+    return _map([best_plan(x, y, config.cost) for x, y in zip(source, target, strict=True)], source, config, rngs)
+
+
+def fit_both(
+    source: Sequence[Array],
+    target: Sequence[Array],
+    config: Config,
+    rngs: Sequence[np.random.Generator],
+    opposite: Sequence[np.random.Generator],
+) -> TransportMap:
+    """As :func:`fit`, with the opposite direction in ``reverse``, which draws from ``opposite``.
+
+    The named costs are symmetric, so it is the same plans read along their columns; a cost of one's own need not be,
+    and is solved again. The opposite facts have the prefix ``reverse_``.
+    """
+    plans = [best_plan(x, y, config.cost) for x, y in zip(source, target, strict=True)]
+    if isinstance(config.cost, str):
+        reversed_plans = [plan.transposed for plan in plans]
+    else:
+        reversed_plans = [best_plan(y, x, config.cost) for x, y in zip(source, target, strict=True)]
+    forward, back = _map(plans, source, config, rngs), _map(reversed_plans, target, config, opposite)
+    facts = {**forward.facts, **{f"reverse_{name}": values for name, values in back.facts.items()}}
+    return replace(forward, reverse=back.parameters, facts=facts)
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
@@ -73,6 +83,24 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
         size = int(parameters["size"][t])
         moved.append(_looked_up(parameters["rows"][t, :size], parameters["images"][t, :size], np.asarray(asked)))
     return moved
+
+
+def _map(
+    plans: Sequence[Plan], source: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
+) -> TransportMap:
+    """What :func:`fit` returns, of plans that are solved."""
+    size = np.array([len(rows) for rows in source])
+    shape = (len(source), size.max(), source[0].shape[1])
+    rows, images, facts = np.zeros(shape), np.zeros(shape), np.zeros((3, len(source)))
+    for t, (plan, x, rng) in enumerate(zip(plans, source, rngs, strict=True)):
+        rows[t, : size[t]] = x
+        images[t, : size[t]], split = _images(plan, config.image, rng)
+        facts[:, t] = plan.cost, plan.gap, split
+    return TransportMap(
+        kind="exact",
+        parameters={"rows": rows, "images": images, "size": size},
+        facts=dict(zip(("mean_cost", "gap", "split"), facts, strict=True)),
+    )
 
 
 def _images(found: Plan, image: str, rng: np.random.Generator) -> tuple[Array, float]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,20 @@ class Plan:
     total: int
     cost: float
     gap: float
+
+    @property
+    def transposed(self) -> Plan:
+        """The same plan from the target points to the source points, which is a best one for a symmetric cost."""
+        return replace(
+            self,
+            source=self.target,
+            target=self.source,
+            source_atom=self.target_atom,
+            target_atom=self.source_atom,
+            row=self.column,
+            column=self.row,
+            unit=self.total // len(self.target_atom),
+        )
 
 
 def best_plan(x: Array, y: Array, cost: str | Cost = "squared_l1") -> Plan:

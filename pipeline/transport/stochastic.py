@@ -259,7 +259,7 @@ def _trained(parameters: list[torch.Tensor], loss: Callable[[int], torch.Tensor]
     """Adam on the sum of the trials' losses, which share no parameter; the recorded losses (T, L)."""
     import torch
 
-    optimizer = torch.optim.Adam(parameters, lr=getattr(config, rate))
+    optimizer = torch.optim.Adam(parameters, lr=getattr(config, rate), fused=True)
     recorded, curve = set(_recorded(config.steps).tolist()), []
     for step in range(config.steps):
         optimizer.zero_grad()

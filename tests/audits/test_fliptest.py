@@ -18,7 +18,10 @@ from pipeline.transport.between import Between, fitted
 from pipeline.transport.quality import nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, TransportMap
 
-CONFIG = Config("test", "threshold", None, alpha=0.05, bootstraps=200, permutations=199)
+CONFIG = Config(
+    "test", "threshold", None, alpha=0.05, bootstraps=200, permutations=199, units="model", noise_deals=19,
+    noise_people=60,
+)  # fmt: skip
 TOSSED = replace(CONFIG, decision="randomised")
 
 Rules = Callable[..., Classifier]
@@ -230,6 +233,78 @@ def test_rows_are_tidy_and_complete(groups: Dataset, rule: Rules, shift: Maps) -
         assert set(own["statistic"]) == {"size", "size_ci_low", "size_ci_high", "share", "of"}
 
 
+def exact_maps(dataset: Dataset) -> TransportMap:
+    """Exact maps of every repetition, in both directions."""
+    between = Between("group", "F", None, "test", None, True)
+    maps = fitted(dataset, between, exact, exact.Config("squared_l1", "sample"), generators("map", repetitions=2))
+    return replace(maps, transport="exact", attribute="group", source="F", target="M", features=("x", "z"))
+
+
+def test_flips_by_chance_are_those_between_halves_of_one_group(groups: Dataset, rule: Rules) -> None:
+    """Of 60 people on a side, counted as shares of the group; a rule that nobody comes near flips nobody."""
+    result = audited(groups, rule(1.0, 0.0, 0.0), exact_maps(groups))
+    for direction, group in (("forward", 0), ("reverse", 1)):
+        whole = one(result, direction=direction)
+        n = len(members(groups, group))
+        assert (whole["n_source"], whole["noise_people"]) == (n, 60)
+        for flipset in ("positive", "negative"):
+            found = one(result, direction=direction, flipset=flipset)
+            # Mean of 19 deals and the largest, as shares of 60 times n.
+            assert found["noise_size"] * 19 * 60 / n == pytest.approx(round(found["noise_size"] * 19 * 60 / n))
+            assert found["noise_size_upper"] * 60 / n == pytest.approx(round(found["noise_size_upper"] * 60 / n))
+            assert 0 < found["noise_size"] < found["noise_size_upper"] < 0.3 * n
+    nobody = audited(groups, rule(1.0, 0.0, 0.0, intercept=-99.0), exact_maps(groups))
+    for flipset in ("positive", "negative"):
+        found = one(nobody, flipset=flipset)
+        assert found["noise_size"] == found["noise_size_upper"] == 0
+
+
+def test_what_names_the_group_makes_no_flips_by_chance(groups: Dataset, rule: Rules) -> None:
+    result = audited(groups, rule(0.0, 0.0, 1.0, intercept=-0.5), exact_maps(groups))
+    assert one(result, flipset="negative")["share"] == 1
+    assert one(result, flipset="negative")["noise_size_upper"] == 0
+
+
+def test_chance_is_counted_once_for_exact_maps_alone_and_changes_nothing_else(
+    groups: Dataset, rule: Rules, shift: Maps
+) -> None:
+    learned = audited(groups, rule(1.0, 0.0, 0.0), shift()).rows
+    assert not learned["statistic"].str.startswith("noise").any()
+    dealt, none = (
+        audited(groups, rule(1.0, 0.0, 0.0), exact_maps(groups), replace(CONFIG, noise_deals=deals)).rows
+        for deals in (19, 0)
+    )
+    noise = dealt["statistic"].str.startswith("noise")
+    assert set(dealt[noise]["repetition"]) == {0}
+    pd.testing.assert_frame_equal(dealt[~noise].reset_index(drop=True), none)
+
+
+def test_shared_people_are_counted_between_repetitions(groups: Dataset, rule: Rules, shift: Maps) -> None:
+    result = audited(groups, rule(1.0, 0.0, 0.0), shift())
+    first, second = (set(members(groups, 0, r).tolist()) for r in (0, 1))
+    for r, own in enumerate((first, second)):
+        assert one(result, repetition=r)["shared"] == pytest.approx(len(first & second) / len(own))
+    assert one(audited(groups, rule(1.0, 0.0, 0.0, repetitions=1), shift(trials=1)))["shared"] == 0
+
+
+def test_shifts_are_ranked_in_deviations_where_asked_and_keep_their_own_units(
+    groups: Dataset, gap: Array, rule: Rules, shift: Maps
+) -> None:
+    """z in hundredths moves by 50 and x by 0.8: the larger shift, but half a deviation against 0.8 of one."""
+    scaled = replace(groups, features=groups.features * [1.0, 100.0, 1.0])
+    maps = shift(gap * [1.0, 100.0])
+    plain, ranked = (
+        audited(scaled, rule(1.0, 0.0, 0.0), maps, replace(CONFIG, units=units)) for units in ("model", "deviations")
+    )
+    for result, ranks in ((plain, (2, 1)), (ranked, (1, 2))):
+        lines = [one(result, flipset="negative", feature=name) for name in ("x", "z")]
+        assert tuple(line["rank_mean"] for line in lines) == ranks
+        np.testing.assert_allclose([line["mean_shift"] for line in lines], -gap * [1, 100])
+    pooled = np.concatenate([ranked.arrays["features"], ranked.arrays["target_features"]]).std(axis=0)
+    np.testing.assert_allclose(ranked.arrays["units"], [*pooled[:2], 1])
+    np.testing.assert_array_equal(plain.arrays["units"], 1)
+
+
 def test_arrays_are_those_of_the_first_repetition(groups: Dataset, gap: Array, rule: Rules, shift: Maps) -> None:
     result = audited(groups, rule(1.0, 2.0, 0.0), shift())
     for suffix, group, sign in (("", 0, 1), ("_reverse", 1, -1)):
@@ -245,8 +320,6 @@ def test_arrays_are_those_of_the_first_repetition(groups: Dataset, gap: Array, r
             result.arrays[f"target_features{suffix}"], groups.features[members(groups, 1 - group)]
         )
         assert len(result.arrays[f"target_score{suffix}"]) == len(members(groups, 1 - group))
-    pooled = np.concatenate([result.arrays["features"], result.arrays["target_features"]])
-    np.testing.assert_allclose(result.arrays["units"], pooled.std(axis=0))
     assert tuple(result.arrays["feature_names"]) == groups.feature_names
 
 
@@ -270,6 +343,9 @@ def test_a_group_without_rows_is_named(groups: Dataset, rule: Rules, shift: Maps
         ({"split": "both"}, "expected audit.split among train, test, all; found 'both'"),
         ({"decision": "coin"}, "expected audit.decision among threshold, randomised; found 'coin'"),
         ({"decision": "randomised", "threshold": 0.5}, "a randomised decision has no threshold"),
+        ({"units": "inches"}, "expected audit.units among model, deviations; found 'inches'"),
+        ({"noise_deals": -1}, "expected audit.noise_deals of at least 0, found -1"),
+        ({"noise_people": 0}, "expected audit.noise_people of at least 1, found 0"),
         ({"permutations": 0}, "audit: expected permutations of at least 1, found 0"),
     ],
 )

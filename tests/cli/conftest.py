@@ -1,4 +1,4 @@
-"""Simulated applicants, and networks whose fairness is known by their formula."""
+"""Simulated applicants and images, and networks whose fairness is known by their formula."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 
 from pipeline.cli.entry import main
 
@@ -194,5 +195,136 @@ def flipped(fliptest: Command, office: Path) -> Callable[..., dict[str, Any]]:
         assert (status, err) == (0, "")
         loaded: dict[str, Any] = json.loads((office / "made.json").read_text())
         return loaded
+
+    return run
+
+
+FACES, SIDE = 120, 4
+WEIGHT = np.random.default_rng(1).normal(size=SIDE * SIDE)
+BIAS = -0.5 * float(WEIGHT.sum())
+NETWORKS = f"""
+import torch
+WEIGHT, BIAS = {WEIGHT.tolist()}, {BIAS}
+def ball(x):
+    return 0.3 - (x - 0.5).flatten(1).norm(dim=1)
+def thirds(x):
+    z = x.mean(dim=(1, 2, 3))
+    return torch.stack((0 * z, 20 * z - 8, 40 * z - 20), dim=1)
+def probability(x):
+    return torch.sigmoid(x.flatten(1) @ torch.tensor(WEIGHT, dtype=torch.float32) + BIAS)
+"""
+
+
+class Logit(torch.nn.Module):
+    """w'x + b of class 1, in one column, or in two, of pixels x = std z + mean for inputs z."""
+
+    def __init__(self, mean: float, std: float, columns: int) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(SIDE * SIDE, 1)
+        self.columns = columns
+        with torch.no_grad():
+            self.layer.weight.copy_(torch.tensor(std * WEIGHT)[None])
+            self.layer.bias.fill_(BIAS + mean * float(WEIGHT.sum()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        z = self.layer(x.flatten(1))
+        return z if self.columns == 1 else torch.cat((-z / 2, z / 2), dim=1)
+
+
+@pytest.fixture
+def image_network() -> Linear:
+    """A maker of linear networks of images."""
+
+    def make(mean: float = 0.0, std: float = 1.0, columns: int = 1) -> torch.nn.Module:
+        return Logit(mean, std, columns).eval()
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def faces() -> tuple[np.ndarray, pd.DataFrame]:
+    """Images (n, h, w) uint8; the first third are women, whose greys are half as far from the middle as men's.
+
+    The network of ``image_network`` is right about all but 8.
+    """
+    rng = np.random.default_rng(5)
+    women = np.arange(FACES) < FACES // 3
+    spread = np.where(women, 0.5, 1.0)[:, None, None]
+    greys = 127.5 + spread * rng.uniform(-90, 90, (FACES, SIDE, SIDE))
+    images = np.clip(greys, 0, 255).round().astype(np.uint8)
+    label = ((images.reshape(FACES, -1) / 255) @ WEIGHT + BIAS > 0).astype(int)
+    label[rng.choice(FACES, 8, replace=False)] ^= 1
+    table = pd.DataFrame(
+        {
+            "file": [f"{'ab'[number % 2]}/{number:03d}.png" for number in range(FACES)],
+            "smiles": label,
+            "sex": np.where(women, "female", "male"),
+            "place": np.array(["north", "south", "west"])[rng.permutation(FACES) % 3],
+            "height": rng.normal(size=FACES),
+        }
+    )
+    return images, table
+
+
+@pytest.fixture
+def studio(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    faces: tuple[np.ndarray, pd.DataFrame],
+    image_network: Linear,
+    save_scripted: Scripted,
+) -> Path:
+    """A folder to work in: faces/, images.npy, attributes.csv, model.pt and nets.py."""
+    monkeypatch.chdir(tmp_path)
+    images, table = faces
+    for image, name in zip(images, table["file"], strict=True):
+        (tmp_path / "faces" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(tmp_path / "faces" / name)
+    np.save(tmp_path / "images.npy", images[:, None])
+    table.to_csv(tmp_path / "attributes.csv", index=False)
+    save_scripted(image_network(), tmp_path / "model.pt")
+    (tmp_path / "nets.py").write_text(NETWORKS)
+    return tmp_path
+
+
+@pytest.fixture
+def robustness(studio: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run ``audit robustness`` in the studio: exit status, stdout, stderr. Options ``without`` are left out."""
+    usual = {
+        "--model": "model.pt",
+        "--images": "faces",
+        "--partition": "attributes.csv",
+        "--label": "smiles",
+        "--attack": "exact",
+        "--bootstraps": "200",
+        "--permutations": "999",
+    }
+
+    def run(*arguments: str, without: tuple[str, ...] = ()) -> tuple[int, str, str]:
+        left_out = {*arguments, *without}
+        given = [word for option, value in usual.items() if option not in left_out for word in (option, value)]
+        capsys.readouterr()
+        status = main(["audit", "robustness", *given, *arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def measured(
+    robustness: Command, studio: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[dict[str, Any], pd.DataFrame]]:
+    """Run a robustness audit that succeeds, without drawing: its JSON and its table of images."""
+
+    def undrawn(figure: Any, stem: Path) -> None:
+        stem.with_suffix(".png").touch()
+
+    monkeypatch.setattr("pipeline.cli.audit.robustness.audit.save_figure", undrawn)
+
+    def run(*arguments: str, without: tuple[str, ...] = ()) -> tuple[dict[str, Any], pd.DataFrame]:
+        status, _, err = robustness(*arguments, "--output", "out", without=without)
+        assert (status, err) == (0, "")
+        return json.loads((studio / "out" / "audit.json").read_text()), pd.read_csv(studio / "out" / "distances.csv")
 
     return run

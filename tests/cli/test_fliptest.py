@@ -56,6 +56,11 @@ def test_a_shift_flips_whoever_it_carries_over_the_threshold(flipped: Flipped, o
     (line,) = found["transparency"]["negative"]
     assert line["mean_shift"] == pytest.approx(-1)
     assert line["mean_sign"] == -1
+    # All women's counterparts have exactly one year more: certain, and no mark of those who flip.
+    assert line["mean_shift_standing"] == line["mean_sign_standing"] == "as the whole group"
+    # Nobody is in the positive flipset; few could be.
+    low, high = found["flipsets"]["positive"]["interval"]
+    assert (low, high) == (0, pytest.approx(len(own) * (1 - 0.025 ** (1 / len(own)))))
     assert found["map"]["distance"] == pytest.approx(1)
     assert found["map"]["worst_ks"] == 0
     table = pd.read_csv(office / "out" / "flipsets.csv")
@@ -145,9 +150,11 @@ def test_a_model_that_looks_at_the_group_itself_flips_everybody(flipped: Flipped
     # Between dealt groups the group's name is held, so all of it is the model's doing.
     assert found["noise"]["either"]["range"] == [0, 0]
     assert found["noise"]["p_either"] == pytest.approx(1 / 6)
+    assert found["noise"]["p_either_adjusted"] == pytest.approx(2 / 6)
     lines = {line["feature"]: line for line in found["transparency"]["negative"]}
     assert lines["sex=male"]["mean_shift"] == -1
     assert lines["sex=male"]["rank_mean"] is None
+    assert lines["sex=male"]["mean_shift_standing"] is None
     assert any("Each group has a single value in sex" in text for text in made["caveats"])
 
 
@@ -182,7 +189,10 @@ def test_standardised_maps_do_not_depend_on_the_units_of_the_columns(
                 del line["feature"], line["unit"], line["members_mean"]
     (one,), (other,) = here["results"], there["results"]
     assert one["flipsets"] == other["flipsets"]
-    assert one["transparency"]["negative"][0] == pytest.approx(other["transparency"]["negative"][0], rel=1e-9)
+    lines, others = (found["transparency"]["negative"][0] for found in (one, other))
+    for kind in ("mean_shift_standing", "mean_sign_standing"):
+        assert lines.pop(kind) == others.pop(kind)
+    assert lines == pytest.approx(others, rel=1e-9)
     plain = flipped(*asked, "--predict", "units.py:there", "--standardize", "none")
     assert plain["results"][0]["map"]["distance"] > 100 * other["map"]["distance"]
 

@@ -51,11 +51,14 @@ def test_the_page_says_what_the_json_says(fliptest: Command, office: Path) -> No
     assert reverse["sentence"] in said
     for found in (forward, reverse):
         for name, size in (("positive", found["flipsets"]["positive"]), ("negative", found["flipsets"]["negative"])):
-            low, high = size["interval"] if size["interval"][0] is not None else (0, 0)
-            interval = f"{low:,.0f} to {high:,.0f}" if high else "no interval"
+            low, high = size["interval"]
+            interval = f"{low:,.0f} to {high:,.0f}"
             floor = found["noise"][name]["range"]
             row = f"{name} flipset {size['size']} {100 * size['share']:.1f} % {interval} {floor[0]} to {floor[1]}"
             assert row in said
+        adjusted = found["noise"]["p_either_adjusted"]
+        assert said.count(f"adjusted p {adjusted:.2g} for the number") >= 1
+    assert said.count("for the net size") == 2  # once for each direction
     leader = forward["transparency"]["negative"][0]
     assert leader["feature"] == "experience"
     for words in (
@@ -67,6 +70,8 @@ def test_the_page_says_what_the_json_says(fliptest: Command, office: Path) -> No
         f"female 80 {forward['positives']['source']}",
         "From male to female",
         f"experience {leader['mean_shift']:+.2f} {leader['mean_shift_ci_low']:.2f} to ",
+        f"{leader['mean_shift_p_adjusted']:.2g} {leader['mean_shift_standing']}",
+        "Noise: the interval covers 0, or there is none. As the whole group: the shift is there, but is not shown",
         "Kolmogorov-Smirnov distance to male: ",
         "A flip is not yet discrimination",
         "written: out/fliptest.html",
@@ -89,6 +94,9 @@ def check_html(page: str, made: dict[str, Any]) -> None:
         assert f"<h2>From {found['source']} to {found['target']}</h2>" in page
         for line in found["transparency"]["negative"]:
             assert line["feature"] in page
+            if found["flipsets"]["negative"]["size"]:
+                assert f">{line['mean_shift_standing']}<" in page
+    assert page.count("As the whole group: the shift is there") == len(made["results"])
     assert "with a map of their own" in page
 
 

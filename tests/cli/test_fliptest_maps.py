@@ -17,10 +17,10 @@ def asked(**given: object) -> Namespace:
 def test_the_smooth_map_comes_first_and_the_exact_one_where_there_is_room_for_it() -> None:
     assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact"]
     assert [kind.name for kind in candidates(asked(), (20_000, 20_000))] == ["entropic"]
-    (exact,) = candidates(asked(map="exact"), (10_000, 10_000))
+    (exact,) = candidates(asked(map="exact"), (20_000, 20_000))
     assert exact.settings["image"] == "sample"
-    with pytest.raises(ValueError, match=r"--map exact: 20,000 by 20,000 people are more than .* --limit 5000"):
-        candidates(asked(map="exact"), (20_000, 20_000))
+    with pytest.raises(ValueError, match=r"--map exact: 30,000 by 30,000 people are more than .* --limit 20000"):
+        candidates(asked(map="exact"), (30_000, 30_000))
     with pytest.raises(
         ValueError, match=r"--map-setting steps=7 belongs to a map: name it too, such as --map entropic"
     ):

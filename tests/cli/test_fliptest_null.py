@@ -1,4 +1,4 @@
-"""The noise floor is made of deals of all people, and its p-value counts those as large as what was observed."""
+"""Dealt people flip by what a map moves alone."""
 
 from __future__ import annotations
 
@@ -7,30 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from pipeline.cli.audit.fliptest.groups import Group, Groups
 from pipeline.cli.audit.fliptest.model import Model, Raw
-from pipeline.cli.audit.fliptest.null import Deal, Everyone, Null, deals, null_of
+from pipeline.cli.audit.fliptest.null import Everyone, null_of
 from pipeline.cli.audit.fliptest.space import Space, space_of
-
-
-def test_every_deal_gives_each_person_one_place() -> None:
-    dealt = deals(3, 5, 200, np.random.default_rng(1))
-    for deal in dealt:
-        assert (len(deal.source), len(deal.target)) == (3, 5)
-        assert sorted([*deal.source, *deal.target]) == list(range(8))
-    share = np.mean([np.isin(0, deal.source) for deal in dealt])
-    assert share == pytest.approx(3 / 8, abs=4 * np.sqrt(3 / 8 * 5 / 8 / 200))
-
-
-def test_the_p_value_counts_the_observed_groups_among_the_deals() -> None:
-    null = Null(np.array([1, 2, 0, 4]), np.array([1, 0, 0, 3]))
-    np.testing.assert_array_equal(null.either, [2, 2, 0, 7])
-    assert null.p_value(null.either, 2) == 4 / 5
-    assert null.p_value(null.either, 3) == 2 / 5
-    assert null.p_value(null.either, 8) == 1 / 5
-    assert null.p_value(null.either, 0) == 1
+from pipeline.flipsets.dealt import Deal
 
 
 def made() -> tuple[Space, Model, Everyone]:

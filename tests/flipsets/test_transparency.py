@@ -32,7 +32,7 @@ def test_the_shift_of_everyone_is_that_of_any_flipset() -> None:
     np.testing.assert_array_equal(report.mean_shift_p, 1)
 
 
-def test_a_line_that_tells_the_flipset_from_its_group_is_found_and_the_others_are_noise() -> None:
+def test_a_line_that_tells_the_flipset_from_its_group_is_found() -> None:
     rng = np.random.default_rng(2)
     features = rng.normal(size=(600, 4))
     members = rng.random(600) < 0.15
@@ -70,6 +70,20 @@ def test_a_feature_that_is_no_line_is_measured_but_neither_ranked_nor_tested() -
     np.testing.assert_array_equal(np.isnan(report.mean_sign_p_adjusted), ~lines)
 
 
+def test_units_change_the_ranks_of_shifts_and_nothing_else() -> None:
+    rng = np.random.default_rng(8)
+    features, members = rng.normal(size=(60, 2)) * [10.0, 1.0], np.arange(60) < 20
+    images = features - [5.0, 2.0]
+    plain, scaled = (
+        transparency_report(features, images, members, PRECISION, np.random.default_rng(9), units=units)
+        for units in (None, np.array([10.0, 1.0]))
+    )
+    assert (plain.rank_mean.tolist(), scaled.rank_mean.tolist()) == ([1, 2], [2, 1])
+    for name, values in vars(plain).items():
+        if name != "rank_mean":
+            np.testing.assert_array_equal(getattr(scaled, name), values)
+
+
 def test_an_empty_flipset_has_an_empty_report_and_one_member_no_interval() -> None:
     features = np.random.default_rng(5).normal(size=(20, 2))
     empty = transparency_report(features, -features, np.zeros(20, bool), PRECISION, np.random.default_rng(6))
@@ -86,6 +100,8 @@ def test_what_cannot_be_reported_is_refused() -> None:
         transparency_report(x, np.ones((4, 3)), members, PRECISION, rng)
     with pytest.raises(ValueError, match="not finite: leave those people out"):
         transparency_report(x, np.where(np.eye(4, 2) > 0, np.nan, 1.0), members, PRECISION, rng)
+    with pytest.raises(ValueError, match=r"expected a positive unit for each of 2 features, found \[1\. 0\.\]"):
+        transparency_report(x, x, members, PRECISION, rng, units=np.array([1.0, 0.0]))
     with pytest.raises(ValueError, match="expected bootstraps of at least 1, found 0"):
         Precision(0.05, 0, 10)
     with pytest.raises(ValueError, match=r"expected alpha in \(0, 1\), found 1"):

@@ -197,6 +197,25 @@ def test_the_posterior_is_drawn_from_where_that_is_asked_for(data: Dataset, monk
     assert asked == [(Sampling(3, 20, 30), 2), (None, 2)]
 
 
+def test_the_mode_and_the_draws_flip_nearly_the_same_people(data: Dataset) -> None:
+    """One trial, the same random numbers for the images: only the coefficients differ, by parts of a standard error."""
+    between, flips = replace(RACE, both=False), {}
+    for inference in ("map", "nuts"):
+        rngs = generators("counterfactual", repetitions=1)
+        maps = fitted(data, between, counterfactual, config(inference=inference, warmup=60, draws=100), rngs)
+        black = data.features[data.train[0]][data.protected["race"][data.train[0]] == 0]
+        columns = transported_columns(data, "race")
+        (image,) = images(maps.parameters, [black[:, columns]])
+        positive = [10 * rows[:, 0] / 37 + 3 * rows[:, 1] > 18.5 for rows in (black[:, columns], image)]
+        flips[inference] = ~positive[0] & positive[1]
+        told = {"r_hat", "effective_size", "divergences"}
+        assert told <= set(maps.facts) if inference == "nuts" else not told & set(maps.facts)
+    mode, sampled = flips.values()
+    assert mode.sum() > 100
+    assert abs(int(mode.sum()) - int(sampled.sum())) < 0.05 * mode.sum()
+    assert (mode & sampled).sum() > 0.85 * mode.sum()
+
+
 def test_one_direction_is_fitted_where_one_is_asked_for(data: Dataset) -> None:
     alone = fitted(
         data, replace(RACE, both=False), counterfactual, config(), generators("counterfactual", repetitions=2)

@@ -120,6 +120,42 @@ def test_an_unknown_row_is_an_error_that_says_what_to_do() -> None:
         exact.images(maps.parameters, [np.array([[0.0, 1.0], [0.0, 0.0], [0.0, 1.5]])])
 
 
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 12), m=st.integers(2, 12), kind=st.sampled_from(exact.IMAGES))
+@settings(max_examples=30, deadline=None)
+def test_the_opposite_direction_is_the_same_plan(seed: int, n: int, m: int, kind: str) -> None:
+    """It costs what solving it anew costs; means of images over a group are means of the other group's people."""
+    rng = np.random.default_rng(seed)
+    x, y = np.round(rng.normal(size=(n, 2)) * 2), np.round(rng.normal(size=(m, 2)) * 2)
+    both = exact.fit_both([x], [y], exact.Config("squared_l1", kind), *[[np.random.default_rng(k)] for k in (0, 1)])
+    anew = exact.fit([y], [x], CONFIG, [np.random.default_rng(1)])
+    assert both.facts["reverse_mean_cost"][0] == pytest.approx(anew.facts["mean_cost"][0])
+    (back,) = exact.images(both.reverse, [y])
+    if kind == "expectation":
+        np.testing.assert_allclose(back.mean(axis=0), x.mean(axis=0), atol=1e-9)
+    else:
+        assert {tuple(row) for row in back} <= {tuple(row) for row in x}
+
+
+def test_way_there_and_back_is_nowhere_where_everybody_has_a_counterpart_of_their_own() -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(30, 3)), rng.normal(size=(30, 3)) + 1
+    both = exact.fit_both([x], [y], CONFIG, *[[np.random.default_rng(k)] for k in (0, 1)])
+    (there,) = exact.images(both.parameters, [x])
+    np.testing.assert_array_equal(exact.images(both.reverse, [there])[0], x)
+
+
+def test_a_cost_that_is_not_symmetric_is_solved_in_both_directions() -> None:
+    """Upwards is dear and downwards free: 0, 1 to 1, 2 costs 1 a person, and back nothing."""
+
+    def upwards(x: Array, y: Array) -> Array:
+        return np.asarray(np.maximum(y - x, 0).sum(-1))
+
+    x, y = np.array([[0.0], [1.0]]), np.array([[1.0], [2.0]])
+    both = exact.fit_both([x], [y], exact.Config(upwards, "sample"), *[[np.random.default_rng(k)] for k in (0, 1)])
+    assert both.facts["mean_cost"][0] == pytest.approx(1)
+    assert both.facts["reverse_mean_cost"][0] == pytest.approx(0)
+
+
 @pytest.mark.parametrize(
     ("cost", "kind", "message"),
     [

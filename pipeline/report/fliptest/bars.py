@@ -1,8 +1,8 @@
-"""Transparency reports as ranked bars: the largest on top, noise set apart from what stands out."""
+"""Transparency reports as ranked bars: the largest on top, with a look for noise and one for what all people share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from pipeline.flipsets.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import MEAN, SIGN, Line
 from pipeline.report.style import FAINT, INK
@@ -17,25 +18,37 @@ from pipeline.report.style import FAINT, INK
 AXES = {MEAN: "mean of $x - G(x)$, standard deviations", SIGN: "mean of sign$(x - G(x))$"}
 MIXED = "mean of $x - G(x)$, standard deviations or shares"
 CATEGORIES = "Numbers are in standard deviations, 0/1 columns as they are: a difference of shares."
-NOISE = "interval covers 0, or no more than the whole group shifts"
+STRONG, PALE = 0.8, 0.28
+REACH = 1.6
+"""Intervals are drawn up to so many times the longest bar or the furthest trial; an arrow says that they go on."""
+SAID: Mapping[Standing, str] = {
+    STANDS_OUT: f"{STANDS_OUT} from the group",
+    AS_GROUP: f"{AS_GROUP} shifts",
+    NOISE: f"{NOISE}: interval covers 0",
+}
+
+
+def look(standing: Standing, color: str) -> dict[str, Any]:
+    """How a bar is filled: noise is hatched and empty, what is as the whole group pale, what stands out full."""
+    if standing == NOISE:
+        return {"facecolor": "white", "edgecolor": color, "hatch": "/////", "alpha": 0.45}
+    edge = {"edgecolor": color} if standing == AS_GROUP else {}
+    return {"facecolor": (color, PALE if standing == AS_GROUP else STRONG), **edge}
 
 
 def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, dataset: str) -> None:
-    """Horizontal bars with intervals; dots are the other trials. Noise is an empty bar with a grey name."""
+    """Horizontal bars with intervals; dots are the single trials, where there are several. Names of noise are grey."""
     if not lines:
         axes.text(0.5, 0.5, "no members", ha="center", va="center", transform=axes.transAxes, color=FAINT)
         axes.set_axis_off()
         return
+    reach = 1.0 if ranking == SIGN else _reach(lines)
     for place, line in enumerate(lines):
-        look: Any = {"facecolor": color}
-        if line.noise:
-            look = {"facecolor": "white", "edgecolor": color, "hatch": "/////"}
-        axes.barh(place, line.value, height=0.62, linewidth=0.6, alpha=0.45 if line.noise else 0.75, zorder=1, **look)
-        if np.isfinite([line.low, line.high]).all():
-            axes.plot([line.low, line.high], [place, place], color=INK, linewidth=1.1, solid_capstyle="butt", zorder=3)
-        others = line.others[np.isfinite(line.others)]
+        axes.barh(place, line.value, height=0.62, linewidth=0.6, zorder=1, **look(line.standing, color))
+        _interval(axes, line, place, reach)
+        single = line.trials[np.isfinite(line.trials)] if len(line.trials) > 1 else line.trials[:0]
         axes.plot(
-            others, np.full(len(others), place + 0.0), linestyle="none", marker="o", markersize=2.4, zorder=4,
+            single, np.full(len(single), float(place)), linestyle="none", marker="o", markersize=2.4, zorder=4,
             markerfacecolor="white", markeredgecolor=INK, markeredgewidth=0.5,
         )  # fmt: skip
     axes.axvline(0, color=INK, linewidth=0.6, zorder=2)
@@ -52,12 +65,32 @@ def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, dataset: s
     axes.set_xlabel(AXES[ranking])
 
 
-def handles(some_noise: bool, several_trials: bool) -> list[Line2D | Patch]:
-    """The legend of what is not a colour: intervals, other trials, noise."""
-    found: list[Line2D | Patch] = [Line2D([], [], color=INK, linewidth=1.1, label="bootstrap interval")]
-    if several_trials:
-        look: Any = {"markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 0.5}
-        found.append(Line2D([], [], linestyle="none", marker="o", markersize=2.4, label="other trials", **look))
-    if some_noise:
-        found.append(Patch(facecolor="white", edgecolor=FAINT, hatch="/////", linewidth=0.6, label=NOISE))
+def _reach(lines: Sequence[Line]) -> float:
+    """How far from 0 intervals are drawn: those of few trials are so long that no bar could be seen beside them."""
+    drawn = np.concatenate([line.trials for line in lines] + [[line.value for line in lines]])
+    return REACH * float(np.nanmax(np.abs(drawn)))
+
+
+def _interval(axes: Axes, line: Line, place: int, reach: float) -> None:
+    """The interval as a line, with an arrow where it goes on beyond the reach."""
+    if not np.isfinite([line.low, line.high]).all():
+        return
+    low, high = np.clip([line.low, line.high], -reach, reach)
+    axes.plot([low, high], [place, place], color=INK, linewidth=1.1, solid_capstyle="butt", zorder=3)
+    for end, whole, marker in ((low, line.low, "<"), (high, line.high, ">")):
+        if end != whole:
+            axes.plot(end, place, marker=marker, markersize=3, color=INK, zorder=3)
+
+
+def handles(lines: Iterable[Line]) -> list[Line2D | Patch]:
+    """The legend of what is not a colour: intervals, single trials, and the looks of the lines that are drawn."""
+    every = list(lines)
+    several = any(len(line.trials) > 1 for line in every)
+    over = "interval over maps and people" if several else "interval over people"
+    found: list[Line2D | Patch] = [Line2D([], [], color=INK, linewidth=1.1, label=over)]
+    if several:
+        dots: Any = {"markerfacecolor": "white", "markeredgecolor": INK, "markeredgewidth": 0.5}
+        found.append(Line2D([], [], linestyle="none", marker="o", markersize=2.4, label="single trials", **dots))
+    there = {line.standing for line in every}
+    found += [Patch(linewidth=0.6, label=text, **look(word, FAINT)) for word, text in SAID.items() if word in there]
     return found

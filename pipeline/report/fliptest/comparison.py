@@ -13,12 +13,20 @@ from pipeline.report.comparison_table import as_table
 from pipeline.report.fliptest import pages, trials
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.facts import measurements
-from pipeline.report.fliptest.flipset_tables import BOTH, IN_BRACKETS, size_cells, size_columns
+from pipeline.report.fliptest.flipset_tables import (
+    BOTH,
+    IN_BRACKETS,
+    by_chance,
+    chance_cells,
+    chance_columns,
+    size_cells,
+    size_columns,
+)
 from pipeline.report.fliptest.methods_figure import BLOCK as METHODS_BLOCK
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.numbers import Estimate, number, spread
-from pipeline.report.settings import Reduction, parse_setting
+from pipeline.report.settings import Reduction, parse_setting, select
 from pipeline.report.table import Cell, Column, Row, Table
 
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
@@ -27,12 +35,22 @@ ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`.
 
-    Where a number is of a flipset and some of our maps failed, the note says what ours is without them.
+    Where a number is of a flipset and some of our maps failed, the note says what ours is without them; where exact
+    transport between the same people was audited too, what it gives.
     """
     inputs = trials.named(inputs)
-    found = rules.compare(published, measurements(inputs), (*inputs.reductions, *_fewer_trials(inputs)))
+    measured = measurements(inputs)
+    found = rules.compare(published, measured, (*inputs.reductions, *_fewer_trials(inputs)))
     found["note"] = [
-        " ".join(filter(None, (line["note"] if isinstance(line["note"], str) else "", _without_failures(inputs, line))))
+        " ".join(
+            part
+            for part in (
+                line["note"] if isinstance(line["note"], str) else "",
+                _without_failures(inputs, line),
+                _by_exact_transport(measured, line),
+            )
+            if part
+        )
         or None
         for line in found.to_dict("records")
     ]
@@ -74,6 +92,7 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
         columns=(
             Column("people", decimals=0),
             *size_columns(),
+            *chance_columns(),
             Column("healthy", show="text", name="healthy maps"),
             *(Column(f"published {f}", "Published", "value", 0, w.FLIPSETS[f]) for f in BOTH),
         ),
@@ -82,6 +101,7 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
         notes=(
             "F+: people decided for whose counterparts in the other group are not; F\u2212: the other way round.",
             IN_BRACKETS,
+            by_chance(inputs, {place.block for place in listed}),
             "Published sizes are of one map each. Where the data are a twin, they are not comparable with ours.",
         ),
     )
@@ -101,7 +121,7 @@ def _row(inputs: Inputs, place: Place, direction: str, theirs: Mapping[tuple[str
     counts = trials.counts(inputs, place, direction)
     given = w.GIVEN[place.given]
     pair = f"{source} to {target}{f', {given}' if given else ''}"
-    cells: list[Cell] = [counts.estimate("n_source").value, *size_cells(counts)]
+    cells: list[Cell] = [counts.estimate("n_source").value, *size_cells(counts), *chance_cells(counts)]
     cells.append(pages.sound(inputs, place, direction))
     cells += [theirs.get((*_key(place), direction, flipset), None) for flipset in BOTH]
     labels = (w.dataset_label(place.dataset), pair, w.method_label(place.method), w.map_style(place.transport).label)
@@ -153,3 +173,24 @@ def _without_failures(inputs: Inputs, line: Mapping[str, Any]) -> str:
     decimals = max(0, round(-math.log10(2 * line["rounding"])))
     ours = spread(Estimate.mean(values.to_numpy(float)), decimals)
     return f"Without {failed}, whose map failed: {ours} ({number(len(values), 0)})."
+
+
+def _by_exact_transport(measured: pd.DataFrame, line: Mapping[str, Any]) -> str:
+    """``Exact transport gives 2,816 +- 72 (3).``; nothing where it was not audited, or of fewer people."""
+    text = line["used_setting"]
+    setting = parse_setting(text) if isinstance(text, str) else {}
+    if line["status"] != "reproduced" or "flipset" not in setting or setting.get("transport") != w.WGAN:
+        return ""
+    exact = {**setting, "transport": w.EXACT}
+    of_both = [
+        {**{key: value for key, value in each.items() if key not in ("flipset", "feature")}, "statistic": "n_source"}
+        for each in (setting, exact)
+    ]
+    people, others = (select(measured, each)["value"].tolist() for each in of_both)
+    values = select(measured, exact)["value"]
+    if values.empty or people != others:
+        return ""
+    decimals = max(0, round(-math.log10(2 * line["rounding"]))) if line["kind"] == "run" else 2
+    return (
+        f"Exact transport gives {spread(Estimate.mean(values.to_numpy(float)), decimals)} ({number(len(values), 0)})."
+    )

@@ -15,6 +15,7 @@ import pandas as pd
 from pipeline.report.fliptest import lines, quality, trials
 from pipeline.report.fliptest import report_tables as reports
 from pipeline.report.fliptest import words as w
+from pipeline.report.fliptest.claims import claims
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import flat
 
@@ -100,7 +101,7 @@ def _weights(inputs: Inputs) -> Iterator[dict[str, Any]]:
 def _derived(inputs: Inputs) -> list[pd.DataFrame]:
     """What follows from the rows of audits, trial by trial."""
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
-    return [*_rates(rows), *_rankings(rows), _beyond(inputs, rows), *_distances(inputs)]
+    return [*_rates(rows), *_rankings(rows), _beyond(inputs, rows), *_distances(inputs), *claims(inputs)]
 
 
 def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:

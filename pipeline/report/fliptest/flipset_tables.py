@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
-from pipeline.report.fliptest import bars, lines, pages, trials
+from pipeline.report.fliptest import bars, chance, lines, pages, trials
 from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import methods_figure as methods
 from pipeline.report.fliptest import words as w
@@ -17,8 +19,9 @@ from pipeline.report.table import Cell, Column, Row, Table
 BOTH = (w.POSITIVE, w.NEGATIVE)
 SIDES = ("source", "target")
 IN_BRACKETS = (
-    "Mean \u00b1 standard deviation over the trials. In brackets: the interval of one trial, the audited people being "
-    "resampled under its map; means of the ends. Another map moves a size by the standard deviation."
+    "Mean \u00b1 standard deviation over the trials. In brackets: the interval of one trial, for other people under "
+    "its map (Clopper and Pearson's of a count, Tango's of the net size); means of the ends over all trials. Another "
+    "map moves a size by the standard deviation."
 )
 
 
@@ -38,6 +41,32 @@ def size_columns(group: str = "") -> tuple[Column, ...]:
             Column(key, group, "spread", 0, name),
             Column(f"{key} interval", group, "interval", 0, "in one trial"),
         )
+    )
+
+
+def chance_cells(counts: Counts) -> list[Cell]:
+    """How large each flipset is between dealt halves of the group, where the map is exact."""
+    return [counts.by_chance(flipset) for flipset in BOTH]
+
+
+def chance_columns() -> tuple[Column, ...]:
+    """The columns of :func:`chance_cells`."""
+    return tuple(Column(f"{f} by chance", "By chance", "text", 0, w.FLIPSETS[f]) for f in BOTH)
+
+
+def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
+    """What stands in the columns by chance: the size of the halves is read from the rows of these blocks."""
+    rows = inputs.rows[(inputs.rows["statistic"] == "noise_people") & inputs.rows["block"].isin(set(blocks))]
+    if rows.empty:
+        return "By chance: no halves of a group were dealt."
+    sides = sorted({int(value) for value in rows["value"]})
+    people = number(sides[0], 0) if len(sides) == 1 else f"{number(sides[0], 0)} to {number(sides[-1], 0)}"
+    return (
+        "By chance: the flipsets under exact transport between two halves of the group from which people are mapped, "
+        f"dealt at random, {people} people on a side, as shares of the whole group; their mean, and the size that one "
+        "more deal goes beyond with probability at most \u03b1. Between more people fewer flip, so where the group is "
+        "larger than a half these sizes are rather too large. First trial; a dash where the map is learned, as each "
+        "deal would need a training."
     )
 
 
@@ -83,7 +112,7 @@ def table_methods(inputs: Inputs) -> Table:
             source, target = trials.groups(inputs, place)
             pair = f"{methods.ATTRIBUTES.get(attribute, attribute)}: {source} to {target}"
             labels = (w.dataset_label(dataset), pair, method_style(place.method).label)
-            body.append(Row(labels, (people, *rates, *size_cells(counts), *tops)))
+            body.append(Row(labels, (people, *rates, *size_cells(counts), *chance_cells(counts), *tops)))
     decided = {w.dataset_label(d): w.DECISIONS.get(d, ("positive",))[0] for d, _ in methods.panels_of(inputs)}
     positive = "; ".join(f"{dataset}: {decision}" for dataset, decision in decided.items())
     return Table(
@@ -94,6 +123,7 @@ def table_methods(inputs: Inputs) -> Table:
             Column("source", "% decided positive", "spread", 1),
             Column("target", "% decided positive", "spread", 1),
             *size_columns(),
+            *chance_columns(),
             *(Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f]) for f in BOTH),
         ),
         rows=tuple(body),
@@ -102,8 +132,10 @@ def table_methods(inputs: Inputs) -> Table:
             f"F+: people decided positive ({positive}) whose counterparts in the other group are not; F\u2212: the "
             "other way round. Exact transport between the test rows.",
             IN_BRACKETS,
-            "Largest mean shift: the feature in which the flipset's members differ most from their counterparts (first "
-            f"trial), of those that are not noise. {bars.CATEGORIES}",
+            by_chance(inputs, [methods.BLOCK]),
+            "Largest mean shift: the feature in which the flipset's members differ most from their counterparts, of "
+            "those that stand out: no noise (the interval, over maps and people, covers 0), and not as the whole group "
+            f"(by adjusted p); where none does, the largest of all, with the word for it. {bars.CATEGORIES}",
         ),
     )
 
@@ -117,7 +149,8 @@ def table_law(inputs: Inputs) -> Table:
     body = []
     for place in found:
         counts = trials.counts(inputs, place)
-        cells: list[Cell] = [counts.estimate("n_source").value, *size_cells(counts)[:4], _shared(inputs, place, causal)]
+        sizes = size_cells(counts)[:4]
+        cells: list[Cell] = [counts.estimate("n_source").value, *sizes, *_shared(inputs, place, causal)]
         reports = {line.feature: line for line in lines.report(inputs, place, w.NEGATIVE)}
         for label in ("LSAT", "GPA"):
             feature = w.feature_named(label, list(reports), w.LAW) if reports else ""
@@ -132,6 +165,7 @@ def table_law(inputs: Inputs) -> Table:
             Column("people", "Classifier", decimals=0),
             *size_columns("Classifier")[:4],
             Column("shared", "Classifier", "text", name=f"{w.FLIPSETS[w.NEGATIVE]} shared"),
+            Column("by chance", "Classifier", "value and interval", 0),
             *(
                 Column(f"{key} shift", f"Shift in {w.FLIPSETS[w.NEGATIVE]}, sd", "value and interval", 2, key)
                 for key in ("LSAT", "GPA")
@@ -142,7 +176,8 @@ def table_law(inputs: Inputs) -> Table:
         stamp=inputs.stamp(sorted({place.block for place in (*found, *regressions.values())})),
         notes=(
             f"{w.FLIPSETS[w.NEGATIVE]} shared: how many members of the flipset by causal counterfactuals are in this "
-            "one too, in the first trial. Shifts: x \u2212 G(x) of the first trial.",
+            "one too, in the first trial; by chance: if as many were drawn from all who are decided against, with the "
+            "95 % range. Shifts: x \u2212 G(x), means over the trials with intervals over maps and people.",
             law.empty(inputs, found[0]),
             IN_BRACKETS,
             *pages.health(inputs, found),
@@ -152,20 +187,21 @@ def table_law(inputs: Inputs) -> Table:
 
 def _top(inputs: Inputs, place: Place, flipset: str) -> str:
     found = lines.report(inputs, place, flipset)
-    telling = [line for line in found if not line.noise]
-    if not telling:
-        return "all noise" if found else DASH
-    return f"{w.feature_label(telling[0].feature, place.dataset)} ({number(telling[0].value, 2)})"
-
-
-def _shared(inputs: Inputs, place: Place, causal: Place | None) -> str:
-    if causal is None:
+    if not found:
         return DASH
-    sets = []
-    for one in (causal, place):
-        first = trials.first_trial(inputs, one)
-        sets.append(set(first.rows[first.members(w.NEGATIVE)].tolist()))
-    return f"{len(sets[0] & sets[1]):,} of {len(sets[0]):,}"
+    top = next((line for line in found if line.stands_out), found[0])
+    word = "" if top.stands_out else f", {top.standing}"
+    return f"{w.feature_label(top.feature, place.dataset)} ({number(top.value, 2)}{word})"
+
+
+def _shared(inputs: Inputs, place: Place, causal: Place | None) -> tuple[str, Estimate | None]:
+    """How many of the causal flipset's members are in this one too, and how many would be by chance."""
+    if causal is None:
+        return DASH, None
+    first, other = (trials.first_trial(inputs, one) for one in (causal, place))
+    both = chance.shared_members(first, other, w.NEGATIVE)
+    told = f"{both:,} of {int(first.members(w.NEGATIVE).sum()):,}"
+    return told, None if place == causal else chance.of_first_trials(first, other, w.NEGATIVE)
 
 
 def _predictions(inputs: Inputs, place: Place | None) -> list[Cell]:

@@ -119,7 +119,7 @@ def figure_12(inputs: Inputs) -> Picture:
     grid[-1, 0].set_xlabel(bars.MIXED)
     every = [line for pair in reports for report in pair for line in report]
     figure.legend(
-        handles=bars.handles(any(line.noise for line in every), any(len(line.others) for line in every)),
+        handles=bars.handles(every),
         loc="outside upper center", ncols=3,
     )  # fmt: skip
     return Picture.stamped(

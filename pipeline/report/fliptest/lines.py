@@ -1,13 +1,16 @@
-"""The lines of transparency reports: one for each feature, of the first trial and of the others."""
+"""The lines of transparency reports: one for each feature, over all trials."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from pipeline.flipsets.over_trials import over_trials, twice_the_median
+from pipeline.flipsets.standing import AS_GROUP, NOISE, STANDS_OUT, Standing, standing
+from pipeline.flipsets.transparency import ranks
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import Place
@@ -20,10 +23,12 @@ RANKS = {MEAN: "rank_mean", SIGN: "rank_sign"}
 
 @dataclass(frozen=True)
 class Line:
-    """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset.
+    """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
 
-    ``value`` with its interval, ``rank`` and ``p`` (adjusted) are the first trial's; ``others`` (T - 1,) are the
-    values of the other trials. Shifts are in the units of :func:`pipeline.report.fliptest.trials.units`.
+    ``value`` with the interval of :mod:`pipeline.flipsets.over_trials` (over maps and people; over people alone where
+    there is one trial), ``rank`` by its absolute value, ``p`` (adjusted; of several trials twice the median).
+    ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty. Shifts are in the units of
+    :func:`pipeline.report.fliptest.trials.units`.
     """
 
     feature: str
@@ -33,47 +38,59 @@ class Line:
     rank: int
     p: float
     alpha: float
-    others: Array
+    trials: Array
+
+    @property
+    def standing(self) -> Standing:
+        """Noise, as the whole group, or stands out: see :mod:`pipeline.flipsets.standing`."""
+        return standing(self.low, self.high, self.p, self.alpha)
 
     @property
     def noise(self) -> bool:
-        """Whether the interval covers 0, or the flipset does not differ from its group in this feature."""
-        covers = not (self.low > 0 or self.high < 0)
-        return covers or not self.p <= self.alpha
+        """Whether the interval covers 0."""
+        return self.standing == NOISE
+
+    @property
+    def as_group(self) -> bool:
+        """Whether the shift is there, but no other than that of the whole group."""
+        return self.standing == AS_GROUP
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the shift is there, and the flipset's own."""
+        return self.standing == STANDS_OUT
 
 
 def report(inputs: Inputs, place: Place, flipset: str, ranking: str = MEAN, direction: str = w.FORWARD) -> list[Line]:
-    """The lines of one ranking, the largest first; none where the first trial's flipset is empty.
+    """The lines of one ranking, the largest first; none where the flipset is empty in every trial.
 
-    Features that define the groups have no rank, and no line.
+    Features that define the groups have no rank, and no line. An interval of a sign ends at -1 and 1.
     """
     rows = inputs.select(**place.setting(direction=direction, flipset=flipset))
     rows = rows[rows["feature"].notna()]
     alpha = float(pd.to_numeric(rows["alpha"]).dropna().iloc[0])
-    tables = {str(name): part for name, part in rows.groupby("statistic")}
+    columns = (ranking, f"{ranking}_ci_low", f"{ranking}_ci_high", f"{ranking}_p_adjusted", RANKS[ranking])
+    value, low, high, p, rank = (_by_trial(rows, name) for name in columns)
+    shared = float(inputs.values(**place.setting(direction=direction, statistic="shared")).mean())
     scale = trials.units(inputs, place) if ranking == MEAN else {}
-
-    def first(statistic: str) -> dict[str, float]:
-        part = tables[statistic]
-        part = part[part["repetition"] == part["repetition"].min()]
-        return dict(zip(part["feature"], part["value"].astype(float), strict=True))
-
-    names = (ranking, f"{ranking}_ci_low", f"{ranking}_ci_high", RANKS[ranking], _p(tables, ranking))
-    value, low, high, rank, p = (first(name) for name in names)
-    lines = []
-    for feature, place_in_ranking in rank.items():
-        if not math.isfinite(place_in_ranking) or not math.isfinite(value[feature]):
+    found = []
+    for feature in value:
+        if not np.isfinite(rank[feature]).any():
             continue
-        unit = scale.get(feature, 1.0) or math.nan
-        every = tables[ranking]
-        every = every[(every["feature"] == feature) & (every["repetition"] != every["repetition"].min())]
-        numbers = (value[feature] / unit, low[feature] / unit, high[feature] / unit)
-        others = np.sort(every["value"].to_numpy(float) / unit)
-        lines.append(Line(feature, *numbers, int(place_in_ranking), p[feature], alpha, others))
-    return sorted(lines, key=lambda line: (line.rank, line.feature))
+        unit = scale.get(feature, 1.0)
+        line = over_trials(value[feature] / unit, low[feature] / unit, high[feature] / unit, shared, alpha)
+        found.append((feature, line, twice_the_median(p[feature]), value[feature] / unit))
+    furthest = 1.0 if ranking == SIGN else np.inf
+    order = ranks(np.array([line.value for _, line, _, _ in found]))
+    made = [
+        Line(feature, line.value, low, high, int(place_in_ranking), adjusted, alpha, values)
+        for (feature, line, adjusted, values), place_in_ranking in zip(found, order, strict=True)
+        for low, high in [np.clip([line.low, line.high], -furthest, furthest).tolist()]
+    ]
+    return sorted(made, key=lambda line: (line.rank, line.feature))
 
 
-def _p(tables: dict[str, pd.DataFrame], ranking: str) -> str:
-    """The p-value that decides: adjusted for the lines of the report where the audit gives it."""
-    adjusted = f"{ranking}_p_adjusted"
-    return adjusted if adjusted in tables else f"{ranking}_p"
+def _by_trial(rows: pd.DataFrame, statistic: str) -> Mapping[str, Array]:
+    """A statistic's values by feature, (T,) each, in the order of the trials."""
+    part = rows[rows["statistic"] == statistic].sort_values("repetition")
+    return {str(name): own["value"].to_numpy(float) for name, own in part.groupby("feature", observed=True)}

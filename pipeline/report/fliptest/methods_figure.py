@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.flipsets.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.report.fliptest import bars, lines, trials
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line
@@ -22,6 +24,8 @@ FEATURES = 6
 ATTRIBUTES = {"sex": "gender", "race": "race"}
 PANEL = 1.75
 BOTH = (w.POSITIVE, w.NEGATIVE)
+STANDINGS: tuple[Standing, ...] = (NOISE, AS_GROUP, STANDS_OUT)
+"""From the least telling up."""
 
 
 def panels_of(inputs: Inputs) -> list[tuple[str, str]]:
@@ -58,7 +62,8 @@ def figure_methods(inputs: Inputs) -> Picture:
             ]
         shown = [line for report in reports.values() for line in report if line.feature in features]
         every = [abs(end) for line in shown for end in (line.value, line.low, line.high)]
-        limit = 1.08 * max((end for end in every if math.isfinite(end)), default=1.0)
+        furthest = max((end for end in every if math.isfinite(end)), default=1.0)
+        limit = 1.08 * min(furthest, bars.REACH * max((abs(line.value) for line in shown), default=1.0))
         for axes in grid[r]:
             axes.set_xlim(-limit, limit)
     for axes in grid[-1]:
@@ -70,22 +75,24 @@ def figure_methods(inputs: Inputs) -> Picture:
         inputs.stamp(BLOCK),
         "Points with intervals: mean shifts of features in the positive and negative flipsets of each method.",
         notes=(
-            f"The {FEATURES} features that shift most in any of the reports of a data set and attribute; first trial, "
-            f"with bootstrap intervals. {bars.CATEGORIES} Open: noise, as the interval covers 0 or the flipset does "
-            "not differ from its group in this feature.",
+            f"The {FEATURES} features that shift most in any of the reports of a data set and attribute; means over "
+            "the trials, with intervals over maps and people, which may go on beyond the axes. "
+            f"{bars.CATEGORIES} Open: noise, as the interval covers 0. Pale: as the whole group, from which the "
+            "flipset is not shown to differ in this feature (adjusted p).",
             *([f"Empty flipsets: {'; '.join(empty)}."] if empty else []),
         ),
     )
 
 
 def largest(reports: Sequence[Sequence[Line]], wanted: int) -> list[str]:
-    """The features with the largest absolute shift in any of the reports that is not noise, the largest first.
+    """The features with the largest absolute shift in any of the reports that stands out, the largest first.
 
-    Where fewer stand out, those among the noise follow.
+    Where fewer stand out, those that shift as the whole group follow, and then the noise.
     """
-    size: dict[str, tuple[bool, float]] = {}
+    size: dict[str, tuple[int, float]] = {}
     for line in (line for report in reports for line in report):
-        size[line.feature] = max(size.get(line.feature, (False, 0.0)), (not line.noise, abs(line.value)))
+        worth = STANDINGS.index(line.standing)
+        size[line.feature] = max(size.get(line.feature, (0, 0.0)), (worth, abs(line.value)))
     return sorted(size, key=lambda feature: (*(-float(part) for part in size[feature]), feature))[:wanted]
 
 
@@ -101,7 +108,7 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
             axes.plot([line.low, line.high], [y, y], color=style.color, linewidth=0.9, alpha=0.4 if line.noise else 1)
             axes.plot(
                 line.value, y, marker=style.marker, markersize=3.4, color=style.color,
-                markerfacecolor="white" if line.noise else style.color, markeredgewidth=0.8,
+                markerfacecolor=_fill(line.standing, style.color), markeredgewidth=0.8,
             )  # fmt: skip
     for place in range(len(features) - 1):
         axes.axhline(place + 0.5, color=FAINT, linewidth=0.3)
@@ -118,8 +125,23 @@ def _handles(methods: Sequence[str]) -> tuple[list, list[str]]:
         Line2D([], [], color=s.color, marker=s.marker, markersize=3.4, linewidth=0.9)
         for s in map(method_style, methods)
     ]
-    noise = Line2D([], [], color=FAINT, marker="o", markersize=3.4, markerfacecolor="white", linestyle="none")
-    return [*handles, noise], [*(method_style(m).label for m in methods), "noise"]
+    looks = [
+        Line2D([], [], color=FAINT, marker="o", markersize=3.4, markerfacecolor=_fill(word, FAINT), linestyle="none")
+        for word in (NOISE, AS_GROUP)
+    ]
+    return [*handles, *looks], [*(method_style(m).label for m in methods), NOISE, AS_GROUP]
+
+
+def _fill(standing: Standing, color: str) -> Any:
+    """Open, pale or full."""
+    return {NOISE: "white", AS_GROUP: _on_white(color, bars.PALE), STANDS_OUT: color}[standing]
+
+
+def _on_white(color: str, opacity: float) -> tuple[float, ...]:
+    """The colour as it looks on white paper: a marker that let its own line through would be no pale marker."""
+    from matplotlib.colors import to_rgb
+
+    return tuple(1 - opacity * (1 - part) for part in to_rgb(color))
 
 
 def methods_at(inputs: Inputs, dataset: str, attribute: str) -> list[Place]:

@@ -25,9 +25,11 @@ MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1
 """Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
 STANDARDISED = "standard deviations from the mean"
 NOISE = (
-    "Noise: the interval of the mean covers 0, or a random part of the group, as large as the flipset, is as far "
-    "from the group's mean more often than the level allows (adjusted by Holm's method for the lines of a report). "
-    "Where everyone shifts alike, a shift says nothing about the flipset."
+    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one; it is over maps "
+    "and people together, over people alone where there is one trial. As the whole group: the shift is there, but a "
+    "random part of the group, as large as the flipset, is as far from the group's mean more often than the level "
+    "allows (adjusted by Holm's method for the lines of a report): it is not shown to be other than everybody's, and "
+    "does not tell who flips."
 )
 
 
@@ -200,6 +202,6 @@ def _reports(figure: SubFigure | Figure, page: Page, reports: Sequence[tuple[str
             panel_letter(axes, letter)
     every = [line for _, _, found in reports for line in found]
     figure.legend(
-        handles=bars.handles(any(line.noise for line in every), any(len(line.others) for line in every)),
+        handles=bars.handles(every),
         loc="outside lower center", ncols=3,
     )  # fmt: skip

@@ -32,17 +32,15 @@ def table_transparency_hiring(inputs: Inputs) -> Table:
                 for ranking in (lines.MEAN, lines.SIGN)
             )
             for feature, line in shifts.items():
-                mean = Estimate.mean(np.array([line.value, *line.others]))
-                cells = (mean, *_cells(line), *_cells(signs[feature]))
+                cells = (*_cells(line), *_cells(signs[feature]))
                 label = w.feature_label(feature, w.HIRING)
                 body.append(Row((w.map_style(place.transport).label, w.FLIPSETS[flipset], label), cells))
     return Table(
         title="Transparency reports of the hiring model.",
         stub=("Map", "Flipset", "Feature"),
         columns=(
-            Column("mean shift", "All trials", "spread", 2),
-            *(Column(f"shift {key}", "Shift, first trial", show, d, key) for key, show, d in OF_A_LINE),
-            *(Column(f"sign {key}", "Sign, first trial", show, d, key) for key, show, d in OF_A_LINE),
+            *(Column(f"shift {key}", "Mean shift", show, d, key) for key, show, d in OF_A_LINE),
+            *(Column(f"sign {key}", "Mean sign", show, d, key) for key, show, d in OF_A_LINE),
         ),
         rows=tuple(body),
         stamp=inputs.stamp(w.HIRING),
@@ -50,25 +48,29 @@ def table_transparency_hiring(inputs: Inputs) -> Table:
             "x \u2212 G(x): a woman less her counterpart among men, in standard deviations; and its sign. "
             f"{w.FLIPSETS[w.NEGATIVE]}: women not hired whose counterparts are; {w.FLIPSETS[w.POSITIVE]}: women hired "
             "whose counterparts are not.",
-            "p: whether a random part of all women, as large as the flipset, is as far from the mean of all women; "
-            "adjusted by Holm's method for all lines of a report. Noise: the interval covers 0, or p is above the "
-            "level.",
+            "Means over the trials \u00b1 standard deviations of the single trials; intervals over maps and people "
+            "together. p: whether a random part of all women, as large as the flipset, is as far from the mean of all "
+            "women; adjusted by Holm's method for all lines of a report, and twice the median over the trials. Noise: "
+            "the interval covers 0, or the members are too few for one. As the whole group: it does not, but p is "
+            "above the level; the shift is not shown to be other than that of all women, and does not tell who flips.",
             *pages.health(inputs, found),
         ),
     )
 
 
 OF_A_LINE: tuple[tuple[str, Show, int], ...] = (
-    ("value", "value and interval", 2),
+    ("mean", "spread", 2),
+    ("interval", "interval", 2),
     ("rank", "value", 0),
     ("p", "text", 3),
-    ("noise", "text", 0),
+    ("is", "text", 0),
 )
 
 
 def _cells(line: Line) -> tuple[Cell, ...]:
-    value = Estimate(line.value, low=line.low, high=line.high)
-    return value, float(line.rank), Estimate(line.p, text=p_value(line.p)), "noise" if line.noise else ""
+    interval = Estimate(line.value, low=line.low, high=line.high)
+    p = Estimate(line.p, text=p_value(line.p))
+    return Estimate.mean(line.trials), interval, float(line.rank), p, line.standing
 
 
 def table_ssl_weights(inputs: Inputs) -> Table:

@@ -42,6 +42,9 @@ WORDS = {
     "transport.batch_size": "people in a batch",
     "audit.alpha": "level alpha",
     "audit.bootstraps": "resamples for the intervals",
+    "audit.units": "units of mean shifts",
+    "audit.noise_deals": "deals into halves",
+    "audit.noise_people": "people in a half at most",
     "audit.permutations": "random subsets for the p-values",
     "audit.members": "people for the distances",
 }

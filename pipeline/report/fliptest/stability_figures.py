@@ -16,6 +16,8 @@ from pipeline.report.style import INK, new_figure, panel_letter
 from pipeline.types import Array
 
 ONES, ZEROS = "ones", "zeros"
+POINTS = {ONES: 1.0, ZEROS: 0.0}
+"""The fixed people, and the value of all their features, which is that of their images under the true map."""
 WIDTH_OF_A_GROUP = 0.62
 """Of the distance between two dimensions, for the maps beside each other."""
 
@@ -71,9 +73,18 @@ def means(image: Array) -> Array:
     return np.asarray(np.nanmean(image, axis=0))
 
 
-def stability_rows(inputs: Inputs) -> pd.DataFrame:
-    """Every image of the fixed points, with dimension and correlation as numbers."""
-    rows = inputs.select(audit=trials.STABILITY, statistic="image")
+def errors(rows: pd.DataFrame) -> pd.Series:
+    """Root mean square of T(x) - x over the features of the fixed people, by draw, for the rows of one map.
+
+    Its mean square over the draws is the square of the mean's distance from x, plus the variance about the mean.
+    """
+    squared = (rows["value"] - rows["point"].astype(object).map(POINTS).astype(float)) ** 2
+    return squared.groupby(rows["repetition"]).mean().pow(0.5)
+
+
+def stability_rows(inputs: Inputs, statistic: str = "image") -> pd.DataFrame:
+    """Every image of the fixed points, or another statistic, with dimension and correlation as numbers."""
+    rows = inputs.select(audit=trials.STABILITY, statistic=statistic)
     numbers = {name: pd.to_numeric(rows[name]).astype(float) for name in ("dimension", "correlation")}
     return rows.assign(**numbers)
 
@@ -84,11 +95,11 @@ def _figure(
 ) -> Picture:  # fmt: skip
     rows = stability_rows(inputs)
     correlations = sorted(set(rows["correlation"]))
-    dimensions = sorted(set(rows["dimension"]))
     maps = w.maps_in(rows["transport"])
     figure = new_figure(2.7)
     panels = np.atleast_1d(figure.subplots(1, len(correlations), sharey=True))
     for letter, correlation, axes in zip("abc", correlations, panels, strict=False):
+        dimensions = sorted(set(rows.loc[rows["correlation"] == correlation, "dimension"]))
         for k, transport in enumerate(maps):
             offset = (k - (len(maps) - 1) / 2) * WIDTH_OF_A_GROUP / max(len(maps), 1)
             part = rows[(rows["correlation"] == correlation) & (rows["transport"] == transport)]
@@ -106,7 +117,11 @@ def _figure(
     draws = rows.groupby(["transport", "dimension", "correlation"])["repetition"].nunique()
     counted = f"{draws.min():,}" if draws.min() == draws.max() else f"{draws.min():,} to {draws.max():,}"
     return Picture.stamped(
-        figure, title, inputs.stamp("stability"), alternative, notes=tuple(note.format(draws=counted) for note in notes)
+        figure,
+        title,
+        inputs.stamp(sorted(set(rows["block"]))),
+        alternative,
+        notes=tuple(note.format(draws=counted) for note in notes),
     )
 
 

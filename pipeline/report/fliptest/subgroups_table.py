@@ -57,9 +57,10 @@ def table_subgroups(inputs: Inputs) -> Table:
             f"{joined(searched)} contexts, the largest effects first. Reported: the whole where its interval excludes "
             "0, a subgroup where its interval lies above those of all the contexts around it.",
             f"Over the trials the interval of all rows is {_root_over_trials(inputs, datasets)}.",
-            "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift (that "
-            "is not noise, if there is one), and its mean sign (1: all members have more of it than their "
-            "counterparts).",
+            "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift that "
+            "stands out, else the largest of all; and its mean sign (1: all members have more of it than their "
+            "counterparts). As the whole group: not shown to be other than everybody's, by adjusted p. Noise: its "
+            "interval, over maps and people, covers 0.",
             *pages.health(inputs, [place for dataset in datasets for place in _maps(inputs, dataset)]),
         ),
     )
@@ -124,16 +125,13 @@ def _shift(inputs: Inputs, place: Place) -> str:
     report = lines.report(inputs, place, w.POSITIVE)
     if not report:
         return DASH
-    top = next((line for line in report if not line.noise), report[0])
-    feature = top.feature
-    rows = inputs.select(**place.setting(flipset=w.POSITIVE, direction=w.FORWARD, feature=feature))
-    shift, sign = (
-        Estimate.mean(rows.loc[rows["statistic"] == name, "value"].to_numpy(float)) for name in (lines.MEAN, lines.SIGN)
-    )
-    plus = "+" if shift.value > 0 else ""
-    label = w.feature_label(feature, place.dataset)
-    alike = ", as in the whole group" if top.noise else ""
-    return f"{label}: {plus}{spread(shift, 2)}{alike}; mean sign {number(sign.value, 2)}"
+    top = next((line for line in report if line.stands_out), report[0])
+    signs = lines.report(inputs, place, w.POSITIVE, lines.SIGN)
+    (sign,) = (line for line in signs if line.feature == top.feature)
+    plus = "+" if top.value > 0 else ""
+    label = w.feature_label(top.feature, place.dataset)
+    word = "" if top.stands_out else f", {top.standing}"
+    return f"{label}: {plus}{spread(Estimate.mean(top.trials), 2)}{word}; mean sign {number(sign.value, 2)}"
 
 
 def _root_over_trials(inputs: Inputs, datasets: list[str]) -> str:

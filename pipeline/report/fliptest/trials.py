@@ -16,11 +16,12 @@ from pandas.api.types import is_numeric_dtype
 
 from pipeline.report.fliptest import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
+from pipeline.report.numbers import Estimate, number
 from pipeline.report.stamp import Stamp
 from pipeline.types import Array, AuditResult
 
 FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
+NONE = np.full(1, np.nan)
 LABELS_GIVEN = {0.0: w.NEGATIVES, 1.0: w.POSITIVES}
 
 
@@ -122,9 +123,16 @@ class Counts:
     values: Mapping[tuple[str, str], Array]
 
     def estimate(self, statistic: str, flipset: str = "") -> Estimate:
-        """Mean and spread over the trials; the ends are the means of the single trials' intervals, if there are any."""
-        low, high = (self.values.get((flipset, f"{statistic}_ci_{end}"), np.zeros(0)) for end in ("low", "high"))
-        return replace(Estimate.mean(self.values[flipset, statistic]), low=_mean(low), high=_mean(high))
+        """Mean and spread over the trials; the ends are the means of all trials' intervals, NaN where one has none."""
+        low, high = (self.values.get((flipset, f"{statistic}_ci_{end}"), NONE) for end in ("low", "high"))
+        return replace(Estimate.mean(self.values[flipset, statistic]), low=float(low.mean()), high=float(high.mean()))
+
+    def by_chance(self, flipset: str) -> Estimate | None:
+        """The size between dealt halves of the group, ``high`` being the end of chance; None where none were dealt."""
+        if (flipset, "noise_size") not in self.values:
+            return None
+        size, end = (float(self.values[flipset, name].mean()) for name in ("noise_size", "noise_size_upper"))
+        return Estimate(size, high=end, text=f"{number(size, 0)}, to {number(end, 0)}")
 
     def share_positive(self, side: str) -> Array:
         """The share of the ``source`` or ``target`` group that is decided positive, (T,)."""
@@ -167,16 +175,13 @@ def healthy(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> pd.Seri
 
 
 def units(inputs: Inputs, place: Place) -> Mapping[str, float]:
-    """In which units the shifts of features are told: as the model sees them, but for numbers that nothing scaled.
+    """The units in which mean shifts are ranked, drawn and told, by feature: those of the audit (``audit.units``).
 
-    Those are in standard deviations over both groups. A 0/1 column stays: its shift is a difference of shares.
+    They are the model's own; of features that nobody scaled, standard deviations over both groups. A 0/1 column stays
+    what it is: its shift is a difference of shares.
     """
     arrays = _audit(inputs, place).arrays
-    people = np.vstack([arrays["features"], arrays["target_features"]])
-    scaled = np.full(people.shape[1], place.dataset not in w.UNSCALED)
-    category = ((people == 0) | (people == 1)).all(axis=0)
-    found = np.where(scaled | category, 1.0, np.asarray(arrays["units"], float))
-    return {str(name): float(unit) for name, unit in zip(arrays["feature_names"], found, strict=True)}
+    return {str(name): float(unit) for name, unit in zip(arrays["feature_names"], arrays["units"], strict=True)}
 
 
 def stamp(inputs: Inputs, blocks: Iterable[str], dataset: str = "", transports: Iterable[str] = ()) -> Stamp:
@@ -230,8 +235,3 @@ def _found(inputs: Inputs, place: Place) -> AuditResult | None:
         if replace(other, attribute=place.attribute) == place:
             return result
     return None
-
-
-def _mean(values: Array) -> float:
-    """The mean of what is there; NaN where nothing is."""
-    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")

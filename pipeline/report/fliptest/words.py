@@ -78,9 +78,6 @@ METHODS = {
     "svm": "RBF-SVM",
 }
 
-UNSCALED = (LAW,)
-"""Data whose numbers the models see in their own units; others are standardised."""
-
 FEATURES = {
     SSL: {
         "age": "age at latest arrest",

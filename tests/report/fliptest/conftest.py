@@ -41,6 +41,7 @@ GIVEN = {
 }
 THRESHOLDS = {"hiring": 0.8684, "ssl": 65.0, "arrests": 1.0}
 PRECISION: dict[str, Any] = {"threshold": None, "alpha": 0.05, "bootstraps": 30, "permutations": 399}
+PRECISION |= {"noise_deals": 19, "noise_people": 20}
 
 
 def matched_moments() -> ModuleType:
@@ -158,6 +159,20 @@ def classifier_of(dataset: Dataset, method: str) -> Classifier:
     return Classifier(*place, "logistic_mixture", rule)
 
 
+def with_training(maps: TransportMap) -> TransportMap:
+    """The same with curves and facts such as a WGAN's: KS falls from 1 to a tenth, but not in the last trial."""
+    step = np.array([0, 500, 1000])
+    ks = np.tile([1.0, 0.5, 0.1], (maps.trials, 1))
+    ks[-1] = 1.0
+    curves = {"max_ks": ks, "critic_gap": ks / 10, "mean_cost": 2 - ks, "mean_l1": 2 - ks}
+    facts = {**{name: curve[:, -1] for name, curve in curves.items()}, "diverged": (ks[:, -1] > 0.12).astype(np.int64)}
+    facts["selected_step"] = np.full(maps.trials, step[-1])
+    if maps.reverse:
+        curves |= {f"reverse_{name}": curve for name, curve in curves.items()}
+        facts |= {f"reverse_{name}": fact for name, fact in facts.items()}
+    return replace(maps, history={"step": step, **curves}, facts=facts)
+
+
 def maps_of(dataset: Dataset, transport: str, settings: Mapping[str, Any]) -> TransportMap:
     """Stand-in maps, as the stage would make them."""
     attribute = settings["attribute"]
@@ -165,6 +180,8 @@ def maps_of(dataset: Dataset, transport: str, settings: Mapping[str, Any]) -> Tr
     between = Between(attribute, source, settings.get("given_label"), "train", None, settings.get("both", True))
     rngs = generators("transport", dataset.name, transport, repetitions=dataset.repetitions)
     maps = fitted(dataset, between, sys.modules[f"pipeline.transport.{MOMENTS}"], ERRORS.get(transport, 0.1), rngs)
+    if transport == "wgan":
+        maps = with_training(maps)
     code, other = levels(dataset, attribute, source)
     return replace(
         maps,
@@ -189,7 +206,8 @@ def audited(point: Point, dataset: Dataset, classifier: Classifier, maps: Transp
     split = part_settings(point, "audit").get("split", "test")
     if point.audit == "fliptest":
         decision = "randomised" if point.dataset == "arrests" else "threshold"
-        return fliptest.run(dataset, classifier, fliptest.Config(split, decision, **PRECISION), rngs, maps)
+        units = "deviations" if point.dataset == "law" else "model"
+        return fliptest.run(dataset, classifier, fliptest.Config(split, decision, units=units, **PRECISION), rngs, maps)
     if point.audit == "map_quality":
         return map_quality.run(dataset, classifier, map_quality.Config(split, 40), rngs, maps)
     return map_stability.run(dataset, classifier, map_stability.Config(), rngs, maps)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from pipeline import io
 from pipeline.report import style
 from pipeline.report.artefacts import Artefact
-from pipeline.report.fliptest import marginals, trials
+from pipeline.report.fliptest import bars, marginals, trials
 from pipeline.report.fliptest import stability_figures as stability
 from pipeline.report.fliptest.hiring_figures import PLACE, boundary
 from pipeline.report.fliptest.lines import Line
@@ -27,7 +27,7 @@ from pipeline.report.picture import Picture
 # One of each kind: the others differ in the place that they read.
 FIGURES = (
     "figure_1", "figure_2", "figure_3", "figure_5_opposite", "figure_6", "figure_7", "figure_8", "figure_11",
-    "figure_12", "figure_maps", "figure_methods",
+    "figure_12", "figure_maps", "figure_methods", "figure_training",
 )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def trial(features: np.ndarray, score: np.ndarray, threshold: float) -> FirstTri
 def line(feature: str, value: float, p: float = 0.01) -> Line:
     """A line whose interval does not cover 0."""
     low, high = sorted((0.9 * value, 1.1 * value))
-    return Line(feature, value, low, high, 1, p, 0.05, np.zeros(0))
+    return Line(feature, value, low, high, 1, p, 0.05, np.array([value]))
 
 
 @pytest.mark.parametrize("as_probability", [False, True])
@@ -109,14 +109,50 @@ def test_stability_by_hand() -> None:
     image = stability.images(rows, "zeros")
     assert stability.variances(image) == pytest.approx([2.0, 0.125])
     assert stability.means(image) == pytest.approx([2.0, 0.25])
+    # At (1, 0) and (3, .5) in place of (0, 0): mean squares .5 and 4.625; half their sum is bias^2 + variance about it.
+    found = stability.errors(rows)
+    assert found.tolist() == pytest.approx([0.5**0.5, 4.625**0.5])
+    means, spread = image.mean(axis=0), image.var(axis=0)
+    assert (found**2).mean() == pytest.approx((means**2 + spread).mean())
     with pytest.raises(ValueError, match="expected the rows of one map"):
         stability.images(pd.concat([rows, rows]), "zeros")
 
 
-def test_the_features_that_stand_out_come_first_then_the_noise_by_size() -> None:
-    reports = [[line("age", 0.2), line("noise", 3.0, p=0.5)], [line("age", -0.9), line("hours", 0.5)], []]
-    assert largest(reports, 3) == ["age", "hours", "noise"]
+def test_the_features_that_stand_out_come_first_then_those_of_all_people_then_the_noise_by_size() -> None:
+    noise = replace(line("noise", 9.0), low=-1.0)
+    reports = [[line("age", 0.2), noise, line("all", 3.0, p=0.5)], [line("age", -0.9), line("hours", 0.5)], []]
+    assert largest(reports, 4) == ["age", "hours", "all", "noise"]
     assert largest(reports, 1) == ["age"]
+
+
+def test_noise_and_what_all_people_share_look_different_and_both_unlike_what_stands_out() -> None:
+    """Hatched and grey in italics; pale; full: and the legend has those looks that are drawn."""
+    drawn = [line("own", 1.0), line("all", 0.8, p=0.5), replace(line("noise", 0.5), low=-0.1)]
+    axes = Figure().subplots()
+    bars.draw(axes, drawn, "mean_shift", "#0072B2", "")
+    own, shared, noise = axes.patches
+    assert (own.get_hatch(), shared.get_hatch(), noise.get_hatch()) == (None, None, "/////")
+    assert own.get_facecolor()[:3] == shared.get_facecolor()[:3]
+    assert own.get_facecolor()[3] > 2 * shared.get_facecolor()[3]
+    assert noise.get_facecolor()[:3] == (1, 1, 1)
+    assert [label.get_fontstyle() for label in axes.get_yticklabels()] == ["normal", "normal", "italic"]
+    assert [label.get_color() for label in axes.get_yticklabels()] == [style.INK, style.INK, style.FAINT]
+    legend = [handle.get_label() for handle in bars.handles(drawn)]
+    assert legend == [
+        "interval over people", "stands out from the group", "as the whole group shifts", "noise: interval covers 0",
+    ]  # fmt: skip
+    assert len(bars.handles(drawn[:1])) == 2
+    several = [replace(drawn[0], trials=np.array([0.9, 1.1]))]
+    assert [handle.get_label() for handle in bars.handles(several)][:2] == [
+        "interval over maps and people", "single trials",
+    ]  # fmt: skip
+
+
+def test_an_interval_that_dwarfs_the_bars_goes_on_as_an_arrow() -> None:
+    axes = Figure().subplots()
+    bars.draw(axes, [replace(line("age", 0.5), low=-30.0, high=31.0)], "mean_shift", "#0072B2", "")
+    assert max(abs(end) for end in axes.get_xlim()) < 1
+    assert [mark.get_marker() for mark in axes.lines if mark.get_marker() in ("<", ">")] == ["<", ">"]
 
 
 @pytest.mark.parametrize("name", FIGURES)

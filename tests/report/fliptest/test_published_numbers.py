@@ -11,6 +11,7 @@ import pytest
 
 import pipeline
 import pipeline.report.fliptest as module
+from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison import check_published, compare
@@ -144,6 +145,27 @@ def test_what_ours_is_without_failed_maps_is_computed(inputs: Inputs, published:
     assert table.loc[("Hiring", "F+"), "ours"] == pytest.approx(40)
     assert "Without 1 of 3 trials, whose map failed: 15 \u00b1 7 (2)." in table.loc[("Hiring", "F+"), "note"]
     assert "Without" not in str(table.loc[("Law School, counterfactuals", "F+"), "note"])
+
+
+def test_what_exact_transport_gives_stands_beside_a_gan_of_as_many_people(inputs: Inputs, lines: pd.DataFrame) -> None:
+    """The paper's counts of the arrests are its GAN's; exact maps of fewer people say nothing of those of all."""
+    table = lines.set_index(["row", "column"])
+    sizes = inputs.values(
+        block="arrests", transport="exact", direction="forward", flipset="positive", statistic="size"
+    ).to_numpy()
+    told = f"Exact transport gives {sizes.mean():.0f} \u00b1 {sizes.std(ddof=1):.0f} (3)."
+    assert told in table.loc[("Arrests", "F+"), "note"]
+    assert "transport=wgan" in table.loc[("Arrests", "F+"), "setting"]
+    assert "Exact transport" not in str(table.loc[("SSL: Dem Parity", "F+"), "note"])
+    rows = inputs.rows
+    fewer = (rows["block"] == "arrests") & (rows["transport"] == "exact") & (rows["statistic"] == "n_source")
+    halved = replace(inputs, rows=rows.assign(value=rows["value"].mask(fewer, rows["value"] / 2)))
+    note = (
+        compared(halved, load_published("data/published/fliptest.csv"))
+        .set_index(["row", "column"])
+        .loc[("Arrests", "F+"), "note"]
+    )
+    assert "Exact transport" not in note.replace("exact transport splits", "")
 
 
 def test_percentages_and_claims_follow_from_the_rows(inputs: Inputs) -> None:

@@ -14,16 +14,16 @@ from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import report_tables as reports
 from pipeline.report.fliptest import words as w
-from pipeline.report.fliptest.map_tables import TABLE_1, verdicts
+from pipeline.report.fliptest.map_tables import TABLE_1
 from pipeline.report.fliptest.quality import EXPERIMENTS, Validated
 from pipeline.report.fliptest.subgroups_table import contexts, told
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.table import Row, Table
+from pipeline.report.table import Table
 
 TABLES = (
     "table_1", "table_flipsets", "table_law", "table_maps", "table_methods", "table_null", "table_settings",
-    "table_ssl_weights", "table_subgroups", "table_transparency_hiring", "comparison",
+    "table_ssl_weights", "table_subgroups", "table_training", "table_transparency_hiring", "comparison",
 )  # fmt: skip
 
 
@@ -76,21 +76,6 @@ def test_distances_are_printed_as_plain_over_every_column_and_kept_squared(
     assert quality.constant(study, Validated("hiring", w.EVERYONE, "wgan")) == 0
     with pytest.raises(ValueError, match="distances need the data 'law' and its maps 'wgan'"):
         quality.constant(replace(study, transports={}), one)
-
-
-def maps(*values: tuple[str, float, float, float]) -> list[Row]:
-    """Rows of one experiment: name of the map, KS, cost over exact, and mean image."""
-    return [Row(("A", name), ("", ks, 0.1, 0.0, ratio, None, None, mean)) for name, ks, ratio, mean in values]
-
-
-def test_the_best_map_is_nearest_to_the_ideal_of_each_measure() -> None:
-    (text,) = verdicts(maps(("far", 0.3, 0.4, 0.2), ("near", 0.1, 1.3, 0.9)))
-    assert "smallest KS: near 1 of 1" in text
-    assert "cost nearest to the exact one: near 1 of 1" in text
-    assert "least regression to the mean: near 1 of 1" in text
-    assert "smallest variance" not in text
-    assert "smallest regression error: far 1 and near 1 of 1" in text
-    assert verdicts(maps(("alone", 0.3, 0.4, 0.2))) == ()
 
 
 def test_every_direction_of_every_experiment_has_its_flipsets(made: dict[str, Artefact], inputs: Inputs) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from pipeline.report.fliptest import lines, trials
 from pipeline.report.fliptest import words as w
@@ -28,11 +29,11 @@ def study(inputs: Inputs) -> Inputs:
 def line(**changes: Any) -> Line:
     """A line that stands out."""
     values: dict[str, Any] = {"feature": "age", "value": 0.5, "low": 0.4, "high": 0.6, "rank": 1, "p": 0.01}
-    return Line(**{**values, "alpha": 0.05, "others": np.zeros(0), **changes})
+    return Line(**{**values, "alpha": 0.05, "trials": np.array([0.5]), **changes})
 
 
 def test_a_place_is_read_off_the_path_of_its_audit() -> None:
-    plain = place_of("hiring/hiring/given/fliptest+wgan@attribute=sex,source=Female")
+    plain = place_of("hiring/hiring/given/fliptest+wgan@attribute=sex@source=Female")
     assert plain == replace(HIRING, attribute="sex")
     given = place_of("ssl/ssl@threshold=345/given/fliptest@draws=9+wgan@given_label=0")
     assert given == Place("ssl", "ssl", "given", "wgan", given=w.NEGATIVES)
@@ -87,7 +88,7 @@ def test_an_absent_audit_is_named(study: Inputs) -> None:
         trials.places(study, transport="absent")
 
 
-def test_a_report_is_ranked_and_its_shifts_are_in_standard_deviations(study: Inputs) -> None:
+def test_shifts_of_features_that_nobody_scaled_are_in_standard_deviations(study: Inputs) -> None:
     """Recomputed from the arrays of the first trial: x - G(x) over the flipset, numbers over their spread."""
     first = trials.first_trial(study, LAW)
     members = first.members(w.NEGATIVE)
@@ -95,11 +96,42 @@ def test_a_report_is_ranked_and_its_shifts_are_in_standard_deviations(study: Inp
     spread = np.vstack([first.features, first.target_features]).std(axis=0)
     report = lines.report(study, LAW, w.NEGATIVE)
     assert [line.feature for line in report][:2] == ["LSAT", "UGPA"]
-    assert abs(raw[first.column("LSAT")]) > abs(raw[first.column("UGPA")])
     for one in report:
         column = first.column(one.feature)
-        assert one.value == pytest.approx(raw[column] / (1 if one.feature.startswith("sex") else spread[column]))
-        assert len(one.others) == 2
+        assert one.trials[0] == pytest.approx(raw[column] / (1 if one.feature.startswith("sex") else spread[column]))
+
+
+def test_a_line_is_the_mean_over_the_trials_with_an_interval_over_maps_and_people(study: Inputs) -> None:
+    """The wgan's maps on the hiring data, whose trials draw people of their own: mean -+ t sqrt(s^2 / 3)."""
+    rows = study.select(**HIRING.setting(direction=w.FORWARD, flipset=w.POSITIVE, feature="hair_length"))
+    (own,) = (one for one in lines.report(study, HIRING, w.POSITIVE) if one.feature == "hair_length")
+    every = {name: rows.loc[rows["statistic"] == name, "value"].to_numpy(float) for name in rows["statistic"].unique()}
+    value, low, high = (every[f"mean_shift{end}"] for end in ("", "_ci_low", "_ci_high"))
+    np.testing.assert_allclose(np.sort(own.trials), np.sort(value))
+    assert own.value == pytest.approx(value.mean())
+    people = (((high - low) / (2 * stats.norm.ppf(0.975))) ** 2).mean()
+    half = stats.t.ppf(0.975, 2) * np.sqrt(max(value.var(ddof=1), people) / 3)
+    assert (own.low, own.high) == (pytest.approx(own.value - half), pytest.approx(own.value + half))
+    (sign,) = (one for one in lines.report(study, HIRING, w.POSITIVE, lines.SIGN) if one.feature == "hair_length")
+    assert -1 <= sign.low <= sign.high <= 1
+    assert own.p == pytest.approx(min(1, 2 * np.median(every["mean_shift_p_adjusted"])))
+
+
+@pytest.mark.parametrize("ranking", [lines.MEAN, lines.SIGN])
+@pytest.mark.parametrize("place", [HIRING, LAW, METHODS])
+def test_bars_are_sorted_by_their_length_and_so_is_the_audit(place: Place, ranking: str, study: Inputs) -> None:
+    """Rank, bar and the audit's own rank are in one unit; the shift of LSAT is longer in points than in deviations."""
+    for flipset in (w.POSITIVE, w.NEGATIVE):
+        report = lines.report(study, place, flipset, ranking)
+        lengths = [abs(one.value) for one in report]
+        assert lengths == sorted(lengths, reverse=True)
+        assert [one.rank for one in report] == [1 + sum(other > own for other in lengths) for own in lengths]
+        rows = study.select(**place.setting(direction=w.FORWARD, flipset=flipset, repetition=0))
+        rank = rows[rows["statistic"] == lines.RANKS[ranking]].set_index("feature")["value"].astype(float)
+        first = {one.feature: abs(one.trials[0]) for one in report}
+        for feature, length in first.items():
+            if np.isfinite(length):
+                assert rank[feature] == 1 + sum(other > length for other in first.values())
 
 
 def test_what_defines_the_groups_has_no_line(study: Inputs) -> None:
@@ -113,20 +145,18 @@ def test_an_empty_flipset_has_no_lines(study: Inputs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "noise"),
+    ("changes", "word"),
     [
-        ({}, False),
-        ({"low": -0.1}, True),
-        ({"value": -0.5, "low": -0.6, "high": -0.4}, False),
-        ({"value": -0.5, "low": -0.6, "high": 0.0}, True),
-        ({"p": 0.06}, True),
-        ({"p": 0.05}, False),
-        ({"p": float("nan")}, True),
-        ({"low": float("nan"), "high": float("nan")}, True),
+        ({}, "stands out"),
+        ({"low": -0.1}, "noise"),
+        ({"value": -0.5, "low": -0.6, "high": 0.0, "p": 0.5}, "noise"),
+        ({"p": 0.06}, "as the whole group"),
     ],
 )
-def test_noise_is_an_interval_over_zero_or_a_large_p(changes: dict[str, Any], noise: bool) -> None:
-    assert line(**changes).noise == noise
+def test_a_line_has_one_standing(changes: dict[str, Any], word: str) -> None:
+    one = line(**changes)
+    assert one.standing == word
+    assert [one.noise, one.as_group, one.stands_out].count(True) == 1
 
 
 def test_failed_maps_are_said_but_not_of_counterfactuals(study: Inputs) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-from pipeline.cli.audit.fliptest.null import Null
 from pipeline.cli.audit.fliptest.space import Space
 from pipeline.cli.json_numbers import finite
+from pipeline.flipsets.dealt import DealtSizes
+from pipeline.flipsets.standing import standing
 from pipeline.flipsets.transparency import TransparencyReport
 from pipeline.transport.quality import healthy
 from pipeline.types import Array
@@ -66,7 +67,7 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
         },
         "net": {"size": flips.net, "interval": [finite(end) for end in side.intervals.net], "share": flips.net / n},
         "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
-        "transparency": {name: lines(side.reports[name], space) for name in FLIPSETS},
+        "transparency": {name: lines(side.reports[name], space, alpha) for name in FLIPSETS},
         "map": {
             "healthy": healthy(side.quality.ks),
             "worst_ks": float(side.quality.ks.max()),
@@ -82,29 +83,35 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
     return {**found, "sentence": sentence(found)}
 
 
-def noise(null: Null, sizes: Mapping[str, int], n: int, alpha: float) -> dict[str, Any]:
+def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> dict[str, Any]:
     """The flipsets of dealt groups, and whether the observed ones are larger, in number or in net, at level alpha.
 
-    The two p-values are corrected for being two (Bonferroni). None where so few deals could never show it.
+    The two p-values are corrected for being two (Bonferroni) in those that are called adjusted, by which ``beyond`` is
+    decided: None where so few deals could never show it.
     """
-    net = null.positive - null.negative
     observed = sizes["positive"] - sizes["negative"]
     p_either = null.p_value(null.either, sum(sizes.values()))
-    p_net = null.p_value(np.abs(net), abs(observed))
+    p_net = null.p_value(np.abs(null.net), abs(observed))
+    adjusted = {"p_either_adjusted": min(1.0, 2 * p_either), "p_net_adjusted": min(1.0, 2 * p_net)}
     return {
-        "draws": len(net),
+        "draws": len(null.net),
         "positive": _spread(null.positive, n),
         "negative": _spread(null.negative, n),
         "either": _spread(null.either, n),
-        "net": _spread(net, n),
+        "net": _spread(null.net, n),
         "p_either": p_either,
         "p_net": p_net,
-        "beyond": None if alpha * (len(net) + 1) < 2 else 2 * min(p_either, p_net) <= alpha,
+        **adjusted,
+        "beyond": None if alpha * (len(null.net) + 1) < 2 else min(adjusted.values()) <= alpha,
     }
 
 
-def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
-    """The lines of a transparency report, from the largest mean shift down; features that do not move come last."""
+def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[str, Any]]:
+    """The lines of a transparency report, from the largest mean shift down; features that do not move come last.
+
+    ``mean_shift_standing`` and ``mean_sign_standing`` are the words of ``pipeline.flipsets.standing``, None for
+    features that do not move and for the lines of nobody.
+    """
     order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
     return [
         {
@@ -112,9 +119,15 @@ def lines(report: TransparencyReport, space: Space) -> list[dict[str, Any]]:
             "unit": float(space.scales[j]),
             "members_mean": finite(report.feature_mean[j] * space.scales[j] + space.shifts[j]),
             **{name: finite(getattr(report, name)[j]) for name in LINE},
+            **{f"{kind}_standing": _standing(report, kind, j, alpha) for kind in ("mean_shift", "mean_sign")},
         }
         for j in order
     ]
+
+
+def _standing(report: TransparencyReport, kind: str, j: int, alpha: float) -> str | None:
+    low, high, p = (float(getattr(report, f"{kind}_{end}")[j]) for end in ("ci_low", "ci_high", "p_adjusted"))
+    return None if np.isnan(p) else standing(low, high, p, alpha)
 
 
 def sentence(found: Mapping[str, Any]) -> str:
@@ -130,7 +143,7 @@ def sentence(found: Mapping[str, Any]) -> str:
         return f"{said} How many flips there are between groups that are alike was not measured."
     floor = found["noise"]
     many = f"between groups dealt at random the map finds {span(floor['either']['range'], 0)} flips"
-    p = f"p {floor['p_either']:.2g} for the number, {floor['p_net']:.2g} for the net"
+    p = f"adjusted p {floor['p_either_adjusted']:.2g} for the number, {floor['p_net_adjusted']:.2g} for the net size"
     if floor["beyond"] is None:
         return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}."
     verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"

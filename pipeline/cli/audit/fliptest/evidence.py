@@ -12,9 +12,10 @@ from pipeline.cli.audit.fliptest.counterparts import Counterparts, counterparts
 from pipeline.cli.audit.fliptest.groups import Group, Groups
 from pipeline.cli.audit.fliptest.maps import Kind
 from pipeline.cli.audit.fliptest.model import Model
-from pipeline.cli.audit.fliptest.null import Deal, Everyone, Null, deals, null_of
+from pipeline.cli.audit.fliptest.null import Everyone, null_of
 from pipeline.cli.audit.fliptest.space import Space
 from pipeline.cli.progress import narrated
+from pipeline.flipsets.dealt import Deal, DealtSizes, deals
 from pipeline.flipsets.intervals import SizeIntervals, size_intervals
 from pipeline.flipsets.sets import Flipsets
 from pipeline.flipsets.transparency import Precision, TransparencyReport, transparency_report
@@ -77,7 +78,7 @@ class Side:
     reports: Mapping[str, TransparencyReport]
     quality: Quality
     facts: Mapping[str, float]
-    null: Null | None
+    null: DealtSizes | None
 
     @property
     def points(self) -> Array:
@@ -145,7 +146,7 @@ def _fit_rngs(way: Way, asked: Asked) -> list[np.random.Generator]:
     return [*_rngs(asked, "map", way.direction), *_rngs(asked, "null", way.direction, asked.null_draws)]
 
 
-def _null(way: Way, dealt: Sequence[Deal], images: Sequence[Array], space: Space, model: Model) -> Null | None:
+def _null(way: Way, dealt: Sequence[Deal], images: Sequence[Array], space: Space, model: Model) -> DealtSizes | None:
     if not dealt:
         return None
     everyone = Everyone.of(space, model, way.source.features, way.target.features)
@@ -153,7 +154,13 @@ def _null(way: Way, dealt: Sequence[Deal], images: Sequence[Array], space: Space
 
 
 def _side(
-    way: Way, images: Array, space: Space, model: Model, asked: Asked, facts: Mapping[str, float], null: Null | None
+    way: Way,
+    images: Array,
+    space: Space,
+    model: Model,
+    asked: Asked,
+    facts: Mapping[str, float],
+    null: DealtSizes | None,
 ) -> Side:
     """Decisions about people and counterparts, and what follows from them."""
     kept = np.flatnonzero(np.isfinite(images).all(axis=1))
@@ -164,7 +171,7 @@ def _side(
     found = counterparts(space, images[kept], way.target, way.target_points)
     score_image = model.scores(found.frame.set_axis(way.source.rows[kept]))
     flips = Flipsets(model.decisions(way.score[kept]), model.decisions(score_image))
-    sizes, reports = _rngs(asked, "intervals", way.direction, 2)
+    (rng,) = _rngs(asked, "intervals", way.direction)
     precision = asked.precision
     points = way.points[kept]
     moving = np.isin(np.arange(points.shape[1]), space.moving)
@@ -175,17 +182,10 @@ def _side(
         score_image=score_image,
         flips=flips,
         target_decision=model.decisions(way.target_score),
-        intervals=size_intervals(
-            int(flips.positive.sum()),
-            int(flips.negative.sum()),
-            len(kept),
-            precision.bootstraps,
-            precision.alpha,
-            sizes,
-        ),
+        intervals=size_intervals(int(flips.positive.sum()), int(flips.negative.sum()), len(kept), precision.alpha),
         reports={
             name: transparency_report(points, found.points, getattr(flips, name), precision, rng, lines=moving)
-            for name, rng in zip(FLIPSETS, reports.spawn(2), strict=True)
+            for name, rng in zip(FLIPSETS, rng.spawn(2), strict=True)
         },
         quality=_quality(space, way, points, found, asked),
         facts=facts,

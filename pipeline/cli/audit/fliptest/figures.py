@@ -28,8 +28,6 @@ LEVELS = 8
 """Levels of a category that are drawn one by one; the rest are drawn together."""
 LETTERS = 24
 """Longer names are cut."""
-FAINT_LINES = "interval covers 0, or as in the whole group (adjusted p)"
-"""What a hatched bar says: people shift in a feature as everybody does, or not at all."""
 WORDS = {"": "all {}", "positive": "positive flipset", "negative": "negative flipset"}
 DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
 
@@ -97,10 +95,7 @@ def transparency(side: Side, space: Space, alpha: float) -> Figure:
             if column == 0:
                 size = int(getattr(side.flips, name).sum())
                 axes.set_title(f"{WORDS[name]} ({size:,})", loc="left", fontweight="bold")
-    handles = bars.handles(any(line.noise for line in every), several_trials=False)
-    for handle in handles[1:]:
-        handle.set_label(FAINT_LINES)
-    drawn.legend(handles=handles, loc="outside upper left", ncols=2)
+    drawn.legend(handles=bars.handles(every), loc="outside upper left", ncols=4)
     return drawn
 
 
@@ -127,7 +122,7 @@ def _lines(side: Side, space: Space, flipset: str, ranking: str, alpha: float) -
     rank = getattr(report, RANKS[ranking])
     value, low, high, p = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high", "_p_adjusted"))
     return [
-        Line(_cut(space.labels[j]), value[j], low[j], high[j], int(rank[j]), p[j], alpha, np.empty(0))
+        Line(_cut(space.labels[j]), value[j], low[j], high[j], int(rank[j]), p[j], alpha, value[j : j + 1])
         for j in np.argsort(rank, kind="stable")
         if not np.isnan(rank[j])
     ]

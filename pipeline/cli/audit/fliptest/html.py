@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from pipeline.cli.audit.fliptest.document import span
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS
-from pipeline.cli.audit.fliptest.verdict import headline
+from pipeline.cli.audit.fliptest.verdict import READINGS, headline
 from pipeline.report.numbers import DASH, MINUS, number, p_value
 from pipeline.report.typeset import Heading, Line, Printed, html
 
@@ -31,6 +31,7 @@ def page(document: Entry, pictures: Mapping[str, bytes]) -> str:
     return environment.get_template("fliptest.html").render(
         document=document,
         headline=headline(document["verdict"]),
+        readings=READINGS,
         level=f"{100 * (1 - document['parameters']['alpha']):g} %",
         sections=[_section(found, document) for found in document["results"]],
         pictures=encoded,
@@ -84,15 +85,17 @@ def _report(report: Sequence[Entry]) -> Printed:
                 number(entry["mean_shift"], 2),
                 _span((entry["mean_shift_ci_low"], entry["mean_shift_ci_high"]), 2),
                 DASH if entry["mean_shift_p_adjusted"] is None else p_value(entry["mean_shift_p_adjusted"]),
+                entry["mean_shift_standing"] or DASH,
                 number(entry["mean_sign"], 2),
                 _span((entry["mean_sign_ci_low"], entry["mean_sign_ci_high"]), 2),
+                entry["mean_sign_standing"] or DASH,
                 number(entry["mean_shift"] * entry["unit"], 3),
                 number(entry["members_mean"], 3),
             )
         )
     heads = (
-        "Feature", "Rank by mean", "Rank by sign", "Mean shift, sd", "Interval", "p, adjusted", "Mean sign", "Interval",
-        "Mean shift, own units", "Mean of the people",
+        "Feature", "Rank by mean", "Rank by sign", "Mean shift, sd", "Interval", "p, adjusted", "The shift is",
+        "Mean sign", "Interval", "The sign is", "Mean shift, own units", "Mean of the people",
     )  # fmt: skip
     return _table(heads, lines)
 

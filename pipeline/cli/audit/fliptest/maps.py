@@ -23,9 +23,9 @@ PREFERRED: Mapping[str, Mapping[str, Any]] = {"exact": {"image": "sample"}, "wga
 SMOOTH, EXACT = "entropic", "exact"
 """The map unless told otherwise; and the one that takes its place where it is poor and the groups are small."""
 EXACT_PAIRS = 4_000_000
-"""Up to so many pairs of people an exact map is fitted in about a second, with half a gigabyte."""
-MOST_PAIRS = 100_000_000
-"""An exact map of more pairs is refused."""
+"""Up to so many pairs of people an exact map is fitted in about a second."""
+MOST_PAIRS = 400_000_000
+"""An exact map of more pairs is refused: so many take a minute, and a fifth of a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
 CHEAP_PAIRS = 1_000_000
 """Up to so many pairs these maps are fitted in a quarter of a second, so that a noise floor can be had unasked."""
@@ -106,7 +106,8 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
 def candidates(arguments: Namespace, sizes: tuple[int, int]) -> list[Kind]:
     """The map of ``--map``; or the smooth one, and after it the exact one in case it is poor, if there is room for it.
 
-    Raises ValueError for a map or a setting that does not exist, and for an exact map of more people than memory holds.
+    Raises ValueError for a map or a setting that does not exist, and for an exact map of so many people that its fit
+    takes minutes.
     """
     name, pairs = arguments.map, sizes[0] * sizes[1]
     if name == "auto":
@@ -117,8 +118,8 @@ def candidates(arguments: Namespace, sizes: tuple[int, int]) -> list[Kind]:
         return [map_named(each, []) for each in ((SMOOTH, EXACT) if pairs <= EXACT_PAIRS else (SMOOTH,))]
     if name == EXACT and pairs > MOST_PAIRS:
         raise ValueError(
-            f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take 4 "
-            f"gigabytes and a minute: draw fewer, --limit 5000, or take a smooth map, --map {SMOOTH}"
+            f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
+            f"minute to fit: draw fewer, --limit 20000, or take a smooth map, --map {SMOOTH}"
         )
     return [map_named(name, arguments.map_setting)]
 

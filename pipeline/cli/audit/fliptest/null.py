@@ -1,14 +1,11 @@
 """The noise floor: the flipsets that the same map finds between groups that are alike.
 
-The people of both groups are dealt anew, at random, into groups of the same sizes, and the map is fitted again. Dealt
-groups have one distribution, so every flip between them is made by the map and by chance. Where the groups have one
-joint distribution of all the columns that the map moves, the observed groups are one more such deal, and
-
-    p = (1 + #{b : size of deal b >= observed size}) / (B + 1)
-
-is at most alpha with probability at most alpha, whatever the map. It is not where they differ in columns alone that the
-model does not look at: a map moves people along these too, so leave such columns out. Columns that name the group are
-held at the source group's value: what the model does with them is no noise.
+The people of both groups are dealt anew, at random, into groups of the same sizes, and the map is fitted again. The
+numbers made of that are those of ``pipeline.flipsets.dealt``. Where the groups have one joint distribution of all the
+columns that the map moves, the observed groups are one more such deal, and the p-value is at most alpha with
+probability at most alpha, whatever the map. It is not where they differ in columns alone that the model does not look
+at: a map moves people along these too, so leave such columns out. Columns that name the group are held at the source
+group's value: what the model does with them is no noise.
 """
 
 from __future__ import annotations
@@ -22,43 +19,12 @@ import numpy as np
 from pipeline.cli.audit.fliptest.counterparts import places
 from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space
+from pipeline.flipsets.dealt import Deal, DealtSizes
 from pipeline.flipsets.sets import Flipsets
-from pipeline.permutation.pvalue import monte_carlo_p
 from pipeline.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-@dataclass(frozen=True)
-class Deal:
-    """People of both groups dealt into two: positions (n,) and (m,) among all of them."""
-
-    source: Array
-    target: Array
-
-
-@dataclass(frozen=True)
-class Null:
-    """Sizes of the flipsets of B deals, (B,) each."""
-
-    positive: Array
-    negative: Array
-
-    @property
-    def either(self) -> Array:
-        """How many people flip, either way."""
-        return self.positive + self.negative
-
-    def p_value(self, sizes: Array, observed: int) -> float:
-        """The p-value of an observed size among those of the deals."""
-        return float(monte_carlo_p(np.array([(sizes >= observed).sum()]), len(sizes))[0])
-
-
-def deals(n: int, m: int, draws: int, rng: np.random.Generator) -> list[Deal]:
-    """``draws`` ways to deal n + m people at random into n and m."""
-    dealt = [rng.permutation(n + m) for _ in range(draws)]
-    return [Deal(order[:n], order[n:]) for order in dealt]
 
 
 @dataclass(frozen=True)
@@ -83,17 +49,16 @@ class Everyone:
         return cls(space.points(inputs), model.decisions(model.scores(inputs)))
 
 
-def null_of(space: Space, model: Model, everyone: Everyone, dealt: Sequence[Deal], images: Sequence[Array]) -> Null:
+def null_of(
+    space: Space, model: Model, everyone: Everyone, dealt: Sequence[Deal], images: Sequence[Array]
+) -> DealtSizes:
     """The flipsets of each deal, whose source people have the ``images`` (n, k); whoever has none is left out."""
-    positive, negative = [], []
+    flips = []
     for deal, image in zip(dealt, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
-        flips = Flipsets(
-            everyone.decision[deal.source[finite]], _decided(space, model, everyone, deal.target, image[finite])
-        )
-        positive.append(int(flips.positive.sum()))
-        negative.append(int(flips.negative.sum()))
-    return Null(np.array(positive), np.array(negative))
+        decided = _decided(space, model, everyone, deal.target, image[finite])
+        flips.append(Flipsets(everyone.decision[deal.source[finite]], decided))
+    return DealtSizes.of(flips)
 
 
 def _decided(space: Space, model: Model, everyone: Everyone, target: Array, images: Array) -> Array:

@@ -8,10 +8,16 @@ from typing import Any
 from pipeline.cli.audit.fliptest.document import span
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS
 from pipeline.cli.page import line, paragraph, titled
+from pipeline.flipsets.standing import AS_GROUP, NOISE
 from pipeline.messages import listed
 
 SHOWN_LINES = 5
 SHOWN_KS = 5
+READINGS = (
+    f"{NOISE.capitalize()}: the interval covers 0, or there is none. {AS_GROUP.capitalize()}: the shift is there, but "
+    "is not shown to be other than everybody's: it does not tell who flips."
+)
+"""What the words for lines mean, in every place where a reader meets them."""
 Entry = Mapping[str, Any]
 
 
@@ -86,7 +92,8 @@ def _sizes(found: Entry, document: Entry) -> list[str]:
     ]
     level = f"{100 * (1 - document['parameters']['alpha']):g} % interval"
     floor = found["noise"]
-    lines += ["", f"  {'':22}{'size':>7}{'share':>9}  {level:^16}{'groups dealt alike' if floor else '':>20}"]
+    alike = f"{floor['draws']} deals alike" if floor else ""
+    lines += ["", f"  {'':22}{'size':>7}{'share':>9}  {level:^16}{alike:>20}"]
     sizes = [(f"{name} flipset", found["flipsets"][name], name) for name in FLIPSETS]
     for name, entry, key in [*sizes, ("net", found["net"], "net")]:
         noise = span(floor[key]["range"], 0) if floor else ""
@@ -94,9 +101,6 @@ def _sizes(found: Entry, document: Entry) -> list[str]:
             f"  {name:22}{entry['size']:>7,}{_percent(entry['share']):>9}  {span(entry['interval'], 0):^16}{noise:>20}"
         )
     lines = [text.rstrip() for text in lines]
-    if floor:
-        lines += ["", paragraph(f"{floor['draws']} deals; p {floor['p_either']:.2g} for the number of flips, "
-                                f"{floor['p_net']:.2g} for the net size.")]  # fmt: skip
     return lines
 
 
@@ -106,19 +110,19 @@ def _report(found: Entry, name: str) -> str:
     if not members:
         return ""
     ranked = [entry for entry in found["transparency"][name] if entry["rank_mean"] is not None]
-    lines = [f"  {'':24}{'mean shift':>12}  {'interval':^16}{'mean sign':>11}{'rank':>6}{'p':>7}"]
+    lines = [f"  {'':18}{'shift':>6} {'interval':^15}{'sign':>6}{'rank':>5}{'p':>7} that is"]
     for entry in ranked[:SHOWN_LINES]:
-        p = entry["mean_shift_p_adjusted"]
         lines.append(
-            f"  {_short(entry['feature'], 24):24}{entry['mean_shift']:>+12.2f}  "
-            f"{span((entry['mean_shift_ci_low'], entry['mean_shift_ci_high']), 2):^16}{entry['mean_sign']:>+11.2f}"
-            f"{entry['rank_sign']:>6.0f}{'-' if p is None else f'{p:.2g}':>7}"
+            f"  {_short(entry['feature'], 18):18}{entry['mean_shift']:>+6.2f} "
+            f"{span((entry['mean_shift_ci_low'], entry['mean_shift_ci_high']), 2):^15}{entry['mean_sign']:>+6.2f}"
+            f"{entry['rank_sign']:>5.0f}{entry['mean_shift_p_adjusted']:>7.2g} {entry['mean_shift_standing']}"
         )
-    more = f"; {len(ranked) - SHOWN_LINES} more lines in transparency.csv" if len(ranked) > SHOWN_LINES else ""
+    hidden = len(ranked) - SHOWN_LINES
+    more = f" {hidden} more line{'s' * (hidden > 1)} in transparency.csv." if hidden > 0 else ""
     lines.append(
         paragraph(
-            "Person minus counterpart, in standard deviations or in shares of a category; the rank is that of the mean "
-            f"sign, p (adjusted) whether these people shift otherwise than the whole group{more}."
+            "Mean of person minus counterpart, in standard deviations or in shares of a category, and of its sign with "
+            f"its rank; p (adjusted): whether these people shift otherwise than the whole group. {READINGS}{more}"
         )
     )
     return titled(f"How the {members:,} of the {name} flipset differ from their counterparts", lines)
