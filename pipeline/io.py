@@ -30,6 +30,8 @@ FORMAT = 1
 
 Stored = Dataset | ImageDataset | Classifier | TransportMap | AuditResult | Absent
 Value = TypeVar("Value", Dataset, ImageDataset, Classifier, TransportMap, AuditResult, Absent)
+NETWORKS = "networks."
+"""The architectures whose weights may be large."""
 KINDS = {kind.__name__: kind for kind in (Dataset, ImageDataset, Classifier, TransportMap, AuditResult, Absent)}
 
 
@@ -83,6 +85,11 @@ def load_if_present(path: Path | str) -> Stored:
     return _stored(path, *KINDS)
 
 
+def load_without_weights(path: Path | str) -> Stored:
+    """The same, of a network's classifier without its parameters, which may be some gigabytes."""
+    return _stored(path, *KINDS, weights=False)
+
+
 class KeptBeside:
     """Keeps arrays beside a job's output while it works, so that a killed job goes on where it was."""
 
@@ -134,8 +141,12 @@ def save_audit(result: AuditResult, path: Path | str) -> None:
 
 
 def load_audit(path: Path | str) -> AuditResult:
-    """Read an audit's rows and arrays."""
-    return _load(path, AuditResult)
+    """Read an audit's rows and arrays; of one whose data are absent, that it was not run."""
+    found = _stored(path, AuditResult.__name__, Absent.__name__)
+    if isinstance(found, Absent):
+        return AuditResult.not_run(found)
+    assert isinstance(found, AuditResult)
+    return found
 
 
 def save_rows(rows: pd.DataFrame, path: Path | str) -> None:
@@ -194,8 +205,10 @@ def _save(value: Stored, path: Path | str) -> None:
         else:
             header.setdefault("values", {})[field.name] = content
     encoded = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
+    # Weights are noise to a compressor: those of a large network take minutes and become no smaller.
+    save = np.savez if isinstance(value, Classifier) else np.savez_compressed
     with written(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, header=encoded, **arrays)  # type: ignore[arg-type]
+        save(file, header=encoded, **arrays)  # type: ignore[arg-type]
 
 
 def _column(series: pd.Series) -> np.ndarray:
@@ -210,12 +223,16 @@ def _load(path: Path | str, kind: type[Value]) -> Value:
     return value
 
 
-def _stored(path: Path | str, *wanted: str) -> Stored:
-    """What ``path`` holds, one of the types named in ``wanted``."""
+def _stored(path: Path | str, *wanted: str, weights: bool = True) -> Stored:
+    """What ``path`` holds, one of the types named in ``wanted``; without ``weights``, a network has no parameters."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             header = json.loads(stored["header"].tobytes())
-            arrays = {name: stored[name] for name in stored.files if name != "header"}
+            large = str(header.get("values", {}).get("architecture", "")).startswith(NETWORKS)
+            left = "parameters/" if large and not weights else "header"
+            arrays = {name: stored[name] for name in stored.files if name != "header" and not name.startswith(left)}
+            if left != "header":
+                header["mappings"]["parameters"] = []
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise ValueError(
             f"{path} cannot be read as a {' or '.join(wanted)}: {error}. Delete it and run again"

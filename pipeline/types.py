@@ -138,7 +138,7 @@ class ImageDataset:
 
 @dataclass(frozen=True)
 class Absent:
-    """What stands for a dataset that cannot be had, and for the classifiers that a ``method`` would make of it.
+    """What stands for a dataset that cannot be had, the classifiers a ``method`` would make of it, and their ``audit``.
 
     ``reason`` says what was tried and how to get the data. Tables and figures list it as not run, and never fake it.
     """
@@ -146,6 +146,7 @@ class Absent:
     name: str
     reason: str
     method: str = ""
+    audit: str = ""
 
 
 class Keeper(Protocol):
@@ -229,3 +230,11 @@ class AuditResult:
     origin: Origin
     rows: pd.DataFrame
     arrays: Mapping[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def not_run(cls, absent: Absent) -> AuditResult:
+        """The audit of data that cannot be had: one row that says so, with the reason."""
+        import pandas as pd
+
+        row = {"repetition": 0, "statistic": "absent", "value": 1.0, "reason": absent.reason}
+        return cls(absent.audit, absent.name, absent.method, "absent", pd.DataFrame([row]))

@@ -1,8 +1,14 @@
 """What several test modules share."""
 
+import io
 import os
+import pickle
+import tarfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 # Tests compile parts of the kernels by themselves, and what is compiled after them can round otherwise than in a job of
@@ -37,3 +43,68 @@ def conf(tmp_path: Path) -> Path:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def packed() -> Callable[[Path, Mapping[str, bytes]], Path]:
+    """A function that writes files, by name, into a tar archive, gzipped where its name says so."""
+
+    def pack(path: Path, files: Mapping[str, bytes]) -> Path:
+        with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+            for name, content in files.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+        return path
+
+    return pack
+
+
+@pytest.fixture(scope="session")
+def jpeg() -> Callable[..., bytes]:
+    """A function that makes a JPEG file of one grey."""
+    from PIL import Image
+
+    def encode(grey: int, width: int = 40, height: int = 40) -> bytes:
+        content = io.BytesIO()
+        Image.new("RGB", (width, height), (grey,) * 3).save(content, "JPEG", quality=95)
+        return content.getvalue()
+
+    return encode
+
+
+class _Python2(pickle._Pickler):
+    """Writes text and bytes alike as the byte strings of Python 2."""
+
+    dispatch: ClassVar = dict(pickle._Pickler.dispatch)
+
+    def save_text(self, value: str | bytes) -> None:
+        content = value.encode("latin-1") if isinstance(value, str) else value
+        self.write(pickle.BINSTRING + len(content).to_bytes(4, "little") + content)
+        self.memoize(value)
+
+    dispatch[str] = save_text
+    dispatch[bytes] = save_text
+
+
+@pytest.fixture(scope="session")
+def python2() -> Callable[[Any], bytes]:
+    """A function that pickles as Python 2 and the NumPy of its time did."""
+
+    def dump(value: Any) -> bytes:
+        content = io.BytesIO()
+        _Python2(content, protocol=2).dump(value)
+        return content.getvalue().replace(b"numpy._core", b"numpy.core")
+
+    return dump
+
+
+@pytest.fixture(scope="session")
+def cifar_batch(python2: Callable[[Any], bytes]) -> Callable[..., bytes]:
+    """A function that pickles images of one grey each, with lists of labels, as the CIFAR archives hold them."""
+
+    def batch(greys: Sequence[int], **labels: Sequence[int]) -> bytes:
+        data = np.repeat(np.array(greys, dtype=np.uint8)[:, None], 3 * 32 * 32, axis=1)
+        return python2({"data": data, **{name: list(codes) for name, codes in labels.items()}})
+
+    return batch

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pipeline import io
-from pipeline.types import AuditResult, Classifier, Dataset
+from pipeline.types import Absent, AuditResult, Classifier, Dataset
 
 
 def classifier() -> Classifier:
@@ -120,3 +120,27 @@ def test_json_is_sorted_and_ends_with_a_line_break(tmp_path: Path) -> None:
     assert text.index('"a"') < text.index('"b"')
     assert text.endswith("}\n")
     assert json.loads(text) == {"a": [1.5], "b": 1}
+
+
+def test_a_network_comes_without_its_weights_where_they_are_not_asked_for(tmp_path: Path) -> None:
+    parameters = {"w": np.ones((2, 3), np.float32)}
+    facts = {"test_accuracy": np.array([0.5, 0.75])}
+    for architecture, kept in (("networks.vgg19", []), ("linear", ["w"])):
+        whole = Classifier("m", "d", "official", architecture, parameters, {}, facts, {"epoch": np.array([1, 2])})
+        io.save_classifier(whole, tmp_path / "c.npz")
+        found = io.load_without_weights(tmp_path / "c.npz")
+        assert isinstance(found, Classifier)
+        assert list(found.parameters) == kept
+        np.testing.assert_array_equal(found.facts["test_accuracy"], facts["test_accuracy"])
+        np.testing.assert_array_equal(found.index["epoch"], [1, 2])
+        np.testing.assert_array_equal(io.load_classifier(tmp_path / "c.npz").parameters["w"], parameters["w"])
+
+
+def test_an_audit_of_absent_data_is_one_row_that_says_why(tmp_path: Path) -> None:
+    io.save_absent(Absent("faces", "nobody has them", "standard", "robustness_bias"), tmp_path / "a.npz")
+    found = io.load_audit(tmp_path / "a.npz")
+    place = found.audit, found.dataset, found.method, found.origin
+    assert place == ("robustness_bias", "faces", "standard", "absent")
+    assert found.rows.to_dict("records") == [
+        {"repetition": 0, "statistic": "absent", "value": 1.0, "reason": "nobody has them"}
+    ]

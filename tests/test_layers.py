@@ -24,6 +24,7 @@ NUMERICAL = tuple(
         "transport",
         "permutation",
         "flipsets",
+        "robustness",
         "methods",
         "audits",
     )
@@ -310,3 +311,19 @@ def test_importing_the_report_loads_no_torch() -> None:
     program = f"import sys\n{imported}\nassert 'torch' not in sys.modules"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_stage_imports_nothing_heavy_before_it_knows_what_it_computes() -> None:
+    """Torch in none of them; in those that run once for each job of a grid, nothing that takes long to import."""
+    names = [path.stem for path in sorted((ROOT / "pipeline" / "stages").glob("*.py")) if path.stem != "__init__"]
+    often = ("fetch", "train", "transport", "audit", "collect")
+    assert set(often) < set(names)
+    for name in names:
+        forbidden = (*HEAVY, "pandas", "scipy") if name in often else ("torch", "torchvision", "jax", "wandb")
+        program = (
+            f"import sys, pipeline.stages.{name}\n"
+            f"heavy = [p for p in {forbidden!r} if p in sys.modules]\n"
+            f"if heavy: sys.exit(f'{name} imports {{heavy}} at its top level')\n"
+        )
+        result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+        assert (result.returncode, result.stderr) == (0, "")

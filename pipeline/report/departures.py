@@ -21,6 +21,12 @@ DATASETS = {
     "arrests": "the arrests",
     "identical": "identical distributions",
     "gaussian": "the normal distribution",
+    "cifar10": "CIFAR-10",
+    "cifar100": "CIFAR-100",
+    "cifar100_super": "the superclasses of CIFAR-100",
+    "utkface": "UTKFace",
+    "adience": "Adience",
+    "digits": "the digits",
 }
 NO_METHOD = "none"
 """What the method is called where an audit draws its own populations: there is no place to name."""

@@ -91,7 +91,9 @@ def method_style(method: str) -> MethodStyle:
     if method in METHODS:
         return METHODS[method]
     color, marker, line = SPARE[sum(method.encode()) % len(SPARE)]
-    return MethodStyle(method.replace("_", " ").capitalize(), color, marker, line)
+    # A name with capitals is one already.
+    label = method if any(map(str.isupper, method)) else method.replace("_", " ").capitalize()
+    return MethodStyle(label, color, marker, line)
 
 
 def in_order(methods: Sequence[str]) -> list[str]:

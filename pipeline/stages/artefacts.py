@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,9 @@ def place(path: str, depth: int) -> str:
     return "/".join(Path(path.removesuffix(".npz")).parts[-depth:])
 
 
-def present(paths: Sequence[str], depth: int) -> dict[str, Any]:
+def present(paths: Sequence[str], depth: int, load: Callable[[str], Any] = io.load_if_present) -> dict[str, Any]:
     """What these files hold, by what they go by, but of data that cannot be had."""
-    found = {place(path, depth): io.load_if_present(path) for path in paths}
+    found = {place(path, depth): load(path) for path in paths}
     return {name: value for name, value in found.items() if not isinstance(value, Absent)}
 
 
@@ -55,7 +55,7 @@ def load(
         rows=io.load_rows(rows),
         config=config,
         datasets=present(datasets, 1),
-        classifiers=present(classifiers, 2),
+        classifiers=present(classifiers, 2, io.load_without_weights),
         transports={place(path, 2): io.load_transport(path) for path in transports},
         audits={place(path, 4): io.load_audit(path) for path in audits},
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 
 from pipeline import io, plugins, tracking
 from pipeline.seeds import generators
-from pipeline.types import Absent, AuditResult, Classifier, Dataset, ImageDataset
+from pipeline.types import Absent, Classifier, Dataset, ImageDataset
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -23,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     audit = config["audit"]
     dataset, classifier = io.load_if_present(options.dataset), io.load_if_present(options.classifier)
     if isinstance(classifier, Absent):
-        io.save_audit(not_run(audit["name"], classifier), options.output)
+        io.save_absent(replace(classifier, audit=audit["name"]), options.output)
         print(f"nothing to audit: {classifier.name} is absent")
         return
     assert isinstance(dataset, (Dataset, ImageDataset))
@@ -35,14 +36,6 @@ def main(arguments: list[str] | None = None) -> None:
     io.save_audit(result, options.output)
     with tracking.from_environment(tracking.job(options.output), config) as run:
         run.summary(result.rows.groupby("statistic")["value"].mean().to_dict())
-
-
-def not_run(audit: str, absent: Absent) -> AuditResult:
-    """The result of an audit whose data cannot be had: one row that says so, with the reason."""
-    import pandas as pd
-
-    row = {"repetition": 0, "statistic": "absent", "value": 1.0, "reason": absent.reason}
-    return AuditResult(audit, absent.name, absent.method, "absent", pd.DataFrame([row]))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,23 @@ def official() -> Callable[[str], Path]:
     return find
 
 
+@pytest.fixture(scope="session")
+def archive() -> Callable[[str, str], Path]:
+    """The folder that holds one file of a dataset; skips the test where there is none."""
+
+    def find(name: str, filename: str) -> Path:
+        mirror = os.environ.get("DATA_MIRROR", "")
+        folders = [ROOT / "data" / "raw" / name]
+        if mirror and "://" not in mirror:
+            folders += [Path(mirror) / name, Path(mirror)]
+        for folder in folders:
+            if (folder / filename).is_file():
+                return folder
+        pytest.skip(f"{filename} is neither in data/raw/{name} nor in a DATA_MIRROR folder")
+
+    return find
+
+
 @dataclass
 class Page:
     """How the site answers for one path.

@@ -138,7 +138,7 @@ def audits(rng: np.random.Generator, origin: Any) -> dict[str, AuditResult]:
     skewed = np.stack([norm.ppf(levels) - 0.8 * norm.ppf(levels) ** 2 / np.sqrt(n) for n in (50, 200, 800, 3200)])[None]
     empty = pd.DataFrame({"repetition": [], "statistic": [], "value": []})
     quantiles = {"quantile_levels": levels, "quantiles_loss": skewed, "quantiles_error": 1.5 * skewed}
-    place = "validity/simulated@labels=centred,n=100000/logistic_grid@high=1.2/loss_ratio_validity"
+    place = "validity/simulated@labels=centred@n=100000/logistic_grid@high=1.2/loss_ratio_validity"
     made = {place: AuditResult("loss_ratio_validity", "simulated", "logistic_grid", "simulated", empty, quantiles)}
     for dataset, d in (("adult", 39), ("compas", 7)):
         original = rng.normal(size=(10, d)).round(1)

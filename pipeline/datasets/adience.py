@@ -1,0 +1,185 @@
+"""Adience: faces from photographs on Flickr, with one of eight age groups and a gender.
+
+Five tables, ``fold_0_data.txt`` to ``fold_4_data.txt``, name 19,370 faces; the images lie in ``aligned.tar.gz`` as
+``aligned/<user>/landmark_aligned_face.<face>.<photograph>``. The label is the age group, gender is a partition beside
+it. Faces of unknown age, then of unknown gender, are left out and counted. Some faces have an age, or a group, that is
+none of the eight: :data:`STRAYS` says where they go, which is where the authors' program puts them.
+
+``split: folds`` trains on the folds 0 to 3 and tests on fold 4; no person is in both. It gives 14,007 and 3,445 faces,
+as published. ``split: random`` is what the paper says: 80 % at random, rounded down.
+
+The files are given to those who ask for them (:data:`HOME`), so they are never downloaded. Nobody here has had them:
+their checksums are not recorded, and their content is checked instead.
+
+Source: Eidinger, Enbar and Hassner (2014); preprocessing of Nanda et al. (2021), appendix A, and their program.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.datasets import image_archives, image_sets
+from pipeline.datasets.download import Source
+from pipeline.datasets.image_archives import Pictures, TarImages
+from pipeline.types import Array, ImageDataset, Origin
+
+ARCHIVE = "aligned.tar.gz"
+FOLDS = tuple(f"fold_{number}_data.txt" for number in range(5))
+TEST_FOLD = 4
+COLUMNS = ("user_id", "original_image", "face_id", "age", "gender")
+"""The first columns of a table, parted by tabulators; the others say where the face is in the photograph."""
+
+GROUPS = ("0-2", "4-6", "8-13", "15-20", "25-32", "38-43", "48-53", "60+")
+GROUP_OF = {
+    text: number
+    for number, text in enumerate(
+        ("(0, 2)", "(4, 6)", "(8, 12)", "(15, 20)", "(25, 32)", "(38, 43)", "(48, 53)", "(60, 100)")
+    )
+}
+STRAYS = {
+    **dict.fromkeys(("2",), 0),
+    **dict.fromkeys(("3",), 1),
+    **dict.fromkeys(("(8, 23)", "13"), 2),
+    **dict.fromkeys(("22",), 3),
+    **dict.fromkeys(("(27, 32)", "23", "29", "34", "35"), 4),
+    **dict.fromkeys(("(38, 42)", "(38, 48)", "36", "42", "45"), 5),
+    **dict.fromkeys(("46", "55"), 6),
+    **dict.fromkeys(("57", "58"), 7),
+}
+NO_AGE = ("None", "")
+GENDERS = ("male", "female")
+GENDER_OF = {"m": 0, "f": 1}
+NO_GENDER = ("u", "")
+UNKNOWN = -1
+
+AT_LEAST = (4_272, 3_547, 3_714, 3_280, 3_703)
+"""Faces in each table that look no more than 45 degrees to the side, as published with them; it holds no fewer."""
+USED = 14_007 + 3_445
+"""Faces of known age and gender, as published."""
+
+
+@dataclass(frozen=True)
+class Config(image_sets.ImageConfig):
+    """``split``: ``folds`` or ``random``, which trains on the share ``train_fraction``."""
+
+    split: str
+    train_fraction: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        image_sets.expect_fraction(self.train_fraction)
+        if self.split not in ("folds", "random"):
+            raise ValueError(f"dataset.split must be folds or random, found {self.split!r}")
+
+
+@dataclass(frozen=True)
+class Faces:
+    """n faces as the tables list them: age group, gender and fold, (n,) each, -1 where unknown."""
+
+    pictures: Pictures
+    age: Array
+    gender: Array
+    fold: Array
+
+
+def parse(folder: Path) -> Faces:
+    """The tables in ``folder``; ValueError naming file and line of anything odd. Images are read when asked for."""
+    faces = [(*face, fold) for fold, name in enumerate(FOLDS) for face in _faces(folder / name)]
+    names = tuple(face[0] for face in faces)
+    age, gender, fold = np.array([face[1:] for face in faces], dtype=np.int64).T
+    return Faces(TarImages(folder / ARCHIVE, names), age, gender, fold)
+
+
+def _faces(path: Path) -> Iterator[tuple[str, int, int]]:
+    """Name in the archive, age group and gender of every face in a table."""
+    ages, genders = GROUP_OF | STRAYS | dict.fromkeys(NO_AGE, UNKNOWN), GENDER_OF | dict.fromkeys(NO_GENDER, UNKNOWN)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing: put it there by hand") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is no table in UTF-8 parted by tabulators ({error}): get it again") from error
+    width = len(COLUMNS)
+    if not rows or tuple(rows[0][:width]) != COLUMNS:
+        found = ", ".join(rows[0][:width]) if rows else "nothing"
+        raise ValueError(f"{path}, line 1: expected the columns {', '.join(COLUMNS)}, found {found}")
+    if len(rows) == 1:
+        raise ValueError(f"{path} has a header and no faces: get it again")
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) != len(rows[0]):
+            raise ValueError(f"{path}, line {line}: expected {len(rows[0])} fields, found {len(row)}")
+        user, photograph, face, age, gender = row[:width]
+        for column, text, known in (("age", age, ages), ("gender", gender, genders)):
+            if text not in known:
+                raise ValueError(
+                    f"{path}, line {line}, column {column!r}: {text!r} is unknown: expected one of {sorted(known)}"
+                )
+        yield f"aligned/{user}/landmark_aligned_face.{face}.{photograph}", ages[age], genders[gender]
+
+
+def check_table(path: Path, fold: int) -> None:
+    """Raise ValueError unless the file at ``path`` is the table of a fold, as far as what is published tells."""
+    found = sum(1 for _ in _faces(path))
+    if found < AT_LEAST[fold]:
+        raise ValueError(f"expected at least {AT_LEAST[fold]:,} faces in fold {fold}, found {found:,}")
+
+
+def check_archive(path: Path) -> None:
+    """Raise ValueError unless the archive at ``path`` is whole and holds at least as many faces as were used."""
+    found = sum("/landmark_aligned_face." in name for name in image_archives.names(path))
+    if found < USED:
+        raise ValueError(f"expected at least {USED:,} images aligned/*/landmark_aligned_face.*, found {found:,}")
+
+
+def prepare(rows: Faces | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
+    """The faces of known age and gender, split by their folds or at random."""
+    if rows is None:
+        raise ValueError("adience is made of images: parse the tables first")
+    age, gender = rows.age != UNKNOWN, rows.gender != UNKNOWN
+    dropped = {"age unknown": int((~age).sum()), "gender unknown": int((age & ~gender).sum())}
+    used = np.flatnonzero(age & gender)
+    if config.split == "folds":
+        split = used[rows.fold[used] != TEST_FOLD], used[rows.fold[used] == TEST_FOLD]
+    else:
+        train, test = image_sets.random_split(len(used), config.train_fraction, rngs[0])
+        split = used[train], used[test]
+    labelled = image_sets.Labelled(
+        rows.pictures,
+        rows.age,
+        "age",
+        GROUPS,
+        {"gender": rows.gender},
+        {"gender": GENDERS},
+        dropped={reason: count for reason, count in dropped.items() if count},
+    )
+    return image_sets.assembled("adience", origin, labelled, split, config, rngs[0])
+
+
+LICENCE = "for research, after registration"
+HOME = "https://talhassner.github.io/home/projects/Adience/Adience-data.html"
+SOURCES = (
+    *(
+        Source(
+            filename=name,
+            urls=(),
+            sha256=None,
+            size=10_000_000,
+            licence=LICENCE,
+            home=HOME,
+            check=functools.partial(check_table, fold=fold),
+        )
+        for fold, name in enumerate(FOLDS)
+    ),
+    Source(
+        filename=ARCHIVE, urls=(), sha256=None, size=10_000_000_000, licence=LICENCE, home=HOME, check=check_archive
+    ),
+)
+TWIN = None
+OPTIONAL = True

@@ -1,0 +1,195 @@
+"""Images as datasets read them: out of a tar archive as it was published, without unpacking it, or held in memory.
+
+Reading is lazy. Listing an archive tells the names; an image is read and decoded only when it is asked for, so a run on
+few images, or on small ones, costs little. An image that cannot be decoded is named with what is wrong with it; an
+archive that is not whole is an error.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import struct
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from pipeline.types import Array
+
+FORMATS = ("JPEG", "PNG")
+"""What an image file may hold; other decoders are never tried."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """``images`` (n, c, size, size) uint8; ``readable`` (n,) says which of them are; ``faults`` names the others."""
+
+    images: Array
+    readable: Array
+    faults: tuple[str, ...] = ()
+
+
+class Pictures(Protocol):
+    """Images that are read when they are asked for."""
+
+    def decoded(self, rows: Array, size: int) -> Decoded:
+        """The images of these rows, ``size`` pixels a side."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Images in memory, (n, c, h, w) uint8."""
+
+    images: Array
+
+    def decoded(self, rows: Array, size: int) -> Decoded:
+        """The images of these rows, ``size`` pixels a side."""
+        return Decoded(resized(self.images[rows], size), np.ones(len(rows), dtype=bool))
+
+
+@dataclass(frozen=True)
+class TarImages:
+    """Image files in the tar archive at ``path``, by their names in it; a name may occur twice, or not be there."""
+
+    path: Path
+    names: tuple[str, ...]
+
+    def decoded(self, rows: Array, size: int) -> Decoded:
+        """The images of these rows in colour, (n, 3, size, size), read in one pass over the archive."""
+        places: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            places.setdefault(self.names[row], []).append(place)
+        images = np.zeros((len(rows), 3, size, size), dtype=np.uint8)
+        readable = np.zeros(len(rows), dtype=bool)
+        faults, wanted = [], set(places)
+        for name, content in files(self.path):
+            if not wanted:
+                break
+            if name not in wanted:
+                continue
+            wanted.remove(name)
+            try:
+                images[places[name]] = decode(content(), size)
+                readable[places[name]] = True
+            except Undecodable as fault:
+                faults.append(f"{name}: {fault}")
+        faults += [f"{name}: not in {self.path.name}" for name in wanted]
+        return Decoded(images, readable, tuple(sorted(faults)))
+
+
+class Undecodable(Exception):
+    """The bytes are no image that can be used."""
+
+
+def decode(content: bytes, size: int) -> Array:
+    """An image file's pixels in colour, (3, size, size) uint8.
+
+    An image of another size is resized bilinearly with antialiasing (a pixel averages over all that it covers). A JPEG
+    that is at least twice too large is first reduced while it is decoded, by 2, 4 or 8 and never below ``size``, which
+    saves time and differs by half a grey level of 255 or so. Raises :class:`Undecodable`.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            if image.width != image.height:
+                raise Undecodable(f"{image.width} x {image.height} pixels, expected a square")
+            image.draft("RGB", (size, size))
+            picture = image.convert("RGB")
+    except (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError) as error:
+        # Pillow's own words for bytes of no known format print an object's address.
+        wrong = "no image" if isinstance(error, UnidentifiedImageError) else str(error)
+        raise Undecodable(f"{wrong} ({len(content):,} bytes)") from error
+    if picture.size != (size, size):
+        picture = picture.resize((size, size), Image.Resampling.BILINEAR)
+    return np.asarray(picture).transpose(2, 0, 1)
+
+
+def resized(images: Array, size: int, *, nearest: bool = False) -> Array:
+    """Images (n, c, h, w) uint8 of one or three channels as (n, c, size, size), unchanged if they have that size.
+
+    Bilinear with antialiasing, or by the nearest pixel.
+    """
+    from PIL import Image
+
+    if images.shape[2:] == (size, size):
+        return images
+    how = Image.Resampling.NEAREST if nearest else Image.Resampling.BILINEAR
+    out = np.empty((*images.shape[:2], size, size), dtype=np.uint8)
+    for row, image in enumerate(images):
+        for channel, plane in enumerate(image):
+            out[row, channel] = Image.fromarray(plane).resize((size, size), how)
+    return out
+
+
+def files(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Every file in the tar archive at ``path``, packed or not: its name, and a function that reads it.
+
+    Raises ValueError where the archive is missing, damaged or cut.
+    """
+    with _whole(path), tarfile.open(path, tarinfo=_StrictHeader) as archive:
+        for member in archive:
+            if member.isfile():
+                yield member.name.removeprefix("./"), _reader(path, archive, member)
+
+
+def names(path: Path) -> tuple[str, ...]:
+    """The names of all files in the tar archive at ``path``, sorted; ValueError for a name that occurs twice."""
+    found = sorted(name for name, _ in files(path))
+    twice = {name for name, following in itertools.pairwise(found) if name == following}
+    if twice:
+        raise ValueError(f"{path} holds {sorted(twice)[0]!r} twice: expected each image once; fetch the archive again")
+    return tuple(found)
+
+
+def contents(path: Path, wanted: Sequence[str]) -> dict[str, bytes]:
+    """Some files of a tar archive by name; raises ValueError naming those that are missing."""
+    found: dict[str, bytes] = {}
+    for name, content in files(path):
+        if name in wanted:
+            found[name] = content()
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise ValueError(f"{path} lacks {', '.join(missing)}: delete it and fetch it again")
+    return found
+
+
+class _StrictHeader(tarfile.TarInfo):
+    """The header of a file in an archive. The standard library takes a damaged one, or none, for the archive's end."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Any:
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
+                raise
+            what = "a damaged header" if len(buf) == tarfile.BLOCKSIZE else "unexpected end of data"
+            raise tarfile.ReadError(what) from error
+
+
+def _reader(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Callable[[], bytes]:
+    def read() -> bytes:
+        with _whole(path):
+            file = archive.extractfile(member)
+            assert file is not None
+            return file.read()
+
+    return read
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with an archive into a ValueError that names it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing: run the fetch stage, or put the file there by hand") from None
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} is not a whole tar archive ({error}): delete it and fetch it again") from error

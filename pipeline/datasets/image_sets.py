@@ -1,0 +1,166 @@
+"""What the image datasets share: their settings, and how images with labels become arrays with one split.
+
+A module of an image dataset is as any other (:mod:`pipeline.datasets`), and may have besides
+
+    OPTIONAL      True: where nobody has the files the dataset is absent, which is no error
+    ALTERNATIVES  files that stand in for ``SOURCES``, each with the origin that it gives; ``parse`` then takes the
+                  name of the file that was found beside the folder
+    ORIGIN        ``"bundled"`` for images that come with a dependency, which ``parse`` gets there
+
+There is one split, made with the first generator; ``repetitions`` does not repeat images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from pipeline.datasets.image_archives import Pictures
+from pipeline.types import Array, ImageDataset, Origin
+
+UNREADABLE = "images that cannot be decoded"
+
+
+@dataclass(frozen=True)
+class ImageConfig:
+    """``image_size``: pixels a side. ``train_points``, ``test_points``: how many images, None for all.
+
+    ``mean`` and ``std``: what a network subtracts from a channel's pixels in [0, 1] and divides them by.
+    """
+
+    image_size: int
+    train_points: int | None
+    test_points: int | None
+    mean: Sequence[float]
+    std: Sequence[float]
+
+    def __post_init__(self) -> None:
+        for key in ("image_size", "train_points", "test_points"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise ValueError(f"dataset.{key} must be at least 1, found {value}")
+        if len(self.mean) != len(self.std):
+            raise ValueError(
+                f"dataset.mean and dataset.std need one number a channel each, found {len(self.mean)} and "
+                f"{len(self.std)}"
+            )
+        if any(not spread > 0 for spread in self.std):
+            raise ValueError(f"dataset.std must be above 0, found {list(self.std)}")
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """n images with their labels (n,) and further partitions, (n,) each, -1 where unknown, with names of the codes.
+
+    ``dropped`` and ``unreadable`` say what has been left out on the way here, and what could not be read.
+    """
+
+    pictures: Pictures
+    label: Array
+    label_name: str
+    classes: tuple[str, ...]
+    partitions: Mapping[str, Array] = field(default_factory=dict)
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    unreadable: tuple[str, ...] = ()
+
+
+def expect_fraction(train_fraction: float) -> None:
+    """Raise ValueError unless the share of images to train on lies between 0 and 1."""
+    if not 0 < train_fraction < 1:
+        raise ValueError(f"dataset.train_fraction must lie between 0 and 1, found {train_fraction}")
+
+
+def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> tuple[Array, Array]:
+    """The rows 0 to n - 1 in random order, parted after the first ``train_fraction`` of them, rounded down."""
+    order = rng.permutation(n)
+    n_train = math.floor(Fraction(str(train_fraction)) * n)
+    return order[:n_train], order[n_train:]
+
+
+def stratified_order(label: Array, rng: np.random.Generator) -> Array:
+    """Row numbers (n,) in a random order of which every beginning is stratified by ``label`` (n,) of C classes.
+
+    The rows of a class, at random, are spread evenly: the j-th of n_c has the key (j + 1/2) / n_c, ties at random.
+    Among the first m rows the number of class c so differs from m n_c / n by at most 1/2 + C n_c / (2 n). A smaller
+    subset is the beginning of a larger one.
+    """
+    order = rng.permutation(len(label))
+    classes = label[order]
+    counts = np.bincount(classes)
+    grouped = np.argsort(classes, kind="stable")
+    rank = np.empty(len(label))
+    rank[grouped] = np.arange(len(label)) - (np.cumsum(counts) - counts)[classes[grouped]]
+    return order[np.argsort((rank + 0.5) / counts[classes], kind="stable")]
+
+
+def assembled(
+    name: str,
+    origin: Origin,
+    labelled: Labelled,
+    split: tuple[Array, Array],
+    config: ImageConfig,
+    rng: np.random.Generator,
+    *,
+    maximum: float = 255.0,
+) -> ImageDataset:
+    """The dataset of ``split``'s rows, or of as many as ``config`` asks for, each part in stratified random order.
+
+    Only the images that are kept are decoded. Those that cannot be are left out, counted and named. Raises ValueError
+    where there are fewer images than asked for, none that can be read, or another number of channels than means.
+    """
+    parts = [
+        _first(rows[stratified_order(labelled.label[rows], rng)], points, key)
+        for rows, points, key in zip(
+            split, (config.train_points, config.test_points), ("train_points", "test_points"), strict=True
+        )
+    ]
+    kept = np.concatenate(parts)
+    found = labelled.pictures.decoded(kept, config.image_size)
+    images = found.images
+    if not found.readable.all():
+        images, kept = images[found.readable], kept[found.readable]
+    n_train = int(found.readable[: len(parts[0])].sum())
+    if not 0 < n_train < len(kept):
+        raise ValueError(
+            f"{name}: {n_train} images to train on and {len(kept) - n_train} to test can be read, expected some of "
+            f"each; unreadable: {', '.join(found.faults[:3]) or 'none'}"
+        )
+    if images.shape[1] != len(config.mean):
+        raise ValueError(
+            f"dataset.mean and dataset.std have {len(config.mean)} numbers, but the images of {name} have "
+            f"{images.shape[1]} channels: give one number a channel"
+        )
+    undecoded = int((~found.readable).sum())
+    partitions = {labelled.label_name: labelled.label, **labelled.partitions}
+    return ImageDataset(
+        name=name,
+        origin=origin,
+        images=images,
+        maximum=maximum,
+        mean=tuple(float(value) for value in config.mean),
+        std=tuple(float(value) for value in config.std),
+        label=labelled.label[kept],
+        label_name=labelled.label_name,
+        classes=labelled.classes,
+        partitions={key: codes[kept] for key, codes in partitions.items()},
+        levels={labelled.label_name: labelled.classes, **labelled.levels},
+        train=np.arange(n_train)[None],
+        test=np.arange(n_train, len(kept))[None],
+        dropped={**labelled.dropped, **({UNREADABLE: undecoded} if undecoded else {})},
+        unreadable=(*labelled.unreadable, *found.faults),
+    )
+
+
+def _first(rows: Array, points: int | None, key: str) -> Array:
+    if points is None:
+        return rows
+    if points > len(rows):
+        raise ValueError(
+            f"dataset.{key} asks for {points:,} images of {len(rows):,}: ask for at most so many, or for all with null"
+        )
+    return rows[:points]

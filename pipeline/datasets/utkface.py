@@ -1,0 +1,132 @@
+"""UTKFace: 23,708 faces, aligned and cropped to 200 x 200 pixels, whose file names give age, gender and race.
+
+A name is ``age_gender_race_date.jpg.chip.jpg``. The label is the age in five bins, 0-14, 15-24, 25-39, 40-59, 60 and
+over; gender and race are partitions beside it. Names are taken as they are, with these exceptions, all of them listed
+in ``unreadable``: three have no race, which is then unknown (the authors' program gives such a face the gender and the
+race of the one before it), and a name without age and gender leaves the face out. A blank or a missing dot before
+``jpg`` does no harm.
+
+The names are sorted and shuffled, and the first 80 % are to train on: 18,966 and 4,742 of 23,708. The order is our own.
+
+A copy of 23,707 faces, unpacked and packed again, has a recorded checksum. The official archive has none that could be
+checked here, so its content is (:func:`check`).
+
+Source: Zhang et al. (2017); bins and split of Nanda et al. (2021), appendix A, and their program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from pipeline.datasets import image_archives, image_sets
+from pipeline.datasets.download import Source
+from pipeline.datasets.image_archives import Pictures, TarImages
+from pipeline.types import Array, ImageDataset, Origin
+
+ARCHIVE = "UTKFace.tar.gz"
+COPY = "utkface.tar"
+FACES = 23_708
+"""So many are published; a copy that is in use lacks one."""
+
+NAME = re.compile(r"(\d{1,3})_([01])(?:_([0-4]))?_\d{8,} ?\.?jpg\.chip\.jpg")
+UNKNOWN = -1
+FIRST_AGES = (15, 25, 40, 60)
+"""The first age of every bin but the youngest."""
+AGES = ("0-14", "15-24", "25-39", "40-59", "60+")
+LEVELS = {"gender": ("male", "female"), "race": ("White", "Black", "Asian", "Indian", "Others")}
+
+
+@dataclass(frozen=True)
+class Config(image_sets.ImageConfig):
+    """``train_fraction``: the share of faces to train on, rounded down."""
+
+    train_fraction: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        image_sets.expect_fraction(self.train_fraction)
+
+
+@dataclass(frozen=True)
+class Faces:
+    """n faces in the order of their names: age in years, gender and race as in :data:`LEVELS`, (n,) each, -1 unknown.
+
+    ``odd`` are names that say less than they should, ``left_out`` those that say too little; both with what is wrong.
+    """
+
+    pictures: Pictures
+    age: Array
+    gender: Array
+    race: Array
+    odd: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+def parse(folder: Path, filename: str = ARCHIVE) -> Faces:
+    """The names in the archive ``filename`` of ``folder``; the images are read when they are asked for."""
+    return _read(folder / filename)
+
+
+def check(path: Path) -> None:
+    """Raise ValueError unless the archive at ``path`` holds as many faces as are published, or one fewer."""
+    found = len(_read(path).age)
+    if not FACES - 1 <= found <= FACES:
+        raise ValueError(f"expected {FACES:,} faces, or one fewer, with age and gender in their names, found {found:,}")
+
+
+def _read(path: Path) -> Faces:
+    kept, codes, odd, left_out = [], [], [], []
+    for name in image_archives.names(path):
+        match = NAME.fullmatch(PurePosixPath(name).name)
+        if match is None:
+            left_out.append(f"{name}: expected age_gender_race_date.jpg.chip.jpg")
+            continue
+        if match[3] is None:
+            odd.append(f"{name}: no race in the name, kept as unknown")
+        kept.append(name)
+        codes.append([int(match[1]), int(match[2]), UNKNOWN if match[3] is None else int(match[3])])
+    age, gender, race = np.array(codes, dtype=np.int64).reshape(-1, 3).T
+    return Faces(TarImages(path, tuple(kept)), age, gender, race, tuple(odd), tuple(left_out))
+
+
+def prepare(rows: Faces | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
+    """The age bins as classes, gender and race beside them, and a random split."""
+    if rows is None:
+        raise ValueError("utkface is made of images: parse an archive first")
+    labelled = image_sets.Labelled(
+        rows.pictures,
+        np.digitize(rows.age, FIRST_AGES).astype(np.int64),
+        "age",
+        AGES,
+        {"gender": rows.gender, "race": rows.race},
+        LEVELS,
+        dropped={"files without age and gender in the name": len(rows.left_out)} if rows.left_out else {},
+        unreadable=(*rows.odd, *rows.left_out),
+    )
+    split = image_sets.random_split(len(rows.age), config.train_fraction, rngs[0])
+    return image_sets.assembled("utkface", origin, labelled, split, config, rngs[0])
+
+
+LICENCE = "non-commercial research only"
+HOME = "https://susanqq.github.io/UTKFace/"
+SOURCES = (Source(filename=ARCHIVE, urls=(), sha256=None, size=300_000_000, licence=LICENCE, home=HOME, check=check),)
+ALTERNATIVES: tuple[tuple[Origin, Source], ...] = (
+    (
+        "official",
+        Source(
+            filename=COPY,
+            urls=(),
+            sha256="4601aa9c45bc4bff230460e0a2582dc4dacbe489e751da9f0447895861fb3e35",
+            size=138_209_280,
+            licence=LICENCE,
+            home=HOME,
+        ),
+    ),
+)
+TWIN = None
+OPTIONAL = True

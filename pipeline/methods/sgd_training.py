@@ -1,0 +1,276 @@
+r"""Stochastic gradient descent with momentum on images, for any loss, kept after every epoch.
+
+.. math:: v \leftarrow \beta v + \nabla_\theta\, \ell(B; \theta), \qquad \theta \leftarrow \theta - \eta v
+
+over batches B of a new random order of the training rows in each epoch; a last batch of one row joins the one before
+it. There is no weight decay, no schedule and no augmentation. Accuracies are measured in evaluation mode: neither do
+test images enter the statistics of batch normalisation, nor does dropout disturb them.
+
+Everything that epoch e draws, its order and its dropout, comes from the e-th number that the given generator gave at
+the start. A training that was killed therefore needs no generator's state to go on at its last epoch.
+
+On a GPU: convolutions and products in bfloat16 where the GPU is made for it, with float32 weights and losses (its range
+is that of float32, so that losses need no scaling). The images are there as uint8, where they fit, and become numbers
+batch by batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.methods.sgd_settings import SgdSettings, for_its_model
+from pipeline.methods.torch_state import own_state_of_torch, seed_torch
+from pipeline.models import networks
+from pipeline.models.device import visible_device
+from pipeline.types import Array, Classifier, ImageDataset, Keeper
+
+if TYPE_CHECKING:
+    import torch
+
+    Forward = Callable[[torch.Tensor], torch.Tensor]
+    Terms = dict[str, torch.Tensor]
+    Objective = Callable[[Forward, torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor, Terms]]
+    """The loss of a batch: of the network (pixels to float32 logits), pixels, labels and row numbers in the dataset.
+
+    Returns what is minimised, the logits, and further scalars by name that go into the history.
+    """
+
+LOG = logging.getLogger(__name__)
+EVALUATED = 500
+"""Images in evaluation at once."""
+SHARE_OF_MEMORY = 0.5
+"""Of a GPU's free memory, at most so much is filled with images."""
+
+
+def trained(
+    method: str,
+    dataset: ImageDataset,
+    settings: SgdSettings,
+    rng: np.random.Generator,
+    keeper: Keeper | None,
+    objective: Objective,
+) -> Classifier:
+    """Train ``settings.model`` on the training rows; ``keeper`` makes a killed training go on at its last epoch.
+
+    ``index`` is the ``epoch`` (K,) of each checkpoint. ``facts`` (K,): ``train_accuracy``, on as many of the training
+    rows as there are test rows, ``test_accuracy``, ``epochs``, ``pretrained`` (0 or 1), ``parameters``, their number,
+    and those of :func:`pipeline.models.networks.facts`. ``history``: ``step`` (L,), the epochs, and for each of them
+    the means of what was trained on, in training mode: ``loss``, ``accuracy`` and the objective's own, (K, L) each,
+    the same for every checkpoint.
+
+    Raises ValueError for a network that does not fit the images or the classes, and when the loss is no longer finite.
+    """
+    settings = for_its_model(settings)
+    seeds = rng.integers(0, 2**63, settings.epochs + 1)
+    device = visible_device()
+    with own_state_of_torch(device, settings.deterministic, settings.threads):
+        seed_torch(device, int(seeds[0]))
+        training = Training(dataset, settings, objective, device)
+        fingerprint = _fingerprint(method, dataset, settings, seeds)
+        if keeper is not None:
+            training.resume(keeper.load(), fingerprint)
+        for epoch in range(training.done + 1, settings.epochs + 1):
+            seed_torch(device, int(seeds[epoch]))
+            training.advance()
+            if keeper is not None:
+                keeper.save(training.state(fingerprint))
+        return training.classifier(method)
+
+
+class Training:
+    """A network in training."""
+
+    def __init__(
+        self, dataset: ImageDataset, settings: SgdSettings, objective: Objective, device: torch.device
+    ) -> None:
+        import torch
+
+        self.dataset, self.settings, self.objective = dataset, settings, objective
+        self.device = device
+        self.train, self.test = dataset.train[0][: settings.train_points], dataset.test[0]
+        if len(self.train) < 2:
+            raise ValueError(f"expected at least 2 training images in {dataset.name!r}, found {len(self.train)}")
+        network = networks.network(
+            settings.model, dataset, settings.width, settings.input_size, pretrained=settings.pretrained
+        )
+        self.pretrained = network.pretrained
+        self.network = network.to(self.device)
+        self.optimizer = torch.optim.SGD(
+            self.network.parameters(), settings.learning_rate, settings.momentum, fused=True
+        )
+        self.images = _on_device(torch.from_numpy(dataset.images), self.device)
+        self.label = torch.from_numpy(dataset.label).to(self.device)
+        self.precision = _precision(settings.precision, self.device)
+        self.curves: dict[str, list[float]] = {}
+        self.checkpoints: dict[int, dict[str, Array]] = {}
+
+    @property
+    def done(self) -> int:
+        """The number of finished epochs."""
+        return len(self.curves.get("loss", ()))
+
+    def advance(self) -> None:
+        """Train for one epoch."""
+        import torch
+
+        self.network.train()
+        order = torch.from_numpy(self.train)[torch.randperm(len(self.train))].to(self.device)
+        sums: dict[str, torch.Tensor] = {}
+        for rows in batches(order, self.settings.batch_size):
+            label = self.label[rows]
+            loss, logits, terms = self.objective(self.forward, self.pixels(rows), label, rows)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            right = (logits.detach().argmax(dim=1) == label).float().mean()
+            for name, value in {"loss": loss, "accuracy": right, **terms}.items():
+                sums[name] = sums.get(name, 0) + value.detach().double() * len(rows)
+        for name, total in sums.items():
+            self.curves.setdefault(name, []).append(float(total) / len(order))
+        self._check()
+        if self.done in self.settings.kept_epochs():
+            self.checkpoints[self.done] = networks.arrays(self.network.state_dict())
+
+    def _check(self) -> None:
+        loss, accuracy, total = self.curves["loss"][-1], self.curves["accuracy"][-1], self.settings.epochs
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"the training of {self.settings.model} on {self.dataset.name!r} diverged in epoch {self.done}: "
+                f"expected a finite loss, found {loss}; set a smaller method.learning_rate"
+            )
+        LOG.info("epoch %s of %s, loss %.3f, accuracy %.3f", self.done, total, loss, accuracy)
+
+    def pixels(self, rows: torch.Tensor) -> torch.Tensor:
+        """The images of these rows, float32 in [0, 1], on the device."""
+        chosen = self.images[rows.to(self.images.device)].to(self.device)
+        return chosen.float().div_(self.dataset.maximum)
+
+    def forward(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Float32 logits, computed in the training's precision."""
+        import torch
+
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
+            logits: torch.Tensor = self.network(pixels)
+        return logits.float()
+
+    def state(self, fingerprint: Array) -> dict[str, Array]:
+        """All that it takes to go on after the last finished epoch, as flat arrays."""
+        buffers = {name: self.optimizer.state[p] for name, p in self.network.named_parameters()}
+        momentum = {name: kept["momentum_buffer"] for name, kept in buffers.items() if self.settings.momentum}
+        parts = {
+            "network": networks.arrays(self.network.state_dict()),
+            "momentum": networks.arrays(momentum),
+            "curve": {name: np.array(values) for name, values in self.curves.items()},
+            **{f"checkpoint {epoch}": state for epoch, state in self.checkpoints.items()},
+        }
+        flat = {f"{part}/{name}": values for part, arrays in parts.items() for name, values in arrays.items()}
+        return {"fingerprint": fingerprint, "pretrained": np.array(self.pretrained), **flat}
+
+    def resume(self, state: Mapping[str, Array] | None, fingerprint: Array) -> None:
+        """Go on from a kept state, unless it is that of another training."""
+        import torch
+
+        if state is None or not np.array_equal(state.get("fingerprint", ()), fingerprint):
+            return
+        parts: dict[str, dict[str, Array]] = {}
+        for key, values in state.items():
+            part, slash, name = key.partition("/")
+            if slash:
+                parts.setdefault(part, {})[name] = values
+        self.network.load_state_dict(networks.tensors(parts.pop("network")))
+        momentum = parts.pop("momentum", {})
+        for name, parameter in self.network.named_parameters():
+            if name in momentum:
+                # Copied into the parameter's own layout.
+                buffer = torch.empty_like(parameter).copy_(torch.from_numpy(momentum[name]))
+                self.optimizer.state[parameter]["momentum_buffer"] = buffer
+        self.curves = {name: values.tolist() for name, values in parts.pop("curve").items()}
+        self.checkpoints = {int(part.removeprefix("checkpoint ")): arrays for part, arrays in parts.items()}
+        self.pretrained = bool(state["pretrained"])
+        LOG.info("epoch %s of %s was reached before", self.done, self.settings.epochs)
+
+    def accuracy(self, rows: Array) -> float:
+        """The share of rows that the network puts into their class, in evaluation mode and float32."""
+        import torch
+
+        self.network.eval()
+        with torch.no_grad():
+            parts = torch.from_numpy(rows).to(self.device).split(EVALUATED)
+            right = sum((self.network(self.pixels(part)).argmax(dim=1) == self.label[part]).sum() for part in parts)
+        return float(right) / len(rows)
+
+    def classifier(self, method: str) -> Classifier:
+        """The finished training's checkpoints, measured."""
+        settings, dataset = self.settings, self.dataset
+        epochs, states = zip(*sorted(self.checkpoints.items()), strict=True)
+        accuracies = []
+        for state in states:
+            self.network.load_state_dict(networks.tensors(state))
+            accuracies.append([self.accuracy(rows) for rows in (self.train[: len(self.test)], self.test)])
+        train_accuracy, test_accuracy = np.array(accuracies).T
+        same = {
+            "epochs": float(settings.epochs),
+            "pretrained": float(self.pretrained),
+            "parameters": float(sum(parameter.numel() for parameter in self.network.parameters())),
+            **networks.facts(settings.model, dataset, settings.width, settings.input_size),
+        }
+        return Classifier(
+            method=method,
+            dataset=dataset.name,
+            origin=dataset.origin,
+            architecture=f"networks.{settings.model}",
+            parameters={name: np.stack([state[name] for state in states]) for name in states[0]},
+            history={
+                "step": np.arange(1, settings.epochs + 1),
+                **{name: np.tile(values, (len(states), 1)) for name, values in self.curves.items()},
+            },
+            facts={
+                "train_accuracy": train_accuracy,
+                "test_accuracy": test_accuracy,
+                **{name: np.full(len(states), value) for name, value in same.items()},
+            },
+            index={"epoch": np.array(epochs)},
+        )
+
+
+def batches(order: torch.Tensor, size: int) -> list[torch.Tensor]:
+    """The rows in ``order`` (n,) in batches of ``size``, and the rest; a rest of one row joins the batch before it."""
+    parts = list(order.split(size))
+    if len(parts) > 1 and len(parts[-1]) == 1:
+        parts[-2:] = [order[-size - 1 :]]
+    return parts
+
+
+def _precision(wanted: str, device: torch.device) -> str:
+    """``wanted``, or for ``auto`` bfloat16 on a GPU that computes in it and float32 elsewhere."""
+    import torch
+
+    if wanted != "auto":
+        return wanted
+    made_for_it = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    return "bfloat16" if made_for_it else "float32"
+
+
+def _on_device(images: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """The images on the device, or where they are if they would fill it."""
+    import torch
+
+    if device.type == "cuda" and images.nbytes > SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0]:
+        return images
+    return images.to(device)
+
+
+def _fingerprint(method: str, dataset: ImageDataset, settings: SgdSettings, seeds: Array) -> Array:
+    """What tells this training from any other, as bytes: the settings, the draws, the data and torch's version."""
+    import torch
+
+    described = (method, settings, dataset.name, dataset.maximum, dataset.mean, dataset.std, dataset.levels)
+    digest = hashlib.sha256(repr((described, torch.__version__)).encode())
+    for values in (seeds, dataset.images, dataset.label, dataset.train, dataset.test, *dataset.partitions.values()):
+        digest.update(np.ascontiguousarray(values).data)
+    return np.frombuffer(digest.digest(), dtype=np.uint8)

@@ -1,0 +1,88 @@
+"""Networks that torchvision publishes with weights learned on ImageNet, their last layer replaced.
+
+All layers are tuned. Images of one channel are repeated three times, since the first convolution takes three.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from pipeline.models.networks.narrow import narrowed
+from pipeline.models.vision import torchvision
+
+RGB = 3
+CONNECT_SECONDS = 10.0
+"""Longest wait for an answer from the server of the weights."""
+
+
+class WeightsMissing(Exception):
+    """Published weights that are neither here nor can be downloaded."""
+
+
+class Coloured(nn.Module):
+    """Grey images (n, 1, h, w) as coloured ones."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The one channel three times."""
+        return x.expand(-1, RGB, -1, -1)
+
+
+def from_scratch(name: str, classes: int, channels: int, width: float = 1.0) -> nn.Module:
+    """torchvision's network with random weights, as torchvision draws them; those of another width by He's rule."""
+    build = partial(getattr(torchvision().models, name), weights=None, num_classes=classes)
+    return _coloured(build() if width == 1 else narrowed(build, width), channels)
+
+
+def tuned(name: str, weights: str, classes: int, channels: int, replace_head: Callable[[Any, int], None]) -> nn.Module:
+    """torchvision's network with its first published ImageNet weights and a new last layer.
+
+    Raises WeightsMissing where there is neither a file nor a network, and ValueError for a file that cannot be read.
+    """
+    package = torchvision()
+    published = getattr(package.models, weights).IMAGENET1K_V1
+    path = f"{torch.hub.get_dir()}/checkpoints/{published.url.rpartition('/')[2]}"
+    here = os.access(path, os.R_OK)
+    with _patience(CONNECT_SECONDS):
+        try:
+            network = getattr(package.models, name)(weights=published, progress=False)
+        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+            # torch goes on for a line a layer.
+            reason = str(error).partition("\n")[0]
+            if here:
+                raise ValueError(
+                    f"{path} does not hold the ImageNet weights of {name} ({reason}): delete it, or put the file "
+                    f"{published.url} there"
+                ) from error
+            raise WeightsMissing(
+                f"the ImageNet weights of {name} are not here and cannot be downloaded ({reason}): put the file "
+                f"{published.url} at {path}"
+            ) from error
+    replace_head(network, classes)
+    return _coloured(network, channels)
+
+
+def _coloured(network: nn.Module, channels: int) -> nn.Module:
+    if channels not in (1, RGB):
+        raise ValueError(f"networks of torchvision take images of 1 or {RGB} channels, found {channels}")
+    return network if channels == RGB else nn.Sequential(OrderedDict(coloured=Coloured(), network=network))
+
+
+@contextmanager
+def _patience(seconds: float) -> Iterator[None]:
+    """Give up on a server that does not answer: torch's downloads know no time limit."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(seconds)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)

@@ -1,0 +1,155 @@
+"""Tables of agreement in sign: Table 1 of Nanda et al. (2021), and every comparison of sections 7 and 8."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate, number
+from pipeline.report.robustness_bias import agreement, study
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias.agreement import Comparison
+from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.robustness.agreement import Agreement, sigma_difference
+
+TABLE_1 = {w.ADIENCE: "Adience", w.UTKFACE: "UTKFace", w.CIFAR10: "CIFAR10", w.CIFAR100: "CIFAR100"}
+TABLE_1 |= {w.SUPER: "CIFAR100super", w.DIGITS: "Digits"}
+ATTACKS = {w.DEEPFOOL: "DeepFool", w.CARLINI_WAGNER: "CarliniWagner"}
+NOT_RUN = "not run: data"
+ONCE = (
+    "A partition into two counts once: its groups always have opposite signs. sigma of 0 agrees with 0 alone; groups "
+    "whose sigma is not defined on a side are left out."
+)
+DEPENDENT = "Groups share their points and networks their data, so the comparisons are not independent."
+
+
+def table_1(inputs: Inputs) -> Table:
+    """Table 1: the share of groups whose sigma has the same sign by smoothing as by each attack."""
+    found = study.audited(inputs, study.NETWORKS)
+    missing = study.absences(found)
+    body = []
+    for dataset, printed in TABLE_1.items():
+        cells: list[Cell] = []
+        for attack in ATTACKS:
+            sides = [
+                agreement.counted(found, agreement.smoothing_against(attack), [dataset], d) for d in w.DENOMINATORS
+            ]
+            cells += [percent(sides[0]), of(sides[0]), percent(sides[1])]
+        body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
+    columns = [
+        column
+        for name in ATTACKS.values()
+        for column in (
+            Column(name, name, decimals=2, name="%"),
+            Column(f"{name} groups", name, "text", name="groups"),
+            Column(f"{name} correct", name, decimals=2, name="% (correct)"),
+        )
+    ]
+    return Table(
+        title="Agreement of randomized smoothing with both attacks.",
+        stub=("Data",),
+        columns=(*columns, Column("note", show="text", name="")),
+        rows=tuple(body),
+        stamp=study.stamp(inputs, study.NETWORKS),
+        notes=(
+            "Share of groups whose sigma has the same sign, over the five networks of torchvision and the data set's "
+            "own, at the last epoch. Correct: the same with shares of the correctly classified members, as in the "
+            f"authors' program. {ONCE}",
+            DEPENDENT,
+            *study.not_run(found),
+        ),
+    )
+
+
+def table_agreement(inputs: Inputs) -> Table:
+    """Every comparison of signs, by data set and over all data sets of the paper."""
+    found = study.audited(inputs)
+    here = w.datasets_in(one.dataset for one in study.run(found))
+    body = []
+    for denominator, words in w.DENOMINATORS.items():
+        for comparison in agreement.comparisons(found):
+            whole = [name for name in w.PUBLISHED if name in here]
+            sides = [whole, *([name] for name in w.DATASETS)]
+            cells = [share(agreement.counted(found, comparison, names, denominator)) for names in sides]
+            body.append(Row((words, where(comparison), comparison.name), tuple(cells)))
+    return Table(
+        title="Agreement in sign of different distances, and of different epochs.",
+        stub=("Shares of", "Networks", "Compared"),
+        columns=(
+            Column("paper", show="text", name=study.together(here)),
+            *(Column(name, show="text", name=w.dataset_label(name)) for name in w.DATASETS),
+        ),
+        rows=tuple(body),
+        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        notes=(
+            f"Groups whose sigma has the same sign on both sides. {ONCE}",
+            "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
+            "logistic regression, of which the exact distance is known. Five: AlexNet, VGG19, ResNet50, DenseNet121, "
+            "SqueezeNet1_0. A dash: not measured, or one checkpoint alone.",
+            DEPENDENT,
+            *study.not_run(found),
+        ),
+    )
+
+
+def table_sigma_differences(inputs: Inputs) -> Table:
+    """By how much sigma differs between the exact distance and each estimate of it, on logistic regressions."""
+    found = study.audited(inputs, study.LINEAR)
+    here = w.datasets_in(one.dataset for one in study.run(found))
+    paper = [name for name in w.PUBLISHED if name in here]
+    body = []
+    for comparison in agreement.comparisons(found):
+        if comparison.block != study.LINEAR:
+            continue
+        whole = [(study.together(here), paper)] if paper else []
+        for label, names in (*whole, *((w.dataset_label(name), [name]) for name in here)):
+            cells: list[Cell] = []
+            for denominator in w.DENOMINATORS:
+                one, other = agreement.pairs(found, comparison, names, denominator)
+                gap = sigma_difference(one, other)
+                gaps = np.abs(one - other)
+                absolute = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else None
+                cells += [gap.total, gap.mean, gap.variance, absolute]
+            body.append(Row((w.distance_style(comparison.other[0]).label, label), tuple(cells)))
+    columns = [
+        column
+        for words in w.DENOMINATORS.values()
+        for column in (
+            Column(f"groups, {words}", f"shares of {words}", decimals=0, name="groups"),
+            Column(f"mean, {words}", f"shares of {words}", name="mean"),
+            Column(f"variance, {words}", f"shares of {words}", name="variance"),
+            Column(f"absolute, {words}", f"shares of {words}", name="mean absolute"),
+        )
+    ]
+    return Table(
+        title="Differences of sigma between the exact distance and its estimates.",
+        stub=("Estimate", "Data"),
+        columns=tuple(columns),
+        rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
+        stamp=study.stamp(inputs, study.LINEAR),
+        notes=(
+            f"sigma by the exact distance less sigma by the estimate, over the groups. {ONCE}",
+            *study.not_run(found),
+        ),
+    )
+
+
+def where(comparison: Comparison) -> str:
+    """Over which networks."""
+    return "linear" if comparison.block == study.LINEAR else "five"
+
+
+def percent(found: Agreement) -> Estimate:
+    """The share in percent, NaN without groups."""
+    return Estimate(100 * found.share, n=found.total)
+
+
+def of(found: Agreement) -> str:
+    """``45 of 60``; nothing without groups."""
+    return f"{number(found.agreeing, 0)} of {number(found.total, 0)}" if found.total else ""
+
+
+def share(found: Agreement) -> Estimate:
+    """The share as k of n with Wilson's interval, which is in the CSV."""
+    ends = {"low": found.low, "high": found.high} if found.total else {}
+    return Estimate(found.share, n=found.total, text=of(found) or "\u2014", **ends)

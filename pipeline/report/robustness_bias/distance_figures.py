@@ -1,0 +1,155 @@
+"""Figure 6 of Nanda et al. (2021): groups under every network and distance; and the two measures over all budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.picture import Picture
+from pipeline.report.robustness_bias import curves, study
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.style import PAGE_WIDTH, new_figure, panel_letter
+from pipeline.robustness.measures import robustness_bias
+
+COLUMNS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
+PANEL = 1.12
+ACROSS, ROW = 3, 1.65
+"""Panels in a row, and the height of one, inches."""
+FIRST_OF_FIGURE_6 = (w.OWN[w.UTKFACE], "resnet50", "alexnet", "vgg19", "densenet121", "squeezenet1_0")
+BIAS = (
+    *((dataset, None) for dataset in (w.CIFAR10, w.CIFAR100, w.SUPER)),
+    *((w.UTKFACE, partition) for partition in (None, w.GENDER, w.RACE)),
+    *((w.ADIENCE, partition) for partition in (None, w.GENDER)),
+    (w.DIGITS, None),
+)
+"""Data sets and partitions of the figure of RB; None is the partition into classes."""
+NO_DATA = "not run: data"
+FEW = 10
+"""Levels that are drawn one by one."""
+
+
+def figure_6(inputs: Inputs) -> Picture:
+    """Figure 6: UTKFace by race, networks down, distances across."""
+    return _grid(inputs, w.UTKFACE, w.RACE, FIRST_OF_FIGURE_6, "UTKFace partitioned by race.")
+
+
+def figure_digits_curves(inputs: Inputs) -> Picture:
+    """The same of the digits by class."""
+    return _grid(inputs, w.DIGITS, None, (), "The digits partitioned by class.")
+
+
+def figure_bias(inputs: Inputs) -> Picture:
+    """RB(P, tau) of each group, of the data set's own network by DeepFool."""
+    found = {one.dataset: one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]}
+    used = list(found.values())
+    title = "Robustness bias against the budget."
+    shown = [(found[dataset], part) for dataset, part in BIAS if dataset in found and not found[dataset].absent]
+    if not shown:
+        return nothing(inputs, used, title)
+    figure, grid = panels(len(shown))
+    for axes, (one, partition) in zip(grid, shown, strict=True):
+        label = w.dataset_label(one.dataset)
+        axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
+        points = study.at_points(inputs, one)
+        group = curves.group(points, w.DEEPFOOL, partition or next(iter(points.levels)), w.CORRECT)
+        tau = curves.budgets([group])
+        few = len(group.partition) <= FEW
+        # Of two levels each is the other's complement: one curve.
+        for level in range(1 if len(group.partition) == 2 else len(group.partition)):
+            color, line = w.line_style(level) if few else ("#0072B2", "-")
+            name = w.level_label(group.partition.levels[level])
+            name = " or ".join(map(w.level_label, group.partition.levels)) if len(group.partition) == 2 else name
+            axes.plot(
+                tau, robustness_bias(group.lengths, group.partition, level, tau), color=color, linestyle=line,
+                linewidth=0.9 if few else 0.4, alpha=1 if few else 0.5, label=name if few else None,
+            )  # fmt: skip
+        axes.set_xlim(0, tau[-1])
+        axes.set_ylim(bottom=0)
+        if few:
+            axes.legend(
+                fontsize=5, loc="upper right", handlelength=1.6, ncols=1 + (len(group.partition) > 5), labelspacing=0.15
+            )
+    grid[0].set_ylabel(r"$RB(P, \tau)$")
+    return Picture.stamped(
+        figure,
+        title,
+        study.stamp(inputs, study.NETWORKS, list(found), [w.DEEPFOOL]),
+        "For each data set and partition, one curve for each group over the budget: how far the group's share of "
+        "safe points is from that of all other points.",
+        notes=(
+            "By DeepFool; correctly classified points of each data set's own network at its last epoch ("
+            + "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(used))
+            + f"). Where there are more than {FEW} classes, one thin line for each.",
+            *study.not_run(used),
+        ),
+    )
+
+
+def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = NO_DATA) -> Picture:
+    """A figure that says that there is nothing to draw, and how to get the data."""
+    figure = new_figure(1.0)
+    texts = study.not_run(found)
+    # The list of absent data begins with the same words.
+    curves.say(figure.subplots(), "\n".join(texts if texts and why == NO_DATA else (why,)))
+    blocks = sorted({one.block for one in found})
+    datasets = sorted({one.dataset for one in found})
+    return Picture.stamped(figure, title, study.stamp(inputs, blocks, datasets), f"No drawing: {why}.", notes=texts)
+
+
+def panels(count: int) -> tuple[Figure, list[Axes]]:
+    """A figure of lettered panels, up to three a row, no more of them than there is to draw."""
+    down, across = -(-count // ACROSS), min(count, ACROSS)
+    figure = new_figure(ROW * down + 0.6, PAGE_WIDTH * max(across, 2) / ACROSS)
+    grid = list(figure.subplots(down, across, squeeze=False).ravel())
+    for axes in grid[count:]:
+        axes.set_axis_off()
+    for letter, axes in zip("abcdefghi", grid[:count], strict=False):
+        axes.set_xlabel(curves.ABSCISSA)
+        if count > 1:
+            panel_letter(axes, letter)
+    return figure, grid[:count]
+
+
+def _grid(inputs: Inputs, dataset: str, partition: str | None, order: Sequence[str], title: str) -> Picture:
+    """Curves of every level of a partition (None: the classes), one row for each network."""
+    found = study.audited(inputs, study.NETWORKS, dataset)
+    shown = study.run(found)
+    if not shown:
+        return nothing(inputs, found, title)
+    shown.sort(key=lambda one: order.index(one.network) if one.network in order else len(order))
+    figure = new_figure(PANEL * len(shown) + 0.5)
+    grid = figure.subplots(len(shown), len(COLUMNS), squeeze=False, sharey=True)
+    for r, one in enumerate(shown):
+        points = study.at_points(inputs, one)
+        for c, attack in enumerate(COLUMNS):
+            axes = grid[r, c]
+            if attack not in points.distance:
+                curves.say(axes, "not measured")
+                continue
+            group = curves.group(points, attack, partition or next(iter(points.levels)))
+            curves.draw_levels(axes, group, curves.budgets([group]))
+            curves.letters(axes, w.network_label(one.network))
+            if r == 0:
+                axes.set_title(w.distance_style(attack).label)
+        grid[r, 0].set_ylabel(r"$\widehat{I}_P(\tau)$")
+    for axes in grid[-1]:
+        axes.set_xlabel(curves.ABSCISSA)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside upper center", ncols=min(len(labels), 10), handlelength=2.0, columnspacing=1.0
+    )
+    return Picture.stamped(
+        figure,
+        title,
+        study.stamp(inputs, study.NETWORKS, [dataset], COLUMNS),
+        "One row for each network, one column for each distance; in each panel one falling curve for each group: the "
+        "share of its points that are further than a budget from the boundary.",
+        notes=(
+            "Last epoch; shares of all members of a group. Attacks bound the distance from above, smoothing "
+            "bounds that of the smoothed network from below; each panel has its own axis.",
+        ),
+    )

@@ -1,0 +1,176 @@
+"""What answers to the published numbers, as tidy rows like an audit's: agreements, accuracies, medians, settings, data.
+
+So a published number is found by the same kind of setting as a measured statistic. A network stands for a method.
+``origin`` is ``configuration`` for what no data enter; ``simulations`` holds what a share is of. A number that is made
+of several data sets has the origin that is least official of theirs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.robustness_bias import agreement, network_tables, study, toy
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.settings import flat
+from pipeline.robustness.partitions import comparisons
+
+DATA, TOY = "data", "toy"
+"""Blocks of what no audit writes down."""
+LEAST_OFFICIAL = ("jpeg", "bundled", "simulated", "official")
+COLUMNS = (
+    "block", "dataset", "method", "statistic", "value", "repetition", "origin", "simulations", "denominator",
+    "attack", "partition", "level",
+)  # fmt: skip
+
+
+def measurements(inputs: Inputs) -> pd.DataFrame:
+    """Every fact of the study in one frame."""
+    found = study.audited(inputs)
+    facts = [
+        *_configuration(inputs),
+        *_data(inputs),
+        *_toy(),
+        *_linear(found),
+        *_accuracies(inputs, found),
+        *_agreements(found),
+        *_differences(found),
+        *_findings(found),
+    ]
+    frame = pd.DataFrame(facts, columns=[*COLUMNS]).drop_duplicates()
+    frame["repetition"] = frame["repetition"].fillna(0).astype(int)
+    return frame.assign(study=inputs.study, scale=inputs.scale)
+
+
+def _configuration(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    for point in study.as_networks(inputs.points):
+        place = {
+            "block": point["block"],
+            "dataset": point["dataset"]["name"],
+            "method": point["method"]["name"],
+            "origin": "configuration",
+        }
+        for key, value in flat(point):
+            items = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
+            for index, item in items:
+                if isinstance(item, (int, float)) and not isinstance(item, bool):
+                    yield {**place, "statistic": key if index is None else f"{key}[{index}]", "value": float(item)}
+
+
+def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    total = 0
+    for key, dataset in study.images(inputs).items():
+        name = key.partition("@")[0]
+        total += comparisons(dataset.levels) if name in w.PUBLISHED else 0
+        values = {
+            "images": len(dataset.label),
+            "train_images": dataset.train.shape[1],
+            "test_images": dataset.test.shape[1],
+            "classes": len(dataset.classes),
+        }
+        for statistic, value in values.items():
+            yield {"block": DATA, "dataset": name, "origin": dataset.origin, "statistic": statistic, "value": value}
+    place = {"block": DATA, "dataset": "all", "origin": "configuration"}
+    yield {**place, "statistic": "networks.of_torchvision", "value": len(w.CONVOLUTIONAL)}
+    if set(w.PUBLISHED) <= {key.partition("@")[0] for key in inputs.datasets}:
+        yield {**place, "statistic": "comparisons", "value": total}
+        yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
+
+
+def _toy() -> Iterator[dict[str, Any]]:
+    world = toy.two_boundaries()
+    for name, boundary in zip("ab", world.boundaries, strict=True):
+        values = [100 * world.accuracy(boundary), *(100 * share for share in world.attacked(boundary))]
+        for statistic, value in zip(("accuracy", "round_attacked", "cross_attacked"), values, strict=True):
+            place = {"block": TOY, "dataset": TOY, "method": f"boundary_{name}", "origin": "configuration"}
+            yield {**place, "statistic": statistic, "value": value}
+
+
+def _linear(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+    for one in study.run(found):
+        if one.block == study.LINEAR:
+            for attack in one.attacks:
+                median = one.overall(attack, "median_distance")
+                yield {**_place(one), "attack": attack, "statistic": "median_distance", "value": median}
+
+
+def _accuracies(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+    for one in study.run(found):
+        accuracy = network_tables.test_accuracy(inputs, one)
+        if one.block == study.NETWORKS and math.isfinite(accuracy) and one.data in inputs.datasets:
+            images = inputs.datasets[one.data].test.shape[1]
+            yield {**_place(one), "statistic": "accuracy", "value": accuracy, "simulations": images}
+
+
+def _agreements(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+    """The share of agreeing signs, of all data sets of the paper together and (Table 1) of each."""
+    datasets = {one.dataset for one in study.run(found)}
+    for denominator in w.DENOMINATORS:
+        for comparison in agreement.comparisons(found):
+            sides = (comparison.one, comparison.other)
+            name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
+            if set(w.PUBLISHED) <= datasets:
+                origin = least_official(one for one in study.run(found) if one.dataset in w.PUBLISHED)
+                counted = agreement.counted(found, comparison, w.PUBLISHED, denominator)
+                place = {"block": comparison.block, "dataset": "all", "origin": origin, "denominator": denominator}
+                if counted.total:
+                    yield {**place, "statistic": f"agree_{name}", "value": counted.share, "simulations": counted.total}
+        for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
+            for dataset in datasets:
+                counted = agreement.counted(found, agreement.smoothing_against(attack), [dataset], denominator)
+                origin = least_official(one for one in study.run(found) if one.dataset == dataset)
+                place = {"block": study.NETWORKS, "dataset": dataset, "origin": origin, "denominator": denominator}
+                if counted.total:
+                    statistic = f"agree_smoothing_{attack}"
+                    yield {**place, "statistic": statistic, "value": counted.share, "simulations": counted.total}
+
+
+def _differences(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+    """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
+    linear = [one for one in study.run(found) if one.block == study.LINEAR]
+    if not set(w.PUBLISHED) <= {one.dataset for one in linear}:
+        return
+    origin = least_official(one for one in linear if one.dataset in w.PUBLISHED)
+    for comparison in agreement.comparisons(found):
+        if comparison.block != study.LINEAR:
+            continue
+        for denominator in w.DENOMINATORS:
+            one, other = agreement.pairs(found, comparison, w.PUBLISHED, denominator)
+            gaps = (one - other)[np.isfinite(one - other)]
+            place = {"block": study.LINEAR, "dataset": "all", "origin": origin, "denominator": denominator}
+            place["attack"] = comparison.other[0]
+            for number, gap in enumerate(gaps):
+                yield {**place, "statistic": "sigma_difference", "repetition": number, "value": float(gap)}
+            if len(gaps) > 1:
+                yield {**place, "statistic": "sigma_difference_variance", "value": float(gaps.var(ddof=1))}
+
+
+def _findings(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+    """The share of networks under which a group of UTKFace is less robust than the others, at the last epoch."""
+    shown = [one for one in study.run(found) if one.block == study.NETWORKS and one.dataset == w.UTKFACE]
+    for attack in (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING):
+        values = [one.sigmas(attack) for one in shown if attack in one.attacks]
+        for partition, level in shown[0].groups if values else ():
+            known = np.array([series[partition, level] for series in values])
+            known = known[np.isfinite(known)]
+            place = {"block": study.NETWORKS, "dataset": w.UTKFACE, "origin": shown[0].result.origin}
+            place |= {"attack": attack, "partition": partition, "level": level}
+            if len(known):
+                share = float((known < 0).mean())
+                yield {**place, "statistic": "less_robust", "value": share, "simulations": len(known)}
+
+
+def least_official(found: Iterable[Audited]) -> str:
+    """The origin that stands for several data sets."""
+    origins = {str(one.result.origin) for one in found}
+    return next((origin for origin in LEAST_OFFICIAL if origin in origins), "official")
+
+
+def _place(one: Audited) -> dict[str, Any]:
+    return {"block": one.block, "dataset": one.dataset, "method": one.network, "origin": one.result.origin}

@@ -1,0 +1,187 @@
+"""Tables by group: sigma with its interval and test, and what holds under every network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
+from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.types import Array
+
+ESTIMATES = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
+LEVEL = 0.05
+ADJUSTED = "sigma_p_adjusted"
+MANY = 20
+"""Groups of a data set beyond which they are summed up alone."""
+
+
+@dataclass(frozen=True)
+class Across:
+    """sigma and its adjusted p-values of one data set's groups by one distance, (groups, networks) each.
+
+    ``networks`` are those that were audited by this distance.
+    """
+
+    networks: tuple[str, ...]
+    sigma: Array
+    p: Array
+
+    def mean(self, row: int) -> float:
+        """The mean of a group's sigma over the networks where it is defined."""
+        known = self.known(row)
+        return float(known.mean()) if len(known) else math.nan
+
+    def known(self, row: int) -> Array:
+        """A group's sigma under every network where it is defined."""
+        values = self.sigma[row]
+        return np.asarray(values[np.isfinite(values)])
+
+    def outcome(self, row: int) -> str:
+        """``3 / 0 of 7``: networks in which a group is significantly closer, and farther, than the others."""
+        significant = self.p[row] < LEVEL
+        closer, farther = (int((significant & side).sum()) for side in (self.sigma[row] < 0, self.sigma[row] > 0))
+        total = len(self.known(row))
+        return f"{closer} / {farther} of {total}" if total else DASH
+
+    def below(self, row: int) -> str:
+        """``3 of 7``: networks under which a group is less robust than the others."""
+        known = self.known(row)
+        return f"{int((known < 0).sum())} of {len(known)}" if len(known) else DASH
+
+    def spread(self, row: int) -> str:
+        """The least and the largest sigma of a group over the networks."""
+        known = self.known(row)
+        return f"{number(known.min(), 2)} to {number(known.max(), 2)}" if len(known) else DASH
+
+    def one_sign(self) -> str:
+        """``5 of 10``: groups whose sigma has one sign under every network, of those with two networks or more."""
+        signs = [set(np.sign(self.known(row)).tolist()) for row in range(len(self.sigma)) if len(self.known(row)) > 1]
+        return f"one sign: {sum(len(found) == 1 for found in signs)} of {len(signs)}" if signs else DASH
+
+
+def across(found: Sequence[Audited], attack: str) -> Across:
+    """What the networks of one data set say of its groups by one distance, at their last epoch."""
+    having = [one for one in found if attack in one.attacks]
+    tables = [one.table(attack) for one in having]
+    shape = (len(found[0].groups) if found else 0, 0)
+    stacked = [
+        np.column_stack([table[key].to_numpy(float) for table in tables]) if tables else np.zeros(shape)
+        for key in ("sigma", ADJUSTED)
+    ]
+    return Across(tuple(one.network for one in having), *stacked)
+
+
+def table_sigma(inputs: Inputs) -> Table:
+    """sigma of every group: exact, and in how many networks it is significantly closer or farther by each distance."""
+    found = study.audited(inputs)
+    linear = {one.dataset: one for one in study.run(found) if one.block == study.LINEAR}
+    networks = [one for one in study.run(found) if one.block == study.NETWORKS]
+    names = w.networks_in(one.network for one in networks)
+    body = []
+    for dataset in w.datasets_in(one.dataset for one in (*linear.values(), *networks)):
+        here = [one for one in networks if one.dataset == dataset]
+        by_distance = [across(here, attack) for attack in ESTIMATES]
+        for row, group in enumerate((linear.get(dataset) or here[0]).groups):
+            cells = _exact(linear.get(dataset), group)
+            for several in by_distance:
+                cells += [several.mean(row), several.outcome(row)] if several.networks else [None, DASH]
+            cells += [cell for name in names for several in by_distance for cell in _single(several, name, row)]
+            labels = (w.dataset_label(dataset), w.partition_label(group[0]), w.level_label(group[1]))
+            body.append(Row(labels, tuple(cells)))
+    columns = (
+        Column("exact", "Logistic regression, exact", decimals=2, name="sigma"),
+        Column("interval", "Logistic regression, exact", "text"),
+        Column("p adjusted", "Logistic regression, exact", "text", name="p, adjusted"),
+        *(
+            column
+            for attack in ESTIMATES
+            for column in (
+                Column(f"{attack} mean", f"Networks, {w.distance_style(attack).label}", "value", 2, "mean sigma"),
+                Column(
+                    f"{attack} outcome", f"Networks, {w.distance_style(attack).label}", "text", 2, "closer / farther"
+                ),
+            )
+        ),
+        *(
+            Column(f"{name} {attack} {part}", printed=False)
+            for name in names
+            for attack in ESTIMATES
+            for part in ("sigma", "p adjusted")
+        ),
+    )
+    return Table(
+        title="Robustness of every group relative to the others.",
+        stub=("Data", "Partition", "Group"),
+        columns=columns,
+        rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
+        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        notes=(
+            "sigma at the last epoch, shares of all members. Interval: 95 %, bootstrap over points. p: permutation "
+            "test of sigma = 0, adjusted by Holm's method over all groups of all partitions of a data set, for each "
+            "network and distance apart. Closer / farther: networks in which sigma is below / above 0 with p below "
+            f"{LEVEL:g}, of those audited. Each network's own sigma is in the CSV.",
+            *study.not_run(found),
+        ),
+    )
+
+
+def table_findings(inputs: Inputs) -> Table:
+    """Section 8.2 as counts: which groups are less robust under every network, and which under some."""
+    found = study.audited(inputs, study.NETWORKS)
+    shown = study.run(found)
+    body = []
+    for dataset in w.datasets_in(one.dataset for one in shown):
+        here = [one for one in shown if one.dataset == dataset]
+        by_distance = [across(here, attack) for attack in ESTIMATES]
+        summary: list[Cell] = [cell for several in by_distance for cell in (several.one_sign(), "")]
+        body.append(Row((w.dataset_label(dataset), "all groups", ""), tuple(summary)))
+        groups = here[0].groups
+        for row, (partition, level) in enumerate(groups if len(groups) <= MANY else ()):
+            cells: list[Cell] = []
+            for several in by_distance:
+                cells += [several.below(row), several.spread(row)] if several.networks else [DASH, DASH]
+            labels = (w.dataset_label(dataset), w.partition_label(partition), w.level_label(level))
+            body.append(Row(labels, tuple(cells)))
+    columns = tuple(
+        Column(f"{attack} {key}", w.distance_style(attack).label, "text", name=name)
+        for attack in ESTIMATES
+        for key, name in (("below", "less robust"), ("range", "sigma"))
+    )
+    return Table(
+        title="What depends on the data, and what on the network.",
+        stub=("Data", "Partition", "Group"),
+        columns=columns,
+        rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
+        stamp=study.stamp(inputs, study.NETWORKS),
+        notes=(
+            "Less robust: networks with sigma below 0 at the last epoch, of all audited; sigma: least and largest over "
+            "the networks. A group that is less (or more) robust under all of them speaks for the data, one that "
+            "varies for the network. All groups: groups with one sign under every network. Data sets with more than "
+            f"{MANY} groups are summed up alone.",
+            *study.not_run(found),
+        ),
+    )
+
+
+def _exact(one: Audited | None, group: tuple[str, str]) -> list[Cell]:
+    if one is None:
+        return [None, DASH, DASH]
+    line = one.table(w.EXACT).loc[group]
+    ends = Estimate(line["sigma"], low=line["sigma_ci_low"], high=line["sigma_ci_high"])
+    return [float(line["sigma"]), interval(ends, 2), p_value(float(line[ADJUSTED]))]
+
+
+def _single(several: Across, network: str, row: int) -> list[Cell]:
+    if network not in several.networks:
+        return ["", ""]
+    column = several.networks.index(network)
+    return [float(several.sigma[row, column]), float(several.p[row, column])]

@@ -1,0 +1,233 @@
+"""Figures 7 to 16 of Nanda et al. (2021): sigma of every group under every network, first and last epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import number
+from pipeline.report.picture import Picture
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias.distance_figures import nothing
+from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.style import INK, new_figure, panel_letter
+from pipeline.types import Array
+
+ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER)
+CERTIFICATES = (w.SMOOTHING,)
+COLORS = "RdBu"
+"""Red where a group is less robust than the others, blue where it is more; told apart with any colour vision."""
+MOST = 50
+"""Groups in one strip; more go on in a second one below."""
+ANNOTATED = 12
+"""Groups up to which numbers are printed into the cells."""
+LONG = 11
+"""Letters of a name beyond which names are turned."""
+EXTREME = 0.98
+"""Quantile of |sigma| at which the colours end."""
+CELL, TITLE = (0.145, 0.1), (0.3, 0.24)
+"""Heights, inches, of a network's row and of a panel's title: in one strip, in two."""
+LABELS = 0.55
+"""Height of the names of the groups."""
+LEVEL = 0.05
+MOMENTS = {w.FIRST: "first epoch", w.LAST: "last epoch"}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """One panel: sigma (networks, groups) of a distance at a moment, and where it is significant."""
+
+    title: str
+    networks: tuple[str, ...]
+    groups: tuple[tuple[str, str], ...]
+    sigma: Array
+    significant: Array
+
+
+def figure_7(inputs: Inputs) -> Picture:
+    """Figure 7: UTKFace by age, gender and race, by both attacks."""
+    return _heat_map(inputs, w.UTKFACE, ATTACKS)
+
+
+def figure_8(inputs: Inputs) -> Picture:
+    """Figure 8: the same by smoothing."""
+    return _heat_map(inputs, w.UTKFACE, CERTIFICATES)
+
+
+def figure_9(inputs: Inputs) -> Picture:
+    """Figure 9: CIFAR-10 by both attacks."""
+    return _heat_map(inputs, w.CIFAR10, ATTACKS)
+
+
+def figure_10(inputs: Inputs) -> Picture:
+    """Figure 10: CIFAR-10 by smoothing."""
+    return _heat_map(inputs, w.CIFAR10, CERTIFICATES)
+
+
+def figure_11(inputs: Inputs) -> Picture:
+    """Figure 11: CIFAR-100 by both attacks."""
+    return _heat_map(inputs, w.CIFAR100, ATTACKS)
+
+
+def figure_12(inputs: Inputs) -> Picture:
+    """Figure 12: CIFAR-100 by smoothing."""
+    return _heat_map(inputs, w.CIFAR100, CERTIFICATES)
+
+
+def figure_13(inputs: Inputs) -> Picture:
+    """Figure 13: the superclasses of CIFAR-100 by both attacks."""
+    return _heat_map(inputs, w.SUPER, ATTACKS)
+
+
+def figure_14(inputs: Inputs) -> Picture:
+    """Figure 14: the superclasses of CIFAR-100 by smoothing."""
+    return _heat_map(inputs, w.SUPER, CERTIFICATES)
+
+
+def figure_15(inputs: Inputs) -> Picture:
+    """Figure 15: Adience by age and gender, by both attacks."""
+    return _heat_map(inputs, w.ADIENCE, ATTACKS)
+
+
+def figure_16(inputs: Inputs) -> Picture:
+    """Figure 16: the same by smoothing."""
+    return _heat_map(inputs, w.ADIENCE, CERTIFICATES)
+
+
+def figure_digits(inputs: Inputs) -> Picture:
+    """The digits by class, by both attacks."""
+    return _heat_map(inputs, w.DIGITS, ATTACKS)
+
+
+def figure_digits_smoothing(inputs: Inputs) -> Picture:
+    """The digits by class, by smoothing."""
+    return _heat_map(inputs, w.DIGITS, CERTIFICATES)
+
+
+def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
+    """The panels of some networks of one data set: each distance at the first and the last epoch.
+
+    Where no network has an earlier checkpoint than its last, there is no panel of the first epoch.
+    """
+    made = []
+    for attack in attacks:
+        for moment, words in MOMENTS.items():
+            here = [one for one in found if attack in one.attacks and one.epoch(moment) is not None]
+            if not here:
+                continue
+            sigmas = [one.sigmas(attack, moment) for one in here]
+            groups = list(sigmas[0].index)
+            values = np.array([series.reindex(groups).to_numpy() for series in sigmas])
+            p = np.array([_adjusted(one, attack, moment, groups) for one in here])
+            title = f"{w.distance_style(attack).label}, {words}"
+            networks = tuple(w.network_label(one.network) for one in here)
+            made.append(Strip(title, networks, tuple(groups), values, p < LEVEL))
+    return made
+
+
+def _adjusted(one: Audited, attack: str, moment: str, groups: list[tuple[str, str]]) -> Array:
+    """Adjusted p-values of sigma = 0 (groups,)."""
+    return np.asarray(one.table(attack, moment).reindex(groups)["sigma_p_adjusted"].to_numpy(float))
+
+
+def _heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
+    found = study.audited(inputs, study.NETWORKS, dataset)
+    how = "attacks" if attacks is ATTACKS else "randomized smoothing"
+    title = f"{w.dataset_label(dataset)}: robustness of each group relative to the others, by {how}."
+    made = strips(study.run(found), attacks)
+    if not made:
+        return nothing(inputs, found, title, "not run: data" if study.absences(found) else "not run")
+    groups = made[0].groups
+    parts = [groups[start : start + MOST] for start in range(0, len(groups), MOST)]
+    largest = np.abs(np.concatenate([strip.sigma.ravel() for strip in made]))
+    largest = largest[np.isfinite(largest)]
+    scale = Normalize(*(np.array([-1, 1]) * (np.quantile(largest, EXTREME) if len(largest) else 1.0)))
+    figure = _drawn(made, parts, scale)
+    return Picture.stamped(
+        figure,
+        title,
+        study.stamp(inputs, study.NETWORKS, [dataset], attacks),
+        "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
+        "where a group is less robust than the others, blue where it is more robust.",
+        notes=(
+            f"{_stars(groups)} Colours end at the {100 * EXTREME:.0f}th percentile of |sigma|. Shares of all members. "
+            "Grey: not defined, as nothing outside the group is safe from any perturbation, or the group is empty.",
+        ),
+    )
+
+
+def _stars(groups: Sequence[tuple[str, str]]) -> str:
+    return (
+        f"Bold and marked *: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over "
+        "the groups of the data set)."
+        if len(groups) <= ANNOTATED
+        else f"Dots: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over the "
+        "groups of the data set)."
+    )
+
+
+def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], scale: Normalize) -> Figure:
+    rows = max(len(strip.networks) for strip in made)
+    panels, dense = len(parts) * len(made), int(len(parts) > 1)
+    figure = new_figure(panels * (CELL[dense] * rows + TITLE[dense]) + len(parts) * LABELS + 0.15)
+    grid = figure.subplots(panels, 1, squeeze=False)[:, 0]
+    start = 0
+    for turn, part in enumerate(parts):
+        for place, strip in enumerate(made):
+            axes = grid[turn * len(made) + place]
+            columns = slice(start, start + len(part))
+            _panel(axes, strip, columns, scale, named=place == len(made) - 1)
+            if turn == 0:
+                panel_letter(axes, "abcdefgh"[place])
+        start += len(part)
+    bar = figure.colorbar(ScalarMappable(scale, COLORS), ax=list(grid), fraction=0.03, pad=0.01, aspect=40)
+    bar.set_label(r"$\sigma(P)$: less robust $\leftarrow$ 0 $\rightarrow$ more robust")
+    return figure
+
+
+def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize, named: bool) -> None:
+    sigma, significant = strip.sigma[:, columns], strip.significant[:, columns]
+    groups = strip.groups[columns]
+    axes.set_facecolor("#bdbdbd")
+    axes.pcolormesh(np.ma.masked_invalid(sigma), cmap=COLORS, norm=scale, edgecolors="white", linewidth=0.4)
+    axes.invert_yaxis()
+    axes.set_yticks(
+        np.arange(len(strip.networks)) + 0.5, strip.networks, fontsize=5.5 if len(strip.groups) > MOST else 6.5
+    )
+    axes.set_title(strip.title, fontsize=7 if len(strip.groups) > MOST else 8, pad=3)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    few = len(strip.groups) <= ANNOTATED
+    for row, column in np.argwhere(np.isfinite(sigma)):
+        value, stands = sigma[row, column], significant[row, column]
+        ink = "white" if abs(scale(value) - 0.5) > 0.33 else INK
+        if few:
+            text = number(value, 2) + "*" * int(stands)
+            axes.text(column + 0.5, row + 0.54, text, ha="center", va="center", fontsize=5.6, color=ink,
+                      fontweight="bold" if stands else "normal")  # fmt: skip
+        elif stands:
+            axes.plot(column + 0.5, row + 0.5, marker="o", markersize=1.6, color=ink, linestyle="none")
+    kinds = [partition for partition, _ in groups]
+    for column in range(1, len(groups)):
+        if kinds[column] != kinds[column - 1]:
+            axes.axvline(column, color=INK, linewidth=1.0)
+    if not named:
+        axes.set_xticks([])
+        return
+    names = [w.level_label(level) for _, level in groups]
+    places = np.arange(len(groups)) + 0.5
+    if len(groups) > 2 * ANNOTATED:
+        axes.set_xticks(places, names, rotation=90, fontsize=5)
+    elif len(groups) > ANNOTATED or max(map(len, names)) > LONG:
+        axes.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor", fontsize=6.5)
+    else:
+        axes.set_xticks(places, names, fontsize=6.5)

@@ -1,0 +1,177 @@
+"""Tables of networks: Table 2 of Nanda et al. (2021), the median distances of section 6, how tight the bounds are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate, number
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias.agreement_tables import NOT_RUN, TABLE_1
+from pipeline.report.robustness_bias.study import Audited, Points
+from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.types import Array
+
+TABLE_2 = {
+    "Deep CNN (CIFAR100)": ("deep_cnn", "deep_cnn_cifar100"),
+    "PyramidNet": ("pyramidnet", "pyramidnet_bottleneck"),
+    "Adience Classifier": ("adience_classifier",),
+    "UTK Classifier": ("utk_classifier",),
+    "Resnet50": ("resnet50",),
+    "Alexnet": ("alexnet",),
+    "VGG": ("vgg19",),
+    "Densenet": ("densenet121",),
+    "Squeezenet": ("squeezenet1_0",),
+}
+"""Its columns; the first two stand for one network on CIFAR-10 and another on CIFAR-100."""
+SHORT = {"Deep CNN (CIFAR100)": "Deep CNN"}
+FROM_SCRATCH = "\u2020"
+
+
+def table_2(inputs: Inputs) -> Table:
+    """Table 2: test accuracy of every network on every data set, in percent."""
+    found = study.audited(inputs, study.NETWORKS)
+    missing = study.absences(found)
+    body, scratch = [], False
+    for dataset, printed in TABLE_1.items():
+        cells: list[Cell] = []
+        for networks in TABLE_2.values():
+            here = [one for one in found if one.dataset == dataset and one.network in networks]
+            accuracy = test_accuracy(inputs, here[0]) if here else math.nan
+            begun = here and here[0].network in w.CONVOLUTIONAL and study.pretrained(inputs, here[0]) is False
+            scratch |= bool(begun)
+            text = f"{number(100 * accuracy, 2)}{FROM_SCRATCH}" if begun else ""
+            cells.append(Estimate(100 * accuracy, text=text) if math.isfinite(accuracy) else None)
+        body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
+    mark = f"{FROM_SCRATCH}: from random weights, as no ImageNet weights could be had; pretrained in the paper."
+    return Table(
+        title="Test accuracy of all networks, percent.",
+        stub=("Data",),
+        columns=(
+            *(Column(name, decimals=2, name=SHORT.get(name, "")) for name in TABLE_2),
+            Column("note", show="text", name=""),
+        ),
+        rows=tuple(body),
+        stamp=study.stamp(inputs, study.NETWORKS),
+        notes=(
+            "After the last epoch, on all test images that were prepared, in evaluation mode. Deep CNN and PyramidNet "
+            "are the networks of CIFAR-10 there and on the digits, those of CIFAR-100 on it and its superclasses.",
+            *([mark] if scratch else []),
+            *study.not_run(found),
+        ),
+    )
+
+
+def table_medians(inputs: Inputs) -> Table:
+    """Section 6: the median distance of each data set under logistic regression, exact and estimated."""
+    found = study.audited(inputs, study.LINEAR)
+    attacks = w.distances_in(name for one in study.run(found) for name in one.attacks)
+    body = []
+    for one in found:
+        if one.absent:
+            cells: list[Cell] = [None] * (2 + len(attacks))
+        else:
+            medians = [one.overall(name, "median_distance") for name in attacks]
+            accuracy = one.overall(attacks[0], "accuracy")
+            cells = [100 * accuracy, one.overall(attacks[0], "points"), *medians]
+        body.append(Row((w.dataset_label(one.dataset),), (*cells, NOT_RUN if one.absent else "")))
+    return Table(
+        title="Median distances under logistic regression.",
+        stub=("Data",),
+        columns=(
+            Column("accuracy", decimals=1, name="accuracy, %"),
+            Column("points", decimals=0),
+            *(Column(name, w.UNITS, name=w.distance_style(name).label) for name in attacks),
+            Column("note", show="text", name=""),
+        ),
+        rows=tuple(body),
+        stamp=study.stamp(inputs, study.LINEAR),
+        notes=(
+            "Of the correctly classified points with a distance; smoothing certifies a radius for fewer points, and "
+            "for another classifier, the smoothed one. The digits are enlarged: their distances are lengths in the "
+            "enlarged image.",
+            *study.not_run(found),
+        ),
+    )
+
+
+def table_bounds(inputs: Inputs) -> Table:
+    """How loose the bounds are: medians on the same points, failures, and what each distance costs."""
+    found = study.audited(inputs)
+    shown = [one for one in study.run(found) if one.block in (study.LINEAR, study.NETWORKS)]
+    body = []
+    for one in shown:
+        points = study.at_points(inputs, one)
+        common = shared(points, [name for name in one.attacks if name != w.SMOOTHING])
+        best = best_bound(points)
+        for attack in one.attacks:
+            own = points.distance[attack]
+            here = common & np.isfinite(own)
+            ratio = own[here] / best[here]
+            above = [100 * float(np.median(ratio[best[here] > 0]) - 1)] if (best[here] > 0).any() else [math.nan]
+            tried = one.overall(attack, "points")
+            cells: list[Cell] = [
+                tried,
+                one.overall(attack, "failed"),
+                float(np.median(own[here])) if here.any() else None,
+                above[0],
+                rank_correlation(own[here], best[here]),
+                one.overall(attack, "forward_passes") / tried if tried else math.nan,
+            ]
+            labels = (w.dataset_label(one.dataset), w.network_label(one.network), w.distance_style(attack).label)
+            body.append(Row(labels, tuple(cells)))
+    return Table(
+        title="How tight each distance is, and what it costs.",
+        stub=("Data", "Network", "Distance"),
+        columns=(
+            Column("points", decimals=0),
+            Column("failed", decimals=0),
+            Column("median", name=f"median ({w.UNITS})"),
+            Column("above best", decimals=1, name="above the best, %"),
+            Column("rank correlation", decimals=3),
+            Column("forward passes", decimals=0, name="passes a point"),
+        ),
+        rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 6),),
+        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        notes=(
+            "Last epoch. Failed: correctly classified points for which an attack found nothing; smoothing: for which "
+            "nothing could be certified. Median, excess and rank correlation (Spearman's): over the points for which "
+            "every attack found a distance, smoothing over those among them that it certifies. The best: the exact "
+            "distance where it is known, else the smallest of all attacks at each point; smoothing is a bound from "
+            "below, and of another classifier. Passes: images put through the network for each point attacked.",
+            *study.not_run(found),
+        ),
+    )
+
+
+def test_accuracy(inputs: Inputs, one: Audited) -> float:
+    """Of the last checkpoint, on all test images; NaN where the classifier is not at hand."""
+    classifier = inputs.classifiers.get(one.model)
+    return math.nan if classifier is None else float(classifier.facts["test_accuracy"][-1])
+
+
+def shared(points: Points, attacks: Sequence[str]) -> Array:
+    """The points (n,) with a finite distance by every attack."""
+    return np.asarray(np.isfinite([points.distance[name] for name in attacks]).all(axis=0) & points.correct)
+
+
+def best_bound(points: Points) -> Array:
+    """The exact distance, or the smallest that an attack found (n,); NaN where none did."""
+    if w.EXACT in points.distance:
+        return points.distance[w.EXACT]
+    attacks = [values for name, values in points.distance.items() if name != w.SMOOTHING]
+    smallest = np.fmin.reduce(attacks)
+    return np.asarray(smallest)
+
+
+def rank_correlation(one: Array, other: Array) -> float:
+    """Spearman's; NaN for fewer than three points or constant ones."""
+    from scipy.stats import spearmanr
+
+    if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return math.nan
+    return float(spearmanr(one, other).statistic)

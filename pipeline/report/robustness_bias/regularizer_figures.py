@@ -1,0 +1,157 @@
+"""Figures 17 to 22 of Nanda et al. (2021): distances with and without the penalty on robustness bias."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import number, plain
+from pipeline.report.picture import Picture
+from pipeline.report.robustness_bias import curves, regularizer, study
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias.curves import Group
+from pipeline.report.robustness_bias.distance_figures import nothing
+from pipeline.report.robustness_bias.regularizer import Penalised
+from pipeline.report.style import new_figure, panel_letter
+
+ACROSS = 4
+PANEL = 1.35
+INSIDE, OUTSIDE = "#D55E00", "#0072B2"
+
+
+def figure_17(inputs: Inputs) -> Picture:
+    """Figure 17: CIFAR-10, Deep CNN."""
+    return _classes(inputs, w.CIFAR10, "deep_cnn")
+
+
+def figure_18(inputs: Inputs) -> Picture:
+    """Figure 18: CIFAR-10, ResNet50."""
+    return _classes(inputs, w.CIFAR10, "resnet50")
+
+
+def figure_19(inputs: Inputs) -> Picture:
+    """Figure 19: CIFAR-10, VGG19."""
+    return _classes(inputs, w.CIFAR10, "vgg19")
+
+
+def figure_20(inputs: Inputs) -> Picture:
+    """Figure 20: UTKFace by race, UTK Classifier."""
+    return _races(inputs, "utk_classifier")
+
+
+def figure_21(inputs: Inputs) -> Picture:
+    """Figure 21: UTKFace by race, ResNet50."""
+    return _races(inputs, "resnet50")
+
+
+def figure_22(inputs: Inputs) -> Picture:
+    """Figure 22: UTKFace by race, VGG19."""
+    return _races(inputs, "vgg19")
+
+
+def figure_digits_regularizer(inputs: Inputs) -> Picture:
+    """The digits, UTK Classifier."""
+    return _classes(inputs, w.DIGITS, "utk_classifier")
+
+
+def _classes(inputs: Inputs, dataset: str, network: str) -> Picture:
+    """The penalised group beside all others, one panel for each group and weight."""
+    title = f"The penalty on {w.dataset_label(dataset)}, {w.network_label(network)}."
+    sets = regularizer.by_weight(regularizer.penalised(inputs, dataset), network)
+    if not sets:
+        return _nothing(inputs, dataset, network, title)
+    panels = [one for several in sets.values() for one in several]
+    weights = max(map(len, sets.values()))
+    across = weights * max(1, min(ACROSS // weights, len(sets)))
+    down = -(-len(panels) // across)
+    figure = new_figure(PANEL * down + 0.6)
+    grid = figure.subplots(down, across, squeeze=False, sharey=True)
+    groups = [_group(inputs, one) for one in panels]
+    for axes, one, group in zip(grid.ravel(), panels, groups, strict=False):
+        # Panels of one group share their axis: that is what the penalty is to change.
+        tau = curves.budgets([other for p, other in zip(panels, groups, strict=True) if p.group == one.group])
+        level = group.partition.levels.index(one.level)
+        axes.plot(tau, group.curve(level, tau), color=INSIDE, label="the group")
+        axes.plot(tau, group.others(level, tau), color=OUTSIDE, linestyle=(0, (4, 1.2)), label="all others")
+        curves.finish(axes, tau)
+        _title(axes, one)
+    for axes in grid.ravel()[len(panels) :]:
+        axes.set_axis_off()
+    for row in grid:
+        row[0].set_ylabel(r"$\widehat{I}_P(\tau)$")
+    for axes in grid.ravel()[max(0, len(panels) - across) : len(panels)]:
+        axes.set_xlabel(curves.ABSCISSA)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return _stamped(
+        figure, title, inputs, dataset, panels, "Two falling curves in each panel, the penalised group and all others"
+    )
+
+
+def _races(inputs: Inputs, network: str) -> Picture:
+    """All races, without the penalty on the left and with it on the right."""
+    title = f"The penalty on UTKFace by race, {w.network_label(network)}."
+    sets = regularizer.by_weight(regularizer.penalised(inputs, w.UTKFACE), network)
+    panels = next((several for (partition, _), several in sets.items() if partition == w.RACE), [])
+    if not panels:
+        return _nothing(inputs, w.UTKFACE, network, title)
+    figure = new_figure(2.5)
+    grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    groups = [_group(inputs, one) for one in panels]
+    tau = curves.budgets(groups)
+    for letter, axes, one, group in zip("abcdef", grid, panels, groups, strict=False):
+        curves.draw_levels(axes, group, tau)
+        _title(axes, one)
+        panel_letter(axes, letter)
+    grid[0].set_ylabel(r"$\widehat{I}_P(\tau)$")
+    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(groups[0].partition))
+    for axes in grid:
+        axes.set_xlabel(curves.ABSCISSA)
+    return _stamped(figure, title, inputs, w.UTKFACE, panels, "Falling curves in each panel, one for each race")
+
+
+def _attack(one: Penalised) -> str:
+    """The distance that is drawn: DeepFool, or what there is."""
+    return w.DEEPFOOL if w.DEEPFOOL in one.audited.attacks else one.audited.attacks[0]
+
+
+def _group(inputs: Inputs, one: Penalised) -> Group:
+    return curves.group(study.at_points(inputs, one.audited), _attack(one), one.partition, w.CORRECT)
+
+
+def _title(axes: Axes, one: Penalised) -> None:
+    sigma = one.audited.sigmas(_attack(one), denominator=w.CORRECT)[one.group]
+    penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
+    axes.set_title(rf"{w.level_label(one.level)}, {penalty}: $\sigma$ = {number(sigma, 2)}", fontsize=7.5)
+
+
+def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Penalised], seen: str) -> Picture:  # type: ignore[no-untyped-def]
+    first = panels[-1]
+    return Picture.stamped(
+        figure,
+        title,
+        study.stamp(inputs, study.REGULARIZER, [dataset]),
+        f"{seen}: the share of correctly classified points further than a budget from the boundary, without the "
+        "penalty and with it.",
+        notes=(
+            f"{w.distance_style(_attack(first)).label}; correctly classified points alone, as in (9); sigma is the "
+            f"penalised group's. Penalty: threshold {plain(first.tau)}, distance by {first.form}. The network without "
+            "a penalty is trained likewise.",
+        ),
+    )
+
+
+def _nothing(inputs: Inputs, dataset: str, network: str, title: str) -> Picture:
+    found = study.audited(inputs, study.REGULARIZER, dataset)
+    if not found:
+        found = study.audited(inputs, study.REGULARIZER)
+        return (
+            nothing(inputs, [], title, "not run: not in this grid")
+            if not found
+            else nothing(
+                inputs,
+                study.run(found) or found,
+                title,
+                f"not run: no penalised {w.network_label(network)} in this grid",
+            )
+        )
+    return nothing(inputs, found, title, "not run: data" if study.absences(found) else "not run")

@@ -1,0 +1,121 @@
+"""Figures 1 and 2 of Nanda et al. (2021): why equal accuracy is not equal robustness, and how that is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import number
+from pipeline.report.picture import Picture
+from pipeline.report.robustness_bias import curves, toy
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.stamp import Stamp
+from pipeline.report.style import INK, new_figure, panel_letter
+from pipeline.robustness.lengths import counted
+from pipeline.robustness.measures import survival
+
+SIDES = ("#00875F", "#0072B2")
+"""Of the classes 0 and 1 in Figure 1."""
+MARKERS = {toy.ROUND: ("o", "round"), toy.CROSS: ("X", "cross")}
+NAMES = ("left class", "middle class", "right class")
+LOOKS = (("#0072B2", "o", "-"), ("#8C5A2B", "s", (0, (5, 1.5))), ("#D98E04", "^", (0, (1, 1.2))))
+MARGIN = 0.4
+MESH = 300
+
+
+def figure_1(inputs: Inputs) -> Picture:
+    """Figure 1: two boundaries without an error, of which one is closer to the round points of both classes."""
+    world = toy.two_boundaries()
+    figure = new_figure(3.1)
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    for letter, axes, boundary in zip("ab", panels, world.boundaries, strict=True):
+        _world(axes, world, boundary)
+        round_share, cross_share = (number(100 * share, 0) for share in world.attacked(boundary))
+        axes.set_title(f"attacked: {round_share} % of round, {cross_share} % of cross", fontsize=8)
+        panel_letter(axes, letter)
+        axes.set_xlabel("$x_1$")
+    panels[0].set_ylabel("$x_2$")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=6, handletextpad=0.3, columnspacing=1.2)
+    accuracies = [number(100 * world.accuracy(boundary), 0) for boundary in world.boundaries]
+    return Picture.stamped(
+        figure,
+        "Two boundaries of equal accuracy and unequal distances.",
+        stamp(inputs),
+        "Forty points of two classes with a straight boundary and a band around it, twice: the first band holds most "
+        "of the round points, the second as few of them as of the crosses.",
+        notes=(
+            f"Accuracy {accuracies[0]} % and {accuracies[1]} %. Dotted: the budget of {number(world.budget, 2)} on "
+            "both sides of the boundary. Filled: attacked with that budget. Points, boundaries and budget are found by "
+            "a search for the published shares; the shares are then counted.",
+        ),
+    )
+
+
+def figure_2(inputs: Inputs) -> Picture:
+    """Figure 2: three classes with the boundaries of a multinomial logistic regression, and I_c of each class."""
+    world = toy.three_classes()
+    figure = new_figure(2.8)
+    plane, shares = figure.subplots(1, 2)
+    _classes(plane, world)
+    lengths = counted(world.distance, world.correct, w.PAPER)
+    tau = np.linspace(0, 1.02 * lengths.longest, curves.GRID)
+    for place, (color, _, line) in enumerate(LOOKS):
+        axes_values = survival(lengths, world.label == place, tau)
+        shares.plot(tau, axes_values, color=color, linestyle=line, label=NAMES[place])
+    curves.finish(shares, tau)
+    shares.set_xlabel(r"$\tau$")
+    shares.set_ylabel(r"$\widehat{I}_c(\tau)$")
+    shares.legend(loc="upper right")
+    for letter, axes in zip("ab", (plane, shares), strict=True):
+        panel_letter(axes, letter)
+    accuracies = [100 * world.correct[world.label == place].mean() for place in range(toy.CLASSES)]
+    said = ", ".join(f"{name} {number(value, 0)} %" for name, value in zip(NAMES, accuracies, strict=True))
+    return Picture.stamped(
+        figure,
+        "A multinomial logistic regression on three classes.",
+        stamp(inputs),
+        "Points of three classes in the plane with the regions of the classifier; beside it the shares of each class "
+        "that are further than a budget from the boundary: those of the middle class fall fastest.",
+        notes=(f"Accuracies: {said}. Distances are exact.",),
+    )
+
+
+def stamp(inputs: Inputs) -> Stamp:
+    """Of what is drawn from a seed, at every scale alike."""
+    return Stamp(inputs.scale, ("simulated",))
+
+
+def _world(axes: Axes, world: toy.TwoBoundaries, boundary: toy.Boundary) -> None:
+    near = np.abs(boundary.signed(world.points)) <= world.budget
+    for side, color in enumerate(SIDES):
+        for kind, (marker, name) in MARKERS.items():
+            members = (world.label == side) & (world.subclass == kind)
+            look: Any = {"marker": marker, "s": 22, "linewidths": 0.8, "edgecolors": color, "zorder": 3}
+            label = f"class {side}, {name}"
+            axes.scatter(*world.points[members & near].T, facecolors=color, label=label, **look)
+            axes.scatter(*world.points[members & ~near].T, facecolors="white", **look)
+    across = np.array([world.points[:, 0].min() - MARGIN, world.points[:, 0].max() + MARGIN])
+    slope, level = -boundary.normal[0] / boundary.normal[1], world.budget / boundary.normal[1]
+    axes.plot(across, slope * across, color=INK, label="boundary")
+    for side in (-1, 1):
+        axes.plot(across, slope * across + side * level, color=INK, linestyle=(0, (1, 1.5)), linewidth=0.9)
+    axes.plot([], [], color=INK, linestyle=(0, (1, 1.5)), linewidth=0.9, label="budget")
+    axes.set_xlim(*across)
+    axes.set_aspect("equal", adjustable="box")
+
+
+def _classes(axes: Axes, world: toy.ThreeClasses) -> None:
+    low, high = world.points.min(axis=0) - MARGIN, world.points.max(axis=0) + MARGIN
+    x, y = np.meshgrid(np.linspace(low[0], high[0], MESH), np.linspace(low[1], high[1], MESH))
+    region = world.logits(np.column_stack([x.ravel(), y.ravel()])).argmax(axis=1).reshape(x.shape)
+    axes.contourf(x, y, region, levels=[-0.5, 0.5, 1.5, 2.5], colors=[color for color, _, _ in LOOKS], alpha=0.12)
+    axes.contour(x, y, region, levels=[0.5, 1.5], colors=INK, linewidths=0.8)
+    for place, (color, marker, _) in enumerate(LOOKS):
+        points = world.points[world.label == place]
+        axes.scatter(points[:, 0], points[:, 1], s=9, marker=marker, color=color, linewidths=0, label=NAMES[place])
+    axes.set_xlabel("$x_1$")
+    axes.set_ylabel("$x_2$")

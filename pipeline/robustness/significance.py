@@ -1,0 +1,82 @@
+r"""Is a group "significantly closer to (or farther from) a decision boundary"? A p-value for Definition 1.
+
+sigma(P) = 0 if and only if the means of min(length, T) in P and outside P are equal. The test of that permutes who is
+in P among the points that count and compares
+
+.. math:: t = \frac{\bar a_P - \bar a_{\bar P}}{\sqrt{s_P^2 / n_P + s_{\bar P}^2 / n_{\bar P}}}, \qquad
+          a_i = \min(\text{length}_i, T),
+
+with its values after permutations (:mod:`pipeline.permutation`): in every sample its level is at most alpha if the
+lengths have the same law inside and outside P, and in the limit also if only their means are the same.
+
+Two levels are one comparison, tested once. Over all levels of all partitions of a dataset the p-values are adjusted by
+Holm's method: with it the chance that any group is found closer or farther that is not, is at most alpha.
+
+Source: Nanda et al. 2021, Definition 1, which leaves open what "significantly" means; the test is that of DiCiccio
+et al. 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.flipsets.significance import holm
+from pipeline.permutation.outcomes import Predictions
+from pipeline.permutation.run import permutation_test
+from pipeline.robustness.lengths import Lengths
+from pipeline.robustness.partitions import Partition
+from pipeline.types import Array
+
+FEWEST = 2
+"""Points without which a variance does not exist."""
+
+
+@dataclass(frozen=True)
+class Significance:
+    """Two-sided ``p`` and ``adjusted`` p-values of sigma = 0, (L,) each, NaN where there is no test.
+
+    There is none where a level, or what is outside it, has fewer than two points that count or only equal lengths.
+    """
+
+    p: Array
+    adjusted: Array
+
+
+def significance(
+    lengths: Lengths, partitions: Sequence[Partition], budget: float, draws: int, rng: np.random.Generator
+) -> list[Significance]:
+    """The tests of all levels of all partitions, from ``draws`` permutations each.
+
+    The smallest p-value is 1 / (draws + 1), and adjusted as many times that as there are comparisons.
+    """
+    values = lengths.upto(budget)
+    raw = [_by_comparison(values, lengths.counts, partition, draws, rng) for partition in partitions]
+    adjusted = np.split(holm(np.concatenate(raw)), np.cumsum([len(p) for p in raw])[:-1]) if raw else []
+    return [
+        Significance(p[partition.comparisons], again[partition.comparisons])
+        for p, again, partition in zip(raw, adjusted, partitions, strict=True)
+    ]
+
+
+def _by_comparison(values: Array, counts: Array, partition: Partition, draws: int, rng: np.random.Generator) -> Array:
+    """p-values of a partition's comparisons, in order."""
+    _, first = np.unique(partition.comparisons, return_index=True)
+    return np.array([difference_p(values, counts, *partition.element(level), draws, rng) for level in first])
+
+
+def difference_p(
+    values: Array, counts: Array, inside: Array, outside: Array, draws: int, rng: np.random.Generator
+) -> float:
+    """Two-sided p-value of equal means of ``values`` (n,) inside and outside, among the points that count."""
+    rows = np.flatnonzero(counts & (inside | outside))
+    group = outside[rows].astype(np.int64)
+    own = values[rows]
+    sides = own[group == 0], own[group == 1]
+    if any(len(side) < FEWEST or not np.ptp(side) > 0 for side in sides):
+        return float("nan")
+    data = Predictions(np.zeros(len(own)), own, group, ("inside", "outside"))
+    test = permutation_test(data, "mean_score", rng=rng, draws=draws)
+    return float("nan") if test.p_value is None else test.p_value

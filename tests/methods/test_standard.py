@@ -1,0 +1,327 @@
+"""Networks learn, are tested as they are, and a training that was killed ends as one that was not."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.methods import sgd_training, standard
+from pipeline.methods.sgd_settings import for_its_model
+from pipeline.methods.sgd_training import batches
+from pipeline.models import networks
+from pipeline.types import Array, Classifier, ImageDataset
+
+SETTINGS: dict[str, Any] = {
+    "model": "utk_classifier",
+    "width": 0.25,
+    "input_size": None,
+    "pretrained": "never",
+    "epochs": 3,
+    "learning_rate": 0.05,
+    "momentum": 0.9,
+    "batch_size": 16,
+    "train_points": None,
+    "checkpoints": ("first", "middle", "last"),
+    "precision": "auto",
+    "deterministic": True,
+    "threads": 1,
+    "per_model": (),
+}
+
+
+def stripes(n: int = 120, size: int = 8, seed: int = 0) -> ImageDataset:
+    """Noisy pictures of two kinds: bright above or bright on the left."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, n)
+    images = rng.integers(0, 100, (n, 1, size, size))
+    images[label == 0, :, : size // 2] += 120
+    images[label == 1, :, :, : size // 2] += 120
+    return ImageDataset(
+        name="stripes",
+        origin="simulated",
+        images=images.astype(np.uint8),
+        maximum=255.0,
+        mean=(0.4,),
+        std=(0.3,),
+        label=label,
+        label_name="kind",
+        classes=("above", "left"),
+        partitions={"kind": label},
+        levels={"kind": ("above", "left")},
+        train=np.arange(n * 2 // 3)[None],
+        test=np.arange(n * 2 // 3, n)[None],
+    )
+
+
+def fit(dataset: ImageDataset, keeper: Any = None, seed: int = 0, **changes: Any) -> Classifier:
+    config = standard.Config(**{**SETTINGS, **changes})
+    return standard.fit(dataset, config, [np.random.default_rng(seed)], keeper)
+
+
+def same(a: Classifier, b: Classifier) -> bool:
+    """Equal to the last bit in everything."""
+    return all(
+        x.keys() == y.keys() and all(np.array_equal(x[name], y[name]) for name in x)
+        for x, y in ((a.parameters, b.parameters), (a.history, b.history), (a.facts, b.facts), (a.index, b.index))
+    )
+
+
+class Kept:
+    """Keeps arrays in memory; the job is killed once it has kept ``kill_after`` times."""
+
+    def __init__(self, kill_after: int | None = None) -> None:
+        self.state: dict[str, Array] | None = None
+        self.saves, self.kill_after = 0, kill_after
+
+    def load(self) -> Mapping[str, Array] | None:
+        return self.state
+
+    def save(self, state: Mapping[str, Array]) -> None:
+        self.state = {name: np.array(values) for name, values in state.items()}
+        self.saves += 1
+        if self.saves == self.kill_after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("model", ["logistic_regression", "utk_classifier"])
+def test_a_separable_task_is_learned(model: str) -> None:
+    fitted = fit(stripes(), model=model)
+    assert fitted.facts["test_accuracy"][-1] > 0.95
+    assert fitted.history["loss"].shape == fitted.history["accuracy"].shape == (3, 3)
+    assert fitted.history["loss"][0, -1] < 0.5 * fitted.history["loss"][0, 0]
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "rate"),
+    [("pyramidnet", 8, 0.1), ("pyramidnet_bottleneck", 8, 0.1), ("deep_cnn_cifar100", 32, 0.05)],
+)
+def test_deep_networks_train(model: str, size: int, rate: float) -> None:
+    fitted = fit(stripes(48, size), model=model, width=0.1, learning_rate=rate, epochs=4)
+    assert fitted.history["loss"][0, -1] < 0.8 * fitted.history["loss"][0, 0]
+
+
+def test_the_checkpoints_are_the_first_the_middle_and_the_last_epoch() -> None:
+    data = stripes()
+    fitted = fit(data, model="logistic_regression", epochs=5)
+    assert fitted.architecture == "networks.logistic_regression"
+    assert fitted.index["epoch"].tolist() == [1, 3, 5]
+    assert fitted.history["step"].tolist() == [1, 2, 3, 4, 5]
+    # What is drawn in an epoch does not depend on how many follow: a shorter training is the beginning of a longer one.
+    shorter = fit(data, model="logistic_regression", epochs=3)
+    assert shorter.index["epoch"].tolist() == [1, 2, 3]
+    for name, values in fitted.parameters.items():
+        assert values.dtype == np.float32
+        np.testing.assert_array_equal(values[:2], shorter.parameters[name][::2])
+    assert fit(data, model="logistic_regression", epochs=1).index["epoch"].tolist() == [1]
+    assert fit(data, model="logistic_regression", epochs=4, checkpoints=("last",)).index["epoch"].tolist() == [4]
+
+
+def test_one_epoch_is_momentum_on_the_mean_cross_entropy_of_its_batches() -> None:
+    # Full batches: the order does not matter, and the update has a closed form.
+    data = stripes(60)
+    fitted = fit(data, model="logistic_regression", epochs=3, batch_size=40, learning_rate=0.1)
+    x = ((data.pixels(data.train[0]) - 0.4) / 0.3).reshape(40, -1).astype(float)
+    truth = np.eye(2)[data.label[data.train[0]]]
+    weight = fitted.parameters["net.linear.weight"].astype(float)
+    bias = fitted.parameters["net.linear.bias"].astype(float)
+
+    def gradient(w: Array, b: Array) -> Array:
+        z = x @ w.T + b
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        return (p / p.sum(axis=1, keepdims=True) - truth).T @ x / len(x)
+
+    expected = 0.9 * (weight[1] - weight[0]) - 0.1 * gradient(weight[1], bias[1])
+    np.testing.assert_allclose(weight[2] - weight[1], expected, atol=1e-6)
+    assert np.abs(expected).max() > 1e-3
+
+
+def test_accuracies_are_those_of_the_checkpoints_on_their_rows() -> None:
+    data = stripes()
+    fitted = fit(data)
+    for k in range(3):
+        f = networks.of_checkpoint(fitted, data, k, torch.device("cpu"))
+        for name, rows in (("train_accuracy", data.train[0][: len(data.test[0])]), ("test_accuracy", data.test[0])):
+            decided = f(torch.from_numpy(data.pixels(rows))).argmax(dim=1).numpy()
+            assert fitted.facts[name][k] == pytest.approx((decided == data.label[rows]).mean())
+    expected = {"epochs": 3, "pretrained": 0, "classes": 2, "channels": 1, "size": 8, "width": 0.25, "input_size": 0}
+    assert {name: fitted.facts[name].tolist() for name in expected} == {name: [v] * 3 for name, v in expected.items()}
+    assert fitted.facts["parameters"][0] == sum(
+        values[0].size for name, values in fitted.parameters.items() if name.startswith("net.")
+    )
+
+
+def test_test_images_leave_no_trace_in_batch_normalisation() -> None:
+    data = stripes(60, size=32)
+    other = data.images.copy()
+    other[data.test[0]] = 255 - other[data.test[0]]
+    settings: dict[str, Any] = {"model": "deep_cnn", "width": 0.05, "epochs": 2}
+    a, b = fit(data, **settings), fit(replace(data, images=other), **settings)
+    assert a.parameters["net.1.num_batches_tracked"].tolist() == [3, 6]
+    assert a.parameters["net.1.num_batches_tracked"].dtype == np.int64
+    for name, values in a.parameters.items():
+        np.testing.assert_array_equal(values, b.parameters[name])
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
+    data = stripes()
+    first = fit(data)
+    torch.rand(3)  # Whatever the global generator is at.
+    assert same(first, fit(data))
+    assert not same(first, fit(data, seed=1))
+
+
+@pytest.mark.parametrize("kill_after", [1, 2, 3])
+def test_a_killed_training_goes_on_to_the_same_bytes(kill_after: int) -> None:
+    # Dropout, batch normalisation's statistics, momentum and the order of the rows all have to be right for it.
+    data = stripes(60, size=32)
+    settings: dict[str, Any] = {"model": "deep_cnn", "width": 0.05}
+    keeper = Kept(kill_after)
+    with pytest.raises(KeyboardInterrupt):
+        fit(data, keeper, **settings)
+    resumed = fit(data, keeper, **settings)
+    assert keeper.saves == 3
+    assert same(resumed, fit(data, **settings))
+
+
+def test_what_another_training_kept_is_not_gone_on_from() -> None:
+    data = stripes()
+    keeper = Kept(2)
+    with pytest.raises(KeyboardInterrupt):
+        fit(data, keeper, model="logistic_regression")
+    kept = keeper.state
+    changed = replace(data, images=data.images[::-1].copy())
+    others: list[tuple[ImageDataset, dict[str, Any], int]]
+    others = [(data, {"learning_rate": 0.06}, 0), (changed, {}, 0), (data, {}, 1)]
+    for dataset, changes, seed in others:
+        keeper = Kept()
+        keeper.state = kept
+        fitted = fit(dataset, keeper, seed, **{"model": "logistic_regression", **changes})
+        assert keeper.saves == 3
+        assert same(fitted, fit(dataset, None, seed, **{"model": "logistic_regression", **changes}))
+
+
+def test_nothing_of_torchs_state_is_left_changed() -> None:
+    torch.manual_seed(5)
+    drawn = torch.rand(3)
+    torch.manual_seed(5)
+    before = (torch.get_num_threads(), torch.backends.cudnn.benchmark, dict(os.environ))
+    fit(stripes(), model="logistic_regression", threads=2)
+    assert torch.equal(torch.rand(3), drawn)
+    assert (torch.get_num_threads(), torch.backends.cudnn.benchmark, dict(os.environ)) == before
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
+def test_it_is_deterministic_and_on_its_threads_while_it_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def watched(*arguments: Any) -> Any:
+        seen.append((torch.are_deterministic_algorithms_enabled(), torch.get_num_threads()))
+        return standard_loss(*arguments)
+
+    standard_loss = standard.cross_entropy
+    monkeypatch.setattr(standard, "cross_entropy", watched)
+    fit(stripes(), model="logistic_regression", epochs=1, threads=2)
+    fit(stripes(), model="logistic_regression", epochs=1, deterministic=False)
+    assert set(seen) == {(True, 2), (False, 1)}
+
+
+def test_half_precision_learns_and_keeps_whole_parameters() -> None:
+    fitted = fit(stripes(), precision="bfloat16")
+    assert {values.dtype for values in fitted.parameters.values()} == {np.dtype(np.float32)}
+    assert fitted.facts["test_accuracy"][-1] > 0.95
+    whole = fit(stripes())
+    difference = np.abs(fitted.history["loss"] - whole.history["loss"])
+    assert 0 < difference.max() < 0.1
+
+
+def test_only_the_first_training_rows_are_used_where_so_many_are_asked_for() -> None:
+    data = stripes()
+    cut = replace(data, train=data.train[:, :30])
+    first, second = (fit(d, model="logistic_regression", train_points=30) for d in (data, cut))
+    for name, values in first.parameters.items():
+        np.testing.assert_array_equal(values, second.parameters[name])
+
+
+def test_every_row_is_in_one_batch_and_no_batch_has_one_row() -> None:
+    for n, sizes in ((10, [4, 4, 2]), (9, [4, 5]), (8, [4, 4]), (5, [5]), (3, [3])):
+        parts = batches(torch.arange(n), 4)
+        assert [len(part) for part in parts] == sizes
+        assert torch.cat(parts).tolist() == list(range(n))
+
+
+def test_an_epoch_is_said_when_it_is_done(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger=sgd_training.__name__):
+        fit(stripes(), model="logistic_regression", epochs=2)
+    assert [line[:17] for line in caplog.messages] == ["epoch 1 of 2, los", "epoch 2 of 2, los"]
+
+
+def test_a_training_that_diverges_is_stopped_and_named() -> None:
+    with pytest.raises(
+        ValueError, match=r"utk_classifier on 'stripes' diverged in epoch 1: .* smaller method\.learning"
+    ):
+        fit(stripes(), learning_rate=1e12)
+
+
+def test_a_network_that_does_not_fit_is_an_error_before_training() -> None:
+    with pytest.raises(
+        ValueError, match=r"deep_cnn takes images of at least 32 x 32, but .* have 8 x 8: set method\.in"
+    ):
+        fit(stripes(), model="deep_cnn")
+    with pytest.raises(ValueError, match="has 1 classes, but labels from 0 to 1"):
+        fit(replace(stripes(), classes=("above",)))
+    with pytest.raises(ValueError, match="at least 2 training images in 'stripes', found 1"):
+        fit(replace(stripes(), train=np.array([[0]])))
+
+
+def test_values_for_one_model_win_over_the_common_ones() -> None:
+    entries = (
+        "alexnet.input_size=64",
+        "alexnet.learning_rate=1e-2",
+        "utk_classifier.epochs=2",
+        "alexnet.pretrained=auto",
+    )
+    common = standard.Config(**{**SETTINGS, "per_model": entries})
+    alexnet = for_its_model(replace(common, model="alexnet"))
+    assert (alexnet.input_size, alexnet.learning_rate, alexnet.pretrained, alexnet.epochs) == (64, 0.01, "auto", 3)
+    assert for_its_model(common) == replace(common, epochs=2, per_model=())
+    assert fit(stripes(), per_model=entries).index["epoch"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epochs": 0}, r"expected a positive method\.epochs, found 0"),
+        ({"learning_rate": -1.0}, r"expected a positive method\.learning_rate"),
+        ({"batch_size": 1}, r"expected method\.batch_size at least 2, found 1"),
+        ({"momentum": 1.0}, r"expected method\.momentum in \[0, 1\)"),
+        ({"input_size": 0}, r"expected method\.input_size null or at least 1, found 0"),
+        ({"train_points": 1}, r"expected method\.train_points null or at least 2"),
+        ({"pretrained": "yes"}, r"expected method\.pretrained among auto, never, required; found 'yes'"),
+        ({"precision": "half"}, r"expected method\.precision among auto, float32, bfloat16; found 'half'"),
+        (
+            {"checkpoints": ("best",)},
+            r"expected method\.checkpoints to be some of first, middle, last; found \['best'\]",
+        ),
+        ({"per_model": ("alexnet",)}, r"entries model\.key=value with a key among .*; found 'alexnet'"),
+        ({"per_model": ("alexnet.threads=2",)}, r"with a key among width, .*; found 'alexnet\.threads=2'"),
+        ({"per_model": ("alexnet.epochs=1.5",)}, r"per_model: 'alexnet\.epochs=1\.5' needs a value that is int"),
+        ({"per_model": ("alexnet.input_size=big",)}, r"'alexnet\.input_size=big' needs a value that is int \| null"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        standard.Config(**{**SETTINGS, **changes})
+
+
+def test_a_value_for_one_model_is_checked_as_the_common_one() -> None:
+    with pytest.raises(ValueError, match=r"expected a positive method\.epochs, found 0"):
+        fit(stripes(), per_model=("utk_classifier.epochs=0",))
+    with pytest.raises(ValueError, match=r"method\.per_model to name models among .*; found \['alexnett'\]"):
+        fit(stripes(), per_model=("alexnett.epochs=2",))

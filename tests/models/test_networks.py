@@ -1,0 +1,302 @@
+"""The networks are the published ones, take pixels, and come back from a checkpoint as they were."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.models import networks
+from pipeline.models.networks.pyramidnet import pyramid
+from pipeline.types import Classifier, ImageDataset
+
+ARCHITECTURES = networks.architectures()
+
+
+def pictures(size: int = 8, channels: int = 3, classes: int = 4, name: str = "toy", n: int = 12) -> ImageDataset:
+    rng = np.random.default_rng(0)
+    label = np.arange(n) % classes
+    names = tuple(f"c{c}" for c in range(classes))
+    return ImageDataset(
+        name=name,
+        origin="simulated",
+        images=rng.integers(0, 256, (n, channels, size, size), dtype=np.uint8),
+        maximum=255.0,
+        mean=(0.4,) * channels,
+        std=(0.3,) * channels,
+        label=label,
+        label_name="class",
+        classes=names,
+        partitions={"class": label},
+        levels={"class": names},
+        train=np.arange(n // 2)[None],
+        test=np.arange(n // 2, n)[None],
+    )
+
+
+def parameters(net: torch.nn.Module) -> int:
+    return sum(values.numel() for values in net.parameters())
+
+
+def seeded(architecture: str, dataset: ImageDataset, **settings: float) -> torch.nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return networks.network(architecture, dataset, **settings)  # type: ignore[arg-type]
+
+
+def classifier(
+    architecture: str, dataset: ImageDataset, width: float = 1.0, input_size: int | None = None
+) -> Classifier:
+    """Two checkpoints with different weights and statistics."""
+    states = []
+    for seed in range(2):
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            f = networks.network(architecture, dataset, width, input_size)
+            f.train()(torch.rand(4, *dataset.images.shape[1:]))
+        states.append(networks.arrays(f.state_dict()))
+    described = networks.facts(architecture, dataset, width, input_size)
+    return Classifier(
+        method="standard",
+        dataset=dataset.name,
+        origin="simulated",
+        architecture=f"networks.{architecture}",
+        parameters={name: np.stack([state[name] for state in states]) for name in states[0]},
+        facts={name: np.full(2, value) for name, value in described.items()},
+    )
+
+
+def vgg_parameters(classes: int, left: int = 1) -> int:
+    """Of the Deep CNN, counted by hand: convolutions and their normalisations, hidden units, classes."""
+    groups = [(3, 64), (64, 64), (64, 128), (128, 128), (128, 256), (256, 256), (256, 256), (256, 512)]
+    convolutions = [*groups, *[(512, 512)] * 5]
+    convolved = sum(9 * inputs * outputs + 3 * outputs for inputs, outputs in convolutions)
+    return convolved + 512 * left * 512 + 512 + 2 * 512 + 512 * classes + classes
+
+
+COUNTS = {
+    # d numbers to C classes, and C intercepts.
+    "logistic_regression": (32, 10, 3072 * 10 + 10),
+    # What a VGG16 with batch normalisation and 512 hidden units is known to have on CIFAR-10.
+    "deep_cnn": (32, 10, 14_991_946),
+    "deep_cnn_cifar100": (
+        *(32, 100),
+        sum(
+            9 * i * o + o
+            for i, o in [(3, 128), (128, 128), (128, 256), (256, 256), (256, 512), (512, 512), (512, 1024)]
+        )
+        + 1024 * 100
+        + 100,
+    ),
+    # 153,664 inputs of the hidden units, as coded by the authors.
+    "utk_classifier": (200, 5, 3 * 49 * 32 + 32 + 32 * 25 * 64 + 64 + 153_664 * 256 + 256 + 256 * 5 + 5),
+    # 221,184 inputs of the first hidden units, as coded by the authors.
+    "adience_classifier": (
+        *(224, 8),
+        (3 * 49 + 3) * 96
+        + (96 * 25 + 3) * 256
+        + (256 * 9 + 3) * 384
+        + 221_184 * 512
+        + 512
+        + 512 * 512
+        + 512
+        + 512 * 8
+        + 8,
+    ),
+    # torchvision's own numbers for 1000 classes.
+    "alexnet": (224, 1000, 61_100_840),
+    "vgg19": (224, 1000, 143_678_248),
+    "resnet50": (224, 1000, 25_557_032),
+    "resnet18": (224, 1000, 11_689_512),
+    "densenet121": (224, 1000, 7_978_856),
+    "squeezenet1_0": (224, 1000, 1_248_424),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_network_has_as_many_parameters_as_the_published_one(name: str) -> None:
+    size, classes, expected = COUNTS[name]
+    with torch.device("meta"):
+        assert parameters(ARCHITECTURES[name].build(classes, 3, size)) == expected
+
+
+def test_the_deep_cnns_hidden_units_take_all_that_larger_images_leave() -> None:
+    with torch.device("meta"):
+        for size, left in ((32, 1), (64, 4), (200, 36)):
+            assert parameters(ARCHITECTURES["deep_cnn"].build(7, 3, size)) == vgg_parameters(7, left)
+
+
+def basic_pyramid(depth: int, alpha: int, classes: int) -> int:
+    """Two convolutions a block, three normalisations, and no weights in the shortcuts."""
+    n = (depth - 2) // 2
+    d = [16, *(round(16 + k * alpha / n) for k in range(1, n + 1))]
+    blocks = sum(9 * i * o + 9 * o * o + 2 * i + 4 * o for i, o in pairwise(d))
+    return 27 * 16 + 32 + blocks + 2 * d[-1] + d[-1] * classes + classes
+
+
+def bottleneck_pyramid(depth: int, alpha: int, classes: int) -> int:
+    n = (depth - 2) // 3
+    d = [round(16 + k * alpha / n) for k in range(1, n + 1)]
+    inputs = [16, *(4 * planes for planes in d[:-1])]
+    blocks = sum(i * p + 9 * p * p + 4 * p * p + 2 * i + 2 * p + 2 * p + 8 * p for i, p in zip(inputs, d, strict=True))
+    return 27 * 16 + 32 + blocks + 8 * d[-1] + 4 * d[-1] * classes + classes
+
+
+def test_the_pyramidnets_have_as_many_parameters_as_their_blocks() -> None:
+    with torch.device("meta"):
+        assert parameters(ARCHITECTURES["pyramidnet"].build(10, 3, 32)) == basic_pyramid(110, 64, 10)
+        assert parameters(ARCHITECTURES["pyramidnet_bottleneck"].build(100, 3, 32)) == bottleneck_pyramid(164, 48, 100)
+
+
+@pytest.mark.parametrize(
+    ("depth", "alpha", "bottleneck", "millions"),
+    [
+        (110, 48, False, 1.7),
+        (110, 84, False, 3.8),
+        (110, 270, False, 28.3),
+        (164, 270, True, 27.0),
+        (200, 240, True, 26.6),
+    ],
+)
+def test_pyramidnets_are_of_the_published_sizes(depth: int, alpha: int, bottleneck: bool, millions: float) -> None:
+    # Table 4 of Han et al. (2017); they round channels down, the code that the study used rounds to the nearest.
+    with torch.device("meta"):
+        count = parameters(pyramid(10, 3, depth, alpha, bottleneck))
+    assert count / 1e6 == pytest.approx(millions, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_network_takes_the_smallest_images_that_it_names_and_says_so_below(name: str) -> None:
+    smallest = ARCHITECTURES[name].SMALLEST
+    with torch.device("meta"):
+        f = networks.network(name, pictures(smallest))
+        assert f(torch.zeros(2, 3, smallest, smallest)).shape == (2, 4)
+        if smallest > 1:
+            words = rf"{name} takes images of at least {smallest} x {smallest}, but .* 'toy' have {smallest - 1} x .*"
+            with pytest.raises(ValueError, match=words + "set method.input_size"):
+                networks.network(name, pictures(smallest - 1))
+
+
+@pytest.mark.parametrize("name", [name for name in ARCHITECTURES if name != "logistic_regression"])
+def test_width_scales_a_networks_weights_about_quadratically(name: str) -> None:
+    size = ARCHITECTURES[name].SMALLEST
+    with torch.device("meta"):
+        full, half = (parameters(ARCHITECTURES[name].build(4, 3, size, width)) for width in (1.0, 0.5))
+    assert 0.2 < half / full < 0.55
+
+
+def test_where_there_is_no_width_none_applies_and_none_is_recorded() -> None:
+    data = pictures()
+    with torch.device("meta"):
+        f = networks.network("logistic_regression", data, width=0.25)
+    assert parameters(f) == 3 * 64 * 4 + 4
+    assert networks.facts("logistic_regression", data, 0.25, None)["width"] == 1
+
+
+def test_normalisation_is_inside() -> None:
+    # The same picture in another unit, with mean and standard deviation in that unit, has the same logits.
+    data = pictures()
+    moved = replace(data, mean=(0.4 * 0.5 + 0.2,) * 3, std=(0.3 * 0.5,) * 3)
+    x = torch.rand(5, 3, 8, 8)
+    f, g = seeded("utk_classifier", data, width=0.25), seeded("utk_classifier", moved, width=0.25)
+    torch.testing.assert_close(f(x), g(0.5 * x + 0.2))
+    assert (f(x) - g(x)).abs().max() > 1e-3
+
+
+def test_resizing_is_inside_so_that_gradients_are_in_the_datas_pixels() -> None:
+    f = seeded("resnet18", pictures(8), input_size=32)
+    x = torch.rand(2, 3, 8, 8, requires_grad=True)
+    (gradient,) = torch.autograd.grad(f(x).square().sum(), x)
+    assert gradient.shape == x.shape
+    assert (gradient != 0).all()
+    # A picture without structure stays one, whatever its size: then the two agree.
+    flat = torch.full((1, 3, 8, 8), 0.7)
+    same = seeded("resnet18", pictures(32))
+    torch.testing.assert_close(f(flat), same(torch.full((1, 3, 32, 32), 0.7)))
+
+
+def test_a_picture_that_is_shrunk_inside_is_averaged_first() -> None:
+    f = seeded("logistic_regression", pictures(16), input_size=4)
+    stripes = torch.zeros(1, 3, 16, 16)
+    stripes[..., ::2] = 1
+    shrunk = torch.nn.functional.interpolate(stripes, (4, 4), mode="bilinear", antialias=True)
+    torch.testing.assert_close(f(stripes), f.net((shrunk - 0.4) / 0.3))  # type: ignore[operator]
+    assert shrunk.std() < 0.1
+
+
+@pytest.mark.parametrize(("name", "settings"), [("deep_cnn", {"width": 0.1}), ("squeezenet1_0", {"input_size": 48})])
+def test_a_checkpoint_comes_back_as_it_was(name: str, settings: dict[str, float]) -> None:
+    data = pictures(32)
+    made = classifier(name, data, **settings)  # type: ignore[arg-type]
+    x = torch.from_numpy(data.pixels(data.test[0]))
+    logits = []
+    for k in range(2):
+        f = networks.of_checkpoint(made, data, k, torch.device("cpu"))
+        built = networks.network(name, data, **settings)  # type: ignore[arg-type]
+        built.load_state_dict(networks.tensors({key: values[k] for key, values in made.parameters.items()}))
+        logits.append(f(x))
+        torch.testing.assert_close(logits[-1], built.eval()(x), rtol=0, atol=0)
+        assert not f.training
+        assert not any(values.requires_grad for values in f.parameters())
+        assert {key: list(values.shape) for key, values in f.state_dict().items()} == {
+            key: list(values.shape[1:]) for key, values in made.parameters.items()
+        }
+    assert (logits[0] - logits[1]).abs().max() > 1e-3
+
+
+def test_a_checkpoint_draws_nothing_and_remembers_nothing_of_what_it_sees() -> None:
+    data = pictures(32)
+    made = classifier("deep_cnn", data, width=0.1)
+    before = torch.get_rng_state()
+    f = networks.of_checkpoint(made, data, 1, torch.device("cpu"))
+    assert torch.equal(torch.get_rng_state(), before)
+    state = {name: values.clone() for name, values in f.state_dict().items()}
+    f(torch.rand(8, 3, 32, 32))
+    assert all(torch.equal(values, state[name]) for name, values in f.state_dict().items())
+
+
+def test_a_dataset_that_a_checkpoint_was_not_made_for_is_named_with_what_differs() -> None:
+    data = pictures()
+    made = classifier("logistic_regression", data)
+    for other, words in (
+        (pictures(classes=5, name="five"), "trained on 'toy' with classes 4, but 'five' has classes 5"),
+        (pictures(9, name="large"), "trained on 'toy' with size 8, but 'large' has size 9"),
+        (pictures(channels=1, name="grey"), "trained on 'toy' with channels 3, but 'grey' has channels 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            networks.of_checkpoint(made, other, 0)
+    with pytest.raises(ValueError, match="no checkpoint 2: the classifier has 2"):
+        networks.of_checkpoint(made, data, 2)
+    with pytest.raises(ValueError, match=r"is a 'mlp', expected one of networks\.adience_classifier"):
+        networks.of_checkpoint(replace(made, architecture="mlp"), data, 0)
+
+
+def test_images_and_labels_that_fit_no_network_are_refused() -> None:
+    data = pictures()
+    wrong = {
+        "4 classes, but labels from 0 to 4: expected labels from 0 to 3": replace(
+            data, label=data.label + (data.label == 3)
+        ),
+        "images of 8 x 7 pixels, expected square": replace(data, images=data.images[..., :7]),
+        "3 channels, but 1 means": replace(data, mean=(0.5,)),
+    }
+    for words, dataset in wrong.items():
+        with pytest.raises(ValueError, match=words):
+            networks.network("logistic_regression", dataset)
+    with pytest.raises(ValueError, match=r"expected method\.model among adience_classifier, .*; found 'lenet'"):
+        networks.network("lenet", data)
+    with pytest.raises(ValueError, match=r"alexnet takes images of at least 63 x 63, but method\.input_size is 40"):
+        networks.network("alexnet", data, input_size=40)
+    f = networks.network("logistic_regression", data)
+    with pytest.raises(ValueError, match=r"expected images \(n, 3, 8, 8\), found \(2, 3, 9, 9\)"):
+        f(torch.zeros(2, 3, 9, 9))
+
+
+def test_importing_the_package_costs_no_torch() -> None:
+    program = "import sys, pipeline.models.networks; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,0 +1,189 @@
+"""Published weights are taken where they can be had, and what happens where they cannot is said."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from functools import partial
+from pathlib import Path
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+import torch
+
+from pipeline.models import networks
+from pipeline.models.networks import alexnet, densenet121, imagenet, resnet18, resnet50, squeezenet1_0, vgg19
+from pipeline.models.networks.narrow import narrowed
+from pipeline.models.vision import torchvision
+from pipeline.types import ImageDataset
+
+FILE = "squeezenet1_0-b66bff10.pth"
+
+
+def pictures(channels: int = 3) -> ImageDataset:
+    label = np.arange(6) % 3
+    return ImageDataset(
+        name="toy",
+        origin="simulated",
+        images=np.zeros((6, channels, 32, 32), dtype=np.uint8),
+        maximum=255.0,
+        mean=(0.5,) * channels,
+        std=(0.5,) * channels,
+        label=label,
+        label_name="class",
+        classes=("a", "b", "c"),
+        partitions={"class": label},
+        levels={"class": ("a", "b", "c")},
+        train=np.arange(3)[None],
+        test=np.arange(3, 6)[None],
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where torch looks for weights, empty; and no network."""
+
+    def unreachable(url: str, *_: object, **__: object) -> None:
+        raise URLError(f"no route to {url}")
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr(torch.hub, "download_url_to_file", unreachable)
+    checkpoints = tmp_path / "hub" / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    return checkpoints
+
+
+@pytest.fixture
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    """Weights that somebody put there, of a network of 1,000 classes."""
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        state: dict[str, torch.Tensor] = torchvision().models.squeezenet1_0(weights=None).state_dict()
+    torch.save(state, folder / FILE)
+    return state
+
+
+@pytest.mark.parametrize("wanted", ["auto", "required"])
+def test_weights_that_are_here_are_taken_and_the_last_layer_is_new(
+    wanted: str, weights: dict[str, torch.Tensor]
+) -> None:
+    f = networks.network("squeezenet1_0", pictures(), pretrained=wanted)
+    assert f.pretrained
+    begun = f.net.state_dict()
+    for name, values in weights.items():
+        assert torch.equal(begun[name], values) == (not name.startswith("classifier"))
+    assert f(torch.rand(2, 3, 32, 32)).shape == (2, 3)
+    # All layers are tuned.
+    assert all(values.requires_grad for values in f.parameters())
+
+
+@pytest.mark.usefixtures("weights")
+def test_weights_that_are_not_wanted_are_left() -> None:
+    assert not networks.network("squeezenet1_0", pictures(), pretrained="never").pretrained
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_weights_training_is_from_scratch_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        f = networks.network("squeezenet1_0", pictures(), pretrained="auto")
+    assert not f.pretrained
+    assert "from scratch: the ImageNet weights of squeezenet1_0 are not here and cannot be downloaded" in caplog.text
+
+
+def test_required_weights_that_are_missing_are_an_error_that_says_where_to_put_them(folder: Path) -> None:
+    words = rf"no route.*: put the file https://\S*/{FILE} at {folder}/{FILE}; or set method.pretrained to auto"
+    with pytest.raises(ValueError, match=words):
+        networks.network("squeezenet1_0", pictures(), pretrained="required")
+    with pytest.raises(ValueError, match="no ImageNet weights of deep_cnn are published"):
+        networks.network("deep_cnn", pictures(), pretrained="required")
+    with pytest.raises(ValueError, match=r"expected method\.pretrained among auto, never, required; found 'yes'"):
+        networks.network("squeezenet1_0", pictures(), pretrained="yes")
+
+
+def test_a_broken_file_of_weights_is_named_rather_than_passed_over(folder: Path) -> None:
+    (folder / FILE).write_bytes(b"half a file")
+    with pytest.raises(ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"):
+        networks.network("squeezenet1_0", pictures(), pretrained="auto")
+    torch.save({"other": torch.zeros(1)}, folder / FILE)
+    with pytest.raises(ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"):
+        networks.network("squeezenet1_0", pictures(), pretrained="auto")
+
+
+def test_waiting_for_a_server_is_limited_and_the_limit_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float | None] = []
+
+    def slow(*_: object, **__: object) -> None:
+        waited.append(socket.getdefaulttimeout())
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(torchvision().models, "squeezenet1_0", slow)
+    with pytest.raises(imagenet.WeightsMissing, match="timed out"):
+        squeezenet1_0.pretrained(3, 3)
+    assert waited == [imagenet.CONNECT_SECONDS]
+    assert socket.getdefaulttimeout() is None
+
+
+@pytest.mark.parametrize("module", [alexnet, densenet121, resnet18, resnet50, vgg19])
+def test_a_new_last_layer_has_the_shape_of_one_that_was_made_for_the_classes(
+    module: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = torchvision().models
+    builders = {name: getattr(models, name) for name in ("alexnet", "densenet121", "resnet18", "resnet50", "vgg19_bn")}
+    for name, builder in builders.items():
+        monkeypatch.setattr(
+            models,
+            name,
+            lambda weights, builder=builder, **settings: builder(num_classes=settings.get("num_classes", 1000)),
+        )
+    with torch.device("meta"):
+        tuned, made = module.pretrained(6, 3), module.build(6, 3, 64)  # type: ignore[attr-defined]
+    shapes = [{name: values.shape for name, values in network.state_dict().items()} for network in (tuned, made)]
+    assert shapes[0] == shapes[1]
+
+
+def test_grey_pictures_are_coloured_ones_of_equal_channels() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        grey = networks.network("resnet18", pictures(1))
+        torch.manual_seed(0)
+        coloured = networks.network("resnet18", pictures(3))
+    x = torch.rand(2, 1, 32, 32)
+    torch.testing.assert_close(grey(x), coloured(x.repeat(1, 3, 1, 1)))
+    with pytest.raises(ValueError, match="take images of 1 or 3 channels, found 2"):
+        networks.network("resnet18", pictures(2))
+
+
+@pytest.mark.parametrize("name", ["alexnet", "vgg19_bn", "resnet50", "densenet121", "squeezenet1_0"])
+def test_a_narrowed_network_of_width_1_is_the_whole_one_and_one_of_half_computes(name: str) -> None:
+    build = partial(getattr(torchvision().models, name), weights=None, num_classes=5)
+    with torch.device("meta"):
+        whole, same, half = build(), narrowed(build, 1.0), narrowed(build, 0.5)
+        assert {key: value.shape for key, value in same.state_dict().items()} == {
+            key: value.shape for key, value in whole.state_dict().items()
+        }
+        layers = [layer for layer in half.modules() if isinstance(layer, (torch.nn.Conv2d, torch.nn.Linear))]
+        assert layers[0].weight.shape[1] == 3
+        assert half(torch.zeros(2, 3, 64, 64)).shape == (2, 5)
+
+
+def test_the_weights_of_a_narrowed_network_keep_the_size_of_what_passes_through() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        network = narrowed(partial(torchvision().models.squeezenet1_0, weights=None, num_classes=5), 0.5)
+        first = next(layer for layer in network.modules() if isinstance(layer, torch.nn.Conv2d))
+    inputs = first.weight[0].numel()
+    assert first.weight.var().item() == pytest.approx(2 / inputs, rel=0.1)
+    assert first.bias is not None
+    assert not first.bias.any()
+
+
+def test_a_width_that_leaves_parts_of_channels_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"method\.width 0\.3 would leave 19\.2 of 64 channels: expected a width that"):
+        networks.network("vgg19", pictures(), width=0.3)
+
+
+def test_imagenet_weights_fit_width_1_alone(weights: dict[str, torch.Tensor]) -> None:
+    assert not networks.network("squeezenet1_0", pictures(), width=0.5, pretrained="auto").pretrained
+    with pytest.raises(ValueError, match="ImageNet weights of squeezenet1_0 are of width 1, not"):
+        networks.network("squeezenet1_0", pictures(), width=0.5, pretrained="required")

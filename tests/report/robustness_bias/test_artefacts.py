@@ -1,0 +1,50 @@
+"""Every artefact of somebody who has nothing but the digits: what can be made is, and the rest says what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+import pytest
+
+from pipeline.composition import experiment
+from pipeline.config import CONF
+from pipeline.report.artefacts import Artefact
+from pipeline.report.picture import Picture
+from pipeline.report.table import Table
+
+LISTED = experiment(CONF, "robustness_bias")["artefacts"]
+OF_ABSENT_DATA = ["figure_5", *(f"figure_{n}" for n in range(6, 23))]
+OF_DIGITS = ["figure_4", "figure_bias", *(name for name in LISTED["figures"] if "digits" in name)]
+
+
+@pytest.mark.parametrize("name", [*LISTED["tables"], *LISTED["figures"]])
+def test_every_artefact_is_made_and_has_a_caption(name: str, made_alone: Mapping[str, Artefact]) -> None:
+    assert isinstance(made_alone[name], Table if name in LISTED["tables"] else Picture)
+    assert files("pipeline").joinpath("captions", "robustness_bias", f"{name}.rst").read_text().strip()
+
+
+@pytest.mark.parametrize("name", OF_ABSENT_DATA)
+def test_a_figure_of_absent_data_says_so_in_place_of_axes(name: str, made_alone: Mapping[str, Artefact]) -> None:
+    picture = made_alone[name]
+    assert isinstance(picture, Picture)
+    (axes,) = picture.figure.axes
+    assert not axes.axison
+    assert axes.texts[0].get_text().startswith("Not run: data. ")
+    assert "from https://example.org/" in axes.texts[0].get_text()
+
+
+@pytest.mark.parametrize("name", OF_DIGITS)
+def test_a_figure_of_the_digits_has_no_empty_panel(name: str, made_alone: Mapping[str, Artefact]) -> None:
+    picture = made_alone[name]
+    assert isinstance(picture, Picture)
+    shown = [axes for axes in picture.figure.axes if axes.axison]
+    assert shown
+    assert all(axes.has_data() for axes in shown)
+
+
+def test_the_regularizers_table_has_every_form_of_the_distance(made_alone: Mapping[str, Artefact]) -> None:
+    table = made_alone["table_regularizer"]
+    assert isinstance(table, Table)
+    forms = {row.labels[-1] for row in table.rows}
+    assert forms >= {"logit, as coded", "logit, second order", "margin", "margin, second order"}

@@ -1,0 +1,209 @@
+"""How the study finds its numbers: audits, checkpoints, groups, comparisons, what is absent and what is reduced."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.report.departures import NO_METHOD
+from pipeline.report.inputs import Inputs
+from pipeline.report.robustness_bias import agreement, study
+from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias.agreement import Comparison
+from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.settings import Reduction
+from pipeline.robustness.lengths import counted
+from pipeline.robustness.measures import by_level
+from pipeline.robustness.partitions import Partition
+from pipeline.types import AuditResult
+
+SIZES = {w.CIFAR10: 10, w.CIFAR100: 100, w.SUPER: 20, w.UTKFACE: 11, w.ADIENCE: 9, w.DIGITS: 10}
+
+
+def audit(epochs: Sequence[int], sigma: Any = (0.5, -0.5), attack: str = w.DEEPFOOL, **more: Any) -> Audited:
+    """An audit of one partition with these sigma at every epoch."""
+    place = {"repetition": 0, "attack": attack, "partition": "class", "statistic": "sigma"}
+    rows = [
+        {**place, "epoch": epoch, "level": str(i), "denominator": d, "value": value + (d == w.CORRECT)}
+        for epoch in epochs
+        for i, value in enumerate(sigma)
+        for d in w.DENOMINATORS
+    ]
+    result = AuditResult("robustness_bias", "digits", "standard", "bundled", pd.DataFrame(rows))
+    one = Audited("k", study.NETWORKS, "digits", "alexnet", "digits", "digits/standard", {}, result)
+    return replace(one, **more)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "first", "middle", "last"),
+    [
+        ((1, 25, 50), 1, 25, 50),
+        ((1, 2), 1, 1, 2),
+        ((1,), None, None, 1),
+        ((50,), None, None, 50),
+        ((1, 50), 1, None, 50),
+    ],
+)
+def test_checkpoints_are_told_apart_by_epoch(epochs: Any, first: Any, middle: Any, last: Any) -> None:
+    """A checkpoint that is the last as well is no earlier one to compare with it."""
+    one = audit(epochs)
+    assert (one.epoch(w.FIRST), one.epoch(w.MIDDLE), one.epoch(w.LAST)) == (first, middle, last)
+    assert one.sigmas(w.DEEPFOOL, w.FIRST).empty == (first is None)
+
+
+def test_sigma_is_found_by_distance_moment_and_denominator() -> None:
+    one = audit((1, 50))
+    assert one.sigmas(w.DEEPFOOL).to_dict() == {("class", "0"): 0.5, ("class", "1"): -0.5}
+    assert one.sigmas(w.DEEPFOOL, denominator=w.CORRECT).to_list() == [1.5, 0.5]
+    assert one.sigmas(w.SMOOTHING).empty
+
+
+def test_what_has_no_denominator_stands_in_both_tables() -> None:
+    one = audit((1,))
+    failed = {"repetition": 0, "epoch": 1, "attack": w.DEEPFOOL, "partition": "class", "level": "1", "denominator": ""}
+    rows = pd.concat([one.result.rows, pd.DataFrame([{**failed, "statistic": "failed", "value": 7.0}])])
+    one = replace(one, result=replace(one.result, rows=rows))
+    for denominator in w.DENOMINATORS:
+        table = one.table(w.DEEPFOOL, denominator=denominator)
+        assert table.loc[("class", "1"), "failed"] == 7
+        assert np.isnan(table.loc[("class", "0"), "failed"])
+
+
+def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:
+    """sigma of the rows is that of the kept distances of the attacked points, to both denominators."""
+    (one,) = [a for a in study.audited(inputs, study.NETWORKS, w.UTKFACE) if a.network == "vgg19"]
+    points = study.at_points(inputs, one)
+    for attack in (w.CARLINI_WAGNER, w.SMOOTHING):
+        tried = points.tried[attack]
+        budget = one.overall(attack, "budget")
+        for denominator in w.DENOMINATORS:
+            lengths = counted(points.distance[attack][tried], points.correct[tried], denominator)
+            race = Partition(w.RACE, points.levels[w.RACE], points.codes[w.RACE][tried])
+            ours = one.sigmas(attack, denominator=denominator)
+            assert ours[w.RACE].to_list() == pytest.approx(by_level(lengths, race, budget).sigma.tolist())
+
+
+def test_blocks_and_networks_go_by_the_names_of_the_study(inputs: Inputs) -> None:
+    found = study.audited(inputs)
+    assert {one.block for one in found} == {study.LINEAR, study.NETWORKS, study.PRETRAINING, study.REGULARIZER}
+    here = [one.network for one in study.audited(inputs, study.NETWORKS, w.CIFAR10)]
+    assert sorted(here) == sorted([*w.CONVOLUTIONAL, "deep_cnn", "pyramidnet"])
+    assert here[0] == "deep_cnn", "a data set's own network comes first"
+    assert [one.dataset for one in study.audited(inputs, study.LINEAR)] == list(w.DATASETS)
+
+
+def test_an_audit_without_distances_is_refused(inputs: Inputs) -> None:
+    one = study.audited(inputs, study.LINEAR, w.DIGITS)[0]
+    with pytest.raises(ValueError, match="expected distance_<attack> and digits"):
+        study.at_points(inputs, replace(one, result=replace(one.result, arrays={})))
+    with pytest.raises(ValueError, match=r"the data sets are \[\]"):
+        study.at_points(replace(inputs, datasets={}), one)
+
+
+def test_the_remedy_is_read_off_the_reason() -> None:
+    reason = (
+        "adience has no twin and is made of fold_0_data.txt, aligned.tar.gz.\nfold_0_data.txt of 'adience' is nowhere "
+        "to be had.\nWhat to do: get the file from https://example.org/Adience-data.html and put it into data/raw; or"
+    )
+    found = study.remedy(reason)
+    assert found == "needs fold_0_data.txt, aligned.tar.gz, from https://example.org/Adience-data.html"
+    assert study.remedy("x has no twin and is made of a.tar.\nasked for") == "needs a.tar"
+    assert study.remedy("lost\n  for good") == "lost for good"
+
+
+def test_settings_of_one_model_take_the_place_of_the_common_ones() -> None:
+    method = {"model": "alexnet", "input_size": None, "per_model": ["alexnet.input_size=224", "vgg19.width=0.5"]}
+    assert study.own_settings(method) == {"model": "alexnet", "input_size": 224}
+    assert study.own_settings({**method, "model": "vgg19"}) == {"model": "vgg19", "input_size": None, "width": 0.5}
+    assert study.own_settings({"model": "vgg19", "per_model": ["vgg19.pretrained=never"]})["pretrained"] == "never"
+
+
+def test_a_partition_into_two_is_one_comparison() -> None:
+    groups = [("age", "a"), ("age", "b"), ("age", "c"), ("gender", "m"), ("gender", "f")]
+    assert agreement.once(groups).tolist() == [True, True, True, False, True]
+
+
+def test_comparisons_add_up_to_those_of_table_1(inputs: Inputs) -> None:
+    """150 of one network, 750 of five, and six networks a data set in Table 1, less the groups without a sigma."""
+    found = study.audited(inputs)
+    first, *_ = agreement.comparisons(found)
+    for datasets in (list(w.PUBLISHED), [w.DIGITS]):
+        counts = agreement.counted(found, first, datasets)
+        assert counts.total + counts.undefined == sum(SIZES[name] for name in datasets)
+    five = next(c for c in agreement.comparisons(found) if c.name == "DeepFool and Carlini-Wagner")
+    counts = agreement.counted(found, five, w.PUBLISHED)
+    assert counts.total + counts.undefined == 750
+    for dataset, groups in SIZES.items():
+        counts = agreement.counted(found, agreement.smoothing_against(w.DEEPFOOL), [dataset])
+        assert counts.total + counts.undefined == 6 * groups, dataset
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-2, 2).filter(lambda x: abs(x) > 0.01), min_size=3, max_size=12))
+def test_agreement_is_counted_sign_by_sign(sigma: list[float]) -> None:
+    values = np.array(sigma)
+    one, other = audit((50,), values), audit((50,), -values, w.CARLINI_WAGNER)
+    both = replace(one, result=replace(one.result, rows=pd.concat([one.result.rows, other.result.rows])))
+    sides = {name: (name, w.LAST) for name in (w.DEEPFOOL, w.CARLINI_WAGNER)}
+    same = Comparison("", sides[w.DEEPFOOL], sides[w.DEEPFOOL], study.NETWORKS)
+    assert agreement.counted([both], same, ["digits"]).share == 1
+    opposite = Comparison("", sides[w.DEEPFOOL], sides[w.CARLINI_WAGNER], study.NETWORKS)
+    assert agreement.counted([both], opposite, ["digits"]).agreeing == 0
+    assert agreement.counted([both], opposite, ["cifar10"]).total == 0
+    half = values * np.where(np.arange(len(values)) % 2, 1, -1)
+    mixed = audit((50,), half, w.CARLINI_WAGNER)
+    both = replace(one, result=replace(one.result, rows=pd.concat([one.result.rows, mixed.result.rows])))
+    assert agreement.counted([both], opposite, ["digits"]).agreeing == len(values) // 2
+
+
+def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Inputs, alone: Inputs) -> None:
+    assert study.reductions(inputs) == ()
+    scratch = {
+        key: replace(c, facts={**c.facts, "pretrained": 0 * c.facts["pretrained"]})
+        for key, c in inputs.classifiers.items()
+    }
+    found = study.reductions(replace(inputs, classifiers=scratch))
+    assert {(r.method, r.key, r.here) for r in found} == {
+        (n, "method.weights", "from scratch") for n in w.CONVOLUTIONAL
+    }
+    assert {r.block for r in found} == {study.NETWORKS}, "the block of untrained weights is published so"
+    assert {r.dataset for r in study._from_scratch(alone)} <= {w.DIGITS}
+
+
+def test_the_stamp_is_of_what_was_run(alone: Inputs) -> None:
+    stamp = study.stamp(alone, study.NETWORKS)
+    assert (stamp.origins, stamp.points) == (("bundled",), (200,))
+    nothing = study.stamp(alone, study.NETWORKS, [w.UTKFACE])
+    assert (nothing.origins, nothing.points, nothing.repetitions) == (("absent",), (), ())
+    assert nothing.reductions == (), "what was not run departs from nothing"
+
+
+def test_the_stamp_names_the_settings_of_the_distances_alone_that_are_shown(alone: Inputs) -> None:
+    keys = {r.key for r in study.stamp(alone, study.LINEAR, distances=[w.EXACT]).reductions}
+    assert "method.epochs" in keys
+    assert not any(key.startswith("audit.") for key in keys)
+    keys = {r.key for r in study.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
+    assert "audit.smoothing_samples" in keys
+    assert "audit.deepfool_points" not in keys
+
+
+def test_a_departure_of_every_network_is_said_once_without_a_place() -> None:
+    places = {("networks", data, network) for data in ("digits", "utkface") for network in ("vgg19", "resnet50")}
+
+    def departures(key: str, *of: tuple[str, str]) -> list[Reduction]:
+        return [Reduction("networks", data, network, key, 1, 2) for data, network in of]
+
+    every = departures("method.epochs", *((data, network) for _, data, network in places))
+    whole = departures("dataset.image_size", ("utkface", "vgg19"), ("utkface", "resnet50"))
+    one = departures("method.width", ("digits", "vgg19"))
+    found = [(r.key, r.dataset, r.method) for r in study.merged([*every, *whole, *one], places)]
+    assert found[0][::2] == ("method.epochs", NO_METHOD)
+    assert found[1:] == [
+        ("dataset.image_size", "utkface", study.ALL_NETWORKS),
+        ("method.width", "digits", "VGG19"),
+    ]
