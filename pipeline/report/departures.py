@@ -41,8 +41,11 @@ WORDS = {
     "dataset.train": "people of a group to train on",
     "dataset.test": "people of a group to test",
     "audit.members": "people for the distances",
+    "method.per_model": "settings of single networks",
 }
 """Keys whose last part alone would not say enough."""
+COUNTED = ("method.per_model",)
+"""Lists too long for a stamp, which says how many; the table of settings holds them."""
 MAPS = {
     "wgan": "WGAN maps",
     "exact": "exact maps",
@@ -64,7 +67,10 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
         places.setdefault((r.key, r.here, r.published), set()).add((by, r.dataset))
     values: dict[frozenset[tuple[str, str]], list[str]] = {}
     for (key, here, published), where in places.items():
-        text = f"{_key(key)} {value(here)} (published: {value(published)})"
+        texts: tuple[object, object] = (
+            (len(here), len(published)) if key in COUNTED else (value(here), value(published))
+        )
+        text = f"{_key(key)} {texts[0]} (published: {texts[1]})"
         values.setdefault(frozenset(where), []).append(text)
     return [": ".join(filter(None, (_where(where), ", ".join(texts)))) for where, texts in values.items()]
 

@@ -47,8 +47,10 @@ class Inputs:
 
     @property
     def reductions(self) -> tuple[settings.Reduction, ...]:
-        """Where this run's configuration departs from the published one, repetitions apart."""
-        return settings.reductions(self.points, points(self.config["published"]))
+        """Where this run's configuration departs from the published one, repetitions and absent data apart."""
+        absent = set(self.rows.loc[self.rows["origin"] == "absent", "dataset"])
+        found = settings.reductions(self.points, points(self.config["published"]))
+        return tuple(one for one in found if one.dataset not in absent)
 
     def select(self, **setting: str | float) -> pd.DataFrame:
         """The rows with these settings. Raises ValueError, naming what is missing and what there is, for none."""

@@ -85,7 +85,8 @@ class Stamp:
 
     def _origin(self) -> str:
         words = {"official": "official data", "simulated": "simulated data", "twin": "synthetic data"}
-        return joined(words.get(origin, f"{origin} data") for origin in self.origins)
+        present = [origin for origin in self.origins if origin != "absent"]
+        return joined(words.get(origin, f"{origin} data") for origin in present or self.origins)
 
 
 def _descending(numbers: pd.Series) -> tuple[int, ...]:

@@ -32,7 +32,9 @@ for study in workflow_config.studies:
         group:
             f"tables_{study}"
         shell:
-            "python -m pipeline.stages.artefacts --study {params.study} --config {params.cfg:q} --rows {input.rows}"
+            # Through a pipe: one argument of a command may not be longer than 128 KB, which the sections of a study are.
+            "printf %s {params.cfg:q} | python -m pipeline.stages.artefacts --study {params.study} --config -"
+            " --rows {input.rows}"
             " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
             " --transports {input.maps:q}"
             " --published {input.published} --tables results/tables/{params.study}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import sys
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -65,7 +66,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Load rows and values, build every artefact that the study lists, save each, and the index for the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", required=True)
-    parser.add_argument("--config", required=True, help="JSON: experiment, scale, sections, published")
+    parser.add_argument(
+        "--config", required=True, help="JSON: experiment, scale, sections, published; -: standard input"
+    )
     parser.add_argument("--rows", required=True, help="tidy rows (.parquet)")
     parser.add_argument("--datasets", nargs="*", default=[], help="prepared datasets (.npz)")
     parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
@@ -78,7 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     inputs = load(
         options.study,
-        json.loads(options.config),
+        json.loads(sys.stdin.read() if options.config == "-" else options.config),
         options.rows,
         options.datasets,
         options.classifiers,
