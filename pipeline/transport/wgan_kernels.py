@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LANES = 64
 UNROLL = 4
 AREA = LANES * LANES
+TINIEST = 1e-15
 
 _njit: Any = njit
 _intrinsic: Any = intrinsic
@@ -228,13 +229,18 @@ def add_generator_gradient(generator: Network, critic: Network, plan: Plan, work
 
 @compiled
 def descend(trained: Trained, plan: Plan, bound: float) -> None:
-    """One step of RMSprop, then each value kept within the bound; the gradient becomes 0."""
+    """One step of RMSprop, then each value kept within the bound; the gradient becomes 0.
+
+    A moment is kept from falling below TINIEST squared: numbers too small to be normal cost processors a hundred times
+    the time, and a root of 10^-15 is lost in epsilon (10^-7) to the last digit.
+    """
     rate, decay, keep, epsilon = plan.rate[0], plan.decay[0], plan.keep[0], plan.epsilon[0]
     values, moments, gradient = trained.network.flat, trained.moments, trained.gradient.flat
-    zero = values.dtype.type(0)
+    zero, tiniest = values.dtype.type(0), values.dtype.type(TINIEST)
     for i in range(values.shape[0]):
         g = gradient[i]
-        moments[i] = decay * moments[i] + keep * g * g
+        size = max(abs(g), tiniest)
+        moments[i] = decay * moments[i] + keep * size * size
         value = values[i] - rate * (g / (math.sqrt(moments[i]) + epsilon))
         # Written so that NaN stays NaN.
         value = -bound if value < -bound else value
