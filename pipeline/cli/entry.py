@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNEXPECTED
     except KeyboardInterrupt:
-        return _failed(arguments.debug, "interrupted: nothing was written", INTERRUPTED)
+        return _failed(arguments.debug, "interrupted: no result was written", INTERRUPTED)
     except (ValueError, OSError) as error:
         return _failed(arguments.debug, f"error: {error}", BAD_INPUT)
     except Exception as error:

@@ -74,7 +74,7 @@ def test_every_level_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("value", 2, "error: column 'x' is odd: drop it\n"),
         ("file", 2, "error: no file y\n"),
         ("bug", 1, "unexpected error: KeyError: 'z' (--debug shows where)\n"),
-        ("keys", 130, "interrupted: nothing was written\n"),
+        ("keys", 130, "interrupted: no result was written\n"),
     ],
 )
 def test_an_error_is_one_line_on_stderr_and_a_status(

@@ -1,0 +1,75 @@
+"""The measures of every group, for every kind of distance and both denominators."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.cli.audit.robustness import DENOMINATORS
+from pipeline.cli.audit.robustness.attacking import Asked
+from pipeline.cli.audit.robustness.look import Subjects
+from pipeline.robustness.intervals import sigma_intervals
+from pipeline.robustness.lengths import Lengths, counted
+from pipeline.robustness.measures import ByLevel, by_level
+from pipeline.robustness.partitions import Partition
+from pipeline.robustness.significance import Significance, significance
+from pipeline.seeds import generators
+from pipeline.types import Array
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One partition under one denominator: measures (L,), the ends of sigma's ``interval`` (2, L), and its test."""
+
+    measures: ByLevel
+    interval: Array
+    test: Significance
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one attack says of the n points: ``distance`` (n,), NaN where there is none.
+
+    ``budget`` is T, NaN without any distance. ``lengths`` by denominator, ``compared`` by denominator and place of
+    the partition.
+    """
+
+    asked: Asked
+    distance: Array
+    failed: Array
+    budget: float
+    lengths: Mapping[str, Lengths]
+    compared: Mapping[str, Sequence[Compared]]
+
+
+def gather(asked: Asked, distance: Array, subjects: Subjects, arguments: Namespace) -> Evidence:
+    """The measures of all groups by these distances (n,).
+
+    Intervals and p-values of all attacks and denominators come of the same resamples and permutations of the seed.
+    """
+    correct, partitions = subjects.correct, subjects.points.partitions
+    lengths = {name: counted(distance, correct, name) for name in DENOMINATORS}
+    budget = arguments.budget if arguments.budget is not None else lengths["correct"].longest
+    return Evidence(
+        asked=asked,
+        distance=distance,
+        failed=correct & np.isnan(distance),
+        budget=budget,
+        lengths=lengths,
+        compared={name: _compared(lengths[name], partitions, budget, arguments) for name in DENOMINATORS},
+    )
+
+
+def _compared(lengths: Lengths, partitions: Sequence[Partition], budget: float, arguments: Namespace) -> list[Compared]:
+    resampling, permuting = (
+        generators("audit", "robustness", what, str(arguments.seed), repetitions=1)[0] for what in ("sigma", "p")
+    )
+    intervals = sigma_intervals(lengths, partitions, budget, arguments.bootstraps, arguments.alpha, resampling)
+    tests = significance(lengths, partitions, budget, arguments.permutations, permuting)
+    return [
+        Compared(by_level(lengths, partition, budget), interval, test)
+        for partition, interval, test in zip(partitions, intervals, tests, strict=True)
+    ]

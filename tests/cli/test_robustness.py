@@ -1,0 +1,248 @@
+"""The robustness audit on networks whose distances to the boundary are known by their formula."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+N, SIDE = 120, 4
+Command = Callable[..., tuple[int, str, str]]
+Scripted = Callable[[torch.nn.Module, Path], None]
+Network = Callable[..., torch.nn.Module]
+Faces = tuple[np.ndarray, pd.DataFrame]
+WEIGHT = np.random.default_rng(1).normal(size=SIDE * SIDE)
+"""Of the linear network, as in the conftest."""
+BIAS = -0.5 * float(WEIGHT.sum())
+
+
+def margin(images: np.ndarray) -> np.ndarray:
+    """w'x + b of images (n, h, w) of 0 to 255."""
+    return (images.reshape(len(images), -1) / 255) @ WEIGHT + BIAS
+
+
+Measured = Callable[..., tuple[dict[str, Any], pd.DataFrame]]
+
+
+def level(document: dict[str, Any], partition: str, name: str, attack: int = 0) -> dict[str, Any]:
+    (found,) = [one for one in document["results"][attack]["partitions"] if one["name"] == partition]
+    (entry,) = [one for one in found["levels"] if one["level"] == name]
+    return dict(entry)
+
+
+def test_exact_distances_are_those_of_the_formula(measured: Measured, faces: Faces) -> None:
+    images, table = faces
+    document, points = measured()
+    right = (margin(images) > 0) == table["smiles"]
+    distance = np.abs(margin(images)) / np.linalg.norm(WEIGHT)
+    assert points["audit_image"].tolist() == table["file"].tolist()
+    assert points["audit_correct"].tolist() == right.tolist()
+    assert document["accuracy"] == pytest.approx(right.mean())
+    np.testing.assert_allclose(points["distance_exact"], np.where(right, distance, np.nan), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(points["length_exact"], np.where(right, distance, 0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("denominator", ["paper", "correct"])
+def test_any_partition_is_a_group_by_of_the_points(measured: Measured, denominator: str) -> None:
+    document, points = measured()
+    values = points["length_exact"] if denominator == "paper" else points["distance_exact"]
+    for partition in ("sex", "place"):
+        for name in points[partition].unique():
+            inside = points[partition] == name
+            own = level(document, partition, name)[denominator]
+            assert own["sigma"] == pytest.approx(values[inside].mean() / values[~inside].mean() - 1)
+            assert own["n"] == values[inside].notna().sum()
+            assert own["mean"] == pytest.approx(values[inside].mean())
+            assert own["mean_of_others"] == pytest.approx(values[~inside].mean())
+            tau = np.array(own["curve"]["tau"])
+            shares = [(values[inside].dropna() > t).mean() for t in tau]
+            np.testing.assert_allclose(own["curve"]["group"], shares)
+            every = np.append(0.0, values.dropna())
+            gaps = [abs((values[inside].dropna() > t).mean() - (values[~inside].dropna() > t).mean()) for t in every]
+            assert own["largest_bias"]["value"] == pytest.approx(max(gaps))
+
+
+def test_the_nearer_group_is_named_and_the_others_are_not(measured: Measured) -> None:
+    document, _ = measured()
+    verdict = document["verdict"]
+    assert verdict["biased"] is True
+    assert verdict["closer"] == [{"partition": "sex", "level": "female"}]
+    assert verdict["farther"] == []
+    low, high = level(document, "sex", "female")["paper"]["interval"]
+    # Women's greys are half as far from the middle, and so are their distances but for the wrong labels.
+    assert low < -0.5 < high < 0
+    assert document["data"]["passed_over"] == {"height": f"{N} levels"}
+
+
+def test_groups_that_are_alike_are_not_called_biased(measured: Measured) -> None:
+    document, _ = measured("--group", "place")
+    assert document["verdict"]["biased"] is False
+    assert "No group is shown to be closer" in document["verdict"]["sentence"]
+
+
+@pytest.mark.parametrize("attack", ["deepfool", "fmn", "carlini_wagner"])
+def test_attacks_bound_the_exact_distance_from_above(measured: Measured, attack: str) -> None:
+    _, points = measured("--attack", attack, "--attack", "exact", "--points", "40")
+    # The box [0, 1] can only lengthen the way.
+    ratio = (points[f"distance_{attack}"] / points["distance_exact"]).dropna()
+    assert len(ratio) > 30
+    assert ratio.min() > 1 - 1e-4
+    assert ratio.median() < 1.1
+
+
+def test_certified_radii_bound_the_exact_distance_from_below(measured: Measured) -> None:
+    settings = ("--attack-setting", "smoothing.samples=500", "--attack-setting", "smoothing.sigma=0.25")
+    document, points = measured("--attack", "exact", "--attack", "smoothing", *settings, "--points", "40")
+    known = points.dropna()
+    # Of a half-space, the smoothed network has the same boundary.
+    assert (known["distance_smoothing"] <= known["distance_exact"] * (1 + 1e-6)).all()
+    assert known["distance_smoothing"].max() > 0.1
+    assert document["results"][1]["settings"]["samples"] == 500
+
+
+def test_the_ball_has_its_radius_for_a_boundary(measured: Measured, studio: Path, faces: Faces) -> None:
+    rng = np.random.default_rng(2)
+    directions = rng.normal(size=(N, SIDE * SIDE))
+    radii = rng.uniform(0.1, 0.5, N)
+    images = 0.5 + radii[:, None] * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    assert 0 < images.min() < images.max() < 1
+    np.save("balls.npy", images.reshape(N, SIDE, SIDE, 1).astype(np.float32))
+    table = faces[1].assign(smiles=(radii < 0.3).astype(int))
+    table.to_parquet("balls.parquet")
+    given = ("--images", "balls.npy", "--partition", "balls.parquet", "--model", "nets.py:ball")
+    document, points = measured(*given, "--attack", "fmn")
+    assert document["data"]["shape"] == [1, SIDE, SIDE]
+    assert document["accuracy"] == 1
+    expected = np.abs(radii - 0.3)
+    far = expected > 0.01
+    np.testing.assert_allclose(points["distance_fmn"][far], expected[far], rtol=0.03)
+    assert (points["distance_fmn"] >= expected * (1 - 1e-4)).all()
+
+
+def test_normalisation_belongs_to_the_model_and_leaves_distances_in_pixels(
+    measured: Measured, studio: Path, image_network: Network, save_scripted: Scripted
+) -> None:
+    _, plain = measured()
+    save_scripted(image_network(mean=0.4, std=0.2), studio / "normalised.pt")
+    _, same = measured("--model", "normalised.pt", "--mean", "0.4", "--std", "0.2")
+    np.testing.assert_allclose(same["distance_exact"], plain["distance_exact"], rtol=1e-4)
+
+
+def test_one_logit_two_logits_and_a_probability_have_one_boundary(
+    measured: Measured, studio: Path, image_network: Network, save_scripted: Scripted
+) -> None:
+    save_scripted(image_network(columns=2), studio / "two.pt")
+    plain, one = measured("--attack", "deepfool")
+    pair, two = measured("--attack", "deepfool", "--model", "two.pt")
+    third, unit = measured("--attack", "deepfool", "--model", "nets.py:probability")
+    assert [made["model"]["output_columns"] for made in (plain, pair, third)] == [1, 2, 1]
+    assert third["model"]["output_kind"] == "probability"
+    np.testing.assert_allclose(two["distance_deepfool"], one["distance_deepfool"], rtol=1e-4)
+    np.testing.assert_allclose(unit["distance_deepfool"], one["distance_deepfool"], rtol=0.02)
+
+
+def test_many_classes_by_name(measured: Measured, faces: Faces) -> None:
+    images, table = faces
+    mean = images.reshape(N, -1).mean(axis=1) / 255
+    scores = np.stack((0 * mean, 20 * mean - 8, 40 * mean - 20), axis=1)
+    names = np.array(["dark", "middle", "light"])[scores.argmax(axis=1)]
+    table.assign(smiles=names).to_csv("named.csv", index=False)
+    given = ("--partition", "named.csv", "--model", "nets.py:thirds", "--classes", "dark,middle,light")
+    document, points = measured(*given, "--group", "sex")
+    assert document["model"]["classes"] == 3
+    assert document["accuracy"] == 1
+    assert points["audit_label"].tolist() == points["audit_prediction"].tolist() == names.tolist()
+    # Boundaries at a mean of 0.4 and 0.6; the mean of d pixels has a gradient of length 1 / sqrt(d).
+    nearest = np.minimum(np.abs(mean - 0.4), np.abs(mean - 0.6)) * SIDE
+    np.testing.assert_allclose(points["distance_exact"], nearest, rtol=1e-3, atol=1e-6)
+
+
+def test_folder_and_arrays_of_any_layout_give_the_same(measured: Measured, studio: Path) -> None:
+    _, folder = measured()
+    images = np.load("images.npy")
+    np.save("grey.npy", images[:, 0])
+    np.savez("several.npz", images=images.transpose(0, 2, 3, 1), other=np.zeros(3))
+    np.savez("one.npz", x=(images / 255).astype(np.float32))
+    for name in ("images.npy", "grey.npy", "several.npz", "one.npz"):
+        _, array = measured("--images", name)
+        np.testing.assert_allclose(array["distance_exact"], folder["distance_exact"], rtol=1e-5)
+
+
+def test_without_labels_the_prediction_stands_for_them(measured: Measured) -> None:
+    document, points = measured("--group", "sex", without=("--label",))
+    assert document["accuracy"] is None
+    assert points["audit_correct"].all()
+    assert "audit_label" not in points
+    own = level(document, "sex", "female")
+    assert own["paper"] == own["correct"]
+    assert any("the model's own prediction stands for the true class" in text for text in document["caveats"])
+
+
+def test_points_keep_the_shares_of_classes_and_groups_and_are_nested(measured: Measured) -> None:
+    _, every = measured()
+    _, some = measured("--points", "60", "--min-group", "5")
+    _, more = measured("--points", "90", "--min-group", "5")
+    assert len(some) == 60
+    assert set(some["audit_image"]) < set(more["audit_image"])
+    for column in ("sex", "place", "audit_label"):
+        shares = every[column].value_counts() / 2
+        assert (some[column].value_counts() - shares).abs().max() <= 3
+
+
+def test_attacks_that_fail_are_counted_and_named(measured: Measured) -> None:
+    # Two small steps lead across the boundary from near images alone.
+    document, points = measured("--attack", "carlini_wagner", "--attack-setting", "carlini_wagner.iterations=2")
+    failed = points["failed_carlini_wagner"]
+    assert failed.sum() > 0
+    assert document["results"][0]["failed"] == failed.sum()
+    assert points.loc[failed, "distance_carlini_wagner"].isna().all()
+    assert (points.loc[failed, "length_carlini_wagner"] == 0).all()
+    women = level(document, "sex", "female")
+    assert women["failed"] == (failed & (points["sex"] == "female")).sum()
+    assert women["correct"]["n"] == women["n_correct"] - women["failed"]
+    assert any(f"carlini_wagner failed on {failed.sum()} of" in text for text in document["caveats"])
+
+
+def test_a_budget_caps_every_distance(measured: Measured) -> None:
+    document, points = measured("--budget", "0.1")
+    capped = points["length_exact"].clip(upper=0.1)
+    women = points["sex"] == "female"
+    sigma = level(document, "sex", "female")["paper"]["sigma"]
+    assert sigma == pytest.approx(capped[women].mean() / capped[~women].mean() - 1)
+    assert document["results"][0]["budget"] == 0.1
+
+
+def test_colour_grey_and_resized_images(measured: Measured, studio: Path) -> None:
+    _, plain = measured()
+    for file in sorted((studio / "faces").rglob("*.png")):
+        image = np.asarray(Image.open(file))
+        Image.fromarray(np.stack([image] * 3, axis=2)).save(file)
+    document, grey = measured("--channels", "1")
+    np.testing.assert_allclose(grey["distance_exact"], plain["distance_exact"], rtol=1e-5)
+    assert any("are in colour and were turned to grey" in text for text in document["caveats"])
+    document, _ = measured("--channels", "1", "--resize", f"{SIDE}x{SIDE}")
+    assert document["data"]["resize"] == [SIDE, SIDE]
+    assert any("Images were resized first" in text for text in document["caveats"])
+
+
+def test_an_exported_program_and_a_pickle(measured: Measured, studio: Path, image_network: Network) -> None:
+    _, plain = measured("--attack", "deepfool")
+    batch = torch.export.Dim("images", min=1)
+    example = (torch.zeros(5, 1, SIDE, SIDE),)
+    torch.export.save(torch.export.export(image_network(), example, dynamic_shapes=({0: batch},)), "model.pt2")
+    _, exported = measured("--attack", "deepfool", "--model", "model.pt2")
+    np.testing.assert_allclose(exported["distance_deepfool"], plain["distance_deepfool"], rtol=1e-5)
+    layers = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(SIDE * SIDE, 1))
+    layers.load_state_dict({name.replace("layer", "1"): one for name, one in image_network().state_dict().items()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.save(layers, "pickled.pt")
+    _, pickled = measured("--attack", "deepfool", "--model", "pickled.pt", "--trust-pickle")
+    np.testing.assert_allclose(pickled["distance_deepfool"], plain["distance_deepfool"], rtol=1e-5)
