@@ -129,7 +129,7 @@ def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
     figure.text(
         0.995,
         0.03 / (height + strip),
-        "\n".join(_raised(line) for line in lines),
+        "\n".join(raised(line) for line in lines),
         ha="right",
         va="bottom",
         fontsize=6.2,
@@ -143,7 +143,7 @@ def panel_letter(axes: Axes, letter: str) -> None:
     axes.set_title(f"({letter})", loc="left", fontweight="bold", fontsize=8.5)
 
 
-def _raised(text: str) -> str:
+def raised(text: str) -> str:
     """Exponents as formulas: the type has no raised characters of its own."""
     runs = re.compile("[" + "".join(SUPERSCRIPTS) + "]+")
     return runs.sub(lambda run: "$^{" + "".join(SUPERSCRIPTS[character] for character in run[0]) + "}$", text)

@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure as DrawnFigure
 
 from pipeline.composition import nearest
 from pipeline.report.departures import DATASETS
 from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
 from pipeline.report.stamp import Stamp
-from pipeline.report.style import INK, METHODS, PAGE_WIDTH, method_style, new_figure
+from pipeline.report.style import INK, METHODS, PAGE_WIDTH, method_style, new_figure, raised
 from pipeline.sweep import Figure
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
@@ -83,6 +84,7 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
     A band is one standard deviation over the repetitions to either side.
     """
     table = summary(rows, figure)
+    lines = _values(table, figure.axes.get("lines"))
     down = [(statistic, value) for statistic in figure.statistic for value in _values(table, figure.axes.get("rows"))]
     across = _values(table, figure.axes.get("columns"))
     drawing = new_figure(PANEL_HEIGHT * len(down) + MARGIN, PAGE_WIDTH if len(across) > 1 else PAGE_WIDTH * 0.62)
@@ -90,7 +92,7 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
     for i, (statistic, row) in enumerate(down):
         for j, col in enumerate(across):
             part = _kept(_kept(table[table["statistic"] == statistic], figure, "rows", row), figure, "columns", col)
-            _panel(panels[i, j], part, figure, _values(table, figure.axes.get("lines")))
+            _panel(panels[i, j], part, figure, lines)
             if i == 0 and "columns" in figure.axes:
                 panels[i, j].set_title(_told(figure, "columns", col))
             if i == len(down) - 1:
@@ -98,11 +100,7 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
         name = figure.label(statistic)
         panels[i, 0].set_ylabel(f"{name}\n{_told(figure, 'rows', row)}" if "rows" in figure.axes else name)
     if "lines" in figure.axes:
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        drawing.legend(
-            handles, labels, title=figure.label(figure.lines), loc="outside upper center", ncols=min(len(labels), 6),
-            title_fontsize=7.5,
-        )  # fmt: skip
+        _legend(drawing, figure, [_look(figure, value, k, lines)[2] for k, value in enumerate(lines)])
     kept = chosen(rows, figure)
     missing = int(table["not_finite"].sum())
     note = (f"{missing:,} of {len(kept):,} values are not finite and not drawn.",) if missing else ()
@@ -111,6 +109,21 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
         f"{len(down) * len(across)} panels; the numbers are in the summary beside it."
     )
     return Picture.stamped(drawing, title, Stamp.of(kept, scale), alternative, notes=note)
+
+
+def _legend(drawing: DrawnFigure, figure: Figure, labels: Sequence[str]) -> None:
+    """The lines of all panels, in order: not every panel has every line."""
+    pairs = [pair for axes in drawing.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    found = {label: handle for handle, label in pairs}
+    shown = [label for label in labels if label in found]
+    drawing.legend(
+        [found[label] for label in shown],
+        shown,
+        title=figure.label(figure.lines),
+        loc="outside upper center",
+        ncols=min(len(shown), 6),
+        title_fontsize=7.5,
+    )
 
 
 def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]) -> None:
@@ -157,7 +170,7 @@ def _told(figure: Figure, axis: str, value: Any) -> str:
 
 def _word(figure: Figure, value: Any) -> str:
     if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        return figure.labels.get(str(value)) or plain(float(value))
+        return figure.labels.get(str(value)) or raised(plain(float(value)))
     if value in METHODS and str(value) not in figure.labels:
         return method_style(str(value)).label
     return figure.labels.get(str(value)) or DATASETS.get(str(value)) or figure.label(value)

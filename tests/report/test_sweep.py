@@ -97,7 +97,16 @@ def test_a_logarithmic_axis_keeps_its_zero() -> None:
 def test_a_statistic_that_the_lines_do_not_tell_apart_is_one_line() -> None:
     plain = rows().query("method == 'sensr'").assign(statistic="ks", method=None)
     both = pd.concat([rows(), plain], ignore_index=True)
-    figure = Figure(("T_n", "ks"), "audit.delta", lines="method", columns="dataset")
+    for statistics, lines in ((("T_n", "ks"), [2, 2, 1, 1]), (("ks", "T_n"), [1, 1, 2, 2])):
+        figure = Figure(statistics, "audit.delta", lines="method", columns="dataset")
+        with paper():
+            picture = drawn(both, figure, "t", "smoke").figure
+        assert [len(axes.get_lines()) for axes in picture.axes] == lines
+        assert [text.get_text() for text in picture.legends[0].get_texts()] == ["Baseline", "SenSR"]
+
+
+def test_powers_of_ten_are_set_as_formulas() -> None:
+    tiny = rows().assign(method=lambda frame: frame["method"].map({"baseline": 1e-5, "sensr": 1e-4}))
     with paper():
-        panels = drawn(both, figure, "t", "smoke").figure.axes
-    assert [len(axes.get_lines()) for axes in panels] == [2, 2, 1, 1]
+        legend = drawn(tiny, FIGURE, "t", "smoke").figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["10$^{-5}$", "10$^{-4}$"]
