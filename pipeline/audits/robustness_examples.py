@@ -1,9 +1,11 @@
 """Two inputs and one budget that fools the network on one of them: which two is decided by a rule.
 
 The groups are two levels of the dataset's first partition that is not its classes, among the points of one class; where
-there is no such partition, two classes. Of all such pairs, with at least ``FEWEST`` measured points on either side, it
-is the one whose median distances differ most. From each group comes its most ordinary member, the point with the
-distance nearest to the median of its group, and the budget lies halfway between the two distances.
+there is no such partition, two classes. Of all such pairs it is the one whose median distances differ most, among those
+with at least ``ENOUGH`` measured points on either side: the largest difference of small groups is mostly noise. Where
+no pair has so many, it is one of the pairs with the most on their smaller side, ``FEWEST`` at least. From each group
+comes its most ordinary member, the point with the distance nearest to the median of its group, and the budget lies
+halfway between the two distances.
 
 The point of the nearer group is shown as the attack changed it, which takes less than the budget. That of the farther
 group is shown moved towards the attack's result for the whole length of the budget. Since an attack is no proof that
@@ -26,6 +28,8 @@ from pipeline.types import Array
 
 FEWEST = 3
 """Measured points that a group must have."""
+ENOUGH = 20
+"""Measured points with which a group is as good as a larger one."""
 CANDIDATES = 8
 """Of the farther group, at most so many points are looked at."""
 
@@ -65,15 +69,17 @@ def chosen(distance: Array, label: Array, partitions: Sequence[Partition]) -> Pa
     partition = others[0] if others else classes
     cells = [label == own for own in np.unique(label)] if others else [np.ones(len(label), dtype=bool)]
     best: Pair | None = None
-    largest = 0.0
+    most = (0, 0.0)
     for cell in cells:
         groups = [
             np.flatnonzero(cell & (partition.codes == level) & ~np.isnan(distance)) for level in range(len(partition))
         ]
         median = {level: float(np.median(distance[rows])) for level, rows in enumerate(groups) if len(rows) >= FEWEST}
         for near, far in combinations(sorted(median, key=median.__getitem__), 2):
-            if median[far] - median[near] > largest:
-                largest = median[far] - median[near]
+            size = min(len(groups[near]), len(groups[far]), ENOUGH)
+            difference = median[far] - median[near]
+            if difference > 0 and (size, difference) > most:
+                most = (size, difference)
                 best = _pair(
                     distance,
                     partition.name,

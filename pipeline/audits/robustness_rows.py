@@ -40,7 +40,7 @@ class Measured:
     """The m points that one kind of distance was asked of.
 
     ``distance`` (m,) is NaN where there is none: the point is misclassified, ``correct`` (m,) False, or the attack
-    failed. ``partitions`` part the same m points.
+    failed; then it counts in no share. ``partitions`` part the same m points.
     """
 
     distance: Array

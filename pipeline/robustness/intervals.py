@@ -6,7 +6,8 @@ levels and those that do not count, so that the sizes of groups and their accura
 
 The intervals are percentiles over the resamples in which sigma exists. The variance of a resample of k points is
 (k - 1) / k of what it should be, and one point always finds itself: a group of few points has a short interval, and
-fewer than ``FEWEST`` have none.
+fewer than ``FEWEST`` have none. Equal lengths stay equal in every resample, as if there were no error at all: where a
+side has no two different ones (a group that is misclassified altogether, say) there is no interval either.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ def sigma_intervals(
     """Intervals of level 1 - ``alpha`` for sigma of every level, from ``draws`` resamples that all partitions share.
 
     Returns for each partition (2, L): lower and upper ends, NaN where a level, or what is outside it, has fewer than
-    ``FEWEST`` points that count or no resample gave a sigma.
+    ``FEWEST`` points that count or equal lengths alone, and where no resample gave a sigma.
     """
     parts: list[list[Array]] = [[] for _ in partitions]
     for weight in resamples(len(lengths.length), draws, rng):
         for part, partition in zip(parts, partitions, strict=True):
             part.append(sigma(*level_sums(weight, lengths, partition, budget)))
     return [
-        _percentiles(np.concatenate(part), _testable(lengths, partition), alpha)
+        _percentiles(np.concatenate(part), _testable(lengths, partition, budget), alpha)
         for part, partition in zip(parts, partitions, strict=True)
     ]
 
@@ -59,10 +60,11 @@ def resamples(n: int, draws: int, rng: np.random.Generator) -> Iterator[Array]:
         yield np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n).astype(float)
 
 
-def _testable(lengths: Lengths, partition: Partition) -> Array:
-    """Whether both sides of each level have enough points, (L,)."""
-    n = np.bincount(partition.codes[lengths.counts & (partition.codes >= 0)], minlength=len(partition))
-    return np.minimum(n, n.sum() - n) >= FEWEST
+def _testable(lengths: Lengths, partition: Partition, budget: float) -> Array:
+    """Whether both sides of each level have enough points, and not all of one length, (L,)."""
+    values = lengths.upto(budget)
+    sides = [[values[side & lengths.counts] for side in partition.element(level)] for level in range(len(partition))]
+    return np.array([all(len(side) >= FEWEST and np.ptp(side) > 0 for side in both) for both in sides], dtype=bool)
 
 
 def _percentiles(drawn: Array, testable: Array, alpha: float) -> Array:

@@ -5,13 +5,15 @@ r"""What a point contributes to its group's robustness, and which points a group
 is the share of points of P whose *length* exceeds tau, where the length is the distance d(x) of a correctly classified
 point. What is left to say is what the others are. With the denominator
 
-- ``paper``, |P| as in the equation: every point counts. A misclassified point has length 0, being robust to nothing; so
-  has a correctly classified point without a distance (a failed attack), since the equation has no d(x) to compare
-  with tau. That is the cautious reading for the group and may be far off, for an attack fails on robust points rather
-  than on others: look at the number of failures before reading such a share.
-- ``correct``, as in (1), (2) and the authors' code: correctly classified points with a distance count, no others.
+- ``paper``, |P| as in the equation: misclassified points count as well, with length 0, being robust to nothing.
+- ``correct``, as in (1), (2) and the authors' code: correctly classified points alone count.
 
 The two differ by the group's accuracy, which has a part in the first and none in the second.
+
+A correctly classified point without a distance (a failed attack) is in neither numerator nor denominator, of both kinds
+of share and as in the authors' program: there is no d(x) to compare with tau. Length 0 would turn the measure round,
+since attacks fail on far points rather than on near ones. Leaving them out draws sigma towards 0 where the far group
+loses more of its points, so their number belongs beside every share.
 
 Source: Nanda et al. 2021, (1)-(6).
 """
@@ -47,6 +49,7 @@ class Lengths:
 def counted(distance: Array, correct: Array, denominator: str) -> Lengths:
     """The lengths of points with distances (n,), NaN where none is known, that are ``correct`` (n,) or not.
 
+    A ``correct`` point without a distance counts in neither denominator.
     Raises ValueError for an unknown denominator, arrays of unequal length, and distances that are negative or infinite.
     """
     if denominator not in DENOMINATORS:
@@ -57,4 +60,5 @@ def counted(distance: Array, correct: Array, denominator: str) -> Lengths:
         raise ValueError(f"expected finite distances of at least 0, or NaN where there is none; found {odd[0]}")
     known = correct.astype(bool) & ~np.isnan(distance)
     length = np.where(known, distance, 0.0)
-    return Lengths(length, np.ones(len(distance), dtype=bool) if denominator == "paper" else known)
+    failed = correct.astype(bool) & np.isnan(distance)
+    return Lengths(length, ~failed if denominator == "paper" else known)

@@ -9,6 +9,11 @@ in P among the points that count and compares
 with its values after permutations (:mod:`pipeline.permutation`): in every sample its level is at most alpha if the
 lengths have the same law inside and outside P, and in the limit also if only their means are the same.
 
+Where one side has equal lengths alone there is nothing to studentise by. A group that is misclassified or certified
+nowhere is such a side, and no group is closer. There the difference of the means itself is compared with its values
+after permutations, and the null hypothesis is that of one law, not of one mean. A group has a test, then, as soon as
+there are two different lengths: which tests there are, and so what they are adjusted for, hangs on the data no more.
+
 Two levels are one comparison, tested once. Over all levels of all partitions of a dataset the p-values are adjusted by
 Holm's method: with it the chance that any group is found closer or farther that is not, is at most alpha.
 
@@ -25,20 +30,19 @@ import numpy as np
 
 from pipeline.flipsets.significance import holm
 from pipeline.permutation.outcomes import Predictions
+from pipeline.permutation.result import Method
 from pipeline.permutation.run import permutation_test
 from pipeline.robustness.lengths import Lengths
 from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
-
-FEWEST = 2
-"""Points without which a variance does not exist."""
 
 
 @dataclass(frozen=True)
 class Significance:
     """Two-sided ``p`` and ``adjusted`` p-values of sigma = 0, (L,) each, NaN where there is no test.
 
-    There is none where a level, or what is outside it, has fewer than two points that count or only equal lengths.
+    There is none where no point of a level, or none outside it, counts, and where all lengths of both are equal. There
+    is one where sigma does not exist because all lengths outside are 0.
     """
 
     p: Array
@@ -70,13 +74,17 @@ def _by_comparison(values: Array, counts: Array, partition: Partition, draws: in
 def difference_p(
     values: Array, counts: Array, inside: Array, outside: Array, draws: int, rng: np.random.Generator
 ) -> float:
-    """Two-sided p-value of equal means of ``values`` (n,) inside and outside, among the points that count."""
+    """Two-sided p-value of equal means of ``values`` (n,) inside and outside, among the points that count.
+
+    Studentised where the values vary on both sides. NaN where a side is empty, or all values are equal.
+    """
     rows = np.flatnonzero(counts & (inside | outside))
     group = outside[rows].astype(np.int64)
     own = values[rows]
     sides = own[group == 0], own[group == 1]
-    if any(len(side) < FEWEST or not np.ptp(side) > 0 for side in sides):
+    if not all(len(side) for side in sides) or not np.ptp(own) > 0:
         return float("nan")
+    method: Method = "studentized" if all(np.ptp(side) > 0 for side in sides) else "unstudentized"
     data = Predictions(np.zeros(len(own)), own, group, ("inside", "outside"))
-    test = permutation_test(data, "mean_score", rng=rng, draws=draws)
+    test = permutation_test(data, "mean_score", rng=rng, draws=draws, method=method)
     return float("nan") if test.p_value is None else test.p_value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.audits.robustness_examples import Examples, Pair, chosen, shown
+from pipeline.audits.robustness_examples import ENOUGH, Examples, Pair, chosen, shown
 from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
 
@@ -50,6 +50,25 @@ def test_points_of_unknown_level_are_not_shown_and_equal_groups_are_no_example()
     assert max(pair.near, *pair.far) < 6
     assert chosen(np.ones(9), label, [classes, unknown]) is None
     assert chosen(distance, label, [classes]) is None
+
+
+@pytest.mark.parametrize(
+    ("members", "levels"), [((ENOUGH, ENOUGH, 3), (0, 1)), ((ENOUGH, 2 * ENOUGH, 2 * ENOUGH), (0, 2))]
+)
+def test_small_groups_are_passed_over_and_enough_is_enough(members: tuple[int, ...], levels: tuple[int, int]) -> None:
+    """Three points with the largest difference lose to a pair with enough; of those the largest difference wins."""
+    label = np.repeat([0, 1, 2], members)
+    distance = np.repeat([1.0, 2.0, 9.0], members)
+    pair = chosen(distance, label, [Partition("digit", ("0", "1", "2"), label)])
+    assert pair is not None
+    assert pair.levels == levels
+
+
+def test_where_no_pair_has_enough_the_largest_groups_are_compared() -> None:
+    label = np.repeat([0, 1, 2], (8, 7, 3))
+    pair = chosen(np.repeat([1.0, 2.0, 9.0], (8, 7, 3)), label, [Partition("digit", ("0", "1", "2"), label)])
+    assert pair is not None
+    assert pair.levels == (0, 1)
 
 
 def picture(value: float) -> Array:

@@ -55,7 +55,7 @@ def test_failures_and_correct_points_are_counted_level_by_level() -> None:
 
 @pytest.mark.parametrize(
     ("denominator", "n", "areas", "medians"),
-    [("paper", (5, 2, 2), (6 / 5, 6, 0), (1, 6, 0)), ("correct", (3, 2, 0), (2, 6, np.nan), (2, 6, np.nan))],
+    [("paper", (4, 2, 2), (6 / 4, 6, 0), (1.5, 6, 0)), ("correct", (3, 2, 0), (2, 6, np.nan), (2, 6, np.nan))],
 )
 def test_a_denominator_says_whose_mean_it_is(
     denominator: str, n: tuple[float, ...], areas: tuple[float, ...], medians: tuple[float, ...]
@@ -83,7 +83,9 @@ def test_a_level_without_correct_points_has_no_sigma_and_is_named(caplog: pytest
         assert np.isnan(value(frame, statistic, "c", "correct"))
     # Where misclassified points count, they are the least robust of all.
     assert value(frame, "sigma", "c", "paper") == -1
-    assert np.isnan(value(frame, "sigma_p", "c", "paper"))
+    assert 0 < value(frame, "sigma_p", "c", "paper") <= value(frame, "sigma_p_adjusted", "c", "paper") <= 1
+    # No error can be read off lengths that are all alike.
+    assert np.isnan(value(frame, "sigma_ci_low", "c", "paper"))
     assert caplog.messages == [
         f"{WHERE}, denominator correct: no point of group c counts, so sigma does not exist there"
     ]

@@ -203,10 +203,15 @@ def test_attacks_that_fail_are_counted_and_named(measured: Measured) -> None:
     assert failed.sum() > 0
     assert document["results"][0]["failed"] == failed.sum()
     assert points.loc[failed, "distance_carlini_wagner"].isna().all()
-    assert (points.loc[failed, "length_carlini_wagner"] == 0).all()
+    assert points.loc[failed, "length_carlini_wagner"].isna().all()
+    wrong = points["audit_correct"] == False  # noqa: E712 - a column of bool
+    assert (points.loc[wrong, "length_carlini_wagner"] == 0).all()
     women = level(document, "sex", "female")
     assert women["failed"] == (failed & (points["sex"] == "female")).sum()
     assert women["correct"]["n"] == women["n_correct"] - women["failed"]
+    assert women["paper"]["n"] == women["images"] - women["failed"]
+    lengths = points.loc[points["sex"] == "female", "length_carlini_wagner"]
+    assert women["paper"]["mean"] == pytest.approx(lengths.mean())
     assert any(f"carlini_wagner failed on {failed.sum()} of" in text for text in document["caveats"])
 
 

@@ -78,3 +78,18 @@ def test_fewer_than_two_points_on_a_side_have_no_interval() -> None:
     lengths = counted(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4, dtype=bool), "correct")
     (ends,) = sigma_intervals(lengths, [partition], 4.0, 100, 0.05, np.random.default_rng(0))
     assert np.isnan(ends).tolist() == [[True, False, True]] * 2
+
+
+def test_a_side_of_equal_lengths_has_no_interval_rather_than_one_without_width() -> None:
+    rng = np.random.default_rng(0)
+    codes, distance = np.repeat([0, 1, 2], 40), rng.exponential(size=120)
+    wrong = counted(distance, codes > 0, "paper")
+    (ends,) = sigma_intervals(wrong, [Partition("p", ("a", "b", "c"), codes)], 9.0, 50, 0.05, rng)
+    assert np.isnan(ends).tolist() == [[True, False, False]] * 2
+    # Beyond the budget all lengths are alike; of two complements neither has an interval.
+    far = counted(np.where(codes == 0, 5.0 + distance, distance), np.ones(120, dtype=bool), "paper")
+    pair = Partition("p", ("a", "b"), np.minimum(codes, 1))
+    (ends,) = sigma_intervals(far, [pair], 5.0, 50, 0.05, rng)
+    assert np.isnan(ends).all()
+    (ends,) = sigma_intervals(far, [pair], 50.0, 50, 0.05, rng)
+    assert np.isfinite(ends).all()

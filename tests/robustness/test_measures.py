@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.robustness.lengths import Lengths, counted
+from pipeline.robustness.lengths import DENOMINATORS, Lengths, counted
 from pipeline.robustness.measures import area, by_level, robustness_bias, sigma, step_function, survival
 from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
@@ -135,16 +135,45 @@ def test_points_of_unknown_level_are_on_neither_side() -> None:
 
 def test_what_a_wrong_prediction_and_a_failed_attack_contribute() -> None:
     # Level a: lengths 4 and 2, one misclassified, one failed. Level b: length 3 and one misclassified with a distance.
+    # The failed one is on neither side of the share.
     distance = np.array([4.0, 2.0, np.nan, np.nan, 3.0, 9.0])
     correct = np.array([True, True, False, True, True, False])
     partition = Partition("p", ("a", "b"), np.array([0, 0, 0, 0, 1, 1]))
     strict = by_level(counted(distance, correct, "paper"), partition, 10.0)
     lenient = by_level(counted(distance, correct, "correct"), partition, 10.0)
-    assert (strict.n.tolist(), lenient.n.tolist()) == ([4, 2], [2, 1])
-    np.testing.assert_allclose(strict.area, [6 / 4, 3 / 2])
+    assert (strict.n.tolist(), lenient.n.tolist()) == ([3, 2], [2, 1])
+    np.testing.assert_allclose(strict.area, [6 / 3, 3 / 2])
     np.testing.assert_allclose(lenient.area, [6 / 2, 3 / 1])
-    share = np.array([2 / 4, 1 / 2])
+    share = np.array([2 / 3, 1 / 2])
     np.testing.assert_allclose(strict.area, lenient.area * share)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10_000))
+def test_a_failed_attack_changes_no_measure(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    distance, correct = rng.exponential(size=40), rng.random(40) < 0.7
+    failed, codes = correct & (rng.random(40) < 0.3), rng.integers(3, size=40)
+    for denominator in DENOMINATORS:
+        all_points = counted(np.where(failed, np.nan, distance), correct, denominator)
+        without = counted(distance[~failed], correct[~failed], denominator)
+        here = by_level(all_points, Partition("p", LEVELS, codes), 2.0)
+        there = by_level(without, Partition("p", LEVELS, codes[~failed]), 2.0)
+        for name in ("n", "area", "sigma"):
+            np.testing.assert_allclose(getattr(here, name), getattr(there, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize("denominator", DENOMINATORS)
+def test_attacks_that_fail_on_far_points_weaken_sigma_and_do_not_turn_it(denominator: str) -> None:
+    near, far = exponential(400, 0.3), exponential(200, 0.9)
+    distance = np.concatenate([far, near])
+    correct = np.arange(600) % 10 > 0
+    partition = Partition("p", ("far", "near"), np.repeat([0, 1], [200, 400]))
+    truth = by_level(counted(distance, correct, denominator), partition, 10.0).sigma[0]
+    found = by_level(counted(np.where(distance > 1.2, np.nan, distance), correct, denominator), partition, 10.0).sigma[
+        0
+    ]
+    assert 0.2 < found < truth
 
 
 def test_the_denominator_can_turn_a_sign() -> None:

@@ -96,10 +96,58 @@ def test_misclassified_points_are_no_robust_ones_where_the_paper_counts_them() -
     assert lenient > 0.05
 
 
-def test_a_side_of_one_point_or_of_equal_lengths_has_no_test() -> None:
-    partition = Partition("p", ("a", "b", "c"), np.array([0, 1, 1, 2, 2]))
+def test_a_group_misclassified_altogether_is_found_closer() -> None:
+    rng = np.random.default_rng(7)
+    codes = np.repeat([0, 1, 2], [200, 200, 200])
+    lengths = counted(rng.exponential(size=600), codes > 0, "paper")
+    (found,) = significance(lengths, [Partition("p", ("a", "b", "c"), codes)], 9.0, 199, np.random.default_rng(0))
+    assert found.p[0] == pytest.approx(1 / 200)
+    assert found.adjusted[0] == pytest.approx(3 / 200)
+    (pair,) = significance(
+        lengths, [Partition("p", ("a", "b"), np.minimum(codes, 1))], 9.0, 199, np.random.default_rng(0)
+    )
+    assert pair.p.tolist() == pair.adjusted.tolist() == [pytest.approx(1 / 200)] * 2
+
+
+def test_a_side_of_equal_lengths_is_tested_by_the_share_of_permutations_as_far_apart() -> None:
+    # Of the 10 ways to choose 2 of 5 points, one has the mean 0; at the other end (3 + 4) / 2 - 0 = 3.5 is further off.
+    partition = Partition("p", ("a", "b"), np.array([0, 0, 1, 1, 1]))
+    distance = np.array([0.0, 0.0, 0.0, 3.0, 4.0])
+    (found,) = compared(distance, partition, draws=4999)
+    gaps = [
+        abs(distance[[i, j]].mean() - np.delete(distance, [i, j]).mean()) for i in range(5) for j in range(i + 1, 5)
+    ]
+    exact = np.mean(np.array(gaps) >= gaps[0] - 1e-9)
+    assert found.p[0] == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 4999))
+
+
+@pytest.mark.parametrize(("members", "zeros"), [(2, 0.25), (4, 0.5), (6, 0.8)])
+def test_samples_full_of_zeros_keep_the_level(members: int, zeros: float) -> None:
+    rng = np.random.default_rng(8)
+    partition = Partition("p", ("a", "b"), np.repeat([0, 1], [members, 60]))
+    p = []
+    for seed in range(300):
+        distance = np.where(rng.random(60 + members) < zeros, 0.0, 1 + 0.1 * rng.random(60 + members))
+        p.append(compared(distance, partition, seed=seed)[0].p[0])
+    for alpha in (0.05, 0.2):
+        assert np.mean(np.array(p) <= alpha) <= alpha + 3.5 * np.sqrt(alpha * (1 - alpha) / 300)
+
+
+def test_what_is_adjusted_for_does_not_hang_on_how_many_groups_are_wrong_altogether() -> None:
+    rng = np.random.default_rng(9)
+    codes = np.arange(400) % 10
+    lengths = counted(rng.exponential(size=400) * np.where(codes == 0, 4.0, 1.0), codes < 3, "paper")
+    names = tuple("abcdefghij")
+    (found,) = significance(lengths, [Partition("p", names, codes)], 99.0, 99, np.random.default_rng(0))
+    assert np.isfinite(found.p).all()
+    assert found.adjusted[0] == pytest.approx(10 * found.p[0]) == pytest.approx(10 / 100)
+
+
+def test_there_is_no_test_only_where_all_lengths_are_equal_or_a_side_is_empty() -> None:
+    partition = Partition("p", ("a", "b", "c", "d"), np.array([0, 1, 1, 2, 2]))
     (found,) = compared(np.array([1.0, 2.0, 2.0, 3.0, 4.0]), partition)
-    assert np.isnan(found.p).tolist() == np.isnan(found.adjusted).tolist() == [True, True, False]
-    assert found.adjusted[2] == found.p[2]
-    nothing = compared(np.full(5, np.nan), partition)
-    assert np.isnan(nothing[0].p).all()
+    assert np.isnan(found.p).tolist() == np.isnan(found.adjusted).tolist() == [False, False, False, True]
+    # One point of five: no permutation test can find it nearer than one time in five.
+    assert found.p[0] > 0.1
+    for distance in (np.full(5, np.nan), np.full(5, 2.0), np.zeros(5)):
+        assert np.isnan(compared(distance, partition)[0].p).all()

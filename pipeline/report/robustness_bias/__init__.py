@@ -31,9 +31,10 @@ from pipeline.report.robustness_bias.regularizer_figures import (
     figure_22,
     figure_digits_regularizer,
 )
+from pipeline.report.robustness_bias.regularizer_table import table_regularizer
 from pipeline.report.robustness_bias.settings_table import table_settings
 from pipeline.report.robustness_bias.toy_figures import figure_1, figure_2
-from pipeline.report.robustness_bias.training_tables import table_pretraining, table_regularizer
+from pipeline.report.robustness_bias.training_tables import table_pretraining
 
 __all__ = [
     "compared",

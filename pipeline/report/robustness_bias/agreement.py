@@ -1,4 +1,8 @@
-"""How far two measures of the same groups agree in sign: which are compared, on which groups, and the outcomes."""
+"""How far two measures of the same groups agree in sign: which are compared, on which groups, and the outcomes.
+
+Two distances are compared on the points that both were asked of and that neither failed on. Each has a sample of its
+own, the first so many test points; on different points signs differ for that reason alone.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias import words as w
-from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.robustness_bias.study import Audited, Points
 from pipeline.robustness.agreement import Agreement, sign_agreement
+from pipeline.robustness.lengths import counted as lengths_of
+from pipeline.robustness.measures import by_level
+from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
 
 Side = tuple[str, str]
@@ -26,6 +34,11 @@ class Comparison:
     other: Side
     block: str
     networks: tuple[str, ...] | None = None
+
+    @property
+    def of_distances(self) -> bool:
+        """Whether two distances are compared, and not two moments."""
+        return self.one[0] != self.other[0]
 
 
 def comparisons(found: Sequence[Audited]) -> list[Comparison]:
@@ -55,28 +68,93 @@ def _of(block: str, one: Side, other: Side, networks: tuple[str, ...] | None) ->
 
 
 def counted(
-    found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], denominator: str = w.PAPER
+    inputs: Inputs,
+    found: Sequence[Audited],
+    comparison: Comparison,
+    datasets: Sequence[str],
+    denominator: str = w.PAPER,
 ) -> Agreement:
     """The agreement over all groups of these data sets and the comparison's networks."""
-    one, other = pairs(found, comparison, datasets, denominator)
+    one, other = pairs(inputs, found, comparison, datasets, denominator)
     return sign_agreement(one, other)
 
 
 def pairs(
-    found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str], denominator: str = w.PAPER
+    inputs: Inputs,
+    found: Sequence[Audited],
+    comparison: Comparison,
+    datasets: Sequence[str],
+    denominator: str = w.PAPER,
 ) -> tuple[Array, Array]:
     """sigma of both sides, (p,) each: a group of a network in each place, one for a partition into two."""
     sides: tuple[list[Array], list[Array]] = ([], [])
-    for audited in study.run(found):
-        if audited.dataset not in datasets or not _takes_part(comparison, audited):
-            continue
-        one, other = (audited.sigmas(*side, denominator=denominator) for side in (comparison.one, comparison.other))
-        if one.empty or other.empty:
-            continue
+    for audited in having(found, comparison, datasets):
         kept = once(audited.groups)
-        sides[0].append(one.to_numpy(float)[kept])
-        sides[1].append(other.to_numpy(float)[kept])
+        if comparison.of_distances:
+            both = on_shared_points(inputs, audited, comparison, denominator)
+        else:
+            ends = (comparison.one, comparison.other)
+            both = tuple(audited.sigmas(*side, denominator=denominator).to_numpy(float) for side in ends)
+        for side, sigma in zip(sides, both, strict=True):
+            side.append(sigma[kept])
     return _joined(sides[0]), _joined(sides[1])
+
+
+def having(found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str]) -> list[Audited]:
+    """The networks of these data sets of which both sides of a comparison were measured."""
+    return [
+        audited
+        for audited in study.run(found)
+        if audited.dataset in datasets
+        and _takes_part(comparison, audited)
+        and not any(audited.sigmas(*side).empty for side in (comparison.one, comparison.other))
+    ]
+
+
+def on_shared_points(inputs: Inputs, audited: Audited, comparison: Comparison, denominator: str) -> tuple[Array, Array]:
+    """sigma by each of two distances at the last epoch, (groups,) each, on the points that both have."""
+    points = study.at_points(inputs, audited)
+    names = comparison.one[0], comparison.other[0]
+    rows = shared(points, *names)
+    first, second = (
+        _sigmas(points, name, rows, denominator, audited.overall(name, "budget"), audited.groups) for name in names
+    )
+    return first, second
+
+
+def shared(points: Points, one: str, other: str) -> Array:
+    """The points that both distances were asked of, less those that either failed on, as numbers (m,)."""
+    found = np.isfinite(points.distance[one]) & np.isfinite(points.distance[other])
+    return np.flatnonzero(points.tried[one] & points.tried[other] & (found | ~points.correct))
+
+
+def sample_note(inputs: Inputs, found: Sequence[Audited], compared: Sequence[tuple[Comparison, Sequence[str]]]) -> str:
+    """On which points two distances are compared: from how many to how many of a network; empty for none."""
+    sizes = [
+        len(shared(study.at_points(inputs, audited), comparison.one[0], comparison.other[0]))
+        for comparison, datasets in compared
+        if comparison.of_distances
+        for audited in having(found, comparison, datasets)
+    ]
+    if not sizes:
+        return ""
+    many = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
+    return (
+        "Two distances are compared on the points that both were asked of and that neither failed on, "
+        f"{many} of a network."
+    )
+
+
+def _sigmas(
+    points: Points, name: str, rows: Array, denominator: str, budget: float, groups: Sequence[tuple[str, str]]
+) -> Array:
+    """sigma of ``groups`` on some of the points, (groups,)."""
+    lengths = lengths_of(points.distance[name][rows], points.correct[rows], denominator)
+    found: dict[tuple[str, str], float] = {}
+    for partition, levels in points.levels.items():
+        sigma = by_level(lengths, Partition(partition, levels, points.codes[partition][rows]), budget).sigma
+        found |= {(partition, level): float(value) for level, value in zip(levels, sigma, strict=True)}
+    return np.array([found[group] for group in groups])
 
 
 def once(groups: Sequence[tuple[str, str]]) -> Array:

@@ -20,6 +20,10 @@ ONCE = (
     "A partition into two counts once: its groups always have opposite signs. sigma of 0 agrees with 0 alone; groups "
     "whose sigma is not defined on a side are left out."
 )
+ACCURACY = (
+    "By all members both sides have 0 at the same misclassified points, so part of the agreement is that of accuracy; "
+    "by correct members it is not."
+)
 DEPENDENT = "Groups share their points and networks their data, so the comparisons are not independent."
 
 
@@ -32,10 +36,12 @@ def table_1(inputs: Inputs) -> Table:
         cells: list[Cell] = []
         for attack in ATTACKS:
             sides = [
-                agreement.counted(found, agreement.smoothing_against(attack), [dataset], d) for d in w.DENOMINATORS
+                agreement.counted(inputs, found, agreement.smoothing_against(attack), [dataset], d)
+                for d in w.DENOMINATORS
             ]
             cells += [percent(sides[0]), of(sides[0]), percent(sides[1])]
         body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
+    compared = [(agreement.smoothing_against(attack), [*TABLE_1]) for attack in ATTACKS]
     columns = [
         column
         for name in ATTACKS.values()
@@ -55,6 +61,8 @@ def table_1(inputs: Inputs) -> Table:
             "Share of groups whose sigma has the same sign, over the five networks of torchvision and the data set's "
             "own, at the last epoch. Correct: the same with shares of the correctly classified members, as in the "
             f"authors' program. {ONCE}",
+            f"{agreement.sample_note(inputs, found, compared)} {study.failures(found, ATTACKS)}".strip(),
+            ACCURACY,
             DEPENDENT,
             *study.not_run(found),
         ),
@@ -70,8 +78,10 @@ def table_agreement(inputs: Inputs) -> Table:
         for comparison in agreement.comparisons(found):
             whole = [name for name in w.PUBLISHED if name in here]
             sides = [whole, *([name] for name in w.DATASETS)]
-            cells = [share(agreement.counted(found, comparison, names, denominator)) for names in sides]
+            cells = [share(agreement.counted(inputs, found, comparison, names, denominator)) for names in sides]
             body.append(Row((words, where(comparison), comparison.name), tuple(cells)))
+    compared = [(comparison, here) for comparison in agreement.comparisons(found)]
+    shown = [one for one in found if one.block in (study.LINEAR, study.NETWORKS)]
     return Table(
         title="Agreement in sign of different distances, and of different epochs.",
         stub=("Shares of", "Networks", "Compared"),
@@ -86,6 +96,8 @@ def table_agreement(inputs: Inputs) -> Table:
             "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
             "logistic regression, of which the exact distance is known. Five: AlexNet, VGG19, ResNet50, DenseNet121, "
             "SqueezeNet1_0. A dash: not measured, or one checkpoint alone.",
+            f"{agreement.sample_note(inputs, found, compared)} {study.failures(shown)}".strip(),
+            ACCURACY,
             DEPENDENT,
             *study.not_run(found),
         ),
@@ -105,7 +117,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
         for label, names in (*whole, *((w.dataset_label(name), [name]) for name in here)):
             cells: list[Cell] = []
             for denominator in w.DENOMINATORS:
-                one, other = agreement.pairs(found, comparison, names, denominator)
+                one, other = agreement.pairs(inputs, found, comparison, names, denominator)
                 gap = sigma_difference(one, other)
                 gaps = np.abs(one - other)
                 absolute = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else None
@@ -121,6 +133,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
             Column(f"absolute, {words}", f"shares of {words}", name="mean absolute"),
         )
     ]
+    compared = [(one, here) for one in agreement.comparisons(found) if one.block == study.LINEAR]
     return Table(
         title="Differences of sigma between the exact distance and its estimates.",
         stub=("Estimate", "Data"),
@@ -129,6 +142,9 @@ def table_sigma_differences(inputs: Inputs) -> Table:
         stamp=study.stamp(inputs, study.LINEAR),
         notes=(
             f"sigma by the exact distance less sigma by the estimate, over the groups. {ONCE}",
+            "The exact distance is that of the formula as published, without regard for the box [0, 1], in which the "
+            "attacks stay: part of the differences is the box's.",
+            f"{agreement.sample_note(inputs, found, compared)} {study.failures(found)}".strip(),
             *study.not_run(found),
         ),
     )

@@ -18,7 +18,7 @@ from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
 
 GRID = 400
-"""Budgets at which a curve is drawn."""
+"""Budgets at which a curve is drawn where it has more corners than these: its steps are then finer than its line."""
 NEARLY_ALL = 0.995
 """Curves are drawn up to this quantile of the distances: one far point would leave the others a corner."""
 MEAN = "#C0392B"
@@ -54,17 +54,41 @@ def group(points: Points, attack: str, partition: str, denominator: str = w.PAPE
 
 
 def budgets(groups: Sequence[Group]) -> Array:
-    """From 0 to nearly the largest length of any of the groups, ``GRID`` values."""
+    """From 0 to nearly the largest length of any of the groups: every length up to it, where they are at most ``GRID``.
+
+    Between these no curve changes; of more lengths ``GRID`` values in equal steps.
+    """
     lengths = np.concatenate([one.lengths.length[one.lengths.length > 0] for one in groups] or [np.zeros(0)])
-    return np.linspace(0, float(np.quantile(lengths, NEARLY_ALL)) if len(lengths) else 1.0, GRID)
+    end = float(np.quantile(lengths, NEARLY_ALL)) if len(lengths) else 1.0
+    corners = np.unique(np.concatenate([[0.0], lengths[lengths < end], [end]]))
+    return corners if len(corners) <= GRID else np.linspace(0, end, GRID)
+
+
+def line(axes: Axes, tau: Array, values: Array, **style: Any) -> None:
+    """A function that keeps each of its ``values`` (t,) from ``tau`` (t,) up to the next."""
+    axes.plot(tau, values, drawstyle="steps-post", **style)
+
+
+def empty(axes: Axes, one: Group, level: int | None = None) -> bool:
+    """Whether no point (of a level, or at all) has a length above 0; the panel then says so and stays as it is."""
+    found = one.lengths.length > 0
+    if (found if level is None else found & one.partition.element(level)[0]).any():
+        return False
+    text = "no distance found" + ("" if level is None else " in the group")
+    # On white and to the right, where the curves of others are low.
+    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    axes.text(
+        0.97, 0.65, text, ha="right", va="center", transform=axes.transAxes, fontsize=7, color=WARNING, bbox=behind
+    )
+    return True
 
 
 def draw_levels(axes: Axes, one: Group, tau: Array, labels: bool = True) -> None:
     """One line for each level, all distinct, and a legend of them."""
     for level, name in enumerate(one.partition.levels):
-        color, line = w.line_style(level)
+        color, dashes = w.line_style(level)
         label = w.level_label(name) if labels else None
-        axes.plot(tau, one.curve(level, tau), color=color, linestyle=line, linewidth=1.0, label=label)
+        line(axes, tau, one.curve(level, tau), color=color, linestyle=dashes, linewidth=1.0, label=label)
     finish(axes, tau)
 
 
@@ -73,8 +97,8 @@ def draw_crowd(axes: Axes, one: Group, tau: Array) -> None:
     many = len(one.partition.levels) > 20
     for level in range(len(one.partition.levels)):
         width, alpha = (0.4, 0.35) if many else (0.7, 0.7)
-        axes.plot(tau, one.curve(level, tau), color="#0072B2", linewidth=width, alpha=alpha)
-    axes.plot(tau, one.mean(tau), color=MEAN, linewidth=1.5, linestyle=(0, (4, 1.2)))
+        line(axes, tau, one.curve(level, tau), color="#0072B2", linewidth=width, alpha=alpha)
+    line(axes, tau, one.mean(tau), color=MEAN, linewidth=1.5, linestyle=(0, (4, 1.2)))
     finish(axes, tau)
 
 

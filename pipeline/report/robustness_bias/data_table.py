@@ -6,6 +6,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
+from pipeline.report.robustness_bias.network_tables import of_training
 from pipeline.report.table import Column, Row, Table
 from pipeline.robustness.partitions import comparisons, elements
 
@@ -13,6 +14,7 @@ from pipeline.robustness.partitions import comparisons, elements
 def table_partitions(inputs: Inputs) -> Table:
     """The partitions of every data set, how they add up, and what the data are."""
     found = study.audited(inputs)
+    blocks = sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})
     missing = study.absences(found)
     sizes = {}
     body = []
@@ -43,7 +45,7 @@ def table_partitions(inputs: Inputs) -> Table:
             Column("partitions", show="text"),
         ),
         rows=tuple(body),
-        stamp=study.stamp(inputs, sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})),
+        stamp=of_training(study.stamp(inputs, blocks), "dataset"),
         notes=(
             "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
             "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "

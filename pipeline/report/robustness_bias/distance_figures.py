@@ -30,6 +30,8 @@ BIAS = (
 NO_DATA = "not run: data"
 FEW = 10
 """Levels that are drawn one by one."""
+ROOM = 1.5
+"""How far an axis goes beyond its curves, for the legend above them."""
 
 
 def figure_6(inputs: Inputs) -> Picture:
@@ -63,12 +65,13 @@ def figure_bias(inputs: Inputs) -> Picture:
             color, line = w.line_style(level) if few else ("#0072B2", "-")
             name = w.level_label(group.partition.levels[level])
             name = " or ".join(map(w.level_label, group.partition.levels)) if len(group.partition) == 2 else name
-            axes.plot(
-                tau, robustness_bias(group.lengths, group.partition, level, tau), color=color, linestyle=line,
+            curves.line(
+                axes, tau, robustness_bias(group.lengths, group.partition, level, tau), color=color, linestyle=line,
                 linewidth=0.9 if few else 0.4, alpha=1 if few else 0.5, label=name if few else None,
             )  # fmt: skip
+        curves.empty(axes, group)
         axes.set_xlim(0, tau[-1])
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, axes.get_ylim()[1] * (ROOM if few else 1))
         if few:
             axes.legend(
                 fontsize=5, loc="upper right", handlelength=1.6, ncols=1 + (len(group.partition) > 5), labelspacing=0.15
@@ -131,14 +134,15 @@ def _grid(inputs: Inputs, dataset: str, partition: str | None, order: Sequence[s
                 curves.say(axes, "not measured")
                 continue
             group = curves.group(points, attack, partition or next(iter(points.levels)))
-            curves.draw_levels(axes, group, curves.budgets([group]))
+            if not curves.empty(axes, group):
+                curves.draw_levels(axes, group, curves.budgets([group]))
             curves.letters(axes, w.network_label(one.network))
             if r == 0:
                 axes.set_title(w.distance_style(attack).label)
         grid[r, 0].set_ylabel(r"$\widehat{I}_P(\tau)$")
     for axes in grid[-1]:
         axes.set_xlabel(curves.ABSCISSA)
-    handles, labels = grid[0, 0].get_legend_handles_labels()
+    handles, labels = max((axes.get_legend_handles_labels() for axes in grid.ravel()), key=lambda found: len(found[1]))
     figure.legend(
         handles, labels, loc="outside upper center", ncols=min(len(labels), 10), handlelength=2.0, columnspacing=1.0
     )

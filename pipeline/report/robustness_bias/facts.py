@@ -39,8 +39,8 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_toy(),
         *_linear(found),
         *_accuracies(inputs, found),
-        *_agreements(found),
-        *_differences(found),
+        *_agreements(inputs, found),
+        *_differences(inputs, found),
         *_findings(found),
     ]
     frame = pd.DataFrame(facts, columns=[*COLUMNS]).drop_duplicates()
@@ -108,7 +108,7 @@ def _accuracies(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, 
             yield {**_place(one), "statistic": "accuracy", "value": accuracy, "simulations": images}
 
 
-def _agreements(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
     """The share of agreeing signs, of all data sets of the paper together and (Table 1) of each."""
     datasets = {one.dataset for one in study.run(found)}
     for denominator in w.DENOMINATORS:
@@ -117,13 +117,14 @@ def _agreements(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
             if set(w.PUBLISHED) <= datasets:
                 origin = least_official(one for one in study.run(found) if one.dataset in w.PUBLISHED)
-                counted = agreement.counted(found, comparison, w.PUBLISHED, denominator)
+                counted = agreement.counted(inputs, found, comparison, w.PUBLISHED, denominator)
                 place = {"block": comparison.block, "dataset": "all", "origin": origin, "denominator": denominator}
                 if counted.total:
                     yield {**place, "statistic": f"agree_{name}", "value": counted.share, "simulations": counted.total}
         for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
+            against = agreement.smoothing_against(attack)
             for dataset in datasets:
-                counted = agreement.counted(found, agreement.smoothing_against(attack), [dataset], denominator)
+                counted = agreement.counted(inputs, found, against, [dataset], denominator)
                 origin = least_official(one for one in study.run(found) if one.dataset == dataset)
                 place = {"block": study.NETWORKS, "dataset": dataset, "origin": origin, "denominator": denominator}
                 if counted.total:
@@ -131,7 +132,7 @@ def _agreements(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
                     yield {**place, "statistic": statistic, "value": counted.share, "simulations": counted.total}
 
 
-def _differences(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
     """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
     linear = [one for one in study.run(found) if one.block == study.LINEAR]
     if not set(w.PUBLISHED) <= {one.dataset for one in linear}:
@@ -141,7 +142,7 @@ def _differences(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
         if comparison.block != study.LINEAR:
             continue
         for denominator in w.DENOMINATORS:
-            one, other = agreement.pairs(found, comparison, w.PUBLISHED, denominator)
+            one, other = agreement.pairs(inputs, found, comparison, w.PUBLISHED, denominator)
             gaps = (one - other)[np.isfinite(one - other)]
             place = {"block": study.LINEAR, "dataset": "all", "origin": origin, "denominator": denominator}
             place["attack"] = comparison.other[0]

@@ -20,25 +20,30 @@ from pipeline.types import Array
 ESTIMATES = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
 LEVEL = 0.05
 ADJUSTED = "sigma_p_adjusted"
+PARTS = ("sigma", "sigma correct", "p adjusted", "failed")
+"""What the CSV has of each network by each distance."""
 MANY = 20
 """Groups of a data set beyond which they are summed up alone."""
 
 
 @dataclass(frozen=True)
 class Across:
-    """sigma and its adjusted p-values of one data set's groups by one distance, (groups, networks) each.
+    """One data set's groups by one distance, (groups, networks) each.
 
-    ``networks`` are those that were audited by this distance.
+    ``sigma`` is of all members; ``given`` sigma of the correctly classified ones, with adjusted ``p``-values, as
+    Definition 1 has it; ``failed`` attacks. ``networks`` are those that were audited by this distance.
     """
 
     networks: tuple[str, ...]
     sigma: Array
+    given: Array
     p: Array
+    failed: Array
 
-    def mean(self, row: int) -> float:
-        """The mean of a group's sigma over the networks where it is defined."""
-        known = self.known(row)
-        return float(known.mean()) if len(known) else math.nan
+    def means(self, row: int) -> list[float]:
+        """The means of a group's sigma over the networks where it is defined, of all members and of correct ones."""
+        known = [values[row][np.isfinite(values[row])] for values in (self.sigma, self.given)]
+        return [float(values.mean()) if len(values) else math.nan for values in known]
 
     def known(self, row: int) -> Array:
         """A group's sigma under every network where it is defined."""
@@ -46,10 +51,13 @@ class Across:
         return np.asarray(values[np.isfinite(values)])
 
     def outcome(self, row: int) -> str:
-        """``3 / 0 of 7``: networks in which a group is significantly closer, and farther, than the others."""
-        significant = self.p[row] < LEVEL
-        closer, farther = (int((significant & side).sum()) for side in (self.sigma[row] < 0, self.sigma[row] > 0))
-        total = len(self.known(row))
+        """``3 / 0 of 7``: networks in which a group is significantly closer, and farther, than the others.
+
+        Among correctly classified points, and of the networks in which it has such.
+        """
+        significant, given = self.p[row] < LEVEL, self.given[row]
+        closer, farther = (int((significant & side).sum()) for side in (given < 0, given > 0))
+        total = int(np.isfinite(given).sum())
         return f"{closer} / {farther} of {total}" if total else DASH
 
     def below(self, row: int) -> str:
@@ -71,12 +79,11 @@ class Across:
 def across(found: Sequence[Audited], attack: str) -> Across:
     """What the networks of one data set say of its groups by one distance, at their last epoch."""
     having = [one for one in found if attack in one.attacks]
-    tables = [one.table(attack) for one in having]
     shape = (len(found[0].groups) if found else 0, 0)
-    stacked = [
-        np.column_stack([table[key].to_numpy(float) for table in tables]) if tables else np.zeros(shape)
-        for key in ("sigma", ADJUSTED)
-    ]
+    stacked = []
+    for key, denominator in (("sigma", w.PAPER), ("sigma", w.CORRECT), (ADJUSTED, w.CORRECT), ("failed", w.CORRECT)):
+        columns = [one.table(attack, denominator=denominator)[key].to_numpy(float) for one in having]
+        stacked.append(np.column_stack(columns) if columns else np.zeros(shape))
     return Across(tuple(one.network for one in having), *stacked)
 
 
@@ -93,12 +100,13 @@ def table_sigma(inputs: Inputs) -> Table:
         for row, group in enumerate((linear.get(dataset) or here[0]).groups):
             cells = _exact(linear.get(dataset), group)
             for several in by_distance:
-                cells += [several.mean(row), several.outcome(row)] if several.networks else [None, DASH]
+                cells += [*several.means(row), several.outcome(row)] if several.networks else [None, None, DASH]
             cells += [cell for name in names for several in by_distance for cell in _single(several, name, row)]
             labels = (w.dataset_label(dataset), w.partition_label(group[0]), w.level_label(group[1]))
             body.append(Row(labels, tuple(cells)))
     columns = (
         Column("exact", "Logistic regression, exact", decimals=2, name="sigma"),
+        Column("exact correct", "Logistic regression, exact", decimals=2, name="correct"),
         Column("interval", "Logistic regression, exact", "text"),
         Column("p adjusted", "Logistic regression, exact", "text", name="p, adjusted"),
         *(
@@ -106,17 +114,13 @@ def table_sigma(inputs: Inputs) -> Table:
             for attack in ESTIMATES
             for column in (
                 Column(f"{attack} mean", f"Networks, {w.distance_style(attack).label}", "value", 2, "mean sigma"),
+                Column(f"{attack} mean correct", f"Networks, {w.distance_style(attack).label}", "value", 2, "correct"),
                 Column(
                     f"{attack} outcome", f"Networks, {w.distance_style(attack).label}", "text", 2, "closer / farther"
                 ),
             )
         ),
-        *(
-            Column(f"{name} {attack} {part}", printed=False)
-            for name in names
-            for attack in ESTIMATES
-            for part in ("sigma", "p adjusted")
-        ),
+        *(Column(f"{name} {attack} {part}", printed=False) for name in names for attack in ESTIMATES for part in PARTS),
     )
     return Table(
         title="Robustness of every group relative to the others.",
@@ -125,10 +129,14 @@ def table_sigma(inputs: Inputs) -> Table:
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
         stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
-            "sigma at the last epoch, shares of all members. Interval: 95 %, bootstrap over points. p: permutation "
-            "test of sigma = 0, adjusted by Holm's method over all groups of all partitions of a data set, for each "
-            "network and distance apart. Closer / farther: networks in which sigma is below / above 0 with p below "
-            f"{LEVEL:g}, of those audited. Each network's own sigma is in the CSV.",
+            "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
+            "in it. Correct: sigma of the correctly classified members alone, as Definition 1 has it; so have "
+            "interval, p and closer / farther. Interval: 95 %, bootstrap over points; none where a side has equal "
+            "lengths alone. p: permutation test of sigma = 0, adjusted by Holm's method over all groups of all "
+            "partitions of a data set, for each network and distance apart. Closer / farther: networks in which sigma "
+            f"is below / above 0 with p below {LEVEL:g}, of those with correct members. Each network's own sigma, and "
+            "the failed attacks of each group, are in the CSV.",
+            study.failures([*linear.values(), *networks]),
             *study.not_run(found),
         ),
     )
@@ -163,10 +171,10 @@ def table_findings(inputs: Inputs) -> Table:
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
         stamp=study.stamp(inputs, study.NETWORKS),
         notes=(
-            "Less robust: networks with sigma below 0 at the last epoch, of all audited; sigma: least and largest over "
-            "the networks. A group that is less (or more) robust under all of them speaks for the data, one that "
-            "varies for the network. All groups: groups with one sign under every network. Data sets with more than "
-            f"{MANY} groups are summed up alone.",
+            "Less robust: networks with sigma below 0 at the last epoch, of all audited, shares of all members, so "
+            "accuracy has a part in it; sigma: least and largest over the networks. A group that is less (or more) "
+            "robust under all of them speaks for the data, one that varies for the network. All groups: groups with "
+            f"one sign under every network. Data sets with more than {MANY} groups are summed up alone.",
             *study.not_run(found),
         ),
     )
@@ -174,14 +182,15 @@ def table_findings(inputs: Inputs) -> Table:
 
 def _exact(one: Audited | None, group: tuple[str, str]) -> list[Cell]:
     if one is None:
-        return [None, DASH, DASH]
-    line = one.table(w.EXACT).loc[group]
+        return [None, None, DASH, DASH]
+    line = one.table(w.EXACT, denominator=w.CORRECT).loc[group]
     ends = Estimate(line["sigma"], low=line["sigma_ci_low"], high=line["sigma_ci_high"])
-    return [float(line["sigma"]), interval(ends, 2), p_value(float(line[ADJUSTED]))]
+    of_all = float(one.sigmas(w.EXACT)[group])
+    return [of_all, float(line["sigma"]), interval(ends, 2), p_value(float(line[ADJUSTED]))]
 
 
 def _single(several: Across, network: str, row: int) -> list[Cell]:
     if network not in several.networks:
-        return ["", ""]
+        return [""] * len(PARTS)
     column = several.networks.index(network)
-    return [float(several.sigma[row, column]), float(several.p[row, column])]
+    return [float(part[row, column]) for part in (several.sigma, several.given, several.p, several.failed)]

@@ -32,7 +32,9 @@ ANNOTATED = 12
 LONG = 11
 """Letters of a name beyond which names are turned."""
 EXTREME = 0.98
-"""Quantile of |sigma| at which the colours end."""
+"""Quantile of |sigma| at which the colours end, if it is below ``LEAST``."""
+LEAST = 1.0
+"""-sigma of a group without any robust point, the least that there is; above 0 sigma has no end."""
 CELL, TITLE = (0.145, 0.1), (0.3, 0.24)
 """Heights, inches, of a network's row and of a panel's title: in one strip, in two."""
 LABELS = 0.55
@@ -147,10 +149,8 @@ def _heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
         return nothing(inputs, found, title, "not run: data" if study.absences(found) else "not run")
     groups = made[0].groups
     parts = [groups[start : start + MOST] for start in range(0, len(groups), MOST)]
-    largest = np.abs(np.concatenate([strip.sigma.ravel() for strip in made]))
-    largest = largest[np.isfinite(largest)]
-    scale = Normalize(*(np.array([-1, 1]) * (np.quantile(largest, EXTREME) if len(largest) else 1.0)))
-    figure = _drawn(made, parts, scale)
+    end = color_end(np.concatenate([strip.sigma.ravel() for strip in made]))
+    figure = _drawn(made, parts, Normalize(-end, end))
     return Picture.stamped(
         figure,
         title,
@@ -158,10 +158,18 @@ def _heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
         "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(
-            f"{_stars(groups)} Colours end at the {100 * EXTREME:.0f}th percentile of |sigma|. Shares of all members. "
-            "Grey: not defined, as nothing outside the group is safe from any perturbation, or the group is empty.",
+            f"{_stars(groups)} Colours end at \u00b1{number(end, 2)}; sigma cannot be below \u22121. Grey: not "
+            "defined, as nothing outside the group is safe from any perturbation, or the group is empty. Shares of all "
+            "members, so accuracy has a part in it.",
+            study.failures(found, attacks),
         ),
     )
+
+
+def color_end(sigma: Array) -> float:
+    """Where the colours end on either side: a high quantile of |sigma|, at most 1, for sigma >= -1 has no upper end."""
+    largest = np.abs(sigma[np.isfinite(sigma)])
+    return min(LEAST, float(np.quantile(largest, EXTREME))) if largest.any() else LEAST
 
 
 def _stars(groups: Sequence[tuple[str, str]]) -> str:
@@ -188,9 +196,18 @@ def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], sc
             if turn == 0:
                 panel_letter(axes, "abcdefgh"[place])
         start += len(part)
-    bar = figure.colorbar(ScalarMappable(scale, COLORS), ax=list(grid), fraction=0.03, pad=0.01, aspect=40)
+    bar = figure.colorbar(
+        ScalarMappable(scale, COLORS), ax=list(grid), extend=_extend(made, scale), fraction=0.03, pad=0.01, aspect=40
+    )
     bar.set_label(r"$\sigma(P)$: less robust $\leftarrow$ 0 $\rightarrow$ more robust")
     return figure
+
+
+def _extend(made: Sequence[Strip], scale: Normalize) -> str:
+    """On which sides there are values beyond the colours' end."""
+    sigma = np.concatenate([strip.sigma.ravel() for strip in made])
+    low, high = bool((sigma < scale.vmin).any()), bool((sigma > scale.vmax).any())
+    return {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[low, high]
 
 
 def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize, named: bool) -> None:

@@ -19,6 +19,9 @@ FORMS = {
     ("margin", True): "margin, second order",
 }
 
+OF_DISTANCE = ("tau", "distance", "second_order", "scale")
+"""Settings that have no effect where the weight is 0."""
+
 
 @dataclass(frozen=True)
 class Penalised:
@@ -38,14 +41,18 @@ class Penalised:
 
 
 def penalised(inputs: Inputs, dataset: str = "") -> list[Penalised]:
-    """Every penalised network that was run, by data set, network, group (first without a penalty), form and weights."""
-    found = []
+    """Every penalised network that was run, by data set, network, group (first without a penalty), form and weights.
+
+    A network of several blocks is there once: without a penalty its form and its threshold tell no two apart.
+    """
+    found: list[Penalised] = []
     for one in study.run(study.audited(inputs, study.REGULARIZER, dataset)):
         method = one.method
         partition = method["penalised_partition"] or one.result.rows["partition"].loc[lambda names: names != ""].iloc[0]
         form = FORMS[method["distance"], bool(method["second_order"])]
         weights = float(method["alpha"]), float(method["tau"])
         found.append(Penalised(one, *weights, form, str(partition), str(method["penalised_level"])))
+    found = _once(found)
     networks = w.networks_in(one.audited.network for one in found)
     return sorted(
         found,
@@ -59,6 +66,20 @@ def penalised(inputs: Inputs, dataset: str = "") -> list[Penalised]:
             one.alpha,
         ),
     )
+
+
+def _once(found: Sequence[Penalised]) -> list[Penalised]:
+    """One of each training; of those alike the one of the block that has all weights, as curves are drawn of it."""
+    kept: dict[str, Penalised] = {}
+    for one in sorted(found, key=lambda one: one.audited.key.startswith(VARIANTS)):
+        kept.setdefault(repr((one.audited.data, sorted(_telling(one).items()))), one)
+    return list(kept.values())
+
+
+def _telling(one: Penalised) -> dict[str, object]:
+    """The settings that make one training another: without a penalty none of its own."""
+    settings = {**one.audited.method, "penalised_partition": one.partition}
+    return settings if one.alpha else {key: value for key, value in settings.items() if key not in OF_DISTANCE}
 
 
 def without(one: Penalised, among: Sequence[Penalised]) -> Penalised | None:

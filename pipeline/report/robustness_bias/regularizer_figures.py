@@ -17,6 +17,7 @@ from pipeline.report.style import new_figure, panel_letter
 ACROSS = 4
 PANEL = 1.35
 INSIDE, OUTSIDE = "#D55E00", "#0072B2"
+UNITS = {"normalised": "in normalised units", "pixels": "in pixels"}
 
 
 def figure_17(inputs: Inputs) -> Picture:
@@ -71,8 +72,9 @@ def _classes(inputs: Inputs, dataset: str, network: str) -> Picture:
         # Panels of one group share their axis: that is what the penalty is to change.
         tau = curves.budgets([other for p, other in zip(panels, groups, strict=True) if p.group == one.group])
         level = group.partition.levels.index(one.level)
-        axes.plot(tau, group.curve(level, tau), color=INSIDE, label="the group")
-        axes.plot(tau, group.others(level, tau), color=OUTSIDE, linestyle=(0, (4, 1.2)), label="all others")
+        curves.empty(axes, group, level)
+        curves.line(axes, tau, group.curve(level, tau), color=INSIDE, label="the group")
+        curves.line(axes, tau, group.others(level, tau), color=OUTSIDE, linestyle=(0, (4, 1.2)), label="all others")
         curves.finish(axes, tau)
         _title(axes, one)
     for axes in grid.ravel()[len(panels) :]:
@@ -109,6 +111,11 @@ def _races(inputs: Inputs, network: str) -> Picture:
     return _stamped(figure, title, inputs, w.UTKFACE, panels, "Falling curves in each panel, one for each race")
 
 
+def unit(one: Penalised) -> str:
+    """What tau is measured in: ``in normalised units``, as coded, or ``in pixels``."""
+    return UNITS[str(one.audited.method["scale"])]
+
+
 def _attack(one: Penalised) -> str:
     """The distance that is drawn: DeepFool, or what there is."""
     return w.DEEPFOOL if w.DEEPFOOL in one.audited.attacks else one.audited.attacks[0]
@@ -134,8 +141,9 @@ def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Pena
         "penalty and with it.",
         notes=(
             f"{w.distance_style(_attack(first)).label}; correctly classified points alone, as in (9); sigma is the "
-            f"penalised group's. Penalty: threshold {plain(first.tau)}, distance by {first.form}. The network without "
-            "a penalty is trained likewise.",
+            f"penalised group's. Penalty: threshold {plain(first.tau)} {unit(first)}, distance by {first.form}. The "
+            "network without a penalty is trained likewise. One training of each: how much trainings differ is not in "
+            "it.",
         ),
     )
 

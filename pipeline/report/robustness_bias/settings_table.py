@@ -23,6 +23,8 @@ WORDS = {
     "method.width": "width, relative to the published",
     "method.input_size": "pixels a side inside the network",
     "method.tau": "threshold tau",
+    "method.scale": "unit of the threshold tau",
+    "audit.smoothing_scale": "unit of smoothing's noise",
     "method.alpha": "weight alpha",
 }
 HEADS = {"dataset": "Data", "method": "Training", "audit": "Audit"}

@@ -206,6 +206,31 @@ def not_run(found: Iterable[Audited]) -> tuple[str, ...]:
     return (f"Not run: data. {'; '.join(texts)}.",) if missing else ()
 
 
+def failures(found: Iterable[Audited], attacks: Iterable[str] = ()) -> str:
+    """How many attacks failed at the last epoch: at most, in a network, by each distance that ever failed.
+
+    A failed point is in no share, so this says how much of a group may be missing. Of all distances, or of ``attacks``.
+    """
+    wanted = set(attacks)
+    worst: dict[str, tuple[float, float]] = {}
+    for one in run(found):
+        for attack in one.attacks:
+            failed, tried = one.overall(attack, "failed"), one.overall(attack, "points")
+            if failed > 0 and (attack in wanted or not wanted):
+                before = worst.get(attack, (failed, tried))
+                worst[attack] = max(before, (failed, tried), key=lambda pair: pair[0] / pair[1])
+    if not worst:
+        return "No attack failed."
+    told = [
+        f"{w.distance_style(name).label} {worst[name][0]:,.0f} of {worst[name][1]:,.0f} points"
+        for name in w.distances_in(worst)
+    ]
+    return (
+        f"Failed attacks, at most in a network: {', '.join(told)}. They are left out, and are probably far from the "
+        "boundary: sigma is drawn towards 0."
+    )
+
+
 def stamp(
     inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] = (), distances: Sequence[str] = ()
 ) -> Stamp:

@@ -62,10 +62,10 @@ def figure_2(inputs: Inputs) -> Picture:
     plane, shares = figure.subplots(1, 2)
     _classes(plane, world)
     lengths = counted(world.distance, world.correct, w.PAPER)
-    tau = np.linspace(0, 1.02 * lengths.longest, curves.GRID)
+    tau = np.unique(np.append(lengths.length, (0, 1.02 * lengths.longest)))
     for place, (color, _, line) in enumerate(LOOKS):
-        axes_values = survival(lengths, world.label == place, tau)
-        shares.plot(tau, axes_values, color=color, linestyle=line, label=NAMES[place])
+        own = survival(lengths, world.label == place, tau)
+        curves.line(shares, tau, own, color=color, linestyle=line, label=NAMES[place])
     curves.finish(shares, tau)
     shares.set_xlabel(r"$\tau$")
     shares.set_ylabel(r"$\widehat{I}_c(\tau)$")
@@ -111,11 +111,14 @@ def _world(axes: Axes, world: toy.TwoBoundaries, boundary: toy.Boundary) -> None
 def _classes(axes: Axes, world: toy.ThreeClasses) -> None:
     low, high = world.points.min(axis=0) - MARGIN, world.points.max(axis=0) + MARGIN
     x, y = np.meshgrid(np.linspace(low[0], high[0], MESH), np.linspace(low[1], high[1], MESH))
-    region = world.logits(np.column_stack([x.ravel(), y.ravel()])).argmax(axis=1).reshape(x.shape)
-    axes.contourf(x, y, region, levels=[-0.5, 0.5, 1.5, 2.5], colors=[color for color, _, _ in LOOKS], alpha=0.12)
-    axes.contour(x, y, region, levels=[0.5, 1.5], colors=INK, linewidths=0.8)
+    logits = world.logits(np.column_stack([x.ravel(), y.ravel()]))
     for place, (color, marker, _) in enumerate(LOOKS):
+        # Above 0 where the class wins: its zero line is a boundary, and straight.
+        ahead = (logits[:, place] - np.delete(logits, place, axis=1).max(axis=1)).reshape(x.shape)
+        axes.contourf(x, y, ahead, levels=[0, max(0.0, ahead.max()) + 1], colors=[color], alpha=0.12)
+        axes.contour(x, y, ahead, levels=[0], colors=INK, linewidths=0.8)
         points = world.points[world.label == place]
         axes.scatter(points[:, 0], points[:, 1], s=9, marker=marker, color=color, linewidths=0, label=NAMES[place])
+    axes.set_aspect("equal", adjustable="box")
     axes.set_xlabel("$x_1$")
     axes.set_ylabel("$x_2$")

@@ -1,16 +1,15 @@
-"""Tables of trainings: what pretraining does (8.2), and what the penalty on robustness bias does (section 9)."""
+"""The table of what pretraining does (section 8.2)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, number, p_value
-from pipeline.report.robustness_bias import regularizer, study
+from pipeline.report.numbers import DASH, number
+from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import test_accuracy
-from pipeline.report.robustness_bias.regularizer import Penalised
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
@@ -59,77 +58,6 @@ def table_pretraining(inputs: Inputs) -> Table:
             *study.not_run(found),
         ),
     )
-
-
-def table_regularizer(inputs: Inputs) -> Table:
-    """Accuracy and sigma of the penalised group, by weight, threshold and form of the penalty."""
-    found = regularizer.penalised(inputs)
-    every = study.audited(inputs, study.REGULARIZER)
-    body = []
-    for one in found:
-        attack = one.audited.attacks[0]
-        line = one.audited.table(attack, denominator=w.CORRECT).loc[one.group]
-        before = regularizer.without(one, found)
-        base = sigma(before, one.group) if before is not None else float("nan")
-        labels = (
-            w.dataset_label(one.audited.dataset),
-            w.network_label(one.audited.network),
-            w.level_label(one.level),
-            one.form if one.alpha else DASH,
-        )
-        cells: tuple[Cell, ...] = (
-            one.tau if one.alpha else None,
-            one.alpha,
-            100 * test_accuracy(inputs, one.audited),
-            float(line["sigma"]),
-            p_value(float(line["sigma_p"])),
-            abs(float(line["sigma"])) - abs(base) if one.alpha else None,
-            bias(inputs, one),
-            one.audited.overall(attack, "median_distance"),
-        )
-        # Two blocks may hold the same network.
-        if (row := Row(labels, cells)) not in body:
-            body.append(row)
-    return Table(
-        title="What the penalty on robustness bias does to the group that it is for.",
-        stub=("Data", "Network", "Group", "Distance in the penalty"),
-        columns=(
-            Column("tau", show="parameter"),
-            Column("alpha", show="parameter"),
-            Column("accuracy", decimals=1, name="accuracy, %"),
-            Column("sigma"),
-            Column("p", show="text"),
-            Column("change", name="change of |sigma|"),
-            Column("bias", name="largest RB"),
-            Column("median", name="median distance"),
-        ),
-        rows=tuple(body) or (Row((NOT_RUN, "", "", ""), (None,) * 8),),
-        stamp=study.stamp(inputs, study.REGULARIZER),
-        notes=(
-            "By DeepFool, last epoch, correctly classified points, as (9) has them. p: permutation test of sigma = 0, "
-            "not adjusted. Change: |sigma| less that of the same network trained alike with alpha = 0; below 0 the "
-            "penalty helped. Largest RB: the greatest gap between the group's curve and that of all others.",
-            *study.not_run(every),
-        ),
-    )
-
-
-def sigma(one: Penalised, group: tuple[str, str]) -> float:
-    """sigma of a group under one network, by the first of its distances, of correctly classified points."""
-    return float(one.audited.sigmas(one.audited.attacks[0], denominator=w.CORRECT)[group])
-
-
-def bias(inputs: Inputs, one: Penalised) -> float:
-    """max over tau of RB(P, tau) for the penalised group: the Kolmogorov-Smirnov distance of both samples."""
-    from scipy.stats import ks_2samp
-
-    from pipeline.report.robustness_bias import curves
-
-    points = study.at_points(inputs, one.audited)
-    group = curves.group(points, one.audited.attacks[0], one.partition, w.CORRECT)
-    inside, outside = group.partition.element(group.partition.levels.index(one.level))
-    sides = [group.lengths.length[side & group.lengths.counts] for side in (inside, outside)]
-    return float(ks_2samp(*sides).statistic) if all(len(side) for side in sides) else float("nan")
 
 
 def size(values: Array) -> float:

@@ -76,7 +76,10 @@ PAPER, CORRECT = "paper", "correct"
 """Denominators of I_P: all members of P, as in the paper, or those classified correctly, as in the authors' program."""
 DENOMINATORS = {PAPER: "all members", CORRECT: "correct members"}
 
-COLORS = ("#0072B2", "#D55E00", "#00875F", "#B5478F", "#D98E04", "#56B4E9", "#8C5A2B", "#000000")
+COLORS = (
+    *("#0072B2", "#D55E00", "#00875F", "#B5478F", "#D98E04"),
+    *("#56B4E9", "#8C5A2B", "#000000", "#7F7F7F", "#BCBD22"),
+)
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 
 
@@ -108,8 +111,8 @@ def level_label(name: str) -> str:
 
 
 def line_style(place: int) -> tuple[str, object]:
-    """Colour and line of the ``place``-th group: both together are distinct for the first 40."""
-    return COLORS[place % len(COLORS)], LINES[place % len(LINES)]
+    """Colour and line of the ``place``-th group: the first ten differ in colour, the first 50 in both together."""
+    return COLORS[place % len(COLORS)], LINES[(place + place // len(COLORS)) % len(LINES)]
 
 
 def ordered(found: Iterable[str], order: Sequence[str]) -> list[str]:

@@ -48,3 +48,24 @@ def test_the_regularizers_table_has_every_form_of_the_distance(made_alone: Mappi
     assert isinstance(table, Table)
     forms = {row.labels[-1] for row in table.rows}
     assert forms >= {"logit, as coded", "logit, second order", "margin", "margin, second order"}
+
+
+def test_passes_are_divided_by_the_points_that_were_attacked(made_alone: Mapping[str, Artefact]) -> None:
+    """The inputs spend 40 passes on every point of the sample: divided by the correctly classified ones it is more."""
+    table = made_alone["table_bounds"]
+    assert isinstance(table, Table)
+    keys = [column.key for column in table.columns]
+    for row in table.rows:
+        points, attacked, passes = (row.cells[keys.index(key)] for key in ("points", "attacked", "forward passes"))
+        assert 0 < attacked < points
+        assert passes == pytest.approx(40 * points / attacked)
+
+
+@pytest.mark.parametrize(("name", "parts"), [("table_2", ("dataset.", "method.")), ("table_partitions", ("dataset.",))])
+def test_what_no_audit_has_a_part_in_is_not_stamped_with_one(
+    name: str, parts: tuple[str, ...], made_alone: Mapping[str, Artefact]
+) -> None:
+    stamp = made_alone[name].stamp
+    assert stamp.points == ()
+    assert all(reduction.key.startswith(parts) for reduction in stamp.reductions)
+    assert not any("audited point" in line for line in stamp.lines())

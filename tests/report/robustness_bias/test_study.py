@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.report.departures import NO_METHOD
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, study
+from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.settings import Reduction
+from pipeline.robustness.agreement import Agreement
 from pipeline.robustness.lengths import counted
 from pipeline.robustness.measures import by_level
 from pipeline.robustness.partitions import Partition
@@ -133,32 +134,122 @@ def test_comparisons_add_up_to_those_of_table_1(inputs: Inputs) -> None:
     found = study.audited(inputs)
     first, *_ = agreement.comparisons(found)
     for datasets in (list(w.PUBLISHED), [w.DIGITS]):
-        counts = agreement.counted(found, first, datasets)
+        counts = agreement.counted(inputs, found, first, datasets)
         assert counts.total + counts.undefined == sum(SIZES[name] for name in datasets)
     five = next(c for c in agreement.comparisons(found) if c.name == "DeepFool and Carlini-Wagner")
-    counts = agreement.counted(found, five, w.PUBLISHED)
+    counts = agreement.counted(inputs, found, five, w.PUBLISHED)
     assert counts.total + counts.undefined == 750
     for dataset, groups in SIZES.items():
-        counts = agreement.counted(found, agreement.smoothing_against(w.DEEPFOOL), [dataset])
+        counts = agreement.counted(inputs, found, agreement.smoothing_against(w.DEEPFOOL), [dataset])
         assert counts.total + counts.undefined == 6 * groups, dataset
 
 
-@settings(deadline=None)
+@pytest.fixture(scope="module")
+def linear(inputs: Inputs) -> Audited:
+    """The logistic regression of the digits."""
+    (one,) = study.audited(inputs, study.LINEAR, w.DIGITS)
+    return one
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.floats(-2, 2).filter(lambda x: abs(x) > 0.01), min_size=3, max_size=12))
-def test_agreement_is_counted_sign_by_sign(sigma: list[float]) -> None:
+def test_agreement_is_counted_sign_by_sign(inputs: Inputs, sigma: list[float]) -> None:
     values = np.array(sigma)
-    one, other = audit((50,), values), audit((50,), -values, w.CARLINI_WAGNER)
-    both = replace(one, result=replace(one.result, rows=pd.concat([one.result.rows, other.result.rows])))
-    sides = {name: (name, w.LAST) for name in (w.DEEPFOOL, w.CARLINI_WAGNER)}
-    same = Comparison("", sides[w.DEEPFOOL], sides[w.DEEPFOOL], study.NETWORKS)
-    assert agreement.counted([both], same, ["digits"]).share == 1
-    opposite = Comparison("", sides[w.DEEPFOOL], sides[w.CARLINI_WAGNER], study.NETWORKS)
-    assert agreement.counted([both], opposite, ["digits"]).agreeing == 0
-    assert agreement.counted([both], opposite, ["cifar10"]).total == 0
-    half = values * np.where(np.arange(len(values)) % 2, 1, -1)
-    mixed = audit((50,), half, w.CARLINI_WAGNER)
-    both = replace(one, result=replace(one.result, rows=pd.concat([one.result.rows, mixed.result.rows])))
-    assert agreement.counted([both], opposite, ["digits"]).agreeing == len(values) // 2
+    then = Comparison("", (w.DEEPFOOL, w.FIRST), (w.DEEPFOOL, w.LAST), study.NETWORKS)
+
+    def agreeing(first: Any, dataset: str = "digits") -> Agreement:
+        rows = [audit((1,), first).result.rows, audit((50,), values).result.rows]
+        one = audit((1, 50))
+        both = replace(one, result=replace(one.result, rows=pd.concat(rows)))
+        return agreement.counted(inputs, [both], then, [dataset])
+
+    assert agreeing(values).share == 1
+    assert agreeing(-values).agreeing == 0
+    assert agreeing(-values, "cifar10").total == 0
+    assert agreeing(values * np.where(np.arange(len(values)) % 2, 1, -1)).agreeing == len(values) // 2
+
+
+def between(one: str, other: str) -> Comparison:
+    return Comparison("", (one, w.LAST), (other, w.LAST), study.LINEAR, (w.LOGISTIC,))
+
+
+def with_arrays(one: Audited, **arrays: Any) -> Audited:
+    return replace(one, result=replace(one.result, arrays={**one.result.arrays, **arrays}))
+
+
+@pytest.mark.parametrize("denominator", w.DENOMINATORS)
+def test_two_distances_that_are_one_agree_whatever_their_samples(
+    inputs: Inputs, linear: Audited, denominator: str
+) -> None:
+    """Asked of half the points, failing on some: on those that both have, equal distances have equal sigma."""
+    exact = linear.result.arrays["distance_exact"]
+    half = np.broadcast_to(np.arange(exact.shape[1]) % 2 == 0, exact.shape)
+    failed = np.broadcast_to(np.arange(exact.shape[1]) % 10 == 0, exact.shape)
+    same = with_arrays(linear, distance_deepfool=np.where(half & ~failed, exact, np.nan), tried_deepfool=half)
+    one, other = agreement.pairs(inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+    assert np.isfinite(one).any()
+    np.testing.assert_allclose(one, other)
+    points = study.at_points(inputs, same)
+    rows = agreement.shared(points, w.EXACT, w.DEEPFOOL)
+    assert set(rows) == set(np.flatnonzero(half[-1] & (~failed[-1] | ~points.correct)))
+    # On all of its own points the exact distance has another sigma.
+    assert not np.allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
+
+
+@pytest.mark.parametrize("denominator", w.DENOMINATORS)
+def test_on_one_sample_without_failures_sigma_is_that_of_the_rows(
+    inputs: Inputs, linear: Audited, denominator: str
+) -> None:
+    points = study.at_points(inputs, linear)
+    assert points.tried[w.EXACT].all()
+    copy = with_arrays(
+        linear,
+        distance_deepfool=linear.result.arrays["distance_exact"],
+        tried_deepfool=linear.result.arrays["tried_exact"],
+    )
+    one, _ = agreement.pairs(inputs, [copy], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
+    np.testing.assert_allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
+
+
+def test_the_note_says_of_how_many_points_two_distances_are_compared(inputs: Inputs, linear: Audited) -> None:
+    points = study.at_points(inputs, linear)
+    n = len(agreement.shared(points, w.EXACT, w.SMOOTHING))
+    both = [(between(w.EXACT, w.SMOOTHING), [w.DIGITS])]
+    assert f"failed on, {n} of a network." in agreement.sample_note(inputs, [linear], both)
+    assert agreement.sample_note(inputs, [linear], [(between(w.EXACT, w.SMOOTHING), [w.UTKFACE])]) == ""
+
+
+def test_the_worst_network_stands_for_the_failures_of_an_attack(inputs: Inputs) -> None:
+    found = study.audited(inputs, study.NETWORKS, w.UTKFACE)
+    worst = max(one.overall(w.DEEPFOOL, "failed") for one in found)
+    assert f"DeepFool {worst:.0f} of 200 points" in study.failures(found)
+    assert "smoothing" not in study.failures(found)
+    assert "DeepFool" not in study.failures(found, [w.CARLINI_WAGNER])
+    assert study.failures(found, [w.SMOOTHING]) == "No attack failed."
+
+
+def test_closer_is_counted_among_correctly_classified_points(inputs: Inputs) -> None:
+    found = study.audited(inputs, study.NETWORKS, w.UTKFACE)
+    several = group_tables.across(found, w.DEEPFOOL)
+    for row, group in enumerate(found[0].groups):
+        lines = [one.table(w.DEEPFOOL, denominator=w.CORRECT).loc[group] for one in found]
+        closer = sum(line["sigma"] < 0 and line["sigma_p_adjusted"] < group_tables.LEVEL for line in lines)
+        farther = sum(line["sigma"] > 0 and line["sigma_p_adjusted"] < group_tables.LEVEL for line in lines)
+        assert several.outcome(row) == f"{closer} / {farther} of {len(found)}"
+        of_all = np.mean([one.sigmas(w.DEEPFOOL)[group] for one in found])
+        given = np.mean([line["sigma"] for line in lines])
+        assert several.means(row) == pytest.approx([of_all, given])
+
+
+def test_a_network_of_two_blocks_is_one_even_without_numbers(alone: Inputs) -> None:
+    """NaN is not equal to itself: what tells two trainings apart are their settings."""
+    found = regularizer.penalised(alone)
+    trainings = [(p.audited.dataset, p.audited.network, p.group, p.alpha, p.alpha and (p.tau, p.form)) for p in found]
+    assert len(set(trainings)) == len(trainings)
+    every = study.run(study.audited(alone, study.REGULARIZER))
+    assert len(found) < len(every), "two blocks hold the same network"
+    kept, there = ({repr(one.method) for one in several} for several in ((p.audited for p in found), every))
+    assert kept == there, "and no other is left out"
 
 
 def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Inputs, alone: Inputs) -> None:

@@ -102,8 +102,8 @@ def _of_failures(subjects: Subjects, evidence: Sequence[Evidence]) -> Iterator[s
         where = f": {listed(groups, SHOWN)}" if groups else ""
         yield (
             f"{one.asked.name} failed on {int(one.failed.sum()):,} of {int(subjects.correct.sum()):,} images{where}. "
-            "They are probably far from the boundary, but have no distance: they count as 0 by the denominator of the "
-            "paper, and are left out by the other. More steps, or another attack, may find one."
+            "They are probably far from the boundary, but have no distance and are left out, by both denominators: a "
+            "group that loses more of them looks closer than it is. More steps, or another attack, may find one."
         )
     if subjects.classifier.saturated:
         yield (

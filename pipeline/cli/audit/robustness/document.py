@@ -105,7 +105,9 @@ def verdict(found: Entry, denominator: str, alpha: float, labelled: bool) -> dic
     ``biased`` is None where no group could be tested.
     """
     everyone = sorted(groups(found, denominator), key=lambda pair: _sigma(pair[1], denominator))
-    tested = [pair for pair in everyone if pair[1][denominator]["p_adjusted"] is not None]
+    # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
+    own = [(pair, pair[1][denominator]) for pair in everyone]
+    tested = [pair for pair, found in own if found["p_adjusted"] is not None and found["sigma"] is not None]
     shown = [pair for pair in tested if pair[1][denominator]["p_adjusted"] <= alpha]
     return {
         "biased": bool(shown) if tested else None,

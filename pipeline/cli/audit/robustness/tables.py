@@ -20,7 +20,8 @@ def points(subjects: Subjects, evidence: Sequence[Evidence], classes: Sequence[s
     """One row for each audited image.
 
     ``distance_<attack>`` is empty where the image is classified wrongly or the attack failed; ``length_<attack>`` is
-    what the paper's denominator takes in its place: 0. So any partition is a group-by of these rows.
+    what the paper's denominator takes: 0 where the image is classified wrongly, empty where the attack failed. So any
+    partition is a group-by of these rows.
     """
     import pandas as pd
 
@@ -32,7 +33,7 @@ def points(subjects: Subjects, evidence: Sequence[Evidence], classes: Sequence[s
     columns["audit_correct"] = subjects.correct
     for one in evidence:
         columns[f"distance_{one.asked.name}"] = one.distance
-        columns[f"length_{one.asked.name}"] = one.lengths["paper"].length
+        columns[f"length_{one.asked.name}"] = np.where(one.failed, np.nan, one.lengths["paper"].length)
         columns[f"failed_{one.asked.name}"] = one.failed
     for partition in some.partitions:
         columns[partition.name] = np.array([*partition.levels, ""], dtype=object)[partition.codes]
