@@ -76,7 +76,9 @@ def jpeg() -> Callable[..., bytes]:
 class _Python2(pickle._Pickler):
     """Writes text and bytes alike as the byte strings of Python 2."""
 
-    dispatch: ClassVar = dict(pickle._Pickler.dispatch)
+    dispatch: ClassVar[Any] = dict(pickle._Pickler.dispatch)
+    write: Any
+    memoize: Any
 
     def save_text(self, value: str | bytes) -> None:
         content = value.encode("latin-1") if isinstance(value, str) else value

@@ -236,6 +236,7 @@ def test_method(name: str, folder: Path) -> None:
 def test_transport(name: str, folder: Path) -> None:
     point = point_with("transport", name)
     data, maps = prepared(point.name("dataset"), folder), transported(point, folder)
+    assert isinstance(data, Dataset)
     assert (maps.transport, maps.dataset, maps.origin) == (name, data.name, data.origin)
     assert all(len(array) == maps.trials for array in (*maps.parameters.values(), *maps.reverse.values()))
     assert not any(np.isnan(array).any() for array in maps.parameters.values() if array.dtype.kind == "f")

@@ -17,7 +17,7 @@ SETTINGS = {"dataset.train": 400, "dataset.test": 100}
 
 @pytest.fixture
 def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
-    manifest = {"dataset": "hiring", "origin": "simulated", "files": [], "reason": None}
+    manifest: dict = {"dataset": "hiring", "origin": "simulated", "files": [], "reason": None}
     path = tmp_path / "data" / "raw" / "hiring" / "manifest.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(manifest))
@@ -48,8 +48,8 @@ def test_data_that_were_not_fetched_are_asked_for(fetched: dict) -> None:
         multirun.trained("hiring", "logistic", "smoke", -1, {})
 
 
-def test_data_that_cannot_be_had_are_no_empty_classifier(fetched: dict) -> None:
-    path = multirun.ROOT / "data" / "raw" / "hiring" / "manifest.json"
+def test_data_that_cannot_be_had_are_no_empty_classifier(fetched: dict, tmp_path: Path) -> None:
+    path = tmp_path / "data" / "raw" / "hiring" / "manifest.json"
     path.write_text(json.dumps({**fetched, "origin": "absent", "reason": "put it there"}))
     with pytest.raises(ValueError, match="the data of 'hiring' cannot be had: put it there"):
         multirun.trained("hiring", "logistic", "smoke", 0, {})

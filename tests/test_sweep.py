@@ -121,7 +121,8 @@ def test_labels_are_found_by_key_by_column_and_otherwise_spelled_out() -> None:
 
 
 def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
-    workflow, environment = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"]), {}
+    workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
+    environment: dict[str, str] = {}
     workflow.export_tracker(environment, ["sweep_w"])
     assert '"group": "w"' in environment["PIPELINE_TRACKER"]
     workflow.export_tracker(environment, ["all"])

@@ -66,7 +66,8 @@ def test_from_people_to_standing() -> None:
             reports.append(transparency_report(features, features - shift, members, precision, rng))
         ends = [np.array([getattr(one, f"mean_shift{end}") for one in reports]) for end in ("", "_ci_low", "_ci_high")]
         p = np.array([one.mean_shift_p_adjusted for one in reports])
-        lines = [over_trials(*(end[:, j] for end in ends), 0.0, 0.05) for j in range(3)]
+        value, low, high = ends
+        lines = [over_trials(value[:, j], low[:, j], high[:, j], 0.0, 0.05) for j in range(3)]
         words.append([standing(line.low, line.high, twice_the_median(p[:, j]), 0.05) for j, line in enumerate(lines)])
     nothing, shared, own = (list(column) for column in zip(*words, strict=True))
     assert nothing.count("noise") >= 8
@@ -98,7 +99,8 @@ def test_one_trial_has_its_own_interval_and_empty_trials_do_not_count() -> None:
     found = over_trials(np.array([0.5]), np.array([0.1]), np.array([0.7]), 0.0, 0.05)
     assert (found.value, found.low, found.high, found.trials) == (0.5, 0.1, 0.7, 1)
     gone = np.array([np.nan])
-    with_empty = over_trials(*(np.append(np.array([end]), gone) for end in (0.5, 0.1, 0.7)), 0.0, 0.05)
+    value, low, high = (np.append(end, gone) for end in (0.5, 0.1, 0.7))
+    with_empty = over_trials(value, low, high, 0.0, 0.05)
     assert with_empty == found
     nobody = over_trials(gone, gone, gone, 0.0, 0.05)
     assert np.isnan([nobody.value, nobody.low, nobody.high]).all()

@@ -16,7 +16,7 @@ FIGURE = Figure(statistic=("T_n",), x="audit.delta", lines="method", columns="da
 def rows(**more: list) -> pd.DataFrame:
     """T_n = 10 delta + r in repetition r = 0, 1, 2; with every combination of further columns."""
     names = ["dataset", "method", "delta", "repetition", *more]
-    axes = [["adult", "compas"], ["baseline", "sensr"], [0.0, 1.0, 2.0], [0, 1, 2], *more.values()]
+    axes: list[list] = [["adult", "compas"], ["baseline", "sensr"], [0.0, 1.0, 2.0], [0, 1, 2], *more.values()]
     frame = pd.DataFrame(list(itertools.product(*axes)), columns=names)
     frame["value"] = 10 * frame["delta"] + frame["repetition"]
     constant = {"statistic": "T_n", "scale": "smoke", "origin": "official", "block": "b", "study": "w"}

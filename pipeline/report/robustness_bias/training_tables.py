@@ -28,7 +28,7 @@ def table_pretraining(inputs: Inputs) -> Table:
         begun = study.pretrained(inputs, one)
         weights.add(begun)
         cells: list[Cell] = [100 * test_accuracy(inputs, one)]
-        cells += [size(one.sigmas(name, moment).to_numpy(float)) for name in ATTACKS for moment in MOMENTS]
+        cells += [size(one.sigmas(name, moment, w.CORRECT).to_numpy(float)) for name in ATTACKS for moment in MOMENTS]
         cells += [kept(one, name) for name in ATTACKS]
         body.append(Row((w.network_label(one.network), WEIGHTS[begun]), tuple(cells)))
     columns = (
@@ -48,8 +48,9 @@ def table_pretraining(inputs: Inputs) -> Table:
         rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
         stamp=study.stamp(inputs, [study.NETWORKS, study.PRETRAINING], [w.UTKFACE]),
         notes=(
-            "Mean over the groups (age, gender, race) of |sigma|, shares of all members. Signs kept: groups whose sign "
-            "of sigma after the first epoch is that after the last.",
+            "Mean over the groups (age, gender, race) of |sigma|, of correctly classified points: of all members, a "
+            "network that still gives one age to everybody would have sigma = \u22121 for every other. Signs kept: groups "
+            "whose sign of sigma after the first epoch is that after the last.",
             *(
                 ["Not run: pretraining. No ImageNet weights could be had, so every network began from random ones."]
                 if without
@@ -68,7 +69,7 @@ def size(values: Array) -> float:
 
 def kept(one: Audited, attack: str) -> str:
     """``9 of 12``: groups with the same sign after the first epoch as after the last."""
-    first, last = (one.sigmas(attack, moment) for moment in MOMENTS)
+    first, last = (one.sigmas(attack, moment, w.CORRECT) for moment in MOMENTS)
     if first.empty or last.empty:
         return DASH
     known = first.notna() & last.notna()

@@ -132,8 +132,9 @@ def test_noise_and_what_all_people_share_look_different_and_both_unlike_what_sta
     bars.draw(axes, drawn, "mean_shift", "#0072B2", "")
     own, shared, noise = axes.patches
     assert (own.get_hatch(), shared.get_hatch(), noise.get_hatch()) == (None, None, "/////")
+    colors: Any = {one: one.get_facecolor() for one in (own, shared)}
     assert own.get_facecolor()[:3] == shared.get_facecolor()[:3]
-    assert own.get_facecolor()[3] > 2 * shared.get_facecolor()[3]
+    assert colors[own][3] > 2 * colors[shared][3]
     assert noise.get_facecolor()[:3] == (1, 1, 1)
     assert [label.get_fontstyle() for label in axes.get_yticklabels()] == ["normal", "normal", "italic"]
     assert [label.get_color() for label in axes.get_yticklabels()] == [style.INK, style.INK, style.FAINT]

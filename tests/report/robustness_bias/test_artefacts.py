@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,8 @@ def test_passes_are_divided_by_the_points_that_were_attacked(made_alone: Mapping
     assert isinstance(table, Table)
     keys = [column.key for column in table.columns]
     for row in table.rows:
-        points, attacked, passes = (row.cells[keys.index(key)] for key in ("points", "attacked", "forward passes"))
+        cells: tuple[Any, ...] = row.cells
+        points, attacked, passes = (cells[keys.index(key)] for key in ("points", "attacked", "forward passes"))
         assert 0 < attacked < points
         assert passes == pytest.approx(40 * points / attacked)
 

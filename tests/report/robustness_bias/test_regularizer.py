@@ -50,7 +50,7 @@ def test_the_bias_at_the_threshold_is_its_definition(table: Table, networks: lis
     shares = [np.mean(distance[counts & side] > one.tau / 2) for side in (inside, ~inside)]
     names = [column.key for column in table.columns]
     row = next(row for row in table.rows if row.labels[2:] == (one.level, one.form) and one.alpha in row.cells)
-    cells = dict(zip(names, row.cells, strict=True))
+    cells: dict[str, Any] = dict(zip(names, row.cells, strict=True))
     assert cells["tau in pixels"] == one.tau / 2
     assert cells["n"] == (counts & inside).sum()
     assert cells["penalised bias"] == pytest.approx(abs(shares[0] - shares[1]))
@@ -68,7 +68,8 @@ def test_the_threshold_in_pixels(alone: Inputs, networks: list[Penalised]) -> No
     assert threshold(alone, one) == one.tau * 0.5
     method = {**one.audited.method, "scale": "pixels"}
     assert threshold(alone, replace(one, audited=replace(one.audited, method=method))) == one.tau
-    colored = replace(alone.datasets[one.audited.data], mean=(0.5, 0.5), std=(0.2, 0.3))
+    images: Any = alone.datasets[one.audited.data]
+    colored = replace(images, mean=(0.5, 0.5), std=(0.2, 0.3))
     assert np.isnan(threshold(replace(alone, datasets={one.audited.data: colored}), one))
 
 
