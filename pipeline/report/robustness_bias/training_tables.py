@@ -49,8 +49,8 @@ def table_pretraining(inputs: Inputs) -> Table:
         stamp=study.stamp(inputs, [study.NETWORKS, study.PRETRAINING], [w.UTKFACE]),
         notes=(
             "Mean over the groups (age, gender, race) of |sigma|, of correctly classified points: of all members, a "
-            "network that still gives one age to everybody would have sigma = \u22121 for every other. Signs kept: groups "
-            "whose sign of sigma after the first epoch is that after the last.",
+            "network that still gives one age to everybody would have sigma = \u22121 for every other. Signs kept: "
+            "groups whose sign of sigma after the first epoch is that after the last.",
             *(
                 ["Not run: pretraining. No ImageNet weights could be had, so every network began from random ones."]
                 if without
