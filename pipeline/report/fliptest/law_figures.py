@@ -11,7 +11,7 @@ from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.marginals import Group
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import number
+from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
 from pipeline.report.style import INK, new_figure, panel_letter
 
@@ -141,8 +141,8 @@ def empty(inputs: Inputs, place: Place) -> str:
     counts = trials.counts(inputs, place)
     source, _ = _group_names(inputs, place)
     return (
-        f"The model predicts {number(counts.estimate('positives_source').value, 1)} of "
-        f"{number(counts.estimate('n_source').value, 1)} {source} above the median (means over the trials). Nobody "
+        f"The model predicts {plain(round(counts.estimate('positives_source').value, 1))} of "
+        f"{plain(counts.estimate('n_source').value)} {source} above the median (means over the trials). Nobody "
         "else can be in the positive flipset, so that it is empty says nothing about the map."
     )
 
