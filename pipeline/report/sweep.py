@@ -23,6 +23,7 @@ from pipeline.sweep import Figure
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
 """Inches: of a row of panels, and of what stands above and below all of them."""
 MARKERS = "os^Dv<>P*X"
+MOST_TICKS = 6
 LIGHTEST = 0.82
 """Where the sequence of colours ends, short of what cannot be read on white."""
 
@@ -141,14 +142,22 @@ def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]
         axes.plot(place, mean, color=color, marker=marker, label=label, zorder=3)
         axes.fill_between(place, mean - std, mean + std, color=color, alpha=0.15, linewidth=0, zorder=2)
     if "x" in figure.log:
-        positive = [value for value in table[x].unique() if value > 0]
-        # A logarithmic axis has no 0; where the sweep has one, the axis is linear up to its smallest positive value.
-        if len(positive) < table[x].nunique():
-            axes.set_xscale("symlog", linthresh=min(positive))
-        else:
-            axes.set_xscale("log")
+        _logarithmic(axes, sorted(table[x].unique()))
     if "y" in figure.log:
         axes.set_yscale("log")
+
+
+def _logarithmic(axes: Axes, values: Sequence[float]) -> None:
+    """A logarithmic x axis with the sweep's own values as ticks, where there are few enough to be read."""
+    positive = [value for value in values if value > 0]
+    # There is no 0 on it; where the sweep has one, the axis is linear up to its smallest positive value.
+    if len(positive) < len(values):
+        axes.set_xscale("symlog", linthresh=min(positive))
+    else:
+        axes.set_xscale("log")
+    if len(values) <= MOST_TICKS:
+        axes.set_xticks(list(values), [raised(plain(float(value))) for value in values])
+        axes.minorticks_off()
 
 
 def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> tuple[Any, str, str]:

@@ -91,7 +91,9 @@ def test_a_logarithmic_axis_keeps_its_zero() -> None:
     with paper():
         assert drawn(rows(), figure, "t", "smoke").figure.axes[0].get_xscale() == "symlog"
         positive = rows()[lambda frame: frame["delta"] > 0]
-        assert drawn(positive, figure, "t", "smoke").figure.axes[0].get_xscale() == "log"
+        axes = drawn(positive, figure, "t", "smoke").figure.axes[0]
+    assert axes.get_xscale() == "log"
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2"]
 
 
 def test_a_statistic_that_the_lines_do_not_tell_apart_is_one_line() -> None:
