@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.numbers import Estimate
+from pipeline.types import Array
 
 
 def shared_members(one: FirstTrial, other: FirstTrial, flipset: str) -> int:
@@ -38,13 +41,19 @@ def shared_by_chance(people: int, first: int, second: int, level: float = 0.95) 
 def of_first_trials(one: FirstTrial, other: FirstTrial, flipset: str) -> Estimate:
     """:func:`shared_by_chance` of two maps' flipsets: drawn among those whom the model decides about alike.
 
-    Both maps must have moved the same people. In F- can only be who is decided against, in F+ who is decided for.
-    Raises ValueError where the people differ.
+    A map of fewer people than another shares with it what it has of these: only people whom both maps moved count. In
+    F- can only be who is decided against, in F+ who is decided for. Raises ValueError where no person is under both.
     """
-    if set(one.rows.tolist()) != set(other.rows.tolist()):
+    both = np.intersect1d(one.rows, other.rows)
+    if not len(both):
         raise ValueError(
-            f"expected the same people under both maps, found {len(one.rows)} and {len(other.rows)}, of whom "
-            f"{len(set(one.rows.tolist()) & set(other.rows.tolist()))} are in both: audit them on one split"
+            f"expected people under both maps, found {len(one.rows)} and {len(other.rows)}, none of whom is in both: "
+            "audit them on one split"
         )
-    eligible = int((one.decision == (flipset == w.POSITIVE)).sum())
-    return shared_by_chance(eligible, *(int(first.members(flipset).sum()) for first in (one, other)))
+    eligible = int((one.decision[np.isin(one.rows, both)] == (flipset == w.POSITIVE)).sum())
+    return shared_by_chance(eligible, *(members_among(first, both, flipset) for first in (one, other)))
+
+
+def members_among(one: FirstTrial, rows: Array, flipset: str) -> int:
+    """How many of these people, by their rows, are in the flipset."""
+    return int((one.members(flipset) & np.isin(one.rows, rows)).sum())

@@ -175,9 +175,10 @@ def table_law(inputs: Inputs) -> Table:
         rows=tuple(body),
         stamp=inputs.stamp(sorted({place.block for place in (*found, *regressions.values())})),
         notes=(
-            f"{w.FLIPSETS[w.NEGATIVE]} shared: how many members of the flipset by causal counterfactuals are in this "
-            "one too, in the first trial; by chance: if as many were drawn from all who are decided against, with the "
-            "95 % range. Shifts: x \u2212 G(x), means over the trials with intervals over maps and people.",
+            f"{w.FLIPSETS[w.NEGATIVE]} shared: how many members of the flipset by causal counterfactuals, of those "
+            "whom this map moved too, are in this one, in the first trial; by chance: if as many were drawn from all "
+            "who are decided against, with the 95 % range. Shifts: x \u2212 G(x), means over the trials with intervals "
+            "over maps and people.",
             law.empty(inputs, found[0]),
             IN_BRACKETS,
             *pages.health(inputs, found),
@@ -200,7 +201,7 @@ def _shared(inputs: Inputs, place: Place, causal: Place | None) -> tuple[str, Es
         return DASH, None
     first, other = (trials.first_trial(inputs, one) for one in (causal, place))
     both = chance.shared_members(first, other, w.NEGATIVE)
-    told = f"{both:,} of {int(first.members(w.NEGATIVE).sum()):,}"
+    told = f"{both:,} of {chance.members_among(first, other.rows, w.NEGATIVE):,}"
     return told, None if place == causal else chance.of_first_trials(first, other, w.NEGATIVE)
 
 

@@ -68,5 +68,14 @@ def test_sets_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="two sets among 4 people, found 5 and 1 members"):
         chance.shared_by_chance(4, 5, 1)
     one = trial([0, 0], [1, 0])
-    with pytest.raises(ValueError, match="same people under both maps, found 2 and 2, of whom 1 are in both"):
-        chance.of_first_trials(one, replace(one, rows=np.array([1, 7])), w.NEGATIVE)
+    with pytest.raises(ValueError, match="people under both maps, found 2 and 2, none of whom is in both"):
+        chance.of_first_trials(one, replace(one, rows=np.array([6, 7])), w.NEGATIVE)
+
+
+def test_people_whom_one_map_alone_moved_do_not_count() -> None:
+    """The three of six whom the second map moved are all decided against; one and two of them are in F-: 1 x 2 / 3."""
+    one = trial([1, 1, 0, 0, 0, 0], [1, 0, 1, 0, 0, 1])
+    other = trial([0, 0, 0], [1, 1, 0], rows=[2, 3, 4])
+    for pair in ((one, other), (other, one)):
+        assert chance.of_first_trials(*pair, w.NEGATIVE).value == pytest.approx(2 / 3)
+    assert chance.members_among(one, other.rows, w.NEGATIVE) == 1
