@@ -1,34 +1,24 @@
 """Hydra's configuration as the workflow sees it: studies, their points, and the section that each stage reads.
 
 A *point* is one combination of dataset, method, audit and perhaps transport map that a study (``conf/experiment/``) or
-a sweep (``conf/sweep/``) asks for. Values are laid over each other in this order, the later winning:
-
-1. ``conf/{dataset,method,transport,audit}/<name>.yaml``;
-2. the ``per_dataset`` entry of that file for the point's dataset;
-3. the point's own settings, from the study's ``grid``;
-4. the scale's ``settings``, each a ``where`` (study, block, dataset, method, transport, audit) and a ``set``, but for
-   what stands in the name of a file, and for all that a sweep declares: there the grid's word is the last;
-5. what the user sets for one run: ``--config set="method.sensr.learning_rate=2e-5"``.
-
-A key that the files do not have is refused with the nearest one that they do.
+a sweep (``conf/sweep/``) asks for. What values it has is the matter of
+:mod:`pipeline.resolution`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from pipeline import composition, failures
+from pipeline import composition, failures, superseded
 from pipeline.code_closure import modules_behind
-from pipeline.composition import GROUPS, Override, Point, composed, plain
-from pipeline.plugins import load, module_name
+from pipeline.composition import Override, Point, composed, plain
+from pipeline.plugins import module_name
+from pipeline.resolution import Resolver
 from pipeline.resources import Resources
 from pipeline.sweep import Figure
 
@@ -61,13 +51,9 @@ class Workflow:
         self.source = source
         if source not in ("auto", "official", "twin"):
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
-        self.rules = composition.scale_rules(self.conf, scale)
         self.resources = Resources.read(self.conf, scale)
         self.overrides = tuple(Override.parse(text) for text in overrides)
-        for override in self.overrides:
-            config = OmegaConf.create({override.group: composition.section(self.conf, override.group, override.name)})
-            OmegaConf.set_struct(config, True)
-            composition.update(config, f"{override.group}.{override.key}", override.value, "set")
+        self._resolver = Resolver(self.conf, composition.scale_rules(self.conf, scale), self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.sweeps = composition.declared(self.conf, "sweep")
@@ -78,7 +64,6 @@ class Workflow:
         self._models = {(point.name("dataset"), point.name("method")): point for point in points}
         self._maps = {(point.name("dataset"), point.name("transport")): point for point in points if point.transport}
         self._audits = {self._key(point): point for point in points}
-        self._resolved: dict[Point, dict[str, Any]] = {}
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
@@ -114,7 +99,7 @@ class Workflow:
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
         """The resolved values of a part of a point, with its ``name`` and its module's ``kind``."""
-        return dict(self._resolve(point)[group])
+        return dict(self._resolver.sections(point)[group])
 
     def part(self, group: str, name: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         """A section by its name, for this dataset, with settings such as ``{"method.epochs": 3}`` laid over it."""
@@ -127,19 +112,21 @@ class Workflow:
         """What a prepared dataset depends on."""
         point = self._datasets[dataset]
         alone = Point("", "", point.dataset, "", "", tuple(s for s in point.settings if s[0].startswith("dataset.")))
-        resolved = self._resolve(alone)
+        resolved = self._resolver.sections(alone)
         return {"dataset": resolved["dataset"], "repetitions": resolved["repetitions"]}
 
     def train(self, dataset: str, method: str) -> dict[str, Any]:
         """What a method's classifiers depend on, besides the dataset."""
         point = self._models[dataset, method]
-        resolved = self._resolve(Point("", "", point.dataset, point.method, "", point.settings))
+        resolved = self._resolver.sections(Point("", "", point.dataset, point.method, "", point.settings))
         return {"method": resolved["method"], "repetitions": resolved["repetitions"]}
 
     def transport(self, dataset: str, transport: str) -> dict[str, Any]:
         """What transport maps depend on, besides the dataset."""
         point = self._maps[dataset, transport]
-        resolved = self._resolve(Point("", "", point.dataset, "", "", point.settings, transport=point.transport))
+        resolved = self._resolver.sections(
+            Point("", "", point.dataset, "", "", point.settings, transport=point.transport)
+        )
         return {"transport": resolved["transport"], "repetitions": resolved["repetitions"]}
 
     def audit(self, *names: str) -> dict[str, Any]:
@@ -274,26 +261,11 @@ class Workflow:
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
     def forget_superseded(self, root: Path = ROOT) -> list[str]:
-        """Drop the record of a twin, of a stand-in or of nothing where better files of the dataset have come to hand.
-
-        The next run then fetches again, and everything made from what stood in is made anew. Returns the datasets.
-        """
-        superseded = []
-        for record in (root / "data" / "raw").glob("*/manifest.json"):
-            origin = json.loads(record.read_text())["origin"]
-            if self.source != "auto" or origin not in ("twin", "absent", "jpeg"):
-                continue
-            module = load("dataset", record.parent.name)
-            better = [source.filename for source in module.SOURCES]
-            if origin == "absent":
-                better += [source.filename for _, source in getattr(module, "ALTERNATIVES", ())]
-            if any((folder / name).is_file() for folder in _folders(record.parent) for name in better):
-                record.unlink()
-                superseded.append(record.parent.name)
-        return superseded
+        """Drop the records of stand-ins for which the published files have come to hand, unless asked for by name."""
+        return superseded.forget(root) if self.source == "auto" else []
 
     def _sections(self, study: str) -> dict[str, Any]:
-        return {self.audit_file(point): self._resolve(point) for point in self.points(study)}
+        return {self.audit_file(point): self._resolver.sections(point) for point in self.points(study)}
 
     def _scale(self) -> dict[str, Any]:
         scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
@@ -309,54 +281,6 @@ class Workflow:
         """Where an audit lies; ``audit+transport`` where it is of a transport map too."""
         audit = "+".join([point.name("audit"), *([point.name("transport")] if point.transport else [])])
         return (point.study, point.block, point.name("dataset"), point.name("method"), audit)
-
-    def _resolve(self, point: Point) -> dict[str, Any]:
-        """The sections of a point's parts, each resolved once."""
-        if point not in self._resolved:
-            self._resolved[point] = self._laid_over(point)
-        return self._resolved[point]
-
-    def _laid_over(self, point: Point) -> dict[str, Any]:
-        named = [group for group in GROUPS if getattr(point, group)]
-        sections = {group: composition.section(self.conf, group, getattr(point, group)) for group in named}
-        config = OmegaConf.create({"repetitions": composed(self.conf).repetitions, **sections})
-        OmegaConf.set_struct(config, True)
-        for group in named:
-            where = f"conf/{group}/{getattr(point, group)}.yaml"
-            OmegaConf.set_struct(config[group], False)
-            special = config[group].pop("per_dataset", None) or {}
-            OmegaConf.set_struct(config[group], True)
-            for key, value in dict(special.get(point.dataset) or {}).items():
-                composition.update(config, f"{group}.{key}", value, f"{where}, per_dataset")
-        for key, value in self._settings(point).items():
-            composition.update(config, key, value, f"study {point.study!r}, block {point.block!r}")
-        resolved: dict[str, Any] = {"repetitions": int(config.repetitions)}
-        for group in named:
-            name = getattr(point, group)
-            resolved[group] = {"kind": name, **plain(config[group]), "name": name}
-        return resolved
-
-    def _settings(self, point: Point) -> dict[str, Any]:
-        """The grid's, the scale's and the user's values for the groups that the point has."""
-        settings = dict(point.settings)
-        last = {key for key in settings if not key.startswith("audit.") or point.study in self.sweeps}
-        for rule in self.rules:
-            if rule.applies(point):
-                settings.update({key: value for key, value in rule.values.items() if key not in last})
-        for override in self.overrides:
-            if getattr(point, override.group) == override.name:
-                settings[f"{override.group}.{override.key}"] = override.value
-        return {
-            key: value
-            for key, value in settings.items()
-            if key.split(".")[0] not in GROUPS or getattr(point, key.split(".")[0])
-        }
-
-
-def _folders(raw: Path) -> list[Path]:
-    """Where a dataset's files may lie: its raw folder, and a mirror that is a folder."""
-    mirror = os.environ.get("DATA_MIRROR", "")
-    return [raw, *([Path(mirror) / raw.name, Path(mirror)] if mirror and "://" not in mirror else [])]
 
 
 def encoded(section: Any) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.composition import scale_rules
 from pipeline.config import CONF, Workflow
 from pipeline.transport.between import parted
 
@@ -85,7 +86,7 @@ def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
 
 
 def test_the_paper_scale_sets_nothing_but_repetitions() -> None:
-    assert {key for rule in Workflow(scale="paper").rules for key in rule.values} == {"repetitions"}
+    assert {key for rule in scale_rules(CONF, "paper") for key in rule.values} == {"repetitions"}
 
 
 def test_an_unknown_key_on_the_command_line_is_refused_with_the_nearest() -> None:

@@ -1,0 +1,92 @@
+"""The values of a point: what files, study, scale and user set, laid over each other.
+
+The later of these wins:
+
+1. ``conf/{dataset,method,transport,audit}/<name>.yaml``;
+2. the ``per_dataset`` entry of that file for the point's dataset;
+3. the point's own settings, from the study's ``grid``;
+4. the scale's ``settings``, each a ``where`` (study, block, dataset, method, transport, audit) and a ``set``, but for
+   what stands in the name of a file, and for all that a sweep declares: there the grid's word is the last;
+5. what the user sets for one run: ``--config set="method.sensr.learning_rate=2e-5"``.
+
+A key that the files do not have is refused with the nearest one that they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.composition import GROUPS, Override, Point, Rule, composed, declared, plain, section, update
+
+
+class Resolver:
+    """Resolves points for one scale's ``rules`` and one user's ``overrides``, each point once.
+
+    Raises ValueError for an override of what is not there.
+    """
+
+    def __init__(self, conf: Path, rules: Sequence[Rule], overrides: Sequence[Override]) -> None:
+        self.conf = conf
+        self.rules = rules
+        self.overrides = overrides
+        self._sweeps = declared(conf, "sweep")
+        self._resolved: dict[Point, dict[str, Any]] = {}
+        for override in overrides:
+            config = _fixed({override.group: section(conf, override.group, override.name)})
+            update(config, f"{override.group}.{override.key}", override.value, "set")
+
+    def sections(self, point: Point) -> dict[str, Any]:
+        """The section of each part that the point has, with its ``name`` and its module's ``kind``; ``repetitions``."""
+        if point not in self._resolved:
+            self._resolved[point] = self._laid_over(point)
+        return self._resolved[point]
+
+    def _laid_over(self, point: Point) -> dict[str, Any]:
+        named = [group for group in GROUPS if getattr(point, group)]
+        config = _fixed(
+            {
+                "repetitions": composed(self.conf).repetitions,
+                **{group: section(self.conf, group, getattr(point, group)) for group in named},
+            }
+        )
+        for group in named:
+            where = f"conf/{group}/{getattr(point, group)}.yaml"
+            OmegaConf.set_struct(config[group], False)
+            special = config[group].pop("per_dataset", None) or {}
+            OmegaConf.set_struct(config[group], True)
+            for key, value in dict(special.get(point.dataset) or {}).items():
+                update(config, f"{group}.{key}", value, f"{where}, per_dataset")
+        for key, value in self._settings(point).items():
+            update(config, key, value, f"study {point.study!r}, block {point.block!r}")
+        resolved: dict[str, Any] = {"repetitions": int(config.repetitions)}
+        for group in named:
+            name = getattr(point, group)
+            resolved[group] = {"kind": name, **plain(config[group]), "name": name}
+        return resolved
+
+    def _settings(self, point: Point) -> dict[str, Any]:
+        """The grid's, the scale's and the user's values for the groups that the point has."""
+        settings = dict(point.settings)
+        last = {key for key in settings if not key.startswith("audit.") or point.study in self._sweeps}
+        for rule in self.rules:
+            if rule.applies(point):
+                settings.update({key: value for key, value in rule.values.items() if key not in last})
+        for override in self.overrides:
+            if getattr(point, override.group) == override.name:
+                settings[f"{override.group}.{override.key}"] = override.value
+        return {
+            key: value
+            for key, value in settings.items()
+            if key.split(".")[0] not in GROUPS or getattr(point, key.split(".")[0])
+        }
+
+
+def _fixed(values: dict[str, Any]) -> DictConfig:
+    """A configuration that takes no keys but its own."""
+    config = OmegaConf.create(values)
+    OmegaConf.set_struct(config, True)
+    return config
