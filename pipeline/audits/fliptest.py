@@ -20,7 +20,7 @@ from pipeline.audits.dealt_groups import Decide
 from pipeline.audits.decisions import decisions, scores, tossed
 from pipeline.audits.fliptest_rows import Compared, group, noise, reports
 from pipeline.flipsets.sets import Flipsets
-from pipeline.flipsets.transparency import Precision
+from pipeline.permutation.precision import Precision
 from pipeline.transport.between import Mapped, directions, mapped
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
 

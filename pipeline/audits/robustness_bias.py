@@ -19,9 +19,10 @@ import numpy as np
 from pipeline.audits import robustness_attacks as attacks
 from pipeline.audits.robustness_distances import Subject, exact_arithmetic
 from pipeline.audits.robustness_examples import chosen, shown
-from pipeline.audits.robustness_rows import Measured, Precision, row, rows
+from pipeline.audits.robustness_rows import Measured, row, rows
 from pipeline.models import networks
 from pipeline.models.device import visible_device
+from pipeline.permutation.precision import Precision
 from pipeline.robustness.partitions import Partition, partitions_of
 from pipeline.types import Array, AuditResult, Classifier, ImageDataset
 

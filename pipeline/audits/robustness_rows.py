@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.permutation.precision import Precision
 from pipeline.robustness.intervals import sigma_intervals
 from pipeline.robustness.lengths import DENOMINATORS, Lengths, counted
 from pipeline.robustness.measures import by_level
@@ -17,22 +18,6 @@ from pipeline.robustness.significance import significance
 from pipeline.types import Array
 
 LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Precision:
-    """Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples; p-values from ``permutations`` permutations."""
-
-    alpha: float
-    bootstraps: int
-    permutations: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"expected alpha between 0 and 1, found {self.alpha}")
-        for name in ("bootstraps", "permutations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected {name} of at least 1, found {getattr(self, name)}")
 
 
 @dataclass(frozen=True)

@@ -19,23 +19,8 @@ from scipy.stats import rankdata
 
 from pipeline.flipsets.intervals import mean_intervals, sign_intervals
 from pipeline.flipsets.significance import holm, subset_p_values
+from pipeline.permutation.precision import Precision
 from pipeline.types import Array
-
-
-@dataclass(frozen=True)
-class Precision:
-    """Level 1 - ``alpha`` of the intervals, from ``bootstraps`` resamples; p-values from ``permutations`` subsets."""
-
-    alpha: float
-    bootstraps: int
-    permutations: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"expected alpha in (0, 1), found {self.alpha}")
-        for name in ("bootstraps", "permutations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected {name} of at least 1, found {getattr(self, name)}")
 
 
 @dataclass(frozen=True)

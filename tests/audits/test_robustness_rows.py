@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.audits.robustness_rows import Measured, Precision, rows
+from pipeline.audits.robustness_rows import Measured, rows
+from pipeline.permutation.precision import Precision
 from pipeline.robustness.partitions import Partition
 
 PRECISION = Precision(alpha=0.1, bootstraps=100, permutations=99)
@@ -116,7 +117,7 @@ def test_where_everything_failed_counts_are_all_there_is() -> None:
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        ((0.0, 10, 10), "alpha between 0 and 1, found 0.0"),
+        ((0.0, 10, 10), r"alpha in \(0, 1\), found 0.0"),
         ((0.05, 0, 10), "bootstraps of at least 1, found 0"),
         ((0.05, 10, 0), "permutations of at least 1, found 0"),
     ],

@@ -50,7 +50,8 @@ def test_from_people_to_standing() -> None:
     Ten studies of five trials each; the map adds an error to every image. The members' own shift is one deviation.
     """
     from pipeline.flipsets.standing import standing
-    from pipeline.flipsets.transparency import Precision, transparency_report
+    from pipeline.flipsets.transparency import transparency_report
+    from pipeline.permutation.precision import Precision
 
     precision = Precision(alpha=0.05, bootstraps=400, permutations=999)
     words: list[list[str]] = []

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pipeline.flipsets.significance import holm
-from pipeline.flipsets.transparency import Precision, transparency_report
+from pipeline.flipsets.transparency import transparency_report
+from pipeline.permutation.precision import Precision
 
 PRECISION = Precision(alpha=0.05, bootstraps=200, permutations=199)
 

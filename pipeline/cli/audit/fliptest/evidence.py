@@ -18,7 +18,8 @@ from pipeline.cli.progress import narrated
 from pipeline.flipsets.dealt import Deal, DealtSizes, deals
 from pipeline.flipsets.intervals import SizeIntervals, size_intervals
 from pipeline.flipsets.sets import Flipsets
-from pipeline.flipsets.transparency import Precision, TransparencyReport, transparency_report
+from pipeline.flipsets.transparency import TransparencyReport, transparency_report
+from pipeline.permutation.precision import Precision
 from pipeline.seeds import generators
 from pipeline.transport.quality import exact_distances, ks, mean_distance
 from pipeline.types import Array
