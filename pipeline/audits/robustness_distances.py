@@ -7,7 +7,6 @@ changed images are not kept.
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.models.determinism import own_operations
 from pipeline.types import Array, ImageDataset
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ LOG = logging.getLogger(__name__)
 PIXELS_AT_ONCE = 2**25
 """Of images held as numbers, and of what an attack makes of them."""
 CLASSIFIED_AT_ONCE = 250
-WORKSPACE, DETERMINISTIC_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG", ":4096:8"
 """With it, matrix products on a GPU are deterministic."""
 
 
@@ -101,20 +100,6 @@ def exact_arithmetic(threads: int) -> Iterator[None]:
     """
     import torch
 
-    before = (
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-        os.environ.get(WORKSPACE),
-    )
-    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
-        try:
-            torch.set_num_threads(threads)
-            os.environ.setdefault(WORKSPACE, DETERMINISTIC_WORKSPACE)
-            torch.use_deterministic_algorithms(True, warn_only=True)
-            yield
-        finally:
-            torch.set_num_threads(before[0])
-            torch.use_deterministic_algorithms(before[1], warn_only=before[2])
-            if before[3] is None:
-                os.environ.pop(WORKSPACE, None)
+    flags = torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False)
+    with flags, own_operations(threads):
+        yield

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pipeline.models.determinism import own_operations
+
 if TYPE_CHECKING:
     import torch
-
-WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
-DETERMINISTIC_WORKSPACE = ":4096:8"
-"""The workspace with which matrix products on a GPU are deterministic."""
 
 
 @contextmanager
@@ -24,27 +21,13 @@ def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) 
     import torch
 
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
-    before = (
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-        torch.backends.cudnn.benchmark,
-        os.environ.get(WORKSPACE),
-    )
-    with torch.random.fork_rng(devices=devices):
+    benchmark = torch.backends.cudnn.benchmark
+    with torch.random.fork_rng(devices=devices), own_operations(threads, deterministic):
         try:
-            torch.set_num_threads(threads)
             torch.backends.cudnn.benchmark = not deterministic
-            if deterministic:
-                os.environ.setdefault(WORKSPACE, DETERMINISTIC_WORKSPACE)
-                torch.use_deterministic_algorithms(True, warn_only=True)
             yield
         finally:
-            torch.set_num_threads(before[0])
-            torch.use_deterministic_algorithms(before[1], warn_only=before[2])
-            torch.backends.cudnn.benchmark = before[3]
-            if before[4] is None:
-                os.environ.pop(WORKSPACE, None)
+            torch.backends.cudnn.benchmark = benchmark
 
 
 def seed_torch(device: torch.device, seed: int) -> None:
