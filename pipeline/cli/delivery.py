@@ -5,9 +5,40 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
+
+Audit = TypeVar("Audit")
+
+
+def carried_out(
+    arguments: Namespace,
+    audited: Callable[[Namespace], Audit],
+    deliver: Callable[[Audit, Path | None, Path | None], list[Path]],
+    page: Callable[[Audit], str],
+    kept: Path | None = None,
+) -> int:
+    """Audit, print the verdict, and write what was asked for; ``kept`` is a file that the audit itself writes."""
+    for path, folder in ((arguments.output, True), (arguments.json, False), (kept, False)):
+        if path is not None:
+            check_destination(path, folder)
+    audit = audited(arguments)
+    # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
+    written = deliver(audit, arguments.output, arguments.json)
+    print(page(audit))
+    for path in written:
+        print(f"written: {path}")
+    return 0
+
+
+def figure_files(stems: Iterable[str]) -> dict[str, str]:
+    """The figures by what they go by in the result, each for the screen and for print."""
+    return {
+        f"{stem}{key}": f"{stem}{suffix}" for stem in stems for key, suffix in (("", ".png"), ("_for_print", ".pdf"))
+    }
 
 
 def check_destination(path: Path, folder: bool) -> None:

@@ -132,15 +132,6 @@ def run(arguments: Namespace) -> int:
     """Audit, print the verdict, and write what was asked for."""
     from pipeline.cli.audit.fliptest.audit import audited, deliver
     from pipeline.cli.audit.fliptest.verdict import page
-    from pipeline.cli.delivery import check_destination
+    from pipeline.cli.delivery import carried_out
 
-    for path, folder in ((arguments.output, True), (arguments.json, False)):
-        if path is not None:
-            check_destination(path, folder)
-    audit = audited(arguments)
-    # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
-    written = deliver(audit, arguments.output, arguments.json)
-    print(page(audit.document))
-    for path in written:
-        print(f"written: {path}")
-    return 0
+    return carried_out(arguments, audited, deliver, lambda audit: page(audit.document))

@@ -21,10 +21,10 @@ from pipeline.cli.audit.fliptest.groups import Groups, read_groups
 from pipeline.cli.audit.fliptest.maps import Kind, candidates, null_draws
 from pipeline.cli.audit.fliptest.model import Model, Raw, load_model, probed
 from pipeline.cli.audit.fliptest.space import Space, space_of
-from pipeline.cli.delivery import folder_written
+from pipeline.cli.delivery import figure_files, folder_written
 from pipeline.cli.table import read_table, sha256
-from pipeline.flipsets.transparency import Precision
 from pipeline.io import save_figure, save_text
+from pipeline.permutation.precision import Precision
 from pipeline.transport.quality import healthy
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def audited(arguments: Namespace) -> Audit:
         sides = gather(groups, space, model, scores, kind, asked)
         if all(healthy(side.quality.ks) for side in sides):
             break
+    stems = [f"{figure}_{side.way.direction}" for side in sides for figure in ("marginals", "transparency")]
     # In the order in which a person reads it.
     document = {
         "audit": "fliptest",
@@ -95,18 +96,10 @@ def audited(arguments: Namespace) -> Audit:
             "null_draws": asked.null_draws,
             "seed": arguments.seed,
         },
-        "files": None if arguments.output is None else FILES | figure_files(sides),
+        "files": None if arguments.output is None else FILES | figure_files(stems),
         "versions": {"pipeline": __version__, "python": platform.python_version(), "numpy": np.__version__},
     }
     return Audit(document, tuple(sides), space, arguments.id)
-
-
-def figure_files(sides: Sequence[Side]) -> dict[str, str]:
-    """The figures, each for the screen and for print."""
-    stems = [f"{figure}_{side.way.direction}" for side in sides for figure in ("marginals", "transparency")]
-    return {
-        f"{stem}{key}": f"{stem}{suffix}" for stem in stems for key, suffix in (("", ".png"), ("_for_print", ".pdf"))
-    }
 
 
 def deliver(audit: Audit, folder: Path | None, json_file: Path | None) -> list[Path]:

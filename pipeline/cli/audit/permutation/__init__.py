@@ -143,17 +143,9 @@ def run(arguments: Namespace) -> int:
     """Audit, print the verdict, and write what was asked for."""
     from pipeline.cli.audit.permutation.audit import audited, deliver
     from pipeline.cli.audit.permutation.verdict import page
-    from pipeline.cli.delivery import check_destination
+    from pipeline.cli.delivery import carried_out
 
-    for path, folder in ((arguments.output, True), (arguments.json, False)):
-        if path is not None:
-            check_destination(path, folder)
-    document = audited(arguments)
-    written = deliver(document, arguments.output, arguments.json)
-    print(page(document))
-    for path in written:
-        print(f"written: {path}")
-    return 0
+    return carried_out(arguments, audited, deliver, page)
 
 
 def bins(text: str) -> int | str:

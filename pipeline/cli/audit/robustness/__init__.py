@@ -231,19 +231,9 @@ def run(arguments: Namespace) -> int:
     """Audit, print the verdict, and write what was asked for."""
     from pipeline.cli.audit.robustness.audit import audited, deliver
     from pipeline.cli.audit.robustness.verdict import page
-    from pipeline.cli.delivery import check_destination
+    from pipeline.cli.delivery import carried_out
 
-    places = ((arguments.output, True), (arguments.json, False), (arguments.checkpoint, False))
-    for path, folder in places:
-        if path is not None:
-            check_destination(path, folder)
-    audit = audited(arguments)
-    # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
-    written = deliver(audit, arguments.output, arguments.json)
-    print(page(audit.document))
-    for path in written:
-        print(f"written: {path}")
-    return 0
+    return carried_out(arguments, audited, deliver, lambda audit: page(audit.document), arguments.checkpoint)
 
 
 def numbers(text: str) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ from pipeline.cli.audit.robustness.groups import check_sizes
 from pipeline.cli.audit.robustness.labels import check_range
 from pipeline.cli.audit.robustness.look import Subjects, looked
 from pipeline.cli.audit.robustness.points import read_points
-from pipeline.cli.delivery import folder_written
+from pipeline.cli.delivery import figure_files, folder_written
 from pipeline.cli.table import read_table, sha256
 from pipeline.io import save_figure, save_text
 
@@ -104,17 +104,14 @@ def _document(arguments: Namespace, raw: Raw, subjects: Subjects, evidence: Sequ
             "device": str(raw.device),
         },
         "results": results,
-        "files": None if arguments.output is None else FILES | figure_files(evidence),
+        "files": None if arguments.output is None else FILES | figure_files(map(stem_of, evidence)),
         "versions": _versions(),
     }
 
 
-def figure_files(evidence: Sequence[Evidence]) -> dict[str, str]:
-    """The figures, each for the screen and for print."""
-    stems = [f"curves_{one.asked.name}" for one in evidence]
-    return {
-        f"{stem}{key}": f"{stem}{suffix}" for stem in stems for key, suffix in (("", ".png"), ("_for_print", ".pdf"))
-    }
+def stem_of(one: Evidence) -> str:
+    """What the figure of an attack goes by."""
+    return f"curves_{one.asked.name}"
 
 
 def deliver(audit: Audit, folder: Path | None, json_file: Path | None) -> list[Path]:
@@ -134,7 +131,7 @@ def deliver(audit: Audit, folder: Path | None, json_file: Path | None) -> list[P
             pictures = {}
             with paper():
                 for one in audit.evidence:
-                    stem = temporary / f"curves_{one.asked.name}"
+                    stem = temporary / stem_of(one)
                     save_figure(figures.curves(one, audit.subjects, audit.document), stem)
                     pictures[one.asked.name] = stem.with_suffix(".png").read_bytes()
             save_text(html.page(audit.document, pictures), temporary / FILES["page"])
