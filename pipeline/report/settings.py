@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +108,42 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
                 transport = here.get("transport", {}).get("name", "")
                 found[Reduction(here["block"], *names, key, value, other, transport)] = None
     return tuple(found)
+
+
+def configured_numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Every configured number: ``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
+    repetitions = [("repetitions", point["repetitions"])] if "repetitions" in point else []
+    for key, value in (*flat(point), *repetitions):
+        if isinstance(value, (list, tuple)):
+            items = [(f"{key}[{i}]", item) for i, item in enumerate(value)]
+        elif isinstance(value, Mapping):
+            items = [(f"{key}.{name}", item) for name, item in value.items()]
+        else:
+            items = [(key, value)]
+        for name, item in items:
+            if isinstance(item, (int, float)) and not isinstance(item, bool):
+                yield name, float(item)
+
+
+def configured_facts(
+    points: Iterable[Mapping[str, Any]],
+    columns: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda point: {},
+    implied: Callable[[Mapping[str, Any]], Mapping[str, float]] = lambda values: {},
+) -> Iterator[dict[str, Any]]:
+    """One row for each configured number of each point, a published number's counterpart.
+
+    ``columns`` of a point are further columns of its rows; ``implied`` are numbers that follow from its values.
+    """
+    for point in points:
+        place = {
+            "block": point["block"],
+            "dataset": point["dataset"]["name"],
+            "method": point["method"]["name"],
+            "origin": "configuration",
+            **columns(point),
+        }
+        for name, value in (*configured_numbers(point), *implied(dict(flat(point))).items()):
+            yield {**place, "statistic": name, "value": value}
 
 
 def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -17,7 +17,7 @@ from pipeline.report.fliptest import report_tables as reports
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.claims import claims
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import flat
+from pipeline.report.settings import configured_facts
 
 LARGE = 1.0
 """Standard deviations that section 5.4 calls significant."""
@@ -26,24 +26,12 @@ LARGE = 1.0
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
     inputs = trials.named(inputs)
-    facts = pd.DataFrame([*_configuration(inputs), *_data(inputs), *_weights(inputs)]).drop_duplicates()
+    facts = pd.DataFrame(
+        [*configured_facts(inputs.points, _map_of), *_data(inputs), *_weights(inputs)]
+    ).drop_duplicates()
     facts = facts.assign(study=inputs.study, scale=inputs.scale)
     facts["repetition"] = facts["repetition"].fillna(0).astype(int) if "repetition" in facts else 0
     return pd.concat([inputs.rows, facts, *_derived(inputs)], ignore_index=True)
-
-
-def numbers_of(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Every configured number: ``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
-    for key, value in (*flat(point), ("repetitions", point["repetitions"])):
-        if isinstance(value, (list, tuple)):
-            items = [(f"{key}[{i}]", item) for i, item in enumerate(value)]
-        elif isinstance(value, Mapping):
-            items = [(f"{key}.{name}", item) for name, item in value.items()]
-        else:
-            items = [(key, value)]
-        for name, item in items:
-            if isinstance(item, (int, float)) and not isinstance(item, bool):
-                yield name, float(item)
 
 
 def given_of(point: Mapping[str, Any]) -> str:
@@ -52,18 +40,9 @@ def given_of(point: Mapping[str, Any]) -> str:
     return w.EVERYONE if label is None else trials.LABELS_GIVEN[float(label)]
 
 
-def _configuration(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    for point in inputs.points:
-        place = {
-            "block": point["block"],
-            "dataset": point["dataset"]["name"],
-            "method": point["method"]["name"],
-            "transport": point.get("transport", {}).get("name"),
-            "given": given_of(point),
-            "origin": "configuration",
-        }
-        for name, value in numbers_of(point):
-            yield {**place, "statistic": name, "value": value}
+def _map_of(point: Mapping[str, Any]) -> dict[str, Any]:
+    """The transport map of a point, and the true label that it is restricted to."""
+    return {"transport": point.get("transport", {}).get("name"), "given": given_of(point)}
 
 
 def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import flat
+from pipeline.report.settings import configured_facts, flat
 
 BOUNDARY_SIDES = {"left": -1, "right": 1}
 
@@ -23,7 +23,7 @@ BOUNDARY_SIDES = {"left": -1, "right": 1}
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
     facts = [
-        *_configuration(inputs),
+        *configured_facts(inputs.points, implied=_implied),
         *_shown_steps(inputs),
         *_data(inputs),
         *_heatmap_readings(inputs),
@@ -87,23 +87,6 @@ def boundary(theta: np.ndarray, statistic: np.ndarray, threshold: float, side: i
         return 0.0
     share = (threshold - t[first - 1]) / (t[first] - t[first - 1])
     return float(side * (x[first - 1] + share * (x[first] - x[first - 1])))
-
-
-def _configuration(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    for point in inputs.points:
-        place = {
-            "block": point["block"],
-            "dataset": point["dataset"]["name"],
-            "method": point["method"]["name"],
-            "origin": "configuration",
-        }
-        values = {**dict(flat(point)), "repetitions": point["repetitions"]}
-        values |= _implied(values)
-        for key, value in values.items():
-            several = isinstance(value, (list, tuple))
-            for name, item in [(f"{key}[{i}]", v) for i, v in enumerate(value)] if several else [(key, value)]:
-                if isinstance(item, (int, float)):
-                    yield {**place, "statistic": name, "value": float(item)}
 
 
 def _implied(values: Mapping[str, Any]) -> dict[str, float]:

@@ -6,18 +6,18 @@ for what no data enter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import flat
+from pipeline.report.settings import configured_facts
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
-    facts = [*_configuration(inputs), *_data(inputs)]
+    facts = [*configured_facts(inputs.points, implied=_percentile), *_data(inputs)]
     frame = pd.DataFrame(facts).drop_duplicates().assign(study=inputs.study, scale=inputs.scale, repetition=0)
     return pd.concat([inputs.rows, frame, _of_everyone(inputs.rows)], ignore_index=True)
 
@@ -30,23 +30,9 @@ def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:
     return everyone.assign(statistic="auc_everyone")
 
 
-def _configuration(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """Every configured number by ``group.key``, an entry of a list by ``group.key[i]``, and what follows from them."""
-    for point in inputs.points:
-        place = {
-            "block": point["block"],
-            "dataset": point["dataset"]["name"],
-            "method": point["method"]["name"],
-            "origin": "configuration",
-        }
-        values = {**dict(flat(point)), "repetitions": point["repetitions"]}
-        if "audit.alpha" in values:
-            values["percentile"] = 100 * (1 - float(values["audit.alpha"]))
-        for key, value in values.items():
-            several = isinstance(value, (list, tuple))
-            for name, item in [(f"{key}[{i}]", v) for i, v in enumerate(value)] if several else [(key, value)]:
-                if isinstance(item, (int, float)) and not isinstance(item, bool):
-                    yield {**place, "statistic": name, "value": float(item)}
+def _percentile(values: Mapping[str, Any]) -> dict[str, float]:
+    """The percentile of the permutation distribution that a test of this level holds a statistic against."""
+    return {"percentile": 100 * (1 - float(values["audit.alpha"]))} if "audit.alpha" in values else {}
 
 
 def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:

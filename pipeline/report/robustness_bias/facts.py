@@ -18,7 +18,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, network_tables, study, toy
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.settings import flat
+from pipeline.report.settings import configured_facts
 from pipeline.robustness.partitions import comparisons
 
 DATA, TOY = "data", "toy"
@@ -34,7 +34,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     """Every fact of the study in one frame."""
     found = study.audited(inputs)
     facts = [
-        *_configuration(inputs),
+        *configured_facts(study.as_networks(inputs.points)),
         *_data(inputs),
         *_toy(),
         *_linear(found),
@@ -46,21 +46,6 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     frame = pd.DataFrame(facts, columns=[*COLUMNS]).drop_duplicates()
     frame["repetition"] = frame["repetition"].fillna(0).astype(int)
     return frame.assign(study=inputs.study, scale=inputs.scale)
-
-
-def _configuration(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    for point in study.as_networks(inputs.points):
-        place = {
-            "block": point["block"],
-            "dataset": point["dataset"]["name"],
-            "method": point["method"]["name"],
-            "origin": "configuration",
-        }
-        for key, value in flat(point):
-            items = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
-            for index, item in items:
-                if isinstance(item, (int, float)) and not isinstance(item, bool):
-                    yield {**place, "statistic": key if index is None else f"{key}[{index}]", "value": float(item)}
 
 
 def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
