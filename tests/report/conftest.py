@@ -249,3 +249,21 @@ def published() -> pd.DataFrame:
 def build(published: pd.DataFrame) -> Callable[[str, Inputs], Artefact]:
     """Make one artefact by its name."""
     return lambda name, inputs: artefacts.build(name, inputs, published)
+
+
+class Made(dict[str, Artefact]):
+    """Artefacts by name, each made when it is first asked for."""
+
+    def __init__(self, make: Callable[[str], Artefact]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, name: str) -> Artefact:
+        self[name] = self.make(name)
+        return self[name]
+
+
+@pytest.fixture(scope="session")
+def lazily() -> type[Made]:
+    """A mapping of artefacts by name, of the function that makes one."""
+    return Made

@@ -254,6 +254,9 @@ def make_inputs(
     return Inputs(STUDY, scale, rows, config, held, audits, classifiers)
 
 
+Lazily = Callable[[Callable[[str], Artefact]], Mapping[str, Artefact]]
+
+
 @pytest.fixture(scope="session")
 def inputs() -> Inputs:
     """The study at paper scale, every data set there."""
@@ -278,28 +281,16 @@ def build(published: pd.DataFrame) -> Callable[[str, Inputs], Artefact]:
     return lambda name, inputs: artefacts.build(name, inputs, published)
 
 
-class Made(dict[str, Artefact]):
-    """Artefacts by name, each made when it is first asked for."""
-
-    def __init__(self, make: Callable[[str], Artefact]) -> None:
-        super().__init__()
-        self.make = make
-
-    def __missing__(self, name: str) -> Artefact:
-        self[name] = self.make(name)
-        return self[name]
-
-
 @pytest.fixture(scope="session")
-def made(inputs: Inputs, build: Callable[[str, Inputs], Artefact]) -> Made:
+def made(inputs: Inputs, build: Callable[[str, Inputs], Artefact], lazily: Lazily) -> Mapping[str, Artefact]:
     """The study's artefacts, each made once."""
-    return Made(lambda name: build(name, inputs))
+    return lazily(lambda name: build(name, inputs))
 
 
 @pytest.fixture(scope="session")
-def made_alone(alone: Inputs, build: Callable[[str, Inputs], Artefact]) -> Made:
+def made_alone(alone: Inputs, build: Callable[[str, Inputs], Artefact], lazily: Lazily) -> Mapping[str, Artefact]:
     """The same of the digits alone."""
-    return Made(lambda name: build(name, alone))
+    return lazily(lambda name: build(name, alone))
 
 
 def without_rows(inputs: Inputs, key: str) -> Inputs:
