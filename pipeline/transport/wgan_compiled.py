@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pipeline.transport import wgan_kernels as kernels
-from pipeline.transport.wgan_kernels import AREA, LANES, UNROLL
+from pipeline.transport.lane_products import LANES, ROWS
+from pipeline.transport.wgan_kernels import AREA
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class CompiledTraining:
             tuple(start[name].shape[1:] for name in LAYERS) for start in (generators, critics)
         )
         inputs, hidden = self._generator_shapes[0]
-        d, units = _multiple(inputs, UNROLL), _multiple(hidden, LANES)
+        d, units = _multiple(inputs, ROWS), _multiple(hidden, LANES)
         self._source, self._target = (
             [_padded(rows, len(rows), d, self._kind) for rows in side] for side in (source, target)
         )

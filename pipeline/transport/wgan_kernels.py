@@ -7,11 +7,11 @@ register has room for: a layer's units (or inputs) are the rows of a matrix with
 distances that are known when compiling are what lets inner loops become vector instructions. A gradient of weights
 sums over the lanes; there the derivatives are transposed first, and the lanes hold units instead.
 
-Every operation is rounded as written: a product and the sum that follows it are one ``fma``, and the compiler may
-change nothing else. So the numbers depend neither on the width of a machine's registers nor on whether the code was
+Every operation is rounded as written, the products as in :mod:`pipeline.transport.lane_products`; the compiler may
+change nothing. So the numbers depend neither on the width of a machine's registers nor on whether the code was
 compiled just now or read back from disk.
 
-Letters: d inputs, padded with zeros to a multiple of UNROLL; H hidden units, padded to a multiple of LANES; n rows in
+Letters: d inputs, padded with zeros to a multiple of ROWS; H hidden units, padded to a multiple of LANES; n rows in
 a minibatch, in blocks of LANES of which the last may have lanes without a row. Weights stand in *panels* of LANES
 columns: ``w[p, j, k]`` leads from input j to unit p LANES + k. Padding has gradient 0 and stays 0.
 """
@@ -23,52 +23,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
-from numba.extending import intrinsic
 
+from pipeline.transport.lane_products import LANES, add_products, compiled
 from pipeline.types import Array
 
 if TYPE_CHECKING:
     from pipeline.transport.wgan_compiled import Network, Plan, Scratch, Trained
 
-LANES = 64
-UNROLL = 4
 AREA = LANES * LANES
 TINIEST = 1e-15
 
 _njit: Any = njit
-_intrinsic: Any = intrinsic
-# Called by compiled code alone, so no door for Python is built.
-compiled: Any = _njit(error_model="numpy", nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 compiled_entry: Any = _njit(error_model="numpy", nogil=True, cache=True)
-
-
-@_intrinsic
-def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
-    """a b + c, rounded once."""
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.fma(*values)
-
-    return a(a, b, c), generate
-
-
-@compiled
-def add_products(out: Array, weights: Array, x: Array) -> None:
-    """out[r, i] += sum_c weights[r, c] x[c, i], four rows and four columns at a time."""
-    for c in range(0, weights.shape[1], UNROLL):
-        rows = x[c * LANES : (c + UNROLL) * LANES]
-        for r in range(0, weights.shape[0], UNROLL):
-            a0, a1, a2, a3 = weights[r, c], weights[r, c + 1], weights[r, c + 2], weights[r, c + 3]
-            b0, b1, b2, b3 = weights[r + 1, c], weights[r + 1, c + 1], weights[r + 1, c + 2], weights[r + 1, c + 3]
-            c0, c1, c2, c3 = weights[r + 2, c], weights[r + 2, c + 1], weights[r + 2, c + 2], weights[r + 2, c + 3]
-            d0, d1, d2, d3 = weights[r + 3, c], weights[r + 3, c + 1], weights[r + 3, c + 2], weights[r + 3, c + 3]
-            o = out[r * LANES : (r + UNROLL) * LANES]
-            for i in range(LANES):
-                x0, x1, x2, x3 = rows[i], rows[LANES + i], rows[2 * LANES + i], rows[3 * LANES + i]
-                o[i] = fma(a3, x3, fma(a2, x2, fma(a1, x1, fma(a0, x0, o[i]))))
-                o[LANES + i] = fma(b3, x3, fma(b2, x2, fma(b1, x1, fma(b0, x0, o[LANES + i]))))
-                o[2 * LANES + i] = fma(c3, x3, fma(c2, x2, fma(c1, x1, fma(c0, x0, o[2 * LANES + i]))))
-                o[3 * LANES + i] = fma(d3, x3, fma(d2, x2, fma(d1, x1, fma(d0, x0, o[3 * LANES + i]))))
 
 
 @compiled
