@@ -15,24 +15,32 @@ DETERMINISTIC_WORKSPACE = ":4096:8"
 def own_operations(threads: int, deterministic: bool = True) -> Iterator[None]:
     """``threads`` of the CPU and, if asked for, the deterministic form of every operation that has one.
 
-    An operation without one on its device is named in a warning.
+    An operation without one on its device is named in a warning. One thread of a CPU computes in one order anyway, so
+    that nothing is asked for there: asking imports torch's compiler, a second and more of a job.
     """
     import torch
 
-    before = (
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    before, number = _determinism(), torch.get_num_threads()
     workspace = os.environ.get(WORKSPACE)
     try:
         torch.set_num_threads(threads)
-        if deterministic:
+        if deterministic and (threads > 1 or torch.cuda.is_available()):
             os.environ.setdefault(WORKSPACE, DETERMINISTIC_WORKSPACE)
             torch.use_deterministic_algorithms(True, warn_only=True)
         yield
     finally:
-        torch.set_num_threads(before[0])
-        torch.use_deterministic_algorithms(before[1], warn_only=before[2])
+        torch.set_num_threads(number)
+        if _determinism() != before:
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
         if workspace is None:
             os.environ.pop(WORKSPACE, None)
+
+
+def _determinism() -> tuple[bool, bool]:
+    """Whether deterministic forms are asked for, and whether their absence is but a warning."""
+    import torch
+
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )
