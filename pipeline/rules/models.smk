@@ -44,6 +44,9 @@ rule transport:
         lambda w: workflow_config.transport(w.dataset, w.transport)["transport"].get("threads", 1)
     resources:
         **workflow_config.resources.asked("transport"),
+    # The longest jobs of a study are among the maps: before the audits, which are many and short, so that no core waits
+    # at the end.
+    priority: 1
     group:
         workflow_config.resources.group("transport")
     shell:
