@@ -13,7 +13,7 @@ from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.deepfool import deepfool
 from pipeline.attacks.distances import Distances, Execution
 from pipeline.attacks.fmn import fmn
-from pipeline.attacks.linear_distance import linear_distance
+from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
 from pipeline.attacks.smoothing import certify
 from pipeline.types import Array
 
@@ -23,14 +23,19 @@ if TYPE_CHECKING:
     Attack = Callable[[PixelNetwork, Array, Array, Array], Distances]
     """Network, images (m, c, h, w) in [0, 1], their classes (m,) and the numbers of the points (m,) -> distances."""
 
-EXACT, SMOOTHING = "exact", "smoothing"
+EXACT, EXACT_IN_BOX, SMOOTHING = "exact", "exact_in_box", "smoothing"
 WITH_IMAGES: Mapping[str, Callable[..., Distances]] = {
     "deepfool": deepfool,
     "carlini_wagner": carlini_wagner,
     "fmn": fmn,
 }
 """Attacks that change images; each gives an upper bound."""
-NAMES = (EXACT, *WITH_IMAGES, SMOOTHING)
+CLOSED_FORMS: Mapping[str, Callable[..., Distances]] = {
+    EXACT: linear_distance,
+    EXACT_IN_BOX: linear_distance_in_box,
+}
+"""Of linear networks alone: in all of space, as published, and among the images, where the attacks stay."""
+NAMES = (*CLOSED_FORMS, *WITH_IMAGES, SMOOTHING)
 LINEAR = ("networks.logistic_regression",)
 """Architectures whose distances are known exactly."""
 SCALES = ("pixels", "normalised")
@@ -40,7 +45,7 @@ NUMBERS_AT_ONCE = 2**24
 
 def applies(name: str, architecture: str) -> bool:
     """Whether this distance can be had for networks of this architecture."""
-    return name != EXACT or architecture in LINEAR
+    return name not in CLOSED_FORMS or architecture in LINEAR
 
 
 def named(
@@ -59,22 +64,21 @@ def named(
     if name not in NAMES:
         raise ValueError(f"expected an attack among {', '.join(NAMES)}; found {name!r}")
     how = Execution(batch_size=batch_size, keep_adversarial=keep_images)
-    if name == EXACT:
-        return _exact
+    if name in CLOSED_FORMS:
+        return partial(_exact, CLOSED_FORMS[name])
     if name == SMOOTHING:
         return partial(_certified, settings=settings, std=std, seed=int(rng.integers(2**63)), how=how)
     return lambda f, images, label, points: WITH_IMAGES[name](f, images, label, **settings, execution=how)
 
 
-def _exact(f: PixelNetwork, images: Array, label: Array, points: Array) -> Distances:
-    """The distances to the boundary of a linear network, as published without regard for the box [0, 1].
-
-    A few points at a time: they need all weights' differences.
-    """
+def _exact(
+    closed_form: Callable[..., Distances], f: PixelNetwork, images: Array, label: Array, points: Array
+) -> Distances:
+    """The distances to the boundary of a linear network, a few points at a time: they need all weights' differences."""
     weight, bias = affine(f, images.shape[1:])
     size = max(1, NUMBERS_AT_ONCE // weight.size)
     found = [
-        linear_distance(weight, bias, images[first : first + size], label[first : first + size])
+        closed_form(weight, bias, images[first : first + size], label[first : first + size])
         for first in range(0, len(images), size)
     ]
     distance = np.concatenate([np.zeros(0), *(one.distance for one in found)])

@@ -33,18 +33,19 @@ CHECKPOINTS = ("all", "last")
 class Config:
     """What is measured, of which points, and how precisely.
 
-    ``attacks``: some of ``robustness_attacks.NAMES``; ``exact`` is measured of linear networks alone. ``checkpoints``:
-    all, or the last. ``<attack>_points``: that attack is made on the first so many test points, None for all; every
-    other ``<attack>_...`` is a setting of the function in ``pipeline.attacks``, explained there. ``smoothing_scale``:
-    the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation that counts, None for
-    the largest distance measured. Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples, p-values from
-    ``permutations``. ``examples``: the attack whose images are kept of one example, None for none. Images are attacked
-    ``batch_size`` at a time, None for what suits the device, on ``threads`` of the CPU.
+    ``attacks``: some of ``robustness_attacks.NAMES``; exact ones are measured of linear networks alone.
+    ``checkpoints``: all, or the last. ``<attack>_points``: that attack is made on the first so many test points, None
+    for all; every other ``<attack>_...`` is a setting of the function in ``pipeline.attacks``, explained there.
+    ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
+    that counts, None for the largest distance measured. Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples,
+    p-values from ``permutations``. ``examples``: the attack whose images are kept of one example, None for none. Images
+    are attacked ``batch_size`` at a time, None for what suits the device, on ``threads`` of the CPU.
     """
 
     attacks: Sequence[str]
     checkpoints: str
     exact_points: int | None
+    exact_in_box_points: int | None
     deepfool_points: int | None
     deepfool_steps: int
     deepfool_candidates: int
@@ -117,7 +118,7 @@ class Config:
         """What the attack is made with, by the names that it has in the attack's function."""
         start = f"{attack}_"
         names = [field.name for field in fields(self) if field.name.startswith(start)]
-        return {name.removeprefix(start): getattr(self, name) for name in names if name != f"{start}points"}
+        return {name.removeprefix(start): getattr(self, name) for name in names if not name.endswith("_points")}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.deepfool import deepfool
 from pipeline.attacks.fmn import fmn
-from pipeline.attacks.linear_distance import in_pixel_scale, linear_distance
+from pipeline.attacks.linear_distance import in_pixel_scale
 from pipeline.attacks.smoothing import certify
 from pipeline.audits import robustness_attacks as attacks
 
@@ -55,32 +55,48 @@ def made(name: str, settings: dict[str, Any], seed: int = 0, batch: int | None =
 
 
 def test_every_name_has_an_attack_and_only_linear_networks_have_an_exact_distance() -> None:
-    assert attacks.NAMES == ("exact", "deepfool", "carlini_wagner", "fmn", "smoothing")
+    assert attacks.NAMES == ("exact", "exact_in_box", "deepfool", "carlini_wagner", "fmn", "smoothing")
     linear = [name for name in attacks.NAMES if attacks.applies(name, "networks.logistic_regression")]
     others = [name for name in attacks.NAMES if attacks.applies(name, "networks.deep_cnn")]
     assert linear == list(attacks.NAMES)
-    assert others == list(attacks.NAMES[1:])
+    assert others == list(attacks.NAMES[2:])
 
 
 def test_a_name_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected an attack among exact, deepfool, .* found 'fgsm'"):
+    with pytest.raises(ValueError, match=r"expected an attack among exact, exact_in_box, deepfool, .* found 'fgsm'"):
         made("fgsm", {})
 
 
-def test_exact_is_the_closed_form_in_pixels_without_the_box(
-    network: Any, images: np.ndarray, label: np.ndarray, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "closed_form"), attacks.CLOSED_FORMS.items())
+def test_exact_distances_are_the_closed_forms_in_pixels(
+    network: Any, images: np.ndarray, label: np.ndarray, monkeypatch: pytest.MonkeyPatch, name: str, closed_form: Any
 ) -> None:
     layer = next(module for module in network.net.modules() if isinstance(module, torch.nn.Linear))
     weight, bias = in_pixel_scale(layer.weight.double().numpy(), layer.bias.double().numpy(), MEAN, STD, 16)
-    expected = linear_distance(weight, bias, images, label)
-    found = made("exact", {})(network, images, label, np.arange(20))
+    expected = closed_form(weight, bias, images, label)
+    found = made(name, {})(network, images, label, np.arange(20))
     np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-6)
     assert (found.failed.sum(), found.forward_passes, found.adversarial) == (0, 20, None)
     monkeypatch.setattr(attacks, "NUMBERS_AT_ONCE", 300)
-    parts = made("exact", {})(network, images, label, np.arange(20))
+    parts = made(name, {})(network, images, label, np.arange(20))
     np.testing.assert_allclose(parts.distance, found.distance, rtol=1e-12)
     # In single precision, as it was.
     assert layer.weight.dtype == torch.float32
+
+
+def test_the_box_makes_some_points_farther_and_none_nearer(network: Any) -> None:
+    """And no attack, which stays in it, finds less than the exact distance there."""
+    dark = np.random.default_rng(1).uniform(0, 0.1, size=(20, 2, 4, 4)).astype(np.float32)
+    label = np.asarray(network(torch.from_numpy(dark)).argmax(1).numpy())
+    free, inside, attacked = (
+        made(name, settings)(network, dark, label, np.arange(20)).distance
+        for name, settings in (("exact", {}), ("exact_in_box", {}), ("fmn", {"steps": 20}))
+    )
+    assert (inside >= free - 1e-12).all()
+    assert (inside > free + 1e-3).any()
+    found = np.isfinite(attacked)
+    assert found.any()
+    assert (attacked[found] >= inside[found] - 1e-5).all()
 
 
 def test_an_affine_network_is_its_weights_whatever_is_done_to_the_picture(images: np.ndarray) -> None:

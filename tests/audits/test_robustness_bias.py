@@ -22,6 +22,7 @@ CONFIG = Config(
     attacks=("exact", "deepfool"),
     checkpoints="all",
     exact_points=None,
+    exact_in_box_points=None,
     deepfool_points=None,
     deepfool_steps=50,
     deepfool_candidates=10,
@@ -368,7 +369,7 @@ def test_torch_is_left_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("changes", "found"),
     [
-        ({"attacks": []}, "audit.attacks to be some of exact, deepfool, .*, each once; found"),
+        ({"attacks": []}, "audit.attacks to be some of exact, exact_in_box, deepfool, .*, each once; found"),
         ({"attacks": ["pgd"]}, r"found \['pgd'\]"),
         ({"attacks": ["deepfool", "deepfool"]}, "each once"),
         ({"checkpoints": "first"}, "audit.checkpoints among all, last; found 'first'"),

@@ -44,10 +44,10 @@ class Comparison:
 def comparisons(found: Sequence[Audited]) -> list[Comparison]:
     """What the paper compares, and the same of a tighter attack and of smoothing where they were measured."""
     attacks = w.distances_in(name for one in study.run(found) for name in one.attacks)
-    tighter = [name for name in attacks if name not in w.DISTANCES]
+    tighter = w.tighter(attacks)
     bounds = (w.DEEPFOOL, w.CARLINI_WAGNER, *tighter, w.SMOOTHING)
     last = w.LAST
-    listed = [_of(study.LINEAR, (w.EXACT, last), (name, last), (w.LOGISTIC,)) for name in bounds]
+    listed = [_of(study.LINEAR, (w.EXACT, last), (name, last), (w.LOGISTIC,)) for name in (w.EXACT_IN_BOX, *bounds)]
     five = w.CONVOLUTIONAL
     listed.append(_of(study.NETWORKS, (w.DEEPFOOL, last), (w.CARLINI_WAGNER, last), five))
     listed += [_of(study.NETWORKS, (name, last), (w.DEEPFOOL, last), five) for name in tighter]

@@ -28,8 +28,9 @@ DISTANCES = {
     CARLINI_WAGNER: MethodStyle("Carlini-Wagner", "#D55E00", "^", (0, (5, 1.5, 1, 1.5))),
     SMOOTHING: MethodStyle("randomized smoothing", "#00875F", "D", (0, (1, 1.2))),
 }
-"""The distances of the paper; any other is a tighter attack of ours."""
+"""The distances of the paper."""
 ABBREVIATED = {"ddn": "DDN", "fmn": "FMN", "fab": "FAB"}
+EXACT_IN_BOX = "exact_in_box"
 UNITS = "L2, pixels in [0, 1]"
 
 LOGISTIC = "logistic_regression"
@@ -97,6 +98,8 @@ def distance_style(attack: str) -> MethodStyle:
     """Name, colour, marker and line of a distance; one that is not in the paper goes by its own name."""
     if attack in DISTANCES:
         return DISTANCES[attack]
+    if attack == EXACT_IN_BOX:
+        return MethodStyle("exact, among images", "#7F7F7F", "o", (0, (1, 1.2)))
     return MethodStyle(ABBREVIATED.get(attack, attack.replace("_", " ")), "#B5478F", "v", "-")
 
 
@@ -132,10 +135,15 @@ def networks_in(found: Iterable[str]) -> list[str]:
 
 
 def distances_in(found: Iterable[str]) -> list[str]:
-    """The distinct distances: exact, the two attacks of the paper, tighter ones, and the certified radius last."""
+    """The distinct distances: exact ones, the two attacks of the paper, tighter ones, and the certified radius last."""
     there = set(found)
-    tighter = sorted(there - set(DISTANCES))
-    return [name for name in (EXACT, DEEPFOOL, CARLINI_WAGNER, *tighter, SMOOTHING) if name in there]
+    order = (EXACT, EXACT_IN_BOX, DEEPFOOL, CARLINI_WAGNER, *tighter(there), SMOOTHING)
+    return [name for name in order if name in there]
+
+
+def tighter(found: Iterable[str]) -> list[str]:
+    """The attacks that are not the paper's."""
+    return sorted(set(found) - {*DISTANCES, EXACT_IN_BOX})
 
 
 def partitions_in(found: Iterable[str]) -> list[str]:
