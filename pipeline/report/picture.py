@@ -30,7 +30,8 @@ class Picture:
         # The layout is worked out once, here, rather than for each format that the figure is saved in. Its solver's
         # last digits depend on addresses in memory: rounded, the same figure gives the same bytes.
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")
+        # With no engine at all: for one that does nothing, matplotlib draws the figure once more before it saves it.
+        figure.set_layout_engine(None)
         for axes in figure.axes:
             left, bottom, width, height = axes.get_position(original=True).bounds
             axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))

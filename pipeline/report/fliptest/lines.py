@@ -67,7 +67,7 @@ def report(inputs: Inputs, place: Place, flipset: str, ranking: str = MEAN, dire
     Features that define the groups have no rank, and no line. An interval of a sign ends at -1 and 1.
     """
     rows = inputs.select(**place.setting(direction=direction, flipset=flipset))
-    rows = rows[rows["feature"].notna()]
+    rows = rows.loc[rows["feature"].notna(), ["statistic", "feature", "repetition", "value", "alpha"]]
     alpha = float(pd.to_numeric(rows["alpha"]).dropna().iloc[0])
     columns = (ranking, f"{ranking}_ci_low", f"{ranking}_ci_high", f"{ranking}_p_adjusted", RANKS[ranking])
     value, low, high, p, rank = (_by_trial(rows, name) for name in columns)
@@ -93,4 +93,4 @@ def report(inputs: Inputs, place: Place, flipset: str, ranking: str = MEAN, dire
 def _by_trial(rows: pd.DataFrame, statistic: str) -> Mapping[str, Array]:
     """A statistic's values by feature, (T,) each, in the order of the trials."""
     part = rows[rows["statistic"] == statistic].sort_values("repetition")
-    return {str(name): own["value"].to_numpy(float) for name, own in part.groupby("feature", observed=True)}
+    return {str(name): own.to_numpy(float) for name, own in part.groupby("feature", observed=True)["value"]}

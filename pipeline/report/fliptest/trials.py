@@ -77,9 +77,11 @@ class FirstTrial:
 
 def named(inputs: Inputs) -> Inputs:
     """The inputs with a column ``given`` (everyone, negatives, positives): a setting cannot ask for a missing label."""
+    return inputs if "given" in inputs.rows else inputs.once("named", lambda: _named(inputs))
+
+
+def _named(inputs: Inputs) -> Inputs:
     rows = inputs.rows
-    if "given" in rows:
-        return inputs
     if "given_label" in rows:
         labels = pd.to_numeric(rows["given_label"]).map(LABELS_GIVEN).fillna(w.EVERYONE)
     else:

@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
-from pipeline.report.robustness_bias import agreement, study
+from pipeline.report.robustness_bias import agreement, study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.table import Cell, Column, Row, Table
@@ -56,7 +56,7 @@ def table_1(inputs: Inputs) -> Table:
         stub=("Data",),
         columns=(*columns, Column("note", show="text", name="")),
         rows=tuple(body),
-        stamp=study.stamp(inputs, study.NETWORKS),
+        stamp=used.stamp(inputs, study.NETWORKS),
         notes=(
             "Share of groups whose sigma has the same sign, over the five networks of torchvision and the data set's "
             "own, at the last epoch. Correct: the same with shares of the correctly classified members, as in the "
@@ -90,7 +90,7 @@ def table_agreement(inputs: Inputs) -> Table:
             *(Column(name, show="text", name=w.dataset_label(name)) for name in w.DATASETS),
         ),
         rows=tuple(body),
-        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             f"Groups whose sigma has the same sign on both sides. {ONCE}",
             "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
@@ -139,7 +139,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
         stub=("Estimate", "Data"),
         columns=tuple(columns),
         rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
-        stamp=study.stamp(inputs, study.LINEAR),
+        stamp=used.stamp(inputs, study.LINEAR),
         notes=(
             f"sigma by the exact distance less sigma by the estimate, over the groups. {ONCE}",
             "The exact distance is that of the formula as published, without regard for the box [0, 1], in which the "

@@ -12,7 +12,7 @@ from pipeline.report import comparison as rules
 from pipeline.report.comparison_table import as_table
 from pipeline.report.departures import NO_METHOD
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.facts import DATA, measurements
 from pipeline.report.settings import parse_setting
@@ -29,7 +29,7 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """
     missing = study.absences(study.audited(inputs))
     status = [_status(entry, missing) for entry in published.to_dict("records")]
-    reduced = study.reductions(inputs)
+    reduced = used.reductions(inputs)
     # How much of a data set is used shows in its own numbers too.
     of_data = (replace(r, block=DATA, method=NO_METHOD) for r in reduced if r.key.startswith("dataset."))
     return rules.compare(published.assign(status=status), measurements(inputs), (*reduced, *dict.fromkeys(of_data)))
@@ -40,7 +40,7 @@ def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
     found = study.audited(inputs)
     return as_table(
         compared(inputs, published),
-        study.stamp(inputs, sorted({one.block for one in found})),
+        used.stamp(inputs, sorted({one.block for one in found})),
         "Published numbers and ours.",
         notes=(
             "A share of agreeing signs is of groups that share points, and an accuracy of one training is of test "

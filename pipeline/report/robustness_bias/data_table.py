@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import of_training
@@ -45,7 +45,7 @@ def table_partitions(inputs: Inputs) -> Table:
             Column("partitions", show="text"),
         ),
         rows=tuple(body),
-        stamp=of_training(study.stamp(inputs, blocks), "dataset"),
+        stamp=of_training(used.stamp(inputs, blocks), "dataset"),
         notes=(
             "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
             "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import curves, study
+from pipeline.report.robustness_bias import curves, study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import PAGE_WIDTH, new_figure, panel_letter
@@ -47,11 +47,11 @@ def figure_digits_curves(inputs: Inputs) -> Picture:
 def figure_bias(inputs: Inputs) -> Picture:
     """RB(P, tau) of each group, of the data set's own network by DeepFool."""
     found = {one.dataset: one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]}
-    used = list(found.values())
+    every = list(found.values())
     title = "Robustness bias against the budget."
     shown = [(found[dataset], part) for dataset, part in BIAS if dataset in found and not found[dataset].absent]
     if not shown:
-        return nothing(inputs, used, title)
+        return nothing(inputs, every, title)
     figure, grid = panels(len(shown))
     for axes, (one, partition) in zip(grid, shown, strict=True):
         label = w.dataset_label(one.dataset)
@@ -80,14 +80,14 @@ def figure_bias(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, list(found), [w.DEEPFOOL]),
+        used.stamp(inputs, study.NETWORKS, list(found), [w.DEEPFOOL]),
         "For each data set and partition, one curve for each group over the budget: how far the group's share of "
         "safe points is from that of all other points.",
         notes=(
             "By DeepFool; correctly classified points of each data set's own network at its last epoch ("
-            + "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(used))
+            + "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(every))
             + f"). Where there are more than {FEW} classes, one thin line for each.",
-            *study.not_run(used),
+            *study.not_run(every),
         ),
     )
 
@@ -100,7 +100,7 @@ def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = NO_
     curves.say(figure.subplots(), "\n".join(texts if texts and why == NO_DATA else (why,)))
     blocks = sorted({one.block for one in found})
     datasets = sorted({one.dataset for one in found})
-    return Picture.stamped(figure, title, study.stamp(inputs, blocks, datasets), f"No drawing: {why}.", notes=texts)
+    return Picture.stamped(figure, title, used.stamp(inputs, blocks, datasets), f"No drawing: {why}.", notes=texts)
 
 
 def panels(count: int) -> tuple[Figure, list[Axes]]:
@@ -149,7 +149,7 @@ def _grid(inputs: Inputs, dataset: str, partition: str | None, order: Sequence[s
     return Picture.stamped(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [dataset], COLUMNS),
+        used.stamp(inputs, study.NETWORKS, [dataset], COLUMNS),
         "One row for each network, one column for each distance; in each panel one falling curve for each group: the "
         "share of its points that are further than a budget from the boundary.",
         notes=(

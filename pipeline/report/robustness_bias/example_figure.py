@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.study import Audited
@@ -52,7 +52,7 @@ def figure_3(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [one.dataset], [w.DEEPFOOL]),
+        used.stamp(inputs, study.NETWORKS, [one.dataset], [w.DEEPFOOL]),
         "Two pictures above each other, each with a change within one budget and what it becomes: the network changes "
         "its mind about the first and, with the whole budget spent, not about the second.",
         notes=(

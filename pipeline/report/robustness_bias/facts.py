@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, network_tables, study, toy
+from pipeline.report.robustness_bias import agreement, network_tables, study, toy, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.settings import configured_facts
@@ -34,7 +34,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     """Every fact of the study in one frame."""
     found = study.audited(inputs)
     facts = [
-        *configured_facts(study.as_networks(inputs.points)),
+        *configured_facts(used.as_networks(inputs.points)),
         *_data(inputs),
         *_toy(),
         *_linear(found),

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.study import Audited
@@ -127,7 +127,7 @@ def table_sigma(inputs: Inputs) -> Table:
         stub=("Data", "Partition", "Group"),
         columns=columns,
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
-        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
             "in it. Correct: sigma of the correctly classified members alone, as Definition 1 has it; so have "
@@ -169,7 +169,7 @@ def table_findings(inputs: Inputs) -> Table:
         stub=("Data", "Partition", "Group"),
         columns=columns,
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
-        stamp=study.stamp(inputs, study.NETWORKS),
+        stamp=used.stamp(inputs, study.NETWORKS),
         notes=(
             "Less robust: networks with sigma below 0 at the last epoch, of all audited, shares of all members, so "
             "accuracy has a part in it; sigma: least and largest over the networks. A group that is less (or more) "

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.study import Audited
@@ -154,7 +154,7 @@ def _heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     return Picture.stamped(
         figure,
         title,
-        study.stamp(inputs, study.NETWORKS, [dataset], attacks),
+        used.stamp(inputs, study.NETWORKS, [dataset], attacks),
         "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(

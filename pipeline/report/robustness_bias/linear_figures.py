@@ -6,7 +6,7 @@ from matplotlib.lines import Line2D
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import curves, study
+from pipeline.report.robustness_bias import curves, study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing, panels
 
@@ -35,7 +35,7 @@ def figure_4(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         title,
-        study.stamp(inputs, study.LINEAR, distances=[w.EXACT]),
+        used.stamp(inputs, study.LINEAR, distances=[w.EXACT]),
         "For each data set, one falling curve for each class: the share of its points that are further than a budget "
         "from the boundary, and the mean of these curves.",
         notes=("Shares of all members of a class; axes end where nearly all distances do.", *study.not_run(found)),
@@ -45,11 +45,11 @@ def figure_4(inputs: Inputs) -> Picture:
 def figure_5(inputs: Inputs) -> Picture:
     """Figure 5: I_s(tau) of every level of the sensitive attributes."""
     found = {one.dataset: one for one in study.audited(inputs, study.LINEAR)}
-    used = [found[dataset] for dataset in dict.fromkeys(dataset for dataset, _ in SENSITIVE)]
+    every = [found[dataset] for dataset in dict.fromkeys(dataset for dataset, _ in SENSITIVE)]
     title = "Robustness by sensitive attribute under logistic regression."
     shown = [(found[dataset], partition) for dataset, partition in SENSITIVE if not found[dataset].absent]
     if not shown:
-        return nothing(inputs, used, title)
+        return nothing(inputs, every, title)
     figure, grid = panels(len(shown))
     for axes, (one, partition) in zip(grid, shown, strict=True):
         axes.set_title(f"{w.dataset_label(one.dataset)}, by {partition}")
@@ -60,7 +60,7 @@ def figure_5(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         title,
-        study.stamp(inputs, study.LINEAR, [one.dataset for one in used], [w.EXACT]),
+        used.stamp(inputs, study.LINEAR, [one.dataset for one in every], [w.EXACT]),
         "Falling curves, one for each gender or race: the share that is further than a budget from the boundary.",
-        notes=("Faces of unknown gender or race are left out.", *study.not_run(used)),
+        notes=("Faces of unknown gender or race are left out.", *study.not_run(every)),
     )

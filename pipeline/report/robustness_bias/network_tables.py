@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN, TABLE_1
 from pipeline.report.robustness_bias.study import Audited, Points
@@ -48,7 +48,7 @@ def table_2(inputs: Inputs) -> Table:
         for networks in TABLE_2.values():
             here = [one for one in found if one.dataset == dataset and one.network in networks]
             accuracy = test_accuracy(inputs, here[0]) if here else math.nan
-            begun = here and here[0].network in w.CONVOLUTIONAL and study.pretrained(inputs, here[0]) is False
+            begun = here and here[0].network in w.CONVOLUTIONAL and used.pretrained(inputs, here[0]) is False
             scratch |= bool(begun)
             text = f"{number(100 * accuracy, 2)}{FROM_SCRATCH}" if begun else ""
             cells.append(Estimate(100 * accuracy, text=text) if math.isfinite(accuracy) else None)
@@ -62,7 +62,7 @@ def table_2(inputs: Inputs) -> Table:
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),
-        stamp=of_training(study.stamp(inputs, study.NETWORKS)),
+        stamp=of_training(used.stamp(inputs, study.NETWORKS)),
         notes=(
             "After the last epoch, on all test images that were prepared, in evaluation mode; the released code "
             "measures accuracy in training mode. Its ResNet50 is a ResNet18; ours has 50 layers, as in the paper. Deep "
@@ -97,7 +97,7 @@ def table_medians(inputs: Inputs) -> Table:
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),
-        stamp=study.stamp(inputs, study.LINEAR),
+        stamp=used.stamp(inputs, study.LINEAR),
         notes=(
             "Of the correctly classified points with a distance; smoothing certifies a radius for fewer points, and "
             "for another classifier, the smoothed one. Each distance has its own sample of the test points: compare "
@@ -148,7 +148,7 @@ def table_bounds(inputs: Inputs) -> Table:
             Column("forward passes", decimals=0, name="passes a point"),
         ),
         rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 7),),
-        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             "Last epoch. Attacked: the correctly classified points. Failed: those of them for which an attack found "
             "nothing; smoothing: for which "

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, plain
 from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import curves, regularizer, study
+from pipeline.report.robustness_bias import curves, regularizer, study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.distance_figures import nothing
@@ -136,7 +136,7 @@ def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Pena
     return Picture.stamped(
         figure,
         title,
-        study.stamp(inputs, study.REGULARIZER, [dataset]),
+        used.stamp(inputs, study.REGULARIZER, [dataset]),
         f"{seen}: the share of correctly classified points further than a budget from the boundary, without the "
         "penalty and with it.",
         notes=(

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, p_value
-from pipeline.report.robustness_bias import curves, regularizer, regularizer_figures, study
+from pipeline.report.robustness_bias import curves, regularizer, regularizer_figures, study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import test_accuracy
@@ -43,7 +43,7 @@ def table_regularizer(inputs: Inputs) -> Table:
             Column("reading", show="text"),
         ),
         rows=tuple(body) or (Row((NOT_RUN, "", "", ""), (None,) * 12),),
-        stamp=study.stamp(inputs, study.REGULARIZER),
+        stamp=used.stamp(inputs, study.REGULARIZER),
         notes=(
             "By DeepFool, last epoch, correctly classified points, as (9) has them; n: those of the group with a "
             "distance. p: permutation test of sigma = 0, over the points of this network, not adjusted. Change: "

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.report.departures import value
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.settings import NEUTRAL, flat
 from pipeline.report.table import Column, Row, Table
@@ -44,7 +44,7 @@ VARIED = tuple(f"method.{key}" for key in ("model", *PENALISED, "alpha", "distan
 def table_settings(inputs: Inputs) -> Table:
     """The configuration, one line a setting; where places differ, one for each value with the places."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for point in study.as_networks(inputs.points):
+    for point in used.as_networks(inputs.points):
         for group, key, text in _settings(point):
             values = found.setdefault((_part(group, point), _label(f"{group}.{key}")), {})
             places = values.setdefault(text, [])
@@ -61,7 +61,7 @@ def table_settings(inputs: Inputs) -> Table:
         stub=("Part", "Setting"),
         columns=(Column("value", show="text"), Column("where", show="text")),
         rows=tuple(body),
-        stamp=study.stamp(inputs, sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})),
+        stamp=used.stamp(inputs, sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})),
         notes=(
             "As configured for this run. A setting that differs from one network or data set to another has a line for "
             "each value.",

@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, number
-from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import test_accuracy
@@ -25,7 +25,7 @@ def table_pretraining(inputs: Inputs) -> Table:
     found.sort(key=lambda one: w.networks_in(w.NETWORKS).index(one.network))
     body, weights = [], set()
     for one in study.run(found):
-        begun = study.pretrained(inputs, one)
+        begun = used.pretrained(inputs, one)
         weights.add(begun)
         cells: list[Cell] = [100 * test_accuracy(inputs, one)]
         cells += [size(one.sigmas(name, moment, w.CORRECT).to_numpy(float)) for name in ATTACKS for moment in MOMENTS]
@@ -46,7 +46,7 @@ def table_pretraining(inputs: Inputs) -> Table:
         stub=("Network", "Weights"),
         columns=columns,
         rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
-        stamp=study.stamp(inputs, [study.NETWORKS, study.PRETRAINING], [w.UTKFACE]),
+        stamp=used.stamp(inputs, [study.NETWORKS, study.PRETRAINING], [w.UTKFACE]),
         notes=(
             "Mean over the groups (age, gender, race) of |sigma|, of correctly classified points: of all members, a "
             "network that still gives one age to everybody would have sigma = \u22121 for every other. Signs kept: "

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.report.departures import NO_METHOD
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study
+from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
@@ -119,9 +119,13 @@ def test_the_remedy_is_read_off_the_reason() -> None:
 
 def test_settings_of_one_model_take_the_place_of_the_common_ones() -> None:
     method = {"model": "alexnet", "input_size": None, "per_model": ["alexnet.input_size=224", "vgg19.width=0.5"]}
-    assert study.own_settings(method) == {"model": "alexnet", "input_size": 224}
-    assert study.own_settings({**method, "model": "vgg19"}) == {"model": "vgg19", "input_size": None, "width": 0.5}
-    assert study.own_settings({"model": "vgg19", "per_model": ["vgg19.pretrained=never"]})["pretrained"] == "never"
+    assert used.own_settings(method) == {"model": "alexnet", "input_size": 224}
+    assert used.own_settings({**method, "model": "vgg19"}) == {
+        "model": "vgg19",
+        "input_size": None,
+        "width": 0.5,
+    }
+    assert used.own_settings({"model": "vgg19", "per_model": ["vgg19.pretrained=never"]})["pretrained"] == "never"
 
 
 def test_a_partition_into_two_is_one_comparison() -> None:
@@ -253,32 +257,32 @@ def test_a_network_of_two_blocks_is_one_even_without_numbers(alone: Inputs) -> N
 
 
 def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Inputs, alone: Inputs) -> None:
-    assert study.reductions(inputs) == ()
+    assert used.reductions(inputs) == ()
     scratch = {
         key: replace(c, facts={**c.facts, "pretrained": 0 * c.facts["pretrained"]})
         for key, c in inputs.classifiers.items()
     }
-    found = study.reductions(replace(inputs, classifiers=scratch))
+    found = used.reductions(replace(inputs, classifiers=scratch))
     assert {(r.method, r.key, r.here) for r in found} == {
         (n, "method.weights", "from scratch") for n in w.CONVOLUTIONAL
     }
     assert {r.block for r in found} == {study.NETWORKS}, "the block of untrained weights is published so"
-    assert {r.dataset for r in study._from_scratch(alone)} <= {w.DIGITS}
+    assert {r.dataset for r in used._from_scratch(alone)} <= {w.DIGITS}
 
 
 def test_the_stamp_is_of_what_was_run(alone: Inputs) -> None:
-    stamp = study.stamp(alone, study.NETWORKS)
+    stamp = used.stamp(alone, study.NETWORKS)
     assert (stamp.origins, stamp.points) == (("bundled",), (200,))
-    nothing = study.stamp(alone, study.NETWORKS, [w.UTKFACE])
+    nothing = used.stamp(alone, study.NETWORKS, [w.UTKFACE])
     assert (nothing.origins, nothing.points, nothing.repetitions) == (("absent",), (), ())
     assert nothing.reductions == (), "what was not run departs from nothing"
 
 
 def test_the_stamp_names_the_settings_of_the_distances_alone_that_are_shown(alone: Inputs) -> None:
-    keys = {r.key for r in study.stamp(alone, study.LINEAR, distances=[w.EXACT]).reductions}
+    keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.EXACT]).reductions}
     assert "method.epochs" in keys
     assert not any(key.startswith("audit.") for key in keys)
-    keys = {r.key for r in study.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
+    keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
     assert "audit.smoothing_samples" in keys
     assert "audit.deepfool_points" not in keys
 
@@ -292,9 +296,9 @@ def test_a_departure_of_every_network_is_said_once_without_a_place() -> None:
     every = departures("method.epochs", *((data, network) for _, data, network in places))
     whole = departures("dataset.image_size", ("utkface", "vgg19"), ("utkface", "resnet50"))
     one = departures("method.width", ("digits", "vgg19"))
-    found = [(r.key, r.dataset, r.method) for r in study.merged([*every, *whole, *one], places)]
+    found = [(r.key, r.dataset, r.method) for r in used.merged([*every, *whole, *one], places)]
     assert found[0][::2] == ("method.epochs", NO_METHOD)
     assert found[1:] == [
-        ("dataset.image_size", "utkface", study.ALL_NETWORKS),
+        ("dataset.image_size", "utkface", used.ALL_NETWORKS),
         ("method.width", "digits", "VGG19"),
     ]
