@@ -28,17 +28,34 @@ def decisions(classifier: Classifier, repetition: int, x: Array, threshold: floa
     return np.asarray(model.predict(own, x[None])[0], dtype=np.int64)
 
 
-def tossed(classifier: Classifier, repetition: int, x: Array, coin: Array) -> Array:
-    """h(x) = 1 with probability P(y = 1 | x), decided by each row's coin (n,), uniform in [0, 1): (n,) int64.
+def scored(classifier: Classifier, repetition: int, x: Array, threshold: float | None) -> tuple[Array, Array]:
+    """Scores and decisions of rows x (n, d), (n,) each, by one evaluation where scores say decisions."""
+    model, own = _of(classifier, repetition)
+    score = np.asarray(model.score(own, x[None])[0], dtype=float)
+    if threshold is not None:
+        return score, (score >= threshold).astype(np.int64)
+    decision = model.decided(own, score[None]) if hasattr(model, "decided") else model.predict(own, x[None])
+    return score, np.asarray(decision[0], dtype=np.int64)
 
-    Raises ValueError for an architecture whose scores are no probabilities.
+
+def scored_and_tossed(classifier: Classifier, repetition: int, x: Array, coin: Array) -> tuple[Array, Array]:
+    """Scores P(y = 1 | x) of rows x (n, d), and h(x) = 1 with that probability: (n,) and (n,) int64.
+
+    Each row's coin (n,), uniform in [0, 1), decides. Raises ValueError for an architecture whose scores are no
+    probabilities.
     """
     if not hasattr(architecture(classifier.architecture), "log_probabilities"):
         raise ValueError(
             f"{classifier.method!r} has architecture {classifier.architecture!r}, whose scores are no probabilities: "
             "set audit.decision=threshold"
         )
-    return (coin < scores(classifier, repetition, x)).astype(np.int64)
+    score = scores(classifier, repetition, x)
+    return score, (coin < score).astype(np.int64)
+
+
+def tossed(classifier: Classifier, repetition: int, x: Array, coin: Array) -> Array:
+    """The decisions of :func:`scored_and_tossed` alone, (n,) int64."""
+    return scored_and_tossed(classifier, repetition, x, coin)[1]
 
 
 def _of(classifier: Classifier, repetition: int) -> tuple[ModuleType, dict[str, Array]]:

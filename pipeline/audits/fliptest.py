@@ -8,7 +8,7 @@ learned, and halves of the audited group itself, where the map is exact transpor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -16,8 +16,7 @@ from typing import Any, cast, get_args
 
 import numpy as np
 
-from pipeline.audits.dealt_groups import Decide
-from pipeline.audits.decisions import decisions, scores, tossed
+from pipeline.audits.decisions import decisions, scored, scored_and_tossed, tossed
 from pipeline.audits.fliptest_rows import Compared, group, noise, reports
 from pipeline.flipsets.sets import Flipsets
 from pipeline.permutation.precision import Precision
@@ -28,6 +27,9 @@ DECISIONS = ("threshold", "randomised")
 UNITS = ("model", "deviations")
 EXACT = "exact"
 """The kind of map that can be fitted again, between dealt halves, at no cost to speak of."""
+
+Judge = Callable[[Array, Array], tuple[Array, Array]]
+"""Features (n, d) and a coin for each person (n,) to scores and decisions, (n,) each."""
 
 
 @dataclass(frozen=True)
@@ -121,18 +123,18 @@ def run(
         where = {"direction": direction, "source": source, "target": target}
         shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):
-            decide = partial(_decide, classifier, r, config)
-            compared = _compared(decide, pair, coins[r], config)
+            compared = _compared(partial(_judge, classifier, r, config), pair, coins[r], config)
             measured = chain(
                 group(compared, config, transported, shared[r]),
                 reports(compared, config, dataset.feature_names, transported, streams[r][place]),
             )
             rows += [{"repetition": r, **where, **row} for row in measured]
             if r == 0 and config.noise_deals and transport.kind == EXACT:
+                decide = partial(_decide, classifier, r, config)
                 found = noise(compared, config, transported, decide, dealing[place - 1])
                 rows += [{"repetition": r, **where, **row} for row in found]
             if r == 0:
-                arrays |= _arrays(classifier, compared, "" if direction == "forward" else "_reverse")
+                arrays |= _arrays(compared, "" if direction == "forward" else "_reverse")
     table = pd.DataFrame(rows).assign(alpha=config.alpha)
     for name, values in classifier.index.items():
         table[name] = values[table["repetition"]]
@@ -145,6 +147,13 @@ def _decide(classifier: Classifier, repetition: int, config: Config, x: Array, c
     return decisions(classifier, repetition, x, config.threshold)
 
 
+def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> tuple[Array, Array]:
+    """Scores and decisions."""
+    if config.decision == "randomised":
+        return scored_and_tossed(classifier, repetition, x, coin)
+    return scored(classifier, repetition, x, config.threshold)
+
+
 def _shared(rows: Sequence[Array], people: int) -> list[float]:
     """The share of each repetition's ``rows`` that another one has too: the mean over the others, 0 where none is."""
     times = np.zeros(people, dtype=np.int64)
@@ -154,18 +163,24 @@ def _shared(rows: Sequence[Array], people: int) -> list[float]:
     return [float((times[own] - 1).mean() / others) for own in rows]
 
 
-def _compared(decide: Decide, pair: Mapped, coins: Array, config: Config) -> Compared:
+def _compared(judge: Judge, pair: Mapped, coins: Array, config: Config) -> Compared:
     """Decide about everyone; ``coins`` has one for each row of the dataset."""
     finite = np.isfinite(pair.images).all(axis=1)
     rows, features, images = pair.rows[finite], pair.features[finite], pair.images[finite]
+    score, decision = judge(features, coins[rows])
+    score_image, decision_image = judge(images, coins[rows])
+    target_score, target_decision = judge(pair.target, coins[pair.target_rows])
     return Compared(
         rows=rows,
         coins=coins[rows],
         features=features,
         images=images,
         target=pair.target,
-        flips=Flipsets(decide(features, coins[rows]), decide(images, coins[rows])),
-        target_decision=decide(pair.target, coins[pair.target_rows]),
+        flips=Flipsets(decision, decision_image),
+        target_decision=target_decision,
+        score=score,
+        score_image=score_image,
+        target_score=target_score,
         non_finite=int((~finite).sum()),
         units=_units(np.concatenate([features, pair.target]), config.units),
     )
@@ -178,7 +193,7 @@ def _units(people: Array, asked: str) -> Array:
     return np.where(plain, 1.0, deviation)
 
 
-def _arrays(classifier: Classifier, compared: Compared, suffix: str) -> dict[str, Array]:
+def _arrays(compared: Compared, suffix: str) -> dict[str, Array]:
     """What the figures need of the first repetition."""
     arrays = {
         "rows": compared.rows,
@@ -186,10 +201,10 @@ def _arrays(classifier: Classifier, compared: Compared, suffix: str) -> dict[str
         "images": compared.images,
         "decision": compared.flips.decision,
         "decision_image": compared.flips.decision_image,
-        "score": scores(classifier, 0, compared.features),
-        "score_image": scores(classifier, 0, compared.images),
+        "score": compared.score,
+        "score_image": compared.score_image,
         "target_features": compared.target,
-        "target_score": scores(classifier, 0, compared.target),
+        "target_score": compared.target_score,
     }
     named = {f"{name}{suffix}": values for name, values in arrays.items()}
     if not suffix:

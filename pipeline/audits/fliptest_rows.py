@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 class Compared:
     """One direction in one repetition: the n people with a finite image, and the m people of the other group.
 
-    ``rows`` and ``coins`` (n,), ``features`` and ``images`` (n, d), ``target`` (m, d), ``target_decision`` (m,);
-    ``non_finite`` people are left out. ``units`` (d,) are what mean shifts are ranked in.
+    ``rows`` and ``coins`` (n,), ``features`` and ``images`` (n, d), ``target`` (m, d); ``score``, ``score_image`` (n,)
+    and ``target_score`` (m,) beside the decisions ``flips`` and ``target_decision`` (m,); ``non_finite`` people are
+    left out. ``units`` (d,) are what mean shifts are ranked in.
     """
 
     rows: Array
@@ -35,6 +36,9 @@ class Compared:
     target: Array
     flips: Flipsets
     target_decision: Array
+    score: Array
+    score_image: Array
+    target_score: Array
     non_finite: int
     units: Array
 

@@ -72,11 +72,15 @@ def size_intervals(positive: int, negative: int, n: int, alpha: float) -> SizeIn
 
 
 def count_interval(count: int, n: int, alpha: float) -> Interval:
-    """The interval of Clopper and Pearson for the expected count among n people."""
-    from scipy.stats import binomtest
+    r"""The interval of Clopper and Pearson for the expected count k among n people.
 
-    found = binomtest(count, n).proportion_ci(confidence_level=1 - alpha, method="exact")
-    return n * float(found.low), n * float(found.high)
+    P(K >= k; p) is the regularised incomplete beta function :math:`I_p(k, n - k + 1)`, which gives both ends.
+    """
+    from scipy.special import betainccinv, betaincinv
+
+    low = 0.0 if count == 0 else float(betaincinv(count, n - count + 1, alpha / 2))
+    high = 1.0 if count == n else float(betainccinv(count + 1, n - count, alpha / 2))
+    return n * low, n * high
 
 
 def difference_intervals(more: Array, fewer: Array, n: int, alpha: float) -> tuple[Array, Array]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 
 from pipeline.flipsets.intervals import mean_intervals, sign_intervals
 from pipeline.flipsets.significance import holm, subset_p_values
@@ -100,4 +99,5 @@ def transparency_report(
 
 def ranks(values: Array) -> Array:
     """1 for the largest absolute value (c,), and so on; ties share the smaller rank."""
-    return np.asarray(rankdata(-np.abs(values), method="min"))
+    smaller_first = -np.abs(values)
+    return 1 + np.searchsorted(np.sort(smaller_first), smaller_first, side="left")

@@ -18,8 +18,8 @@ import numpy as np
 from pipeline.models import kernel
 from pipeline.types import Array, Classifier, Dataset
 
-CACHE = 500
-"""Megabytes of kernel rows that the solver keeps."""
+CACHE = 100
+"""Megabytes of kernel rows that the solver keeps: it asks for few of them twice, and more only cost memory."""
 
 
 @dataclass(frozen=True)

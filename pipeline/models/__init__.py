@@ -5,6 +5,10 @@ Every architecture module offers, for parameters whose arrays have the repetitio
 - ``predict(parameters, x)``: NumPy, the decision 0 or 1 about each row, x (R, n, d) -> (R, n);
 - ``score(parameters, x)``: NumPy, what the decision is made by, (R, n): P(y = 1 | x) or a real number;
 
+those whose decision can be told from the score without loss (a probability rounds where the decision does not),
+
+- ``decided(parameters, score)``: NumPy, the decision about rows of these scores, (R, n) -> (R, n);
+
 and those that say probabilities, which attacks go through,
 
 - ``log_probabilities(parameters, x)``: torch, x (R, n, d) -> (R, n, 2), differentiable, on any device;

@@ -17,7 +17,12 @@ Array = np.ndarray
 
 def predict(parameters: Mapping[str, Array], x: Array) -> Array:
     """Whether the predicted outcome exceeds the threshold (a tie counts as 0): x (R, n, d) -> (R, n) int64."""
-    return (score(parameters, x) > parameters["threshold"][:, None]).astype(np.int64)
+    return decided(parameters, score(parameters, x))
+
+
+def decided(parameters: Mapping[str, Array], score: Array) -> Array:
+    """The decision about rows of these predicted outcomes: (R, n) -> (R, n) int64."""
+    return (score > parameters["threshold"][:, None]).astype(np.int64)
 
 
 def score(parameters: Mapping[str, Array], x: Array) -> Array:
