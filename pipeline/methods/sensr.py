@@ -149,6 +149,6 @@ def started(data: Batch, metric: FairMetric, start: Mapping[str, Array], config:
 
 
 def _gpu_is_visible() -> bool:
-    from pipeline.models.device import visible_device
+    from pipeline.models.device import gpu_is_visible
 
-    return visible_device().type == "cuda"
+    return gpu_is_visible()

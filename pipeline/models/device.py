@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -9,6 +11,21 @@ import numpy as np
 
 if TYPE_CHECKING:
     import torch
+
+
+TRACES = (
+    *("/dev/nvidiactl", "/proc/driver/nvidia"),
+    *("/dev/nvmap", "/dev/nvhost-gpu", "/dev/nvgpu"),
+    *("/dev/kfd", "/dev/dxg"),
+)
+"""What a driver that torch can use leaves on Linux: NVIDIA's, on a board or in a system on a chip, AMD's, or WSL's."""
+
+
+def gpu_is_visible() -> bool:
+    """Whether torch sees a GPU. It is not even imported, which takes seconds, where no driver has left a trace."""
+    if sys.platform == "linux" and not any(os.access(trace, os.F_OK) for trace in TRACES):
+        return False
+    return visible_device().type == "cuda"
 
 
 def visible_device() -> torch.device:

@@ -28,8 +28,8 @@ import numpy as np
 from pipeline.transport.cost import COSTS, cost_matrix
 from pipeline.types import Array, TransportMap
 
-BLOCK = 2_000_000
-"""So many costs are held at once when rows are mapped."""
+BLOCK = 200_000
+"""So many costs are held at once when rows are mapped: 1.6 MB, which stay in a processor's cache."""
 MARGINAL_ERROR = 1e-6
 """The iteration ends when the plan's column masses are that close to 1/m, in Euclidean norm."""
 ANNEALING = 50
@@ -190,7 +190,8 @@ def _costs(x: Array, y: Array, cost: str, tie_break: float) -> Array:
 
 
 def _debiased(parameters: Mapping[str, Array], rows: Array) -> Array:
-    """T(x) = x + T_xy(x) - T_xx(x), (n, d)."""
+    """T(x) = x + T_xy(x) - T_xx(x), (n, d), worked out once for equal rows."""
+    rows, place = np.unique(rows, axis=0, return_inverse=True)
     moved = rows.copy()
     for group, sign in (("target", 1), ("source", -1)):
         centres, potential = parameters[f"{group}_centres"], parameters[f"{group}_potential"]
@@ -204,7 +205,7 @@ def _debiased(parameters: Mapping[str, Array], rows: Array) -> Array:
             weight -= weight.max(axis=1, keepdims=True)
             np.exp(weight, out=weight)
             moved[start : start + step] += sign * (weight @ centres) / weight.sum(axis=1, keepdims=True)
-    return moved
+    return np.asarray(moved[place.reshape(-1)])
 
 
 def _without_itself(equal: Array) -> Array:

@@ -34,6 +34,8 @@ REGULARIZERS = ("entropic", "quadratic")
 CURVE_POINTS = 50
 MEASURED_POINTS = 1000
 """Rows of each group on which the cost's unit and the plan's marginals are measured."""
+ADAM = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "maximize": False}
+"""Adam as its authors recommend it."""
 MAP_WIDTHS = (128, 256, 128)
 """Hidden units of the map's network, as coded by the method's authors."""
 
@@ -259,16 +261,33 @@ def _trained(parameters: list[torch.Tensor], loss: Callable[[int], torch.Tensor]
     """Adam on the sum of the trials' losses, which share no parameter; the recorded losses (T, L)."""
     import torch
 
-    optimizer = torch.optim.Adam(parameters, lr=getattr(config, rate), fused=True)
+    adam = _adam(parameters, getattr(config, rate))
     recorded, curve = set(_recorded(config.steps).tolist()), []
     for step in range(config.steps):
-        optimizer.zero_grad()
         losses = loss(step)
-        losses.sum().backward()
-        optimizer.step()
+        adam(torch.autograd.grad(losses.sum(), parameters))
         if step in recorded:
             curve.append(losses.detach().double().numpy())
     return np.stack(curve, axis=1)
+
+
+def _adam(parameters: list[torch.Tensor], rate: float) -> Callable[[Sequence[torch.Tensor]], None]:
+    """Steps of Adam along gradients of the parameters, which they change in place.
+
+    By torch's own function: its class of the same name imports torch's compiler at once, which takes longer than
+    hundreds of steps.
+    """
+    import torch
+    from torch.optim.adam import adam
+
+    first, second = ([torch.zeros_like(tensor) for tensor in parameters] for _ in range(2))
+    taken = [torch.zeros(()) for _ in parameters]
+
+    def step(gradients: Sequence[torch.Tensor]) -> None:
+        with torch.no_grad():
+            adam(parameters, list(gradients), first, second, [], taken, fused=True, lr=rate, **ADAM)  # type: ignore[arg-type]
+
+    return step
 
 
 def _recorded(steps: int) -> Array:

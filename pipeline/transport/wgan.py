@@ -173,9 +173,9 @@ def started(
 
 
 def _gpu_is_visible() -> bool:
-    from pipeline.models.device import visible_device
+    from pipeline.models.device import gpu_is_visible
 
-    return visible_device().type == "cuda"
+    return gpu_is_visible()
 
 
 def _features(source: Sequence[Array], target: Sequence[Array], trials: int) -> int:

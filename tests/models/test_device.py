@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +17,34 @@ from pipeline.models import device
 def test_a_visible_gpu_is_used(monkeypatch: pytest.MonkeyPatch, visible: bool, kind: str) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
     assert device.visible_device().type == kind
+
+
+@pytest.mark.parametrize("visible", [True, False])
+def test_where_a_driver_left_a_trace_torch_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, visible: bool
+) -> None:
+    (tmp_path / "nvidiactl").touch()
+    monkeypatch.setattr(device, "TRACES", (f"{tmp_path}/kfd", f"{tmp_path}/nvidiactl"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
+    assert device.gpu_is_visible() is visible
+
+
+def test_off_linux_torch_is_asked_whatever_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "TRACES", ())
+    monkeypatch.setattr(device.sys, "platform", "win32")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert device.gpu_is_visible()
+
+
+def test_without_a_trace_of_a_driver_torch_is_not_even_imported() -> None:
+    program = """
+import sys
+from pipeline.models import device
+device.TRACES = ("/no/such/device",)
+assert sys.platform != "linux" or not device.gpu_is_visible()
+assert sys.platform != "linux" or "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_tensors_are_copies_and_come_back_as_float64() -> None:

@@ -73,6 +73,18 @@ def test_a_row_of_its_own_is_no_counterpart_of_itself() -> None:
     np.testing.assert_allclose(kept, np.array([[0, 1, 1], [0.5, 0.5, 1], [1, 1, 1]]))
 
 
+def test_images_are_the_same_in_blocks_in_any_order_and_of_equal_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(7)
+    x, y = rng.normal(size=(60, 2)), rng.normal(size=(50, 2)) + 1
+    parameters = entropic.fit([x], [y], CONFIG, [rng]).parameters
+    order = rng.integers(60, size=150)
+    (whole,), (several,) = (entropic.images(parameters, [rows]) for rows in (x, x[order]))
+    np.testing.assert_allclose(several, whole[order], rtol=1e-12, atol=1e-12)
+    assert len(np.unique(several, axis=0)) == len(np.unique(order))
+    monkeypatch.setattr(entropic, "BLOCK", 100)
+    np.testing.assert_allclose(entropic.images(parameters, [x])[0], whole, rtol=1e-12, atol=1e-12)
+
+
 def test_the_tie_break_makes_a_map_of_many_plans() -> None:
     """All moves in one quadrant: the squared L1 cost is (sum of moves)^2 and leaves open who goes where in the other
     direction. Without the tie-break, what x says of x_1 - x_2 is lost in the image before the marginals are mended."""

@@ -108,6 +108,21 @@ def test_groups_without_a_cost_between_them_are_an_error() -> None:
         fitted(np.ones((5, 2)), np.ones((5, 2)))
 
 
+def test_a_step_is_that_of_torchs_adam() -> None:
+    import torch
+
+    start, pull = torch.linspace(-2, 3, 12).reshape(3, 4), torch.linspace(1, 4, 12).reshape(3, 4)
+    ours, theirs = start.clone().requires_grad_(), start.clone().requires_grad_()
+    step, optimizer = stochastic._adam([ours], 0.05), torch.optim.Adam([theirs], lr=0.05, fused=True)
+    for _ in range(20):
+        step(torch.autograd.grad((pull * ours**2).sum(), [ours]))
+        optimizer.zero_grad()
+        (pull * theirs**2).sum().backward()
+        optimizer.step()
+    assert torch.equal(ours, theirs)
+    assert not torch.equal(ours, start)
+
+
 def test_pot_without_torch_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from pipeline.transport.pot import ot
 
