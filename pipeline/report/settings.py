@@ -156,7 +156,9 @@ def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _equal(column: pd.Series, wanted: str | float) -> np.ndarray:
     if isinstance(wanted, str):
-        return np.asarray((column == wanted).fillna(False), dtype=bool)
+        same = column == wanted
+        # Categories, as which nearly all texts come here, are equal or not; only text itself can be missing.
+        return np.asarray(same if same.dtype == bool else same.fillna(False), dtype=bool)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
     return np.isclose(numbers, wanted, rtol=1e-9, atol=0)
 

@@ -1,0 +1,56 @@
+"""A figure is laid out once and drawn once for each format, and what artefacts share is made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from matplotlib.axes import Axes
+
+from pipeline import io
+from pipeline.report.inputs import Inputs
+from pipeline.report.picture import Picture
+from pipeline.report.stamp import Stamp
+from pipeline.report.style import new_figure, paper
+
+
+@pytest.fixture
+def picture(inputs_of: Callable[..., Inputs]) -> Picture:
+    with paper():
+        figure = new_figure(2.0)
+        figure.subplots(1, 1).plot([0, 1], [1, 0])
+        return Picture.stamped(figure, "A line.", Stamp.of(inputs_of("laptop").rows, "laptop"), "A falling line.")
+
+
+def test_a_figure_is_drawn_once_for_each_format(
+    picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, draw = [], Axes.draw
+    monkeypatch.setattr(Axes, "draw", lambda axes, renderer: drawn.append(axes) or draw(axes, renderer))
+    with paper():
+        saved = io.save_figure(picture.figure, tmp_path / "line")
+    assert len(drawn) == len(saved) == 2
+
+
+def test_saving_leaves_the_layout_as_it_was_worked_out(picture: Picture, tmp_path: Path) -> None:
+    (axes,) = picture.figure.axes
+    before = axes.get_position().bounds
+    with paper():
+        io.save_figure(picture.figure, tmp_path / "line")
+    assert axes.get_position().bounds == before
+    assert before != pytest.approx((0.125, 0.11, 0.775, 0.77))
+
+
+def test_what_several_artefacts_ask_for_is_made_once_for_each_object_asked_about(
+    inputs_of: Callable[..., Inputs],
+) -> None:
+    inputs, made, one, other = inputs_of(), [], object(), object()
+
+    def make() -> int:
+        made.append(None)
+        return len(made)
+
+    assert [inputs.once("number", make, of=one) for _ in range(3)] == [1, 1, 1]
+    assert inputs.once("number", make, of=other) == 2
+    assert inputs.once("another", make) == 3
