@@ -100,9 +100,8 @@ class Training:
         )
         self.pretrained = network.pretrained
         self.network = network.to(self.device)
-        self.optimizer = torch.optim.SGD(
-            self.network.parameters(), settings.learning_rate, settings.momentum, fused=True
-        )
+        self.parameters = dict(self.network.named_parameters())
+        self.velocity = {name: torch.zeros_like(parameter) for name, parameter in self.parameters.items()}
         self.images = _on_device(torch.from_numpy(dataset.images), self.device)
         self.label = torch.from_numpy(dataset.label).to(self.device)
         self.precision = _precision(settings.precision, self.device)
@@ -124,9 +123,7 @@ class Training:
         for rows in batches(order, self.settings.batch_size):
             label = self.label[rows]
             loss, logits, terms = self.objective(self.forward, self.pixels(rows), label, rows)
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
+            self._descend(torch.autograd.grad(loss, list(self.parameters.values())))
             right = (logits.detach().argmax(dim=1) == label).float().mean()
             for name, value in {"loss": loss, "accuracy": right, **terms}.items():
                 sums[name] = sums.get(name, 0) + value.detach().double() * len(rows)
@@ -135,6 +132,18 @@ class Training:
         self._check()
         if self.done in self.settings.kept_epochs():
             self.checkpoints[self.done] = networks.arrays(self.network.state_dict())
+
+    def _descend(self, gradients: tuple[torch.Tensor, ...]) -> None:
+        """One step along the velocity: v and theta as above, gradients in the parameters' order."""
+        import torch
+
+        # Not torch's optimizer: making one imports its compiler, which takes longer than a short training.
+        theta: list[torch.Tensor] = list(self.parameters.values())
+        v = list(self.velocity.values())
+        with torch.no_grad():
+            torch._foreach_mul_(v, self.settings.momentum)
+            torch._foreach_add_(v, gradients)
+            torch._foreach_add_(theta, v, alpha=-self.settings.learning_rate)
 
     def _check(self) -> None:
         loss, accuracy, total = self.curves["loss"][-1], self.curves["accuracy"][-1], self.settings.epochs
@@ -160,11 +169,9 @@ class Training:
 
     def state(self, fingerprint: Array) -> dict[str, Array]:
         """All that it takes to go on after the last finished epoch, as flat arrays."""
-        buffers = {name: self.optimizer.state[p] for name, p in self.network.named_parameters()}
-        momentum = {name: kept["momentum_buffer"] for name, kept in buffers.items() if self.settings.momentum}
         parts = {
             "network": networks.arrays(self.network.state_dict()),
-            "momentum": networks.arrays(momentum),
+            "velocity": networks.arrays(self.velocity),
             "curve": {name: np.array(values) for name, values in self.curves.items()},
             **{f"checkpoint {epoch}": state for epoch, state in self.checkpoints.items()},
         }
@@ -173,8 +180,6 @@ class Training:
 
     def resume(self, state: Mapping[str, Array] | None, fingerprint: Array) -> None:
         """Go on from a kept state, unless it is that of another training."""
-        import torch
-
         if state is None or not np.array_equal(state.get("fingerprint", ()), fingerprint):
             return
         parts: dict[str, dict[str, Array]] = {}
@@ -183,12 +188,9 @@ class Training:
             if slash:
                 parts.setdefault(part, {})[name] = values
         self.network.load_state_dict(networks.tensors(parts.pop("network")))
-        momentum = parts.pop("momentum", {})
-        for name, parameter in self.network.named_parameters():
-            if name in momentum:
-                # Copied into the parameter's own layout.
-                buffer = torch.empty_like(parameter).copy_(torch.from_numpy(momentum[name]))
-                self.optimizer.state[parameter]["momentum_buffer"] = buffer
+        for name, velocity in networks.tensors(parts.pop("velocity")).items():
+            # Copied into the parameter's own layout.
+            self.velocity[name].copy_(velocity)
         self.curves = {name: values.tolist() for name, values in parts.pop("curve").items()}
         self.checkpoints = {int(part.removeprefix("checkpoint ")): arrays for part, arrays in parts.items()}
         self.pretrained = bool(state["pretrained"])

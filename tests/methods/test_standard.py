@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -103,7 +106,7 @@ def test_a_separable_task_is_learned(model: str) -> None:
     [("pyramidnet", 8, 0.1), ("pyramidnet_bottleneck", 8, 0.1), ("deep_cnn_cifar100", 32, 0.05)],
 )
 def test_deep_networks_train(model: str, size: int, rate: float) -> None:
-    fitted = fit(stripes(48, size), model=model, width=0.1, learning_rate=rate, epochs=4)
+    fitted = fit(stripes(48, size), model=model, width=0.1, learning_rate=rate, epochs=6)
     assert fitted.history["loss"][0, -1] < 0.8 * fitted.history["loss"][0, 0]
 
 
@@ -140,6 +143,32 @@ def test_one_epoch_is_momentum_on_the_mean_cross_entropy_of_its_batches() -> Non
     expected = 0.9 * (weight[1] - weight[0]) - 0.1 * gradient(weight[1], bias[1])
     np.testing.assert_allclose(weight[2] - weight[1], expected, atol=1e-6)
     assert np.abs(expected).max() > 1e-3
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_a_step_is_that_of_torchs_optimizer(momentum: float) -> None:
+    data = stripes(64)
+    config = standard.Config(**{**SETTINGS, "momentum": momentum})
+    training = sgd_training.Training(data, config, standard.cross_entropy, torch.device("cpu"))
+    theirs = [parameter.detach().clone().requires_grad_(True) for parameter in training.parameters.values()]
+    optimizer = torch.optim.SGD(theirs, config.learning_rate, momentum)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(4):
+        gradients = tuple(torch.randn(values.shape, generator=generator) for values in theirs)
+        training._descend(gradients)
+        for values, gradient in zip(theirs, gradients, strict=True):
+            values.grad = gradient
+        optimizer.step()
+    for ours, expected in zip(training.parameters.values(), theirs, strict=True):
+        torch.testing.assert_close(ours, expected)
+
+
+def test_a_training_does_not_load_torchs_compiler() -> None:
+    # It takes longer to load than a small network to train; torchvision loads it by itself.
+    program = "import sys, test_standard as t; t.fit(t.stripes()); sys.exit('torch._dynamo' in sys.modules)"
+    folder = Path(__file__).parent
+    paths = os.pathsep.join([str(folder), str(folder.parents[1])])
+    assert subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": paths}).returncode == 0
 
 
 def test_accuracies_are_those_of_the_checkpoints_on_their_rows() -> None:

@@ -178,6 +178,65 @@ def test_the_weights_of_a_narrowed_network_keep_the_size_of_what_passes_through(
     assert not first.bias.any()
 
 
+def test_a_narrowed_networks_pool_keeps_what_small_pictures_leave_and_repeats_nothing() -> None:
+    # Of 64 pixels a side the convolutions leave 1 (AlexNet) and 2 (VGG), of 224 what the published pool asks for.
+    for module, side, left, published in ((alexnet, 64, 1, 6), (vgg19, 64, 2, 7)):
+        with torch.device("meta"):
+            small, whole = module.build(5, 3, side, 0.25), module.build(5, 3, 224, 0.25)
+            units = [next(m for m in net.classifier if isinstance(m, torch.nn.Linear)) for net in (small, whole)]
+            passed = small.features(torch.zeros(2, 3, side, side))
+            assert passed.shape == small.avgpool(passed).shape == (2, 64 if module is alexnet else 128, left, left)
+            assert units[0].in_features * published**2 == units[1].in_features * left**2
+            assert small(torch.zeros(2, 3, side, side)).shape == (2, 5)
+            # Of width 1 it is torchvision's, also for small pictures.
+            assert {name: values.shape for name, values in module.build(5, 3, side).state_dict().items()} == {
+                name: values.shape for name, values in module.build(5, 3, 224).state_dict().items()
+            }
+
+
+def test_a_pool_that_keeps_what_is_left_computes_what_the_repeating_one_does() -> None:
+    # A hidden unit's weight of a number is the sum of its weights of the 36 copies.
+    build = partial(torchvision().models.alexnet, weights=None, num_classes=5)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        repeating, kept = narrowed(build, 0.25).eval(), narrowed(build, 0.25, 64).eval()
+    state = repeating.state_dict()
+    state["classifier.1.weight"] = state["classifier.1.weight"].unflatten(1, (64, 36)).sum(dim=2)
+    kept.load_state_dict(state)
+    x = torch.rand(3, 3, 64, 64)
+    torch.testing.assert_close(kept(x), repeating(x))
+    # A small step along its gradient moves the function as one 36 times as long would along the other's.
+    slopes = []
+    for net in (repeating, kept):
+        weight = net.get_parameter("classifier.1.weight")
+        (slope,) = torch.autograd.grad(net(x)[:, 0].sum(), weight)
+        slopes.append(slope.square().sum())
+    torch.testing.assert_close(slopes[0], 36 * slopes[1])
+
+
+def test_a_narrowed_squeezenet_begins_with_equal_logits_that_are_alive() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = squeezenet1_0.build(5, 3, 32, 0.25).eval()
+    x = torch.rand(8, 3, 32, 32)
+    logits = network(x)
+    torch.testing.assert_close(logits, torch.full((8, 5), squeezenet1_0.LAST_BIAS), atol=0.4, rtol=0)
+    # With biases 0, as published, about half of them are 0 and have no gradient.
+    torch.nn.init.zeros_(network.classifier[1].bias)
+    assert 0.1 < (network(x) == 0).float().mean() < 0.9
+
+
+@pytest.mark.parametrize("module", [resnet18, resnet50])
+def test_the_residual_blocks_of_a_narrowed_network_begin_as_the_identity(module: object) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = module.build(5, 3, 32, 0.25).eval()  # type: ignore[attr-defined]
+    block, x = network.layer1[1], torch.rand(2, network.layer1[1].conv1.in_channels, 8, 8)
+    assert block.downsample is None
+    torch.testing.assert_close(block(x), x)
+    assert any(values.requires_grad and values.any() for values in block.parameters())
+
+
 def test_a_width_that_leaves_parts_of_channels_is_refused() -> None:
     with pytest.raises(ValueError, match=r"method\.width 0\.3 would leave 19\.2 of 64 channels: expected a width that"):
         networks.network("vgg19", pictures(), width=0.3)

@@ -14,7 +14,7 @@ WIDENS = True
 
 def build(classes: int, channels: int, size: int, width: float = 1.0) -> nn.Module:
     """With random weights; ``width`` as in :mod:`pipeline.models.networks.narrow`."""
-    return imagenet.from_scratch("alexnet", classes, channels, width)
+    return imagenet.from_scratch("alexnet", classes, channels, size, width)
 
 
 def pretrained(classes: int, channels: int) -> nn.Module:

@@ -37,10 +37,16 @@ class Coloured(nn.Module):
         return x.expand(-1, RGB, -1, -1)
 
 
-def from_scratch(name: str, classes: int, channels: int, width: float = 1.0) -> nn.Module:
-    """torchvision's network with random weights, as torchvision draws them; those of another width by He's rule."""
+def from_scratch(
+    name: str, classes: int, channels: int, size: int, width: float = 1.0, last_bias: float = 0.0
+) -> nn.Module:
+    """torchvision's network with random weights, as torchvision draws them.
+
+    Of another ``width`` than 1 it is that of :mod:`pipeline.models.networks.narrow` for pictures of ``size`` x
+    ``size``, with last biases ``last_bias``.
+    """
     build = partial(getattr(torchvision().models, name), weights=None, num_classes=classes)
-    return _coloured(build() if width == 1 else narrowed(build, width), channels)
+    return _coloured(build() if width == 1 else narrowed(build, width, size, last_bias), channels)
 
 
 def tuned(name: str, weights: str, classes: int, channels: int, replace_head: Callable[[Any, int], None]) -> nn.Module:
