@@ -1,8 +1,8 @@
 """One pending look at the schedule at a time.
 
 Snakemake (seen in 9.27) looks for jobs to start whenever one has ended, and each look plans another a second later,
-which plans the next: after k jobs it looks k times a second for as long as jobs are waiting. A hundred jobs in, that takes
-a third of a processor, and more the longer a workflow is.
+which plans the next: after k jobs it looks k times a second for as long as jobs are waiting. A hundred jobs in, that
+takes a third of a processor, and more the longer a workflow is.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,11 @@ def test_coins_are_tossed_against_the_score(architecture: str, rows: Array) -> N
 
 def test_a_kernel_is_evaluated_once(monkeypatch: pytest.MonkeyPatch, rows: Array) -> None:
     evaluated, evaluate = [], kernel.score
-    monkeypatch.setattr(kernel, "score", lambda own, x: evaluated.append(x.shape) or evaluate(own, x))
+
+    def watched(own: Any, x: Array) -> Array:
+        evaluated.append(x.shape)
+        return evaluate(own, x)
+
+    monkeypatch.setattr(kernel, "score", watched)
     scored(classifier("kernel"), 0, rows, None)
     assert evaluated == [(1, *rows.shape)]

@@ -31,7 +31,7 @@ def test_where_a_driver_left_a_trace_torch_is_asked(
 
 def test_off_linux_torch_is_asked_whatever_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "TRACES", ())
-    monkeypatch.setattr(device.sys, "platform", "win32")
+    monkeypatch.setattr("sys.platform", "win32")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert device.gpu_is_visible()
 

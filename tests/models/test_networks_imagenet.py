@@ -6,6 +6,7 @@ import logging
 import socket
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 
 import numpy as np
@@ -217,7 +218,7 @@ def test_a_pool_that_keeps_what_is_left_computes_what_the_repeating_one_does() -
 def test_a_narrowed_squeezenet_begins_with_equal_logits_that_are_alive() -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = squeezenet1_0.build(5, 3, 32, 0.25).eval()
+        network: Any = squeezenet1_0.build(5, 3, 32, 0.25).eval()
     x = torch.rand(8, 3, 32, 32)
     logits = network(x)
     torch.testing.assert_close(logits, torch.full((8, 5), squeezenet1_0.LAST_BIAS), atol=0.4, rtol=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.axes import Axes
@@ -27,7 +28,12 @@ def test_a_figure_is_drawn_once_for_each_format(
     picture: Picture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn, draw = [], Axes.draw
-    monkeypatch.setattr(Axes, "draw", lambda axes, renderer: drawn.append(axes) or draw(axes, renderer))
+
+    def watched(axes: Axes, renderer: Any) -> None:
+        drawn.append(axes)
+        draw(axes, renderer)
+
+    monkeypatch.setattr(Axes, "draw", watched)
     with paper():
         saved = io.save_figure(picture.figure, tmp_path / "line")
     assert len(drawn) == len(saved) == 2
@@ -45,7 +51,8 @@ def test_saving_leaves_the_layout_as_it_was_worked_out(picture: Picture, tmp_pat
 def test_what_several_artefacts_ask_for_is_made_once_for_each_object_asked_about(
     inputs_of: Callable[..., Inputs],
 ) -> None:
-    inputs, made, one, other = inputs_of(), [], object(), object()
+    inputs, one, other = inputs_of(), object(), object()
+    made: list[None] = []
 
     def make() -> int:
         made.append(None)
