@@ -27,15 +27,19 @@ for study in workflow_config.studies:
             f"results/logs/{workflow_config.scale}/{study}.log",
         benchmark:
             f"results/benchmarks/{workflow_config.scale}/{study}/all.tsv"
+        threads: 4
         resources:
             **workflow_config.resources.asked("artefacts", study=study),
         group:
             f"tables_{study}"
         shell:
             # Through a pipe: one argument of a command may not be longer than 128 KB, which the sections of a study are.
-            "printf %s {params.cfg:q} | python -m pipeline.stages.artefacts --study {params.study} --config -"
+            # The cores are for artefacts side by side; each sums on one, so that no digit depends on how many there are.
+            "printf %s {params.cfg:q}"
+            " | OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1"
+            " python -m pipeline.stages.artefacts --study {params.study} --config -"
             " --rows {input.rows}"
             " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
             " --transports {input.maps:q}"
             " --published {input.published} --tables results/tables/{params.study}"
-            " --figures results/figures/{params.study} --index {output.index} > {log} 2>&1"
+            " --figures results/figures/{params.study} --index {output.index} --processes {threads} > {log} 2>&1"

@@ -7,14 +7,18 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from pipeline import io
 from pipeline.report import artefacts, index, style
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
+from pipeline.report.together import together
 from pipeline.types import Absent
 
 
@@ -62,6 +66,28 @@ def load(
     )
 
 
+@dataclass(frozen=True)
+class Maker:
+    """Makes one artefact of a study and saves it in its folder."""
+
+    inputs: Inputs
+    published: pd.DataFrame
+    tables: Path
+    figures: Path
+
+    def __call__(self, name: str) -> artefacts.Artefact:
+        """The artefact; a picture comes back with an empty drawing, since the page needs none."""
+        artefact = artefacts.build(name, self.inputs, self.published, caption(self.inputs.study, name))
+        if isinstance(artefact, Table):
+            io.save_table(artefact, self.tables / name)
+        else:
+            with style.paper():
+                io.save_figure(artefact.figure, self.figures / name)
+            artefact = replace(artefact, figure=style.new_figure(1.0))
+        print(f"made {name}", flush=True)
+        return artefact
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Load rows and values, build every artefact that the study lists, save each, and the index for the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -78,6 +104,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
     parser.add_argument("--index", required=True, help="where the index for the page goes (.json)")
+    parser.add_argument("--processes", type=int, default=1, help="how many artefacts are made at once")
     options = parser.parse_args(arguments)
     inputs = load(
         options.study,
@@ -90,16 +117,9 @@ def main(arguments: list[str] | None = None) -> None:
     )
     published = io.load_published(options.published)
     listed = inputs.config["experiment"]["artefacts"]
-    made = {}
-    for name in [*listed["tables"], *listed["figures"]]:
-        made[name] = artefacts.build(name, inputs, published, caption(options.study, name))
-        artefact = made[name]
-        if isinstance(artefact, Table):
-            io.save_table(artefact, Path(options.tables) / name)
-        else:
-            with style.paper():
-                io.save_figure(artefact.figure, Path(options.figures) / name)
-        print(f"made {name}")
+    names = [*listed["tables"], *listed["figures"]]
+    maker = Maker(inputs, published, Path(options.tables), Path(options.figures))
+    made = dict(zip(names, together(maker, names, options.processes), strict=True))
     compared = importlib.import_module(f"pipeline.report.{options.study}").compared(inputs, published)
     io.save_json(index.describe(inputs, made, compared), options.index)
 

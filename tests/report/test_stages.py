@@ -98,6 +98,7 @@ def test_from_rows_to_page(inputs_of: Callable[..., Inputs], tmp_path: Path, cap
         "--tables": [str(out / "tables" / "individual_fairness")],
         "--figures": [str(out / "figures" / "individual_fairness")],
         "--index": [str(out / "index.json")],
+        "--processes": ["2"],
     }
     artefacts.main([word for name, values in arguments.items() for word in (name, *values)])
     listed = inputs.config["experiment"]["artefacts"]
