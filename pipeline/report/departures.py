@@ -42,6 +42,20 @@ WORDS = {
     "dataset.test": "people of a group to test",
     "audit.members": "people for the distances",
     "method.per_model": "settings of single networks",
+    "method.train_points": "images trained on",
+    "dataset.train_points": "training images",
+    "dataset.test_points": "test images",
+    "audit.carlini_wagner_initial_c": "Carlini-Wagner initial c",
+    "audit.carlini_wagner_iterations": "Carlini-Wagner iterations",
+    "audit.carlini_wagner_learning_rate": "Carlini-Wagner learning rate",
+    "audit.carlini_wagner_points": "Carlini-Wagner points",
+    "audit.carlini_wagner_searches": "Carlini-Wagner searches",
+    "audit.deepfool_candidates": "DeepFool candidates",
+    "audit.deepfool_points": "DeepFool points",
+    "audit.deepfool_steps": "DeepFool steps",
+    "audit.fmn_points": "FMN points",
+    "audit.fmn_start_steps": "FMN start steps",
+    "audit.fmn_steps": "FMN steps",
 }
 """Keys whose last part alone would not say enough."""
 COUNTED = ("method.per_model",)

@@ -21,7 +21,10 @@ WEIGHTS = {True: "ImageNet", False: "random", None: "unknown"}
 
 def table_pretraining(inputs: Inputs) -> Table:
     """How large sigma is after the first epoch and the last, from ImageNet weights and from random ones."""
-    found = [*study.audited(inputs, study.NETWORKS, w.UTKFACE), *study.audited(inputs, study.PRETRAINING)]
+    usual = study.audited(inputs, study.NETWORKS, w.UTKFACE)
+    # Where there are no weights to begin from, what is trained from random ones on purpose is the same training again.
+    again = {one.network for one in study.run(usual) if used.pretrained(inputs, one) is False}
+    found = usual + [one for one in study.audited(inputs, study.PRETRAINING) if one.network not in again]
     found.sort(key=lambda one: w.networks_in(w.NETWORKS).index(one.network))
     body, weights = [], set()
     for one in study.run(found):

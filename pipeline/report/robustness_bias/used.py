@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.report import settings
 from pipeline.report.departures import NO_METHOD
 from pipeline.report.inputs import Inputs, points
+from pipeline.report.numbers import plain
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.settings import Reduction
@@ -72,7 +73,27 @@ def merged(reduced: Sequence[Reduction], places: Iterable[tuple[str, str, str]])
             of = [r for r in same if r.dataset == dataset]
             whole = len(own) > 1 and {(r.dataset, r.method) for r in of} == own
             texts += [replace(of[0], method=ALL_NETWORKS)] if whole else of
-    return [replace(r, method=_called(r.method)) for r in texts]
+    return [replace(r, method=_called(r.method)) for r in ranges(texts)]
+
+
+def ranges(reduced: Iterable[Reduction]) -> list[Reduction]:
+    """One reduction, from the least to the largest number, for a setting that differs from network to network.
+
+    Who has which stands in the table of settings. Places where different numbers were published stay apart.
+    """
+    same: dict[tuple[str, str], list[Reduction]] = {}
+    for r in reduced:
+        same.setdefault((r.key, repr(r.published)), []).append(r)
+    told: list[Reduction] = []
+    for of in same.values():
+        numbers = [r.here for r in of if isinstance(r.here, (int, float)) and not isinstance(r.here, bool)]
+        if len(of) > 1 and len(numbers) == len(of):
+            least, largest = plain(min(numbers)), plain(max(numbers))
+            here = least if least == largest else f"{least} to {largest}"
+            told.append(replace(of[0], here=f"{here}, by network", dataset="", method=NO_METHOD))
+        else:
+            told += of
+    return told
 
 
 def _called(method: str) -> str:

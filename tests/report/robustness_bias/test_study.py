@@ -302,3 +302,28 @@ def test_a_departure_of_every_network_is_said_once_without_a_place() -> None:
         ("dataset.image_size", "utkface", used.ALL_NETWORKS),
         ("method.width", "digits", "VGG19"),
     ]
+
+
+def test_a_setting_of_which_networks_have_several_values_is_said_as_a_range() -> None:
+    def departure(network: str, key: str, here: object, published: object) -> Reduction:
+        return Reduction("networks", "digits", network, key, here, published)
+
+    found = used.ranges(
+        [
+            departure("vgg19", "method.epochs", 4, 50),
+            departure("resnet50", "method.epochs", 16, 50),
+            departure("vgg19", "method.width", 0.25, 1.0),
+            departure("vgg19", "method.weights", "from scratch", "of ImageNet"),
+            departure("resnet50", "method.weights", "elsewhere", "of ImageNet"),
+            departure("vgg19", "method.input_size", 64, 224),
+            departure("alexnet", "method.input_size", 64, None),
+        ]
+    )
+    assert [(r.key, r.here, r.method) for r in found] == [
+        ("method.epochs", "4 to 16, by network", NO_METHOD),
+        ("method.width", 0.25, "vgg19"),
+        ("method.weights", "from scratch", "vgg19"),
+        ("method.weights", "elsewhere", "resnet50"),
+        ("method.input_size", 64, "vgg19"),
+        ("method.input_size", 64, "alexnet"),
+    ]
