@@ -82,6 +82,7 @@ METHODS = {
     "project": MethodStyle("Project", "#D98E04", "s", (0, (5, 1.5))),
     "reductions": MethodStyle("Reductions", "#00875F", "^", (0, (5, 1.5, 1, 1.5))),
     "sensr": MethodStyle("SenSR", "#B5478F", "D", (0, (1, 1.2))),
+    "adverm": MethodStyle("AdvERM", "#56B4E9", "P", (0, (3, 1.2))),
 }
 SPARE = (("#555555", "v", "-"), ("#56B4E9", "P", "--"), ("#8C5A2B", "X", "-."), ("#000000", "*", ":"))
 
