@@ -2,7 +2,8 @@
 
 SCALE  ?= laptop
 STUDY  ?= all
-CORES  ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# The threads that a numerical library may use are no limit to the jobs: nproc takes them for one.
+CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTHON ?= python3
 UV     := uv==0.13.8
 
