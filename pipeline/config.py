@@ -16,9 +16,9 @@ from typing import Any
 
 from pipeline import composition, failures, superseded
 from pipeline.code_closure import modules_behind
-from pipeline.composition import Override, Point, composed, plain
+from pipeline.composition import Point, composed, plain
 from pipeline.plugins import module_name
-from pipeline.resolution import Resolver
+from pipeline.resolution import Override, Resolver, scale_rules
 from pipeline.resources import Resources
 from pipeline.sweep import Figure
 
@@ -53,7 +53,7 @@ class Workflow:
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
         self.overrides = tuple(Override.parse(text) for text in overrides)
-        self._resolver = Resolver(self.conf, composition.scale_rules(self.conf, scale), self.overrides)
+        self._resolver = Resolver(self.conf, scale_rules(self.conf, scale), self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.sweeps = composition.declared(self.conf, "sweep")

@@ -14,13 +14,60 @@ A key that the files do not have is refused with the nearest one that they do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.composition import GROUPS, Override, Point, Rule, composed, declared, plain, section, update
+from pipeline.composition import (
+    CONDITIONS,
+    GROUPS,
+    Point,
+    composed,
+    declared,
+    experiment,
+    listed,
+    nearest,
+    plain,
+    section,
+    update,
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Values that a scale sets for the points that ``where`` describes."""
+
+    where: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+    def applies(self, point: Point) -> bool:
+        """Whether every condition holds for ``point``."""
+        return all(getattr(point, key) in listed(wanted) for key, wanted in self.where.items())
+
+
+@dataclass(frozen=True)
+class Override:
+    """A value that the user sets for one run, in every point that has the named part."""
+
+    group: str
+    name: str
+    key: str
+    value: Any
+
+    @classmethod
+    def parse(cls, text: str) -> Override:
+        """Read ``group.name.key=value``."""
+        match = re.fullmatch(r"(dataset|method|transport|audit)\.(\w+)\.([\w.]+)=(.+)", text.strip())
+        if match is None:
+            raise ValueError(
+                f"cannot read {text!r}: write group.name.key=value, for example method.sensr.learning_rate=2e-5"
+            )
+        group, name, key, value = match.groups()
+        return cls(group, name, key, plain(OmegaConf.from_dotlist([f"value={value}"]))["value"])
 
 
 class Resolver:
@@ -90,3 +137,50 @@ def _fixed(values: dict[str, Any]) -> DictConfig:
     config = OmegaConf.create(values)
     OmegaConf.set_struct(config, True)
     return config
+
+
+def scale_rules(conf: Path, scale: str) -> tuple[Rule, ...]:
+    """The settings of ``conf/scale/<scale>.yaml``, checked.
+
+    The file of a model or a transport map is shared by every block and study that asks for it, so what it is fitted
+    with may depend on the dataset and the method, or the dataset and the transport, alone.
+    """
+    rules = []
+    for entry in plain(composed(conf, (f"scale={scale}",)).scale)["settings"] or []:
+        rule = Rule(dict(entry.get("where") or {}), dict(entry["set"]))
+        for key in rule.where:
+            if key not in CONDITIONS:
+                raise ValueError(f"conf/scale/{scale}.yaml: where {key!r} is unknown{nearest(key, CONDITIONS)}")
+            for value in listed(rule.where[key]):
+                known = _known(conf, key)
+                if value not in known:
+                    raise ValueError(f"conf/scale/{scale}.yaml: there is no {key} {value!r}{nearest(value, known)}")
+        shared = {
+            "dataset.": ("dataset",),
+            "method.": ("dataset", "method"),
+            "transport.": ("dataset", "transport"),
+            "repetitions": ("dataset", "method", "transport"),
+        }
+        for prefix, allowed in shared.items():
+            if any(key.startswith(prefix) for key in rule.values) and not set(rule.where) <= set(allowed):
+                raise ValueError(
+                    f"conf/scale/{scale}.yaml: {prefix.strip('.')} may be set by {_listing(allowed)} only, "
+                    f"not by {', '.join(sorted(set(rule.where) - set(allowed)))}"
+                )
+        rules.append(rule)
+    return tuple(rules)
+
+
+def _known(conf: Path, condition: str) -> list[str]:
+    """The names that a scale's ``where`` may give for a study, a block or a part of a point."""
+    studies = [*declared(conf, "experiment"), *declared(conf, "sweep")]
+    if condition == "study":
+        return studies
+    if condition == "block":
+        return sorted({block for study in studies for block in experiment(conf, study)["grid"]})
+    return sorted(path.stem for path in (conf / condition).glob("*.yaml"))
+
+
+def _listing(names: Sequence[str]) -> str:
+    """Names as part of a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

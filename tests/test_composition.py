@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.composition import Override, Point, composed, points, scale_rules, update
+from pipeline.composition import Point, composed, points, update
 from pipeline.config import CONF
+from pipeline.resolution import Override, scale_rules
 
 
 def test_a_list_is_swept_and_a_list_in_a_list_is_one_value(conf: Path) -> None:

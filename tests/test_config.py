@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.composition import scale_rules
 from pipeline.config import CONF, Workflow
+from pipeline.resolution import scale_rules
 from pipeline.transport.between import parted
 
 
