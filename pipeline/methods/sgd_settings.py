@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from pipeline.models import networks
+from pipeline.models import networks, per_model
 
 CHECKPOINTS = ("first", "middle", "last")
 PRECISIONS = ("auto", "float32", "bfloat16")
@@ -88,17 +87,12 @@ def for_its_model(settings: Settings) -> Settings:
 
 def _parsed(entry: str) -> tuple[str, str, object]:
     """``"alexnet.input_size=224"`` as model, key and value."""
-    place, equals, text = str(entry).partition("=")
-    model, dot, key = place.strip().rpartition(".")
-    if not (equals and dot and key in ONE_MODEL):
+    model, key, value = per_model.entry(entry)
+    if key not in ONE_MODEL:
         raise ValueError(
             f"expected method.per_model to hold entries model.key=value with a key among {', '.join(ONE_MODEL)}; "
             f"found {entry!r}"
         )
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        value = text.strip()
     wanted = {field.name: str(field.type) for field in fields(SgdSettings)}[key]
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
     whole = numeric and value == int(value)

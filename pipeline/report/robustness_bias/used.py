@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pipeline.models import per_model
 from pipeline.report import settings
 from pipeline.report.departures import NO_METHOD
 from pipeline.report.inputs import Inputs, points
@@ -121,16 +121,11 @@ def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def own_settings(method: Mapping[str, Any]) -> dict[str, Any]:
     """A method's settings with those of ``per_model`` that are for its model."""
-    own = {key: value for key, value in method.items() if key != "per_model"}
-    for entry in method.get("per_model", ()):
-        name, _, text = str(entry).partition("=")
-        model, _, key = name.strip().rpartition(".")
-        if model == method.get("model"):
-            try:
-                own[key] = json.loads(text)
-            except json.JSONDecodeError:
-                own[key] = text.strip()
-    return own
+    special = [per_model.entry(text) for text in method.get("per_model", ())]
+    return {
+        **{key: value for key, value in method.items() if key != "per_model"},
+        **{key: value for model, key, value in special if model and model == method.get("model")},
+    }
 
 
 def pretrained(inputs: Inputs, one: study.Audited) -> bool | None:
