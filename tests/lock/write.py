@@ -1,0 +1,24 @@
+"""Write the locked numbers anew: ``python -m tests.lock.write``, when numbers are meant to change."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+from pipeline import io
+from tests.lock.numbers import FILE, Number, computed
+
+
+def main(path: Path = FILE) -> None:
+    """Compute them and write the file."""
+    found = computed()
+    with io.written(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(Number._fields)
+        table.writerows((name, f"{value:.10g}", f"{tolerance:g}", why) for name, value, tolerance, why in found)
+    print(f"{path}: {len(found)} numbers")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))
