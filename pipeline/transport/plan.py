@@ -233,17 +233,22 @@ class _Problem:
 
 
 def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
-    """POT's network simplex, of a matrix of costs (k, l) or of a sparse one, whose absent pairs are not allowed."""
+    """POT's network simplex, of a matrix of costs (k, l) or of a sparse one, whose absent pairs are not allowed.
+
+    It calls sums of masses unequal from 1e-8 on, however large they are, so that rounding alone makes large ones
+    infeasible. It gets masses whose sum is between 1/2 and 1: divided by a power of two, which rounds none.
+    """
     from scipy.sparse import coo_matrix
 
     from pipeline.transport.pot import ot
 
+    scale = 2.0 ** math.frexp(float(a.sum()))[1]
     with warnings.catch_warnings():
         # What the solver warns of is in its log too, and is an error below.
         warnings.simplefilter("ignore")
         found, log = ot.emd(
-            a.astype(np.float64),
-            b.astype(np.float64),
+            a / scale,
+            b / scale,
             costs,
             numItermax=ITERATIONS_PER_ATOM * (len(a) + len(b)),
             log=True,
@@ -254,9 +259,12 @@ def _simplex(a: Array, b: Array, costs: Any) -> _Solved:
             f"exact transport of {len(a)} to {len(b)} distinct points did not end: {log['warning']}. Map fewer points"
         )
     flows = coo_matrix(found)
-    mass = np.rint(flows.data).astype(np.int64) if a.dtype.kind == "i" else flows.data
+    mass = flows.data * scale
+    if a.dtype.kind == "i":
+        mass = np.rint(mass).astype(np.int64)
     carried = mass > 0
-    return _Solved(flows.row[carried], flows.col[carried], mass[carried], float(log["cost"]), log["u"], log["v"])
+    cost = float(log["cost"]) * scale
+    return _Solved(flows.row[carried], flows.col[carried], mass[carried], cost, log["u"], log["v"])
 
 
 def _evenly(chosen: Array) -> Array:

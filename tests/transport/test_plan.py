@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
 
@@ -29,6 +29,13 @@ def assert_masses(found: plan.Plan, n: int, m: int) -> None:
     assert found.total == n * found.unit
 
 
+def least_cost(x: Array, y: Array, a: Array, b: Array) -> float:
+    """The mean cost of the best plan from x, of weights a, to y, of weights b, as a linear program."""
+    rows, columns = np.kron(np.eye(len(x)), np.ones(len(y))), np.kron(np.ones(len(x)), np.eye(len(y)))
+    equal = {"A_eq": np.vstack([rows, columns]), "b_eq": np.concatenate([a / a.sum(), b / b.sum()])}
+    return float(linprog(cost_matrix(x, y).ravel(), **equal).fun)
+
+
 @pytest.mark.parametrize("cost", ["squared_l1", "l1", "squared_l2", "l2"])
 @pytest.mark.parametrize("whole", [False, True])
 def test_equal_sizes_cost_what_the_hungarian_algorithm_finds(cost: str, whole: bool) -> None:
@@ -44,14 +51,8 @@ def test_equal_sizes_cost_what_the_hungarian_algorithm_finds(cost: str, whole: b
 @pytest.mark.parametrize("whole", [False, True])
 def test_unequal_sizes_cost_what_the_linear_program_finds(n: int, m: int, whole: bool) -> None:
     x, y = points(n, 3, 3, whole), points(m, 3, 4, whole)
-    rows, columns = np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))
-    program = linprog(
-        cost_matrix(x, y).ravel(),
-        A_eq=np.vstack([rows, columns]),
-        b_eq=np.r_[np.full(n, 1 / n), np.full(m, 1 / m)],
-    )
     found = plan.best_plan(x, y)
-    assert found.cost == pytest.approx(program.fun, abs=1e-9)
+    assert found.cost == pytest.approx(least_cost(x, y, np.ones(n), np.ones(m)), abs=1e-9)
     assert_masses(found, n, m)
 
 
@@ -76,6 +77,48 @@ def test_pairs_priced_in_give_the_plan_of_all_pairs(monkeypatch: pytest.MonkeyPa
     assert_masses(found, n, m)
     assert len(given_pairs) > 3, "the sample's potentials alone were enough: this tests no pricing"
     assert max(given_pairs[1:]) < n * m / 4
+
+
+def people(n: int, seed: int) -> Array:
+    """Rows of two whole numbers and a category (n, 6): many are alike."""
+    rng = np.random.default_rng(seed)
+    kind = np.eye(4)[rng.choice(4, n, p=[0.7, 0.15, 0.1, 0.05])]
+    return np.column_stack([rng.integers(17, 60, n), rng.integers(1, 6, n) * 8, kind]) / [13, 12, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("n", "m"), [(1561, 13946), (5421, 8000), (8000, 5421), (1990, 9973)])
+def test_pairs_priced_in_give_a_best_plan_of_unequal_groups_with_repeated_rows(
+    monkeypatch: pytest.MonkeyPatch, n: int, m: int
+) -> None:
+    """However large masses get, as they do with both sizes, and though those of a sample are no whole numbers."""
+    monkeypatch.setattr(plan, "DENSE", 0)
+    monkeypatch.setattr(plan, "SAMPLE", 400)
+    found = plan.best_plan(people(n, 1), people(m, 2) + 0.5)
+    assert max(len(found.source) / n, len(found.target) / m) < 1 / 2
+    assert found.gap == pytest.approx(0, abs=1e-9 * found.cost)
+    assert_masses(found, n, m)
+
+
+@given(
+    counts=st.tuples(*[st.lists(st.integers(1, 9000), min_size=1, max_size=9)] * 2),
+    seed=st.integers(0, 10**6),
+    dense=st.sampled_from([0, plan.DENSE]),
+)
+@example(counts=([65537 - 15] + [1] * 15, [6250] * 15 + [6241]), seed=0, dense=plan.DENSE)
+@settings(max_examples=60, deadline=None)
+def test_repeated_rows_of_any_two_sizes_cost_what_the_linear_program_finds(
+    counts: tuple[list[int], list[int]], seed: int, dense: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    atoms = [np.unique(rng.normal(size=(len(count), 2)), axis=0) for count in counts]
+    x, y = (rng.permutation(np.repeat(rows, count, axis=0)) for rows, count in zip(atoms, counts, strict=True))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "DENSE", dense)
+        patch.setattr(plan, "SAMPLE", 4)
+        found = plan.best_plan(x, y)
+    assert found.cost == pytest.approx(least_cost(*atoms, *map(np.array, counts)), rel=1e-8)
+    assert found.gap == pytest.approx(0, abs=1e-9 * found.cost)
+    assert_masses(found, len(x), len(y))
 
 
 @pytest.mark.parametrize(("n", "m"), [(50, 50), (30, 47)])
