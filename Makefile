@@ -19,12 +19,15 @@ SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakem
 UNLOCK    = $(BIN)/python -m pipeline.resume
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce sweep report fetch test test-cluster lint types check resume clean times lock
+.PHONY: help reproduce sweep report reference figures fetch test test-cluster lint types check resume clean times lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
 	@echo 'make test        prepare .venv if need be, then run the tests'
 	@echo
+	@echo 'make figures     every table and figure from the committed reference results, without data, in two minutes'
+	@echo '                 (NAME=fliptest/figure_2: those of one study); results/reference/report.html'
+	@echo 'make reference   put the results of a finished run into data/reference/ (STUDY=name, SCALE=paper; BLOCKS=... of its grid)'
 	@echo 'make fetch       only get and verify the raw data'
 	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
@@ -86,6 +89,16 @@ fetch: $(READY)
 
 report: $(READY)
 	@$(SNAKEMAKE) --report results/workflow.html
+
+# What has been run is not run again: a reference is made of files that are up to date.
+reference: SCALE = paper
+reference: $(READY)
+	@test "$(STUDY)" != all || { echo 'Name a study: make reference STUDY=fliptest'; exit 1; }
+	@$(UNLOCK)
+	@$(SNAKEMAKE) reference_$(STUDY)
+
+figures: $(READY)
+	@$(SNAKEMAKE) $(if $(NAME),results/reference/figures/$(NAME).pdf,figures)
 
 test: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup

@@ -24,7 +24,9 @@ from pipeline.sweep import Figure
 
 ROOT = Path(__file__).resolve().parent.parent
 CONF = ROOT / "conf"
-INVOCATION = {"scale": "SCALE", "study": "STUDY", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET"}
+INVOCATION = {
+    "scale": "SCALE", "study": "STUDY", "blocks": "BLOCKS", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET",
+}  # fmt: skip
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 PUBLISHED = "paper"
 """The scale that runs everything as published."""
@@ -45,6 +47,7 @@ class Workflow:
         studies: Sequence[str] = (),
         overrides: Sequence[str] = (),
         conf: Path = CONF,
+        blocks: Sequence[str] = (),
     ) -> None:
         self.conf = Path(conf)
         self.scale = scale
@@ -56,6 +59,8 @@ class Workflow:
         self._resolver = Resolver(self.conf, scale_rules(self.conf, scale), self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
+        self.blocks = frozenset(blocks)
+        self._check_blocks()
         self.sweeps = composition.declared(self.conf, "sweep")
         if asked := sorted(set(self.studies) & set(self.sweeps)):
             raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
@@ -70,8 +75,8 @@ class Workflow:
         """The invocation that ``snakemake --config`` and the environment ask for.
 
         Keys and variables: scale, SCALE; study, STUDY (several with spaces or commas); source, DATA_SOURCE; tracker,
-        TRACKER; and set, a list of group.name.key=value parted by semicolons. The command line wins over the
-        environment. Raises ValueError for another key.
+        TRACKER; blocks, BLOCKS, of the studies' grids, all where none is named; and set, a list of group.name.key=value
+        parted by semicolons. The command line wins over the environment. Raises ValueError for another key.
         """
         if unknown := sorted(set(config) - set(INVOCATION)):
             hint = composition.nearest(unknown[0], INVOCATION)
@@ -86,12 +91,15 @@ class Workflow:
             source=asked("source", composed(CONF).data.source),
             tracker=asked("tracker", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
             studies=asked("study", "").replace(",", " ").split(),
+            blocks=asked("blocks", "").replace(",", " ").split(),
             overrides=[text for text in asked("set", "").split(";") if text],
         )
 
     def points(self, study: str) -> tuple[Point, ...]:
-        """Every point of a study's grid."""
-        return composition.points(self.conf, study)
+        """Every point of a study's grid, or of its blocks that this invocation is about."""
+        every = composition.points(self.conf, study)
+        chosen = study in self.studies and self.blocks
+        return tuple(point for point in every if point.block in self.blocks) if chosen else every
 
     def experiment(self, study: str) -> dict[str, Any]:
         """A study's declaration: title, paper, grid, artefacts."""
@@ -155,7 +163,11 @@ class Workflow:
         Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
         what differs between the two is what an artefact's stamp has to say.
         """
-        published = self if self.scale == PUBLISHED and not self.overrides else Workflow(PUBLISHED, conf=self.conf)
+        published = (
+            self
+            if self.scale == PUBLISHED and not self.overrides
+            else Workflow(PUBLISHED, studies=self.studies, conf=self.conf, blocks=tuple(self.blocks))
+        )
         return {
             "experiment": self.experiment(study),
             "scale": self._scale(),
@@ -197,24 +209,42 @@ class Workflow:
         names = dict.fromkeys(point.name("dataset") for point in self.points(study))
         return [f"data/prepared/{self.scale}/{name}.npz" for name in names]
 
-    def tables(self, study: str) -> list[str]:
+    @property
+    def referenced(self) -> tuple[str, ...]:
+        """The studies that have a reference of every block."""
+        whole = []
+        for study in composition.declared(self.conf, "experiment"):
+            manifest = ROOT / "data" / "reference" / study / "manifest.json"
+            grid = self.experiment(study)["grid"]
+            if manifest.is_file() and set(json.loads(manifest.read_text(encoding="utf-8"))["blocks"]) == set(grid):
+                whole.append(study)
+        return tuple(whole)
+
+    def reference_files(self, study: str) -> list[str]:
+        """The files of a study's reference; none where it has none, or not of every block."""
+        if study not in self.referenced:
+            return []
+        folder = ROOT / "data" / "reference" / study
+        return [str(path.relative_to(ROOT)) for path in sorted(folder.rglob("*")) if path.is_file()]
+
+    def tables(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables."""
         names = self.experiment(study)["artefacts"]["tables"]
-        return [f"results/tables/{study}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
+        return [f"{below}tables/{study}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
 
-    def figures(self, study: str) -> list[str]:
+    def figures(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's figures."""
         names = self.experiment(study)["artefacts"]["figures"]
-        return [f"results/figures/{study}/{name}.{suffix}" for name in names for suffix in ("pdf", "png")]
+        return [f"{below}figures/{study}/{name}.{suffix}" for name in names for suffix in ("pdf", "png")]
 
     def captions(self, study: str) -> list[str]:
         """The captions of a study's artefacts."""
         names = self.experiment(study)["artefacts"]
         return [f"pipeline/captions/{study}/{name}.rst" for name in (*names["tables"], *names["figures"])]
 
-    def artefact_files(self, study: str) -> list[str]:
+    def artefact_files(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables and figures."""
-        return [*self.tables(study), *self.figures(study)]
+        return [*self.tables(study, below), *self.figures(study, below)]
 
     def kind(self, group: str, name: str) -> str:
         """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
@@ -263,6 +293,12 @@ class Workflow:
     def forget_superseded(self, root: Path = ROOT) -> list[str]:
         """Drop the records of stand-ins for which the published files have come to hand, unless asked for by name."""
         return superseded.forget(root) if self.source == "auto" else []
+
+    def _check_blocks(self) -> None:
+        known = sorted({block for study in self.studies for block in self.experiment(study)["grid"]})
+        if unknown := sorted(self.blocks - set(known)):
+            hint = composition.nearest(unknown[0], known)
+            raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
 
     def _sections(self, study: str) -> dict[str, Any]:
         return {self.audit_file(point): self._resolver.sections(point) for point in self.points(study)}

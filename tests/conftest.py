@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 # Tests compile parts of the kernels by themselves, and what is compiled after them can round otherwise than in a job of
 # its own. Their machine code is kept apart: a run of the workflow does not depend on whether the tests ran before.
@@ -17,6 +18,11 @@ os.environ["NUMBA_CACHE_DIR"] = str(Path(__file__).resolve().parent.parent / ".p
 
 # Tests share a process: POT shall know torch whichever of its users comes first.
 os.environ["POT_BACKEND_DISABLE_PYTORCH"] = ""
+
+
+# How long an example takes says nothing of what it shows.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture

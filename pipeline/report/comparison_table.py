@@ -129,6 +129,13 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, title: str, notes: Sequence[s
     )
 
 
+def verdicts(compared: pd.DataFrame) -> pd.DataFrame:
+    """Each published number with ours and the verdict, as few columns as say what a change of one would be."""
+    numbers = {"value": "published", "std": "published_std", "n": "published_n"}
+    columns = ["artefact", "row", "column", "reading", *numbers, "ours", "our_std", "our_n", "verdict"]
+    return compared[columns].rename(columns=numbers)
+
+
 def readings_notes(compared: pd.DataFrame) -> tuple[str, ...]:
     """What must be known to read the p-values and the second lines, as far as there are any."""
     notes = []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from pipeline.report.against import summary
 from pipeline.report.artefacts import Artefact, label
 from pipeline.report.comparison_table import DEPENDENCE, LIKELY, RULES, lines, readings_notes
 from pipeline.report.departures import DATASETS
@@ -17,8 +18,13 @@ from pipeline.report.table import Table
 from pipeline.report.tally import tallies
 
 
-def describe(inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFrame) -> dict[str, Any]:
-    """Titles, captions, notes and tables of the artefacts, the comparison, and where the data come from."""
+def describe(
+    inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFrame, held: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
+
+    ``held`` is what :func:`reference` says, if the study has a reference.
+    """
     names = [name for name in made if name != "comparison"]
     # Sizes differ from block to block and stand under each artefact; scale, origin and reductions hold for the study.
     stamp = replace(inputs.stamp(sorted(set(inputs.rows["block"]))), repetitions=(), points=(), steps=0)
@@ -40,13 +46,38 @@ def describe(inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFram
             {
                 "name": name,
                 "origin": dataset.origin,
-                "rows": len(dataset.label),
+                "rows": dataset.rows,
                 "dropped": dict(dataset.dropped),
                 "checksums": dict(dataset.checksums),
             }
             for name, dataset in sorted(inputs.datasets.items())
         ],
         "digest": digest(inputs.config),
+        "reference": held,
+    }
+
+
+def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, processor: str) -> dict[str, Any] | None:
+    """What the page says of a study's reference: where it is from, and how the run stands against it.
+
+    None where there is none; ``lines`` and ``summary`` are empty where the page is drawn from the reference itself.
+    ``processor`` is that of this run.
+    """
+    if manifest is None:
+        return None
+    runs = list(manifest["blocks"].values())
+    seconds = [sum(times) for times in zip(*manifest["jobs"].values(), strict=True)] or [0.0, 0.0]
+    return {
+        "scale": manifest["scale"],
+        "commits": sorted({run["commit"] for run in runs}),
+        "dates": sorted({run["date"] for run in runs}),
+        "here": processor,
+        "processors": sorted({run["machine"]["processor"] for run in runs}),
+        "jobs": len(manifest["jobs"]),
+        "wall": seconds[0],
+        "processor_time": seconds[1],
+        "lines": [] if held is None else held.astype(object).where(held.notna(), None).to_dict("records"),
+        "summary": [] if held is None else summary(held),
     }
 
 

@@ -11,17 +11,18 @@ import numpy as np
 import pandas as pd
 
 from pipeline.report import settings
+from pipeline.report.described import Described
 from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import in_order
-from pipeline.types import AuditResult, Classifier, Dataset, TransportMap
+from pipeline.types import AuditResult, Classifier, TransportMap
 
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """A study's tidy rows, its prepared datasets, classifiers and audits, and its resolved configuration.
+    """A study's tidy rows, its data sets as described, classifiers, maps and audits, and its resolved configuration.
 
     ``config`` has ``experiment`` (the study's declaration), ``sections`` (for each audit file the resolved dataset,
     method and audit, and the repetitions) and ``published`` (the same at the published scale). ``datasets`` go by
@@ -33,7 +34,7 @@ class Inputs:
     scale: str
     rows: pd.DataFrame
     config: Mapping[str, Any]
-    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    datasets: Mapping[str, Described] = field(default_factory=dict)
     audits: Mapping[str, AuditResult] = field(default_factory=dict)
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
     transports: Mapping[str, TransportMap] = field(default_factory=dict)

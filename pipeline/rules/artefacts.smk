@@ -16,6 +16,7 @@ for study in workflow_config.studies:
             published=f"data/published/{study}.csv",
             code=workflow_config.code("artefacts", study=study),
             captions=workflow_config.captions(study),
+            reference=workflow_config.reference_files(study),
         output:
             tables=workflow_config.tables(study),
             figures=workflow_config.figures(study),
@@ -23,6 +24,7 @@ for study in workflow_config.studies:
         params:
             study=study,
             cfg=encoded(workflow_config.artefacts(study)),
+            against=f"--against data/reference/{study}" if study in workflow_config.referenced else "",
         log:
             f"results/logs/{workflow_config.scale}/{study}.log",
         benchmark:
@@ -42,4 +44,4 @@ for study in workflow_config.studies:
             " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
             " --transports {input.maps:q}"
             " --published {input.published} --tables results/tables/{params.study}"
-            " --figures results/figures/{params.study} --index {output.index} --processes {threads} > {log} 2>&1"
+            " --figures results/figures/{params.study} {params.against} --index {output.index} --processes {threads} > {log} 2>&1"

@@ -1,8 +1,13 @@
-"""Make a study's tables and figures, and their comparison with the published numbers: ``rows -> artefacts``."""
+"""Make a study's tables and figures, and their comparison with the published numbers: ``rows -> artefacts``.
+
+They are drawn from the files of a run, or from a reference that stands in the repository (``--drawn-from``). With
+``--record`` a reference is made of what is read while they are drawn.
+"""
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import importlib
 import json
 import sys
@@ -14,8 +19,11 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline import io
-from pipeline.report import artefacts, index, style
+from pipeline import io, shelf
+from pipeline.report import artefacts, index, provenance, reference, style
+from pipeline.report.against import against
+from pipeline.report.comparison_table import verdicts
+from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
 from pipeline.report.together import together
@@ -59,7 +67,7 @@ def load(
         scale=config["scale"]["name"],
         rows=io.load_rows(rows),
         config=config,
-        datasets=present(datasets, 1),
+        datasets={name: described(dataset) for name, dataset in present(datasets, 1).items()},
         classifiers=present(classifiers, 2, io.load_without_weights),
         transports={place(path, 2): io.load_transport(path) for path in transports},
         audits={place(path, 4): io.load_audit(path) for path in audits},
@@ -88,40 +96,96 @@ class Maker:
         return artefact
 
 
+def machine() -> dict[str, str]:
+    """Processor, cores and system of this machine."""
+    cpuinfo = Path("/proc/cpuinfo")
+    return provenance.machine(cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else "")
+
+
+def record(drawn: reference.Watched, names: Sequence[str], maker: Maker, benchmarks: str, folder: str) -> Inputs:
+    """Make a reference of what the artefacts read; the blocks of an earlier one that this run lacks are taken over."""
+    inputs = drawn.inputs
+    for name in names:
+        try:
+            maker(name)
+        except ValueError as error:
+            if reference.whole(inputs):
+                raise
+            print(f"not made without the other blocks: {name}: {error}")
+    run = {
+        "commit": provenance.commit(),
+        "date": datetime.date.today().isoformat(),
+        "machine": machine(),
+        "versions": provenance.versions(),
+    }
+    measured = ((path, Path(benchmarks, f"{path}.tsv")) for path in reference.jobs(inputs))
+    texts = [(path, file.read_text(encoding="utf-8")) for path, file in measured if file.is_file()]
+    jobs = {time.rule: [round(time.wall, 1), round(time.processor, 1)] for time in provenance.rule_times(texts)}
+    made = reference.kept(drawn)
+    manifest = {
+        "study": inputs.study,
+        "scale": inputs.scale,
+        "blocks": dict.fromkeys(reference.blocks(inputs), run),
+        "jobs": jobs,
+    }
+    if Path(folder, "manifest.json").is_file():
+        made, manifest = reference.merged(*shelf.load_reference(folder), made, manifest)
+    shelf.save_reference(made, manifest, folder)
+    return made
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Load rows and values, build every artefact that the study lists, save each, and the index for the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", required=True)
-    parser.add_argument(
-        "--config", required=True, help="JSON: experiment, scale, sections, published; -: standard input"
-    )
-    parser.add_argument("--rows", required=True, help="tidy rows (.parquet)")
+    parser.add_argument("--config", help="JSON: experiment, scale, sections, published; -: standard input")
+    parser.add_argument("--rows", help="tidy rows (.parquet)")
     parser.add_argument("--datasets", nargs="*", default=[], help="prepared datasets (.npz)")
     parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
     parser.add_argument("--transports", nargs="*", default=[], help="transport maps (.npz)")
     parser.add_argument("--audits", nargs="*", default=[], help="audits (.npz)")
+    parser.add_argument("--drawn-from", help="a reference (folder) in place of all these")
+    parser.add_argument("--against", help="the reference (folder) that the run is held against")
+    parser.add_argument("--record", help="make this reference (folder) of the run")
+    parser.add_argument("--benchmarks", help="folder with the jobs' benchmark files, for --record")
     parser.add_argument("--published", required=True, help="the study's published numbers (.csv)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
-    parser.add_argument("--index", required=True, help="where the index for the page goes (.json)")
+    parser.add_argument("--index", help="where the index for the page goes (.json)")
+    parser.add_argument("--verdicts", help="list of verdicts of all references (.csv), brought up to date by --record")
     parser.add_argument("--processes", type=int, default=1, help="how many artefacts are made at once")
     options = parser.parse_args(arguments)
-    inputs = load(
-        options.study,
-        json.loads(sys.stdin.read() if options.config == "-" else options.config),
-        options.rows,
-        options.datasets,
-        options.classifiers,
-        options.transports,
-        options.audits,
-    )
+    manifest = None
+    if options.drawn_from:
+        inputs, manifest = shelf.load_reference(options.drawn_from)
+    else:
+        inputs = load(
+            options.study,
+            json.loads(sys.stdin.read() if options.config == "-" else options.config),
+            options.rows,
+            options.datasets,
+            options.classifiers,
+            options.transports,
+            options.audits,
+        )
     published = io.load_published(options.published)
     listed = inputs.config["experiment"]["artefacts"]
     names = [*listed["tables"], *listed["figures"]]
     maker = Maker(inputs, published, Path(options.tables), Path(options.figures))
-    made = dict(zip(names, together(maker, names, options.processes), strict=True))
-    compared = importlib.import_module(f"pipeline.report.{options.study}").compared(inputs, published)
-    io.save_json(index.describe(inputs, made, compared), options.index)
+    compared = importlib.import_module(f"pipeline.report.{options.study}").compared
+    if options.record:
+        drawn = reference.watched(inputs)
+        made = record(drawn, names, replace(maker, inputs=drawn.inputs), options.benchmarks, options.record)
+        if reference.whole(made):
+            shelf.save_verdicts(verdicts(compared(made, published)), options.study, options.verdicts)
+        return
+    artefacts_made = dict(zip(names, together(maker, names, options.processes), strict=True))
+    held = None
+    if options.against:
+        theirs, manifest = shelf.load_reference(options.against)
+        held = against(inputs, theirs)
+    told = index.reference(manifest, held, machine()["processor"])
+    io.save_json(index.describe(inputs, artefacts_made, compared(inputs, published), told), options.index)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pipeline.config import Workflow
 from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
+from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.seeds import generators
 from pipeline.types import AuditResult, Classifier, Dataset
@@ -205,13 +206,6 @@ def make_inputs(
     frames.append(pd.DataFrame(validity_rows(rng)).assign(**place))
     rows = pd.concat(frames, ignore_index=True).assign(study=STUDY, scale=scale)
     (rng,) = generators("fake", "simulated", repetitions=1)
-    datasets = {
-        "adult": tabular(
-            "adult", 45222, 39, {"occupation unknown": 2809, "native-country unknown": 811}, origin, repetitions
-        ),
-        "compas": tabular("compas", 5278, 7, {"no COMPAS score": 20, "another race": 894}, origin, repetitions),
-        "simulated@labels=centred": simulated(rng),
-    }
     none = np.zeros(repetitions)
     classifiers = {
         f"{d}/{m}": Classifier(
@@ -219,7 +213,24 @@ def make_inputs(
         )
         for d, m in itertools.product(TRUTH, METHODS)
     }
-    return Inputs(STUDY, scale, rows, configuration(scale), datasets, audits(rng, origin), classifiers)
+    held = {name: described(dataset) for name, dataset in datasets(rng, origin, repetitions).items()}
+    return Inputs(STUDY, scale, rows, configuration(scale), held, audits(rng, origin), classifiers)
+
+
+def datasets(rng: np.random.Generator, origin: Any, repetitions: int) -> dict[str, Dataset]:
+    """The prepared data of the study."""
+    unknown = {"occupation unknown": 2809, "native-country unknown": 811}
+    return {
+        "adult": tabular("adult", 45222, 39, unknown, origin, repetitions),
+        "compas": tabular("compas", 5278, 7, {"no COMPAS score": 20, "another race": 894}, origin, repetitions),
+        "simulated@labels=centred": simulated(rng),
+    }
+
+
+@pytest.fixture(scope="session")
+def prepared() -> Callable[..., dict[str, Dataset]]:
+    """The prepared data of an origin, for so many repetitions."""
+    return lambda origin, repetitions: datasets(np.random.default_rng(0), origin, repetitions)
 
 
 def configuration(scale: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from pipeline import io
 from pipeline.report.inputs import Inputs
 from pipeline.stages import artefacts, collect, report
-from pipeline.types import AuditResult
+from pipeline.types import AuditResult, Dataset
 
 
 def audit(**columns: object) -> AuditResult:
@@ -75,11 +75,40 @@ def test_every_artefact_of_the_study_has_a_caption_and_every_caption_an_artefact
         artefacts.caption("individual_fairness", "table_9")
 
 
-def test_from_rows_to_page(inputs_of: Callable[..., Inputs], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path) -> None:
+    """A reference is made of a run; the same tables are drawn from it, and the run is equal to it."""
+
+    def made(*names: str, **changed: str) -> None:
+        given = {name: arguments[name] for name in names} | {
+            f"--{k.replace('_', '-')}": [v] for k, v in changed.items()
+        }
+        artefacts.main([word for name, values in given.items() for word in (name, *values)])
+
+    reference, verdicts = str(folder / "reference"), str(folder / "verdicts.csv")
+    made(*arguments, record=reference, verdicts=verdicts, benchmarks=str(folder))
+    assert set(pd.read_csv(verdicts)["study"]) == {"individual_fairness"}
+    again = {kind: str(folder / "again" / kind) for kind in ("tables", "figures")}
+    index = folder / "again.json"
+    made("--study", "--published", drawn_from=reference, index=str(index), **again)
+    for path in (folder / "results" / "tables" / "individual_fairness").iterdir():
+        assert (folder / "again" / "tables" / path.name).read_text() == path.read_text()
+    assert json.loads(index.read_text())["reference"]["lines"] == []
+    made(*arguments, against=reference, index=str(index), **again)
+    told = json.loads(index.read_text())["reference"]
+    assert all(line["equal"] == line["numbers"] for line in told["lines"])
+    assert told["summary"][0].startswith("Same settings: ")
+
+
+def test_from_rows_to_page(
+    inputs_of: Callable[..., Inputs],
+    prepared: Callable[..., dict[str, Dataset]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+) -> None:
     """Every artefact that the study lists, at smoke scale from a twin, to one page."""
     inputs = inputs_of(scale="smoke", origin="twin", repetitions=2, steps=(5, 20))
     io.save_rows(inputs.rows, tmp_path / "rows.parquet")
-    for name, dataset in inputs.datasets.items():
+    for name, dataset in prepared("twin", 2).items():
         io.save_dataset(dataset, tmp_path / "prepared" / f"{name}.npz")
     for name, classifier in inputs.classifiers.items():
         io.save_classifier(classifier, tmp_path / "models" / f"{name}.npz")
@@ -105,6 +134,7 @@ def test_from_rows_to_page(inputs_of: Callable[..., Inputs], tmp_path: Path, cap
     for kind, suffixes in (("tables", ("csv", "md", "tex")), ("figures", ("pdf", "png"))):
         expected = {f"{name}.{suffix}" for name in listed[kind] for suffix in suffixes}
         assert {path.name for path in (out / kind / "individual_fairness").iterdir()} == expected
+    held_against_its_own_reference({k: v for k, v in arguments.items() if k != "--index"}, tmp_path)
     (out / "benchmarks" / "smoke" / "audit").mkdir(parents=True)
     (out / "benchmarks" / "smoke" / "audit" / "a.tsv").write_text("s\tmax_rss\tcpu_time\n5\t1\t4\n")
     (out / "benchmarks" / "paper").mkdir()

@@ -81,7 +81,7 @@ def _weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
     dataset = inputs.datasets[w.LAW]
     coef = classifier.parameters["coef"].reshape(classifier.repetitions, -1)
     column = {name: coef[:, c] for c, name in enumerate(dataset.feature_names)}
-    scale = dict(zip(dataset.feature_names, dataset.features.std(axis=0), strict=True))
+    scale = dict(zip(dataset.feature_names, dataset.deviations, strict=True))
     lsat, grade = (w.feature_named(label, dataset.feature_names, w.LAW) for label in ("LSAT", "GPA"))
     place: dict[str, Any] = {"block": "law", "dataset": w.LAW, "method": LAW_CLASSIFIER, "origin": dataset.origin}
     place["repetition"] = np.arange(classifier.repetitions)

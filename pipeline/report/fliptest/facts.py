@@ -49,11 +49,11 @@ def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
     for name, dataset in inputs.datasets.items():
         place = {"block": "data", "dataset": name.partition("@")[0], "origin": dataset.origin}
         values = {
-            "rows": len(dataset.label),
-            "features": dataset.features.shape[1],
-            "train_rows": dataset.train.shape[1],
-            "test_rows": dataset.test.shape[1],
-            "positives_percent": 100 * float(dataset.label.mean()),
+            "rows": dataset.rows,
+            "features": len(dataset.feature_names),
+            "train_rows": dataset.train_rows,
+            "test_rows": dataset.test_rows,
+            "positives_percent": 100 * dataset.positives,
         }
         for statistic, value in values.items():
             yield {**place, "statistic": statistic, "value": float(value)}

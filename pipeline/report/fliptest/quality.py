@@ -103,9 +103,8 @@ def constant(inputs: Inputs, maps: Validated) -> float:
     if not found or maps.dataset not in inputs.datasets:
         raise ValueError(f"distances need the data {maps.dataset!r} and its maps {maps.transport!r}")
     dataset, fitted = inputs.datasets[maps.dataset], found[0]
-    group = dataset.protected[fitted.attribute]
     columns = [c for c, name in enumerate(dataset.feature_names) if name not in fitted.features]
-    first, second = (dataset.features[group == code][0, columns] for code in (0, 1))
+    first, second = dataset.means[fitted.attribute][:, columns]
     return float(np.abs(first - second).sum())
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 
+from pipeline.report.described import Described
 from pipeline.report.fliptest import lines, pages, trials
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
 from pipeline.report.table import Cell, Column, Row, Show, Table
-from pipeline.types import Array, Dataset
+from pipeline.types import Array
 
 BOTH = (w.NEGATIVE, w.POSITIVE)
 REGRESSION = f"{w.SSL}/linear_regression"
@@ -92,7 +91,7 @@ def table_ssl_weights(inputs: Inputs) -> Table:
         notes=(
             "Weights of standardised features, in points of the score: mean \u00b1 standard deviation over random "
             "splits. r: correlation with being black, over the black and white people of the list.",
-            f"{100 * share_of_high_risk(dataset):.2f} % of the {len(dataset.label):,} black and white people have a "
+            f"{100 * dataset.positives:.2f} % of the {dataset.rows:,} black and white people have a "
             "score at or above the threshold of high risk.",
         ),
     )
@@ -105,32 +104,13 @@ def weights_by_split(inputs: Inputs) -> pd.DataFrame:
     return pd.DataFrame(_weights(inputs))
 
 
-def with_race(dataset: Dataset) -> dict[str, float]:
-    """Pearson's correlation of each feature with being in the first group, over the people of both groups.
-
-    NaN for a constant feature.
-    """
-    (group,) = dataset.protected.values()
-    known = group >= 0
-    first = (group[known] == 0).astype(float)
-    return {
-        name: correlation(dataset.features[known, column], first) for column, name in enumerate(dataset.feature_names)
-    }
+def with_race(dataset: Described) -> dict[str, float]:
+    """Pearson's correlation of each feature with being in the first group, over the people of both groups."""
+    (correlations,) = dataset.correlations.values()
+    return dict(zip(dataset.feature_names, map(float, correlations), strict=True))
 
 
-def correlation(x: Array, y: Array) -> float:
-    """sum (x - x') (y - y') / sqrt(sum (x - x')^2 sum (y - y')^2); NaN where either is constant."""
-    dx, dy = x - x.mean(), y - y.mean()
-    size = math.sqrt(float(dx @ dx) * float(dy @ dy))
-    return float(dx @ dy) / size if size > 0 else math.nan
-
-
-def share_of_high_risk(dataset: Dataset) -> float:
-    """The share of rows with a positive label."""
-    return float(dataset.label.mean())
-
-
-def _dataset(inputs: Inputs) -> Dataset:
+def _dataset(inputs: Inputs) -> Described:
     if w.SSL not in inputs.datasets:
         raise ValueError(f"the table needs the prepared dataset {w.SSL!r}: found {sorted(inputs.datasets)}")
     return inputs.datasets[w.SSL]

@@ -42,33 +42,41 @@ class Place:
         return {**own, "audit": FLIPTEST, **more}
 
 
+def _kept(name: str) -> property:
+    return property(lambda trial: trial.arrays[f"{name}{trial.suffix}"])
+
+
 @dataclass(frozen=True)
 class FirstTrial:
     """What the audit kept of the first trial: n members of the source group with their counterparts.
 
     ``features`` and ``images`` (n, d); ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` (n,);
-    ``target_features`` (m, d) and ``target_score`` (m,).
+    ``target_features`` (m, d) and ``target_score`` (m,): ``arrays`` by these names, with ``suffix``. Of real people
+    read from a reference, features that belong together are not in one row: see :mod:`pipeline.report.reference`.
     """
 
-    names: tuple[str, ...]
-    features: Array
-    images: Array
-    decision: Array
-    decision_image: Array
-    score: Array
-    score_image: Array
-    rows: Array
-    target_features: Array
-    target_score: Array
+    arrays: Mapping[str, Array]
+    suffix: str = ""
+
+    features, images = _kept("features"), _kept("images")
+    decision, decision_image = _kept("decision"), _kept("decision_image")
+    score, score_image = _kept("score"), _kept("score_image")
+    rows, target_features, target_score = _kept("rows"), _kept("target_features"), _kept("target_score")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features."""
+        return tuple(map(str, self.arrays["feature_names"]))
 
     def members(self, flipset: str) -> Array:
-        """Who is in a flipset, (n,) bool; the whole group for ``""``. Who has no counterpart is in neither."""
+        """Who is in a flipset, (n,) bool; the whole group for ``""``. All of the n have counterparts."""
         if not flipset:
             return np.ones(len(self.decision), dtype=bool)
         higher, lower = self.decision, self.decision_image
         if flipset == w.NEGATIVE:
             higher, lower = lower, higher
-        return np.isfinite(self.images).all(axis=1) & (higher > lower)
+        members: Array = higher > lower
+        return members
 
     def column(self, name: str) -> int:
         """The number of a feature's column."""
@@ -109,13 +117,9 @@ def first_trial(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> Fir
     """The arrays of a place's audit. Raises ValueError where the audit is not there, or kept none."""
     result = _audit(inputs, place)
     suffix = "" if direction == w.FORWARD else "_reverse"
-    fields = [name for name in FirstTrial.__dataclass_fields__ if name != "names"]
-    absent = [name for name in fields if f"{name}{suffix}" not in result.arrays]
-    if absent:
-        raise ValueError(f"the audit of {place} kept no {absent[0]}{suffix}: found {sorted(result.arrays)}")
-    arrays = {name: result.arrays[f"{name}{suffix}"] for name in fields}
-    names = tuple(map(str, result.arrays["feature_names"]))
-    return FirstTrial(names=names, **arrays)
+    if f"decision{suffix}" not in result.arrays:
+        raise ValueError(f"the audit of {place} kept no decision{suffix}: found {sorted(result.arrays)}")
+    return FirstTrial(result.arrays, suffix)
 
 
 @dataclass(frozen=True)

@@ -111,11 +111,11 @@ def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
     for name, dataset in inputs.datasets.items():
         place = {"block": "data", "dataset": name, "origin": dataset.origin}
         values = {
-            "rows": len(dataset.label),
-            "features": dataset.features.shape[1],
-            "train_share": round(dataset.train.shape[1] / len(dataset.label), 4),
-            "train_rows": dataset.train.shape[1],
-            "test_rows": dataset.test.shape[1],
+            "rows": dataset.rows,
+            "features": len(dataset.feature_names),
+            "train_share": round(dataset.train_rows / dataset.rows, 4),
+            "train_rows": dataset.train_rows,
+            "test_rows": dataset.test_rows,
         }
         for statistic, value in values.items():
             yield {**place, "statistic": statistic, "value": float(value)}

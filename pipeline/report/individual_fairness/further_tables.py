@@ -182,7 +182,7 @@ def table_counts(inputs: Inputs) -> Table:
     dropped = [
         f"{q.DATASETS[name]}: {sum(d.dropped.values()):,} rows dropped on purpose ("
         + "; ".join(f"{reason}: {count:,}" for reason, count in d.dropped.items())
-        + f"), {len(d.label):,} kept."
+        + f"), {d.rows:,} kept."
         for name, d in inputs.datasets.items()
         if d.dropped and name in q.DATASETS
     ]

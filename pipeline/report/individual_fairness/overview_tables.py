@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from pipeline.report.departures import joined
+from pipeline.report.described import Described
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import measurements
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import select
 from pipeline.report.table import Cell, Column, Row, Table
-from pipeline.types import AuditResult, Dataset
+from pipeline.types import AuditResult
 
 REAL = (q.ADULT, q.COMPAS)
 
@@ -131,11 +132,11 @@ def table_unfair_examples(inputs: Inputs) -> Table:
     )
 
 
-def _examples(result: AuditResult, dataset: Dataset) -> list[Row]:
+def _examples(result: AuditResult, dataset: Described) -> list[Row]:
     arrays = result.arrays
-    scale = np.ones(dataset.features.shape[1])
-    columns = [dataset.feature_names.index(name) for name in dataset.continuous]
-    scale[columns] = dataset.features[np.ix_(dataset.train[0], columns)].std(axis=0)
+    scale = np.ones(len(dataset.feature_names))
+    columns = [dataset.column(name) for name in dataset.continuous]
+    scale[columns] = dataset.train_deviations[columns]
     rows = []
     # People with the same features are one example.
     _, first = np.unique(np.round(arrays["example_attacked"], 6), axis=0, return_index=True)

@@ -87,18 +87,18 @@ def figure_3(inputs: Inputs) -> Picture:
     name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{q.SIMULATED}@labels=centred")), "")
     if not name:
         raise ValueError(f"figure_3 needs the prepared simulated data: found {sorted(inputs.datasets)}")
-    dataset = inputs.datasets[name]
-    (group,) = dataset.protected.values()
+    points = inputs.datasets[name].points
+    features, label, group = (points[part] for part in ("features", "label", "group"))
     figure = new_figure(2.1)
     axes = figure.subplots()
     for g, (marker, group_name) in enumerate(GROUPS):
         for y in (0, 1):
-            points = dataset.features[(group == g) & (dataset.label == y)]
+            members = features[(group == g) & (label == y)]
             color = "#0072B2" if y else "#D55E00"
             axes.scatter(
-                points[:, 0], points[:, 1], s=13 if g == 0 else 17, marker=marker, linewidths=0.7,
+                members[:, 0], members[:, 1], s=13 if g == 0 else 17, marker=marker, linewidths=0.7,
                 facecolors=color if y else "none", edgecolors=color, alpha=0.9,
-                label=f"{group_name}, label {y} ({len(points)})",
+                label=f"{group_name}, label {y} ({len(members)})",
             )  # fmt: skip
     axes.set_aspect("equal")
     axes.set_xlabel("$x_1$")

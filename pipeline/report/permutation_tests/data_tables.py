@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 
 from pipeline.permutation.power import rate_variance, sample_size
+from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests import words as w
 from pipeline.report.table import Cell, Column, Row, Table
-from pipeline.types import Dataset
 
 RATES = ("tpr", "fpr")
 AT_THRESHOLD = 0.5
@@ -59,7 +59,7 @@ def table_sample_size(inputs: Inputs) -> Table:
     alpha = float(rows["alpha"].dropna().iloc[0])
     body = []
     for dataset in inputs.names("dataset", block="thresholds"):
-        test_rows = _prepared(inputs, dataset).test.shape[1]
+        test_rows = _prepared(inputs, dataset).test_rows
         for attribute in w.attributes_in(inputs.names("attribute", block="thresholds", dataset=dataset)):
             for metric in RATES:
                 rates, variances = _of_the_groups(inputs, dataset, attribute, metric, test_rows)
@@ -103,7 +103,7 @@ def _of_the_groups(
     return (rate["a"], rate["b"]), (variances["a"], variances["b"])
 
 
-def _prepared(inputs: Inputs, name: str) -> Dataset:
+def _prepared(inputs: Inputs, name: str) -> Described:
     """The prepared dataset of the plain name; raises ValueError where there is none."""
     if name not in inputs.datasets:
         raise ValueError(f"the sample sizes need the prepared dataset {name!r}: found {sorted(inputs.datasets)}")

@@ -19,14 +19,14 @@ def table_partitions(inputs: Inputs) -> Table:
     sizes = {}
     body = []
     for name in w.DATASETS:
-        data = next((d for key, d in study.images(inputs).items() if key.partition("@")[0] == name), None)
+        data = next((d for key, d in inputs.datasets.items() if key.partition("@")[0] == name), None)
         if data is None:
             said = f"{NOT_RUN}: {missing[name]}" if name in missing else "not in this grid"
             body.append(Row((w.dataset_label(name),), (None,) * 6 + ("", said)))
             continue
         sizes[name] = (elements(data.levels), comparisons(data.levels))
         words = ", ".join(f"{w.partition_label(key)} {len(levels)}" for key, levels in data.levels.items())
-        cells = (*sizes[name], len(data.label), data.train.shape[1], data.test.shape[1], len(data.unreadable))
+        cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
         body.append(Row((w.dataset_label(name),), (*cells, data.origin, words)))
     whole = [sizes[name] for name in w.PUBLISHED if name in sizes]
     if whole:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
@@ -15,7 +16,7 @@ from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import new_figure
-from pipeline.types import Array, ImageDataset
+from pipeline.types import Array
 
 KEPT = "example_images"
 PREFERRED = (w.UTKFACE, w.ADIENCE, w.CIFAR10, w.CIFAR100, w.SUPER, w.DIGITS)
@@ -36,7 +37,7 @@ def figure_3(inputs: Inputs) -> Picture:
         missing = study.absences(found)
         text = "not run: data" if missing and not study.run(found) else "the rule of the audit found no pair"
         return nothing(inputs, found, title, text)
-    arrays, dataset = one.result.arrays, study.images(inputs)[one.data]
+    arrays, dataset = one.result.arrays, inputs.datasets[one.data]
     figure = new_figure(2.9, width=4.6)
     grid = figure.subplots(2, 3, squeeze=False)
     for row, side in enumerate(SIDES):
@@ -75,23 +76,23 @@ def _chosen(found: list[Audited]) -> Audited | None:
     return having[0] if having else None
 
 
-def _of(dataset: ImageDataset, code: Array) -> str:
+def _of(dataset: Described, code: Array) -> str:
     return f"predicted: {w.level_label(dataset.classes[int(code)])}"
 
 
-def _group(dataset: ImageDataset, arrays: Mapping[str, Array], row: int) -> str:
+def _group(dataset: Described, arrays: Mapping[str, Array], row: int) -> str:
     """The groups that an input belongs to, without its class."""
-    place = int(arrays["rows"][arrays["example_points"][row]])
+    code = {name: int(arrays[name][arrays["example_points"][row]]) for name in dataset.levels}
     names = [
-        w.level_label(dataset.levels[name][int(codes[place])])
-        for name, codes in dataset.partitions.items()
-        if name != dataset.label_name and codes[place] >= 0
+        w.level_label(dataset.levels[name][code[name]])
+        for name in dataset.levels
+        if name != dataset.label_name and code[name] >= 0
     ]
-    own = w.level_label(dataset.classes[int(dataset.label[place])])
+    own = w.level_label(dataset.classes[int(arrays["example_label"][row])])
     return ", ".join(names) or f"{dataset.label_name} {own}"
 
 
-def _kind(dataset: ImageDataset, arrays: Mapping[str, Array]) -> str:
+def _kind(dataset: Described, arrays: Mapping[str, Array]) -> str:
     """``groups by race within one class``, or ``classes``."""
     name = str(arrays["example_partition"][0])
     return "classes" if name == dataset.label_name else f"groups by {w.partition_label(name)} within one class"

@@ -50,13 +50,13 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
 
 def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
     total = 0
-    for key, dataset in study.images(inputs).items():
+    for key, dataset in inputs.datasets.items():
         name = key.partition("@")[0]
         total += comparisons(dataset.levels) if name in w.PUBLISHED else 0
         values = {
-            "images": len(dataset.label),
-            "train_images": dataset.train.shape[1],
-            "test_images": dataset.test.shape[1],
+            "images": dataset.rows,
+            "train_images": dataset.train_rows,
+            "test_images": dataset.test_rows,
             "classes": len(dataset.classes),
         }
         for statistic, value in values.items():
@@ -89,7 +89,7 @@ def _accuracies(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, 
     for one in study.run(found):
         accuracy = network_tables.test_accuracy(inputs, one)
         if one.block == study.NETWORKS and math.isfinite(accuracy) and one.data in inputs.datasets:
-            images = inputs.datasets[one.data].test.shape[1]
+            images = inputs.datasets[one.data].test_rows
             yield {**_place(one), "statistic": "accuracy", "value": accuracy, "simulations": images}
 
 

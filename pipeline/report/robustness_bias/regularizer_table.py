@@ -100,7 +100,7 @@ def threshold(inputs: Inputs, one: Penalised) -> float:
     """
     if one.audited.method["scale"] == "pixels":
         return one.tau
-    std = study.images(inputs)[one.audited.data].std
+    std = inputs.datasets[one.audited.data].std
     return one.tau * std[0] if len(set(std)) == 1 else math.nan
 
 
@@ -120,7 +120,7 @@ def _error(inputs: Inputs, before: Penalised | None) -> float:
     """The standard error of the accuracy without the penalty, on all test images."""
     if before is None:
         return math.nan
-    accuracy, images = test_accuracy(inputs, before.audited), study.images(inputs)[before.audited.data].test.shape[1]
+    accuracy, images = test_accuracy(inputs, before.audited), inputs.datasets[before.audited.data].test_rows
     return math.sqrt(accuracy * (1 - accuracy) / images)
 
 

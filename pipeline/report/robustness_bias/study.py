@@ -18,7 +18,7 @@ import pandas as pd
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import words as w
 from pipeline.robustness.lengths import DENOMINATORS
-from pipeline.types import Array, AuditResult, ImageDataset
+from pipeline.types import Array, AuditResult
 
 LINEAR, NETWORKS, PRETRAINING, REGULARIZER = "linear", "networks", "pretraining", "regularizer"
 ABSENT = "absent"
@@ -153,11 +153,6 @@ def run(found: Iterable[Audited]) -> list[Audited]:
 def together(datasets: Iterable[str]) -> str:
     """What the data sets of the paper are called together, when these are there."""
     return "all of the paper" if set(w.PUBLISHED) <= set(datasets) else "of the paper, those here"
-
-
-def images(inputs: Inputs) -> dict[str, ImageDataset]:
-    """The data sets that are there, by the key that they go by; all of this study's are of images."""
-    return {key: data for key, data in inputs.datasets.items() if isinstance(data, ImageDataset)}
 
 
 def at_points(inputs: Inputs, one: Audited) -> Points:

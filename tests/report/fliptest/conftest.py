@@ -21,6 +21,7 @@ from pipeline.io import load_published
 from pipeline.methods import linear_regression
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
+from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.seeds import generators
 from pipeline.stages.collect import collect
@@ -246,7 +247,7 @@ def make_inputs(scale: str = "paper", origin: Any = "official", trials: int = TR
     collected = []
     for point, dataset, classifier, audit, maps in values(workflow, origin, trials):
         data, method, transport = (point.name(group) for group in ("dataset", "method", "transport"))
-        found["datasets"][data] = dataset
+        found["datasets"][data] = described(dataset)
         found["classifiers"][f"{data}/{method}"] = classifier
         found["audits"]["/".join(workflow.audit_file(point).removesuffix(".npz").split("/")[-4:])] = audit
         if maps is not None:

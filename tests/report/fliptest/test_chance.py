@@ -17,14 +17,8 @@ from pipeline.report.fliptest.trials import FirstTrial
 
 def trial(decision: list[int], after: list[int], rows: list[int] | None = None) -> FirstTrial:
     """People with these decisions, before and after."""
-    n = len(decision)
-    features = np.zeros((n, 1))
-    before, then = np.array(decision), np.array(after)
-    numbers = np.arange(n) if rows is None else np.array(rows)
-    return FirstTrial(
-        ("x",), features, features, before, then, before.astype(float), then.astype(float), numbers, features,
-        np.zeros(n),
-    )  # fmt: skip
+    numbers = np.arange(len(decision)) if rows is None else np.array(rows)
+    return FirstTrial({"decision": np.array(decision), "decision_image": np.array(after), "rows": numbers})
 
 
 def test_two_of_four_and_two_of_four_share_one() -> None:

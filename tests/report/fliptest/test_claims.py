@@ -69,7 +69,7 @@ def test_weights_are_compared_by_a_standard_deviation_of_each(inputs: Inputs) ->
     rows = pd.concat(claims(trials.named(replace(inputs, classifiers=changed))), ignore_index=True)
     black = rows[(rows["statistic"] == "weight_has_sign") & (rows["feature"] == "race=Black")]
     assert black["value"].tolist() == [1.0, 0.0]
-    scale = inputs.datasets["law"].features.std(axis=0)
+    scale = inputs.datasets["law"].deviations
     outweighs = 0.1 * scale[names.index("LSAT")] > 0.9 * scale[names.index("UGPA")]
     assert rows.loc[rows["statistic"] == "lsat_outweighs_gpa", "value"].tolist() == [float(outweighs)] * 2
 

@@ -33,13 +33,10 @@ FIGURES = (
 
 def trial(features: np.ndarray, score: np.ndarray, threshold: float) -> FirstTrial:
     """A trial of which only features, scores and decisions matter."""
-    n, d = features.shape
     decision = (score > threshold).astype(int)
-    names = tuple(f"x{j}" for j in range(d))
-    empty = np.zeros(n)
-    return FirstTrial(
-        names, features, features, decision, decision, score, score, empty, features, empty
-    )  # fmt: skip
+    names = np.array([f"x{j}" for j in range(features.shape[1])])
+    both = {"decision": decision, "decision_image": decision, "score": score, "score_image": score}
+    return FirstTrial({"feature_names": names, "features": features, "images": features, **both})
 
 
 def line(feature: str, value: float, p: float = 0.01) -> Line:

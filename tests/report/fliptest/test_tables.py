@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import law_figures as law
@@ -147,28 +145,6 @@ def test_contexts_open_with_everyone_and_go_on_with_what_is_reported(inputs: Inp
     assert reported == sorted(reported, reverse=True)
     root = inputs.select(dataset=w.ARRESTS, context="all rows", part="held out", statistic="correlation")
     assert listed[0]["correlation"] == root.sort_values("repetition")["value"].iloc[0]
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=3, max_size=20))
-def test_correlation_is_that_of_numpy(pairs: list[tuple[float, float]]) -> None:
-    x, y = np.array(pairs).T
-    ours = reports.correlation(x, y)
-    if min(np.ptp(x), np.ptp(y)) > 1e-3:
-        assert ours == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-9)
-        assert reports.correlation(-x, y) == pytest.approx(-ours)
-
-
-def test_a_constant_feature_has_no_correlation() -> None:
-    assert np.isnan(reports.correlation(np.ones(4), np.arange(4.0)))
-
-
-def test_the_correlation_with_race_is_positive_where_black_people_have_more(inputs: Inputs) -> None:
-    dataset = inputs.datasets["ssl"]
-    black = dataset.protected["race"] == 0
-    column = dataset.features[:, dataset.feature_names.index("narcotic_arrests")]
-    assert column[black].mean() > column[~black].mean()
-    assert reports.with_race(dataset)["narcotic_arrests"] == pytest.approx(np.corrcoef(column, black)[0, 1])
 
 
 def test_weights_are_those_of_the_regressions(made: dict[str, Artefact], inputs: Inputs) -> None:

@@ -16,6 +16,7 @@ from pipeline.config import Workflow
 from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
+from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.types import Classifier, Dataset
 
@@ -232,7 +233,8 @@ def make_inputs(scale: str = "paper", simulations: int = PUBLISHED_SIMULATIONS, 
         f"{d}/logistic": Classifier("logistic", d, origin, "logistic_mixture", {"coef": np.zeros(5)}, facts=facts)
         for d in REAL
     }
-    return Inputs(STUDY, scale, rows, configuration(simulations), datasets, {}, classifiers)
+    held = {name: described(dataset) for name, dataset in datasets.items()}
+    return Inputs(STUDY, scale, rows, configuration(simulations), held, {}, classifiers)
 
 
 @pytest.fixture(scope="session")

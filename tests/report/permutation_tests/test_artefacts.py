@@ -118,7 +118,7 @@ def test_the_interval_of_a_rate_is_wilsons() -> None:
 def test_sample_sizes_have_the_power_they_promise(inputs: Inputs, build: Callable) -> None:
     """Put back into the power function, with the groups' shares of positives, each number of rows gives its power."""
     table = build("table_sample_size", inputs)
-    test_rows = inputs.datasets["adult_all"].test.shape[1]
+    test_rows = inputs.datasets["adult_all"].test_rows
     names = {"block": "thresholds", "dataset": "adult_all", "attribute": "sex", "metric": "tpr"}
     place: dict[str, str | float] = {**names, "threshold": 0.5}
     f = [inputs.values(**place, statistic=f"estimate_{g}").mean() for g in "ab"]

@@ -17,6 +17,7 @@ from pipeline.config import Workflow
 from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
+from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias.words import CONVOLUTIONAL, LOGISTIC
 from pipeline.robustness.lengths import DENOMINATORS, Lengths, counted
@@ -250,7 +251,7 @@ def make_inputs(
             )
         collected.append((audits[key], point.block, point.columns()))
     rows = collect(collected, STUDY, scale)
-    held: dict[str, Any] = dict(datasets)
+    held = {key: described(data) for key, data in datasets.items()}
     return Inputs(STUDY, scale, rows, config, held, audits, classifiers)
 
 

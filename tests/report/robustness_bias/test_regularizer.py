@@ -69,7 +69,7 @@ def test_the_threshold_in_pixels(alone: Inputs, networks: list[Penalised]) -> No
     method = {**one.audited.method, "scale": "pixels"}
     assert threshold(alone, replace(one, audited=replace(one.audited, method=method))) == one.tau
     images: Any = alone.datasets[one.audited.data]
-    colored = replace(images, mean=(0.5, 0.5), std=(0.2, 0.3))
+    colored = replace(images, std=(0.2, 0.3))
     assert np.isnan(threshold(replace(alone, datasets={one.audited.data: colored}), one))
 
 

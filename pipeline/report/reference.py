@@ -1,0 +1,208 @@
+"""A study's reference: what its tables and figures read of a finished run, small enough to stand in the repository.
+
+While the artefacts are drawn, everything that they read is noted (:func:`watched`); that alone is kept
+(:func:`kept`): of audits the arrays that were read, of classifiers and maps also their facts and training curves, of
+data sets their description. The tidy rows are kept whole.
+
+Nobody's row of the real data is kept. Where an audit holds the features of people who are not simulated, each
+column is sorted by itself among the people of the same decisions (:func:`scattered`): every histogram and mean of
+a group or flipset stays as it is, and what stood in one row no longer does. Large arrays keep ``DIGITS`` digits, more
+than a figure shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pandas as pd
+
+from pipeline.report.inputs import Inputs
+from pipeline.types import Array, AuditResult, Classifier, TransportMap
+
+LARGE = 4096
+"""Numbers from which an array is rounded, and parameters are no longer kept."""
+DIGITS = 4
+"""Significant digits of the numbers of a large array."""
+PEOPLE = ("features", "images", "score", "score_image")
+TARGETS = ("target_features", "target_score")
+SIDES = ("", "_reverse")
+"""Suffixes of an audit's arrays, by the direction of the map."""
+
+Trained = TypeVar("Trained", Classifier, TransportMap)
+
+
+class Noted(Mapping[str, Array]):
+    """Arrays that remember which of them were read."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self._arrays = arrays
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Array:
+        array = self._arrays[name]
+        self.read.add(name)
+        return array
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
+class NotedAudit:
+    """An audit that remembers which of its arrays were read, and whether its rows were."""
+
+    def __init__(self, result: AuditResult) -> None:
+        self.result = result
+        self.arrays = Noted(result.arrays)
+        self.rows_read = False
+
+    def __getattr__(self, name: str) -> Any:
+        self.rows_read |= name == "rows"
+        return getattr(self.result, name)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The inputs that note what is read of them, and those that they stand for."""
+
+    inputs: Inputs
+    origin: Inputs
+
+
+def watched(inputs: Inputs) -> Watched:
+    """Inputs to draw from in place of ``inputs``; they note what is read."""
+    audits = {key: cast(AuditResult, NotedAudit(result)) for key, result in inputs.audits.items()}
+    classifiers = {key: replace(one, parameters=Noted(one.parameters)) for key, one in inputs.classifiers.items()}
+    maps = {key: replace(one, parameters=Noted(one.parameters)) for key, one in inputs.transports.items()}
+    return Watched(replace(inputs, audits=audits, classifiers=classifiers, transports=maps), inputs)
+
+
+def kept(drawn: Watched) -> Inputs:
+    """What was read of the inputs, which is enough to draw the same again."""
+    return replace(
+        drawn.origin,
+        audits={key: _kept_audit(cast(NotedAudit, audit)) for key, audit in drawn.inputs.audits.items()},
+        classifiers={key: _kept_parameters(one) for key, one in drawn.inputs.classifiers.items()},
+        transports={key: _kept_parameters(one) for key, one in drawn.inputs.transports.items()},
+    )
+
+
+def blocks(inputs: Inputs) -> list[str]:
+    """The blocks of the study's grid that were run."""
+    return sorted({point["block"] for point in inputs.points})
+
+
+def whole(inputs: Inputs) -> bool:
+    """Whether every block of the study's grid was run."""
+    return set(blocks(inputs)) == set(inputs.config["experiment"]["grid"])
+
+
+def jobs(inputs: Inputs) -> list[str]:
+    """The jobs behind the audits, as their benchmark files are named: ``paper/audit/fliptest/law/...``."""
+    audits = [path.removeprefix("results/audits/").removesuffix(".npz") for path in inputs.config["sections"]]
+    scale = inputs.scale
+    return [
+        *(f"{scale}/audit/{path.removeprefix(f'{scale}/')}" for path in audits),
+        *(f"{scale}/train/{key}" for key in inputs.classifiers),
+        *(f"{scale}/transport/{key}" for key in inputs.transports),
+    ]
+
+
+def merged(
+    old: Inputs, old_manifest: Mapping[str, Any], new: Inputs, new_manifest: Mapping[str, Any]
+) -> tuple[Inputs, dict[str, Any]]:
+    """The new reference, with the blocks of the old one that it lacks and that are still in the study's grid.
+
+    Raises ValueError for references of two scales.
+    """
+    if old.scale != new.scale:
+        raise ValueError(
+            f"the reference of {old.study} is of scale {old.scale!r}, the run of {new.scale!r}: run it at that scale, "
+            "or remove the reference first"
+        )
+    left = set(blocks(old)) & set(new.config["experiment"]["grid"]) - set(blocks(new))
+
+    def of_left(paths: Mapping[str, Any], place: int) -> dict[str, Any]:
+        return {path: value for path, value in paths.items() if path.split("/")[place] in left}
+
+    config = {
+        **new.config,
+        "sections": {**of_left(old.config["sections"], -4), **new.config["sections"]},
+        "published": {**of_left(old.config["published"], -4), **new.config["published"]},
+    }
+    both = replace(
+        new,
+        rows=pd.concat([old.rows[old.rows["block"].isin(left)], new.rows], ignore_index=True),
+        config=config,
+        datasets={**old.datasets, **new.datasets},
+        classifiers={**old.classifiers, **new.classifiers},
+        transports={**old.transports, **new.transports},
+        audits={**of_left(old.audits, 0), **new.audits},
+    )
+    named = {block: run for block, run in old_manifest["blocks"].items() if block in left}
+    manifest = {
+        **new_manifest,
+        "blocks": {**named, **new_manifest["blocks"]},
+        "jobs": {**old_manifest["jobs"], **new_manifest["jobs"]},
+    }
+    return both, manifest
+
+
+def scattered(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The same, no row of which belongs together: columns are sorted one by one among people of the same decisions.
+
+    ``decision`` and ``decision_image`` (n,) say which cell a person is in; of ``features`` and ``images`` (n, d),
+    ``score`` and ``score_image`` (n,) each column has the same values in each cell as before, in order of size;
+    ``target_features`` (m, d) and ``target_score`` (m,) form one cell. All of them also with the suffix ``_reverse``.
+    """
+    found = dict(arrays)
+    for side in SIDES:
+        if f"decision{side}" not in arrays:
+            continue
+        cell = 2 * arrays[f"decision{side}"].astype(int) + arrays[f"decision_image{side}"].astype(int)
+        for name in (f"{name}{side}" for name in PEOPLE if f"{name}{side}" in arrays):
+            values = np.array(arrays[name])
+            for code in np.unique(cell):
+                values[cell == code] = np.sort(values[cell == code], axis=0)
+            found[name] = values
+        for name in (f"{name}{side}" for name in TARGETS if f"{name}{side}" in arrays):
+            found[name] = np.sort(arrays[name], axis=0)
+    return found
+
+
+def rounded(array: Array) -> Array:
+    """A large array of float64 with ``DIGITS`` significant digits, as float32; any other as it is."""
+    if array.dtype != np.float64 or array.size < LARGE:
+        return array
+    with np.errstate(divide="ignore", invalid="ignore"):
+        magnitude = np.where((array == 0) | ~np.isfinite(array), 0, np.floor(np.log10(np.abs(array))))
+    # float32 has no smaller ones to keep.
+    unit = 10.0 ** (DIGITS - 1 - np.maximum(magnitude, -37))
+    return (np.round(array * unit) / unit).astype(np.float32)
+
+
+def _kept_audit(audit: NotedAudit) -> AuditResult:
+    result = audit.result
+    arrays: Mapping[str, Array] = {name: result.arrays[name] for name in sorted(audit.arrays.read)}
+    if result.origin != "simulated":
+        arrays = scattered(arrays)
+    rows = result.rows if audit.rows_read else result.rows.iloc[:0, :0]
+    return replace(result, rows=rows, arrays={name: rounded(array) for name, array in arrays.items()})
+
+
+def _kept_parameters(one: Trained) -> Trained:
+    """With the parameters that were read and are small; of the others no number, but how many repetitions there are."""
+    noted = cast(Noted, one.parameters)
+    parameters = {
+        name: array if name in noted.read and array.size < LARGE else array.reshape(len(array), -1)[:, :0]
+        for name, array in noted._arrays.items()
+    }
+    return replace(one, parameters=parameters)

@@ -1,0 +1,180 @@
+"""References on disk: ``data/reference/<study>/``, many small values in few files of at most a megabyte.
+
+- ``manifest.json``: where the numbers come from, see :func:`pipeline.report.provenance.manifest`.
+- ``config.json.gz``: the resolved configuration of every point.
+- ``rows/<block>.parquet``: the tidy rows of a block.
+- ``datasets.json``: the data sets as described.
+- ``classifiers_1.zip``, ``transports_1.zip``, ``audits_1.zip``, and ``_2`` and so on: what :mod:`pipeline.io` writes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeline import io
+from pipeline.report.described import Described
+from pipeline.report.inputs import Inputs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LIMIT = 1_000_000
+"""Bytes of a file."""
+DATE = (1980, 1, 1, 0, 0, 0)
+"""Of every member of an archive: the same values give the same bytes."""
+
+
+def save_reference(inputs: Inputs, manifest: Mapping[str, Any], folder: Path | str) -> None:
+    """Write a study's reference in place of an earlier one, the manifest last.
+
+    Raises ValueError for a block's rows, or a single value, that do not fit into a file.
+    """
+    folder = Path(folder)
+    (folder / "manifest.json").unlink(missing_ok=True)
+    _save_rows(inputs.rows, folder / "rows")
+    # In their own order, unlike other JSON here: groups and features stand in it on the artefacts. A line for each.
+    described = {key: json.dumps(_plain(asdict(one)), allow_nan=False) for key, one in inputs.datasets.items()}
+    lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in described.items())
+    io.save_text(f"{{\n{lines}\n}}\n", folder / "datasets.json")
+    _save_shelf(inputs.classifiers, folder / "classifiers", io.save_classifier)
+    _save_shelf(inputs.transports, folder / "transports", io.save_transport)
+    _save_shelf(inputs.audits, folder / "audits", io.save_audit)
+    with io.written(folder / "config.json.gz") as temporary:
+        temporary.write_bytes(gzip.compress(json.dumps(inputs.config).encode(), mtime=0))
+    io.save_json(manifest, folder / "manifest.json")
+
+
+def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
+    """A study's reference and its manifest. Raises ValueError where there is none."""
+    import pandas as pd
+
+    folder = Path(folder)
+    if not (folder / "manifest.json").is_file():
+        raise ValueError(f"{folder} holds no reference: make one of a finished run, make reference STUDY={folder.name}")
+    manifest = io.load_json(folder / "manifest.json")
+    described = io.load_json(folder / "datasets.json")
+    inputs = Inputs(
+        study=manifest["study"],
+        scale=manifest["scale"],
+        rows=pd.concat([io.load_rows(path) for path in sorted((folder / "rows").glob("*.parquet"))], ignore_index=True),
+        config=json.loads(gzip.decompress((folder / "config.json.gz").read_bytes())),
+        datasets={key: _described(one) for key, one in described.items()},
+        classifiers=_load_shelf(folder / "classifiers", io.load_classifier),
+        transports=_load_shelf(folder / "transports", io.load_transport),
+        audits=_load_shelf(folder / "audits", io.load_audit),
+    )
+    return inputs, manifest
+
+
+def _save_rows(rows: pd.DataFrame, folder: Path) -> None:
+    for old in folder.glob("*.parquet"):
+        old.unlink()
+    for block, part in rows.groupby("block", sort=True):
+        path = folder / f"{block}.parquet"
+        with io.written(path) as temporary:
+            part.dropna(axis=1, how="all").to_parquet(temporary, index=False, compression="zstd")
+        _check(path)
+
+
+def _save_shelf(values: Mapping[str, Any], stem: Path, save: Callable[[Any, Path], None]) -> None:
+    """Archives ``stem``_1.zip, ``stem``_2.zip, ..., each filled as far as it goes."""
+    for old in stem.parent.glob(f"{stem.name}_*.zip"):
+        old.unlink()
+    shelves: list[list[tuple[str, bytes]]] = [[]]
+    with tempfile.TemporaryDirectory() as temporary:
+        for number, (key, value) in enumerate(sorted(values.items())):
+            path = Path(temporary, f"{number}.npz")
+            save(value, path)
+            content = path.read_bytes()
+            # Names of members stand twice in an archive, with some hundred bytes of their own.
+            if shelves[-1] and sum(len(c) + 2 * len(k) + 300 for k, c in [*shelves[-1], (key, content)]) > LIMIT:
+                shelves.append([])
+            shelves[-1].append((key, content))
+    for number, shelf in enumerate(filter(None, shelves), start=1):
+        path = stem.with_name(f"{stem.name}_{number}.zip")
+        with io.written(path) as temporary_path, zipfile.ZipFile(temporary_path, "w") as archive:
+            for key, content in shelf:
+                archive.writestr(zipfile.ZipInfo(f"{key}.npz", DATE), content)
+        _check(path)
+
+
+def _load_shelf(stem: Path, load: Callable[[Path], Any]) -> dict[str, Any]:
+    found = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        for path in sorted(stem.parent.glob(f"{stem.name}_*.zip")):
+            with zipfile.ZipFile(path) as archive:
+                for name in archive.namelist():
+                    held = Path(temporary, "value.npz")
+                    held.write_bytes(archive.read(name))
+                    found[name.removesuffix(".npz")] = load(held)
+    return found
+
+
+def _check(path: Path) -> None:
+    if path.stat().st_size > LIMIT:
+        raise ValueError(f"{path} has {path.stat().st_size:,} bytes, expected at most {LIMIT:,}: keep less of it")
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, and NaN, which JSON does not have, as null."""
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _described(stored: Mapping[str, Any]) -> Described:
+    arrays = {field.name: field.type for field in fields(Described)}
+    values: dict[str, Any] = {}
+    for name, value in stored.items():
+        if arrays[name] == "Array":
+            values[name] = np.array(value, dtype=float)
+        elif arrays[name] == "Mapping[str, Array]":
+            values[name] = {key: _numbers(array) for key, array in value.items()}
+        elif arrays[name] == "float":
+            values[name] = float("nan") if value is None else value
+        else:
+            values[name] = _tuples(value)
+    return Described(**values)
+
+
+def _numbers(array: list[Any]) -> np.ndarray:
+    """Whole numbers as such, null as NaN."""
+    found = np.array(array)
+    return found if found.dtype.kind == "i" else np.array(array, dtype=float)
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_tuples(item) for item in value)
+    return {key: _tuples(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def save_verdicts(found: pd.DataFrame, study: str, path: Path | str) -> None:
+    """Put a study's verdicts in place of its earlier ones in the list of all, ours with ten significant digits."""
+    import pandas as pd
+
+    path = Path(path)
+    others = [load_verdicts(path).query("study != @study")] if path.is_file() else []
+    every = pd.concat([*others, found.assign(study=study)[["study", *found.columns]]], ignore_index=True)
+    with io.written(path) as temporary:
+        every.sort_values("study", kind="stable").to_csv(temporary, index=False, float_format="%.10g")
+
+
+def load_verdicts(path: Path | str) -> pd.DataFrame:
+    """The verdicts of every reference."""
+    import pandas as pd
+
+    return pd.read_csv(path, dtype={"row": str, "column": str})
