@@ -1,15 +1,30 @@
-"""Adam as SenSR takes it, the bound on its steps, and the update of lambda, each against its formula."""
+"""Adam as SenSR takes it, its moments, the bound on its steps, and the update of lambda, each against its formula."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from numba import njit
 
-from pipeline.methods.sensr_compiled.lanes import corrected_rates, largest_step
+from pipeline.methods.sensr_compiled.full_attack import _adam_step
+from pipeline.methods.sensr_compiled.lanes import (
+    DELTA,
+    LANES,
+    SHARED,
+    SLOPE,
+    STATE,
+    TINIEST,
+    Attack,
+    Q,
+    corrected_rates,
+    largest_step,
+    second_moment,
+)
 from pipeline.methods.sensr_compiled.training import _updated_lambda
-from pipeline.methods.sensr_constants import BETA_1, BETA_2
+from pipeline.methods.sensr_constants import BETA_1, BETA_2, EPSILON
 from pipeline.methods.sensr_torch import Adam, updated_lambda
+from pipeline.types import Array
 
 
 def test_adam_is_the_recursion_of_tensorflow_1() -> None:
@@ -69,6 +84,61 @@ def test_no_gradients_move_adam_further_than_the_bound_and_some_reach_it() -> No
         # Equality in the Cauchy-Schwarz inequality: gradients that grow by the factor b_2 / b_1.
         assert steps(((BETA_2 / BETA_1) ** np.arange(count))[:, None]).max() == pytest.approx(bound, rel=1e-12)
     assert largest_step(1) == pytest.approx(1.0)
+
+
+def second_moments(gradients: Array, tiniest: float) -> Array:
+    """Of 50 steps, in float32, before each bias is corrected: (50, gradients)."""
+    keep, add = np.float32(BETA_2), np.float32(1 - BETA_2)
+    v, found = np.zeros_like(gradients), []
+    for _ in range(50):
+        v = np.array(
+            [second_moment.py_func(*pair, keep, add, np.float32(tiniest)) for pair in zip(v, gradients, strict=True)]
+        )
+        found.append(v)
+    return np.array(found)
+
+
+def subnormal(values: Array) -> Array:
+    return (values != 0) & (np.abs(values) < np.finfo(values.dtype).tiny)
+
+
+def test_second_moments_are_normal_numbers_and_the_steps_those_of_adam() -> None:
+    """From gradients whose squares are too small for float32 to ones that are lost in nothing."""
+    gradients = (np.logspace(-30, 3, 200) * np.where(np.arange(200) % 2, 1, -1)).astype(np.float32)
+    plain, kept = second_moments(gradients, 0.0), second_moments(gradients, TINIEST)
+    assert subnormal(plain).any()
+    assert not subnormal(kept).any()
+    for samples in (2, 1000):
+        epsilon = np.float32(samples * EPSILON)
+        assert (np.sqrt(kept) + epsilon).tobytes() == (np.sqrt(plain) + epsilon).tobytes()
+
+
+def test_the_full_attack_makes_no_subnormal_numbers_of_samples_whose_loss_is_all_but_0() -> None:
+    """Slopes from 1 to 10^-26, beyond which they are taken for 0, one in each lane."""
+    kind, inputs, rng = np.float32, 4, np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(inputs, 2)))[0].T.astype(kind)
+    nothing = np.zeros(LANES, kind)
+    attack = Attack(
+        directions=basis,
+        basis=basis,
+        subspace_rates=nothing,
+        full_rates=corrected_rates(1.0, 50).astype(kind),
+        epsilon=np.array([1000 * EPSILON], kind),
+        series=nothing,
+        power=nothing,
+        bits=nothing.view(np.int32),
+        inputs=inputs,
+        largest=largest_step(50),
+    )
+    state, shared = np.zeros(inputs * STATE, kind), np.zeros(SHARED, kind)
+    state.reshape(inputs, -1)[:, Q : Q + LANES] = rng.normal(size=(inputs, LANES))
+    shared[SLOPE : SLOPE + LANES] = -np.logspace(-26, 0, LANES)
+    step = njit(lambda *arguments: _adam_step(*arguments))
+    for rate in attack.full_rates:
+        step(state, shared, attack, kind(1e-4) * rate, kind(2.0))
+        assert not subnormal(state).any()
+        assert not subnormal(shared).any()
+    assert (state.reshape(inputs, -1)[:, DELTA:] != 0).all()
 
 
 @pytest.mark.parametrize(

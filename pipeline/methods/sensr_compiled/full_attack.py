@@ -24,12 +24,14 @@ from pipeline.methods.sensr_compiled.lanes import (
     SHARED,
     SLOPE,
     STATE,
+    TINIEST,
     Attack,
     Network,
     Q,
     add_products,
     compiled,
     margins,
+    second_moment,
     slopes,
     total_loss,
 )
@@ -98,13 +100,14 @@ def _adam_step(state: Array, shared: Array, attack: Attack, rate: float, penalty
     """Step every coordinate along slope q - 2 lambda (delta - U U' delta); add what that does to z and U' delta."""
     number = state.dtype.type
     b1, b2, c1, c2, epsilon = number(BETA_1), number(BETA_2), number(1 - BETA_1), number(1 - BETA_2), attack.epsilon[0]
+    tiniest = number(TINIEST)
     for c in range(attack.inputs):
         x, u0, u1 = state[c * STATE : (c + 1) * STATE], attack.basis[0, c], attack.basis[1, c]
         for i in range(LANES):
             fair = x[DELTA + i] - (u0 * shared[P0 + i] + u1 * shared[P1 + i]) - x[CORRECTION + i]
             gradient = shared[SLOPE + i] * x[Q + i] - penalty * fair
             first = b1 * x[FIRST + i] + c1 * gradient
-            second = b2 * x[SECOND + i] + c2 * gradient * gradient
+            second = second_moment(x[SECOND + i], gradient, b2, c2, tiniest)
             step = rate * first / (math.sqrt(second) + epsilon)
             x[FIRST + i] = first
             x[SECOND + i] = second
@@ -138,13 +141,15 @@ def _project_on_further_directions(state: Array, attack: Attack, projection: Arr
 @compiled
 def _displacement(state: Array, shared: Array, attack: Attack, delta: Array) -> float:
     """Copy delta out of the state, zero in padded coordinates, and sum |(I - P) delta|^2 over the lanes."""
-    delta[:] = delta.dtype.type(0)
-    distance = 0.0
+    zero, tiniest, distance = delta.dtype.type(0), delta.dtype.type(TINIEST), 0.0
+    delta[:] = zero
     for c in range(attack.inputs):
         x, u0, u1 = state[c * STATE : (c + 1) * STATE], attack.basis[0, c], attack.basis[1, c]
         for i in range(LANES):
             delta[c * LANES + i] = x[DELTA + i]
             fair = x[DELTA + i] - (u0 * shared[P0 + i] + u1 * shared[P1 + i]) - x[CORRECTION + i]
+            # The squares of smaller ones may not be normal numbers, and are lost in the sum. NaN stays NaN.
+            fair = zero if abs(fair) < tiniest else fair
             distance += fair * fair
     return distance
 

@@ -8,11 +8,13 @@ import numpy as np
 
 from pipeline.methods.sensr_compiled.lanes import (
     LANES,
+    TINIEST,
     UNROLL,
     Attack,
     Network,
     compiled,
     margins,
+    second_moment,
     shift,
     slopes,
     total_loss,
@@ -48,6 +50,7 @@ def subspace_attack(start: Array, sign: Array, network: Network, attack: Attack,
     """Adam's ascent on the loss over the weights a (K, LANES) of the directions, from 0; the loss before and after."""
     number = start.dtype.type
     b1, b2, c1, c2, epsilon = number(BETA_1), number(BETA_2), number(1 - BETA_1), number(1 - BETA_2), attack.epsilon[0]
+    tiniest = number(TINIEST)
     hidden, along, margin, slope = np.empty_like(start), np.empty_like(a), np.empty_like(sign), np.empty_like(sign)
     first, second = np.zeros_like(a), np.zeros_like(a)
     a[:] = number(0)
@@ -62,7 +65,7 @@ def subspace_attack(start: Array, sign: Array, network: Network, attack: Attack,
             for i in range(LANES):
                 gradient = slope[i] * along[k + i]
                 first[k + i] = b1 * first[k + i] + c1 * gradient
-                second[k + i] = b2 * second[k + i] + c2 * gradient * gradient
+                second[k + i] = second_moment(second[k + i], gradient, b2, c2, tiniest)
                 a[k + i] += rate * first[k + i] / (math.sqrt(second[k + i]) + epsilon)
         hidden[:] = start
         shift(hidden, network.effects, a)

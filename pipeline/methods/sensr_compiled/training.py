@@ -12,6 +12,7 @@ import numpy as np
 from pipeline.methods.sensr_compiled.full_attack import full_attack
 from pipeline.methods.sensr_compiled.lanes import (
     LANES,
+    TINIEST,
     UNROLL,
     Attack,
     Network,
@@ -19,6 +20,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     compiled,
     compiled_entry,
     compiled_sums,
+    second_moment,
     shift,
 )
 from pipeline.methods.sensr_compiled.subspace_attack import subspace_attack
@@ -117,10 +119,10 @@ def _update(parameters: Array, first: Array, second: Array, gradient: Array, rat
     """One step of Adam's descent on the parameters."""
     number = parameters.dtype.type
     b1, b2, c1, c2 = number(BETA_1), number(BETA_2), number(1 - BETA_1), number(1 - BETA_2)
-    step, small = number(rate), number(epsilon)
+    step, small, tiniest = number(rate), number(epsilon), number(TINIEST)
     for p in range(parameters.shape[0]):
         first[p] = b1 * first[p] + c1 * gradient[p]
-        second[p] = b2 * second[p] + c2 * gradient[p] * gradient[p]
+        second[p] = second_moment(second[p], gradient[p], b2, c2, tiniest)
         parameters[p] -= step * first[p] / (math.sqrt(second[p]) + small)
 
 
