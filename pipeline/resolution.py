@@ -7,7 +7,8 @@ The later of these wins:
 3. the point's own settings, from the study's ``grid``;
 4. the scale's ``settings``, each a ``where`` (study, block, dataset, method, transport, audit) and a ``set``, but for
    what stands in the name of a file, and for all that a sweep declares: there the grid's word is the last;
-5. what the user sets for one run: ``--config set="method.sensr.learning_rate=2e-5"``.
+5. what the user sets for one run: ``--config set="method.sensr.learning_rate=2e-5"``, or, for all points of a dataset,
+   a method or a map, how often they are repeated: ``set="dataset.gaussian.repetitions=20"``.
 
 A key that the files do not have is refused with the nearest one that they do.
 """
@@ -25,6 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.composition import (
     CONDITIONS,
     GROUPS,
+    REPETITIONS,
     Point,
     composed,
     declared,
@@ -58,6 +60,11 @@ class Override:
     key: str
     value: Any
 
+    @property
+    def place(self) -> str:
+        """Where the value stands in a point: in its group, but for the number of repetitions, which is the point's."""
+        return REPETITIONS if self.key == REPETITIONS else f"{self.group}.{self.key}"
+
     @classmethod
     def parse(cls, text: str) -> Override:
         """Read ``group.name.key=value``."""
@@ -83,8 +90,8 @@ class Resolver:
         self._sweeps = declared(conf, "sweep")
         self._resolved: dict[Point, dict[str, Any]] = {}
         for override in overrides:
-            config = _fixed({override.group: section(conf, override.group, override.name)})
-            update(config, f"{override.group}.{override.key}", override.value, "set")
+            config = _fixed({REPETITIONS: 1, override.group: section(conf, override.group, override.name)})
+            update(config, override.place, override.value, "set")
 
     def sections(self, point: Point) -> dict[str, Any]:
         """The section of each part that the point has, with its ``name`` and its module's ``kind``; ``repetitions``."""
@@ -124,7 +131,7 @@ class Resolver:
                 settings.update({key: value for key, value in rule.values.items() if key not in last})
         for override in self.overrides:
             if getattr(point, override.group) == override.name:
-                settings[f"{override.group}.{override.key}"] = override.value
+                settings[override.place] = override.value
         return {
             key: value
             for key, value in settings.items()

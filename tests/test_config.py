@@ -24,6 +24,15 @@ def test_the_user_beats_the_scale_and_reaches_only_what_is_named(conf: Path) -> 
     assert workflow.train("d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
 
 
+def test_repetitions_of_a_dataset_a_method_or_a_map_are_the_users_to_set(conf: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.repetitions=7"])
+    found = {
+        point.method: workflow.train(point.name("dataset"), point.name("method")) for point in workflow.points("s")
+    }
+    assert {method: section["repetitions"] for method, section in found.items()} == {"m": 7, "other": 10}
+    assert "repetitions" not in found["m"]["method"]
+
+
 def test_a_typo_in_an_override_is_refused_before_anything_runs(conf: Path) -> None:
     with pytest.raises(ValueError, match=r"no key 'method\.rte' \(did you mean 'method\.rate'"):
         Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.rte=7"])

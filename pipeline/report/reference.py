@@ -95,9 +95,17 @@ def kept(drawn: Watched) -> Inputs:
     )
 
 
+def sections(inputs: Inputs) -> dict[str, dict[str, Any]]:
+    """The resolved configuration of each block of the study's grid that was run, by point."""
+    found: dict[str, dict[str, Any]] = {}
+    for path, section in sorted(inputs.config["sections"].items()):
+        found.setdefault(path.split("/")[-4], {})[path] = section
+    return found
+
+
 def blocks(inputs: Inputs) -> list[str]:
     """The blocks of the study's grid that were run."""
-    return sorted({point["block"] for point in inputs.points})
+    return sorted(sections(inputs))
 
 
 def whole(inputs: Inputs) -> bool:

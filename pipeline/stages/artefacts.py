@@ -125,7 +125,10 @@ def record(drawn: reference.Watched, names: Sequence[str], maker: Maker, benchma
     manifest = {
         "study": inputs.study,
         "scale": inputs.scale,
-        "blocks": dict.fromkeys(reference.blocks(inputs), run),
+        "blocks": {
+            block: {**run, "configuration": provenance.digest(of_block)}
+            for block, of_block in reference.sections(inputs).items()
+        },
         "jobs": jobs,
     }
     if Path(folder, "manifest.json").is_file():
