@@ -31,7 +31,10 @@ WORKFLOW = Workflow(
     scale="smoke",
     source="twin",
     # What amplifies rounding is locked early.
-    overrides=("method.sensr.iterations=10", "method.reductions.max_iter=2", "transport.wgan.steps=50"),
+    overrides=(
+        *("method.sensr.iterations=10", "method.reductions.max_iter=2", "method.adverm.epochs=2"),
+        "transport.wgan.steps=50",
+    ),
 )
 POINTS = [point for study in WORKFLOW.studies for point in WORKFLOW.points(study)]
 
@@ -70,7 +73,7 @@ AUDITS: Sequence[tuple[str, str, str, str, tuple[str, ...]]] = (
     ("methods_all", "compas_all", "logistic", "", ("metric",)),
     ("linear", "digits", "standard", "", ("attack",)),
     ("networks_digits", "digits", "standard", "", ("attack",)),
-    ("regularizer_digits", "digits", "adverm", "", ()),
+    ("regularizer_variants", "digits", "adverm", "", ()),
 )
 """Block, dataset, method and map of the points whose audits are locked, and the columns that tell the rows apart."""
 
@@ -195,7 +198,7 @@ def of_fitted(name: str, part: Classifier | TransportMap) -> Named:
     """The mean absolute value of all parameters together, the end of each curve, and each fact."""
     arrays = [np.abs(array[np.isfinite(array)]) for array in part.parameters.values() if array.dtype.kind == "f"]
     if arrays:
-        yield f"{name}, parameters", np.concatenate(arrays).mean()
+        yield f"{name}, mean size of parameters", np.concatenate(arrays).mean()
     for curve, values in part.history.items():
         if values.ndim == 2:
             yield f"{name}, {curve} at last", values[:, -1].mean()

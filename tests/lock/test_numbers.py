@@ -4,8 +4,9 @@ from tests.lock.numbers import COMMAND, FILE, Number, computed, locked, moved
 
 
 def test_the_numbers_are_the_locked_ones() -> None:
-    was = {number.name: number for number in locked()}
-    found = {number.name: number.value for number in computed()}
+    rows = computed()
+    was, found = {number.name: number for number in locked()}, {number.name: number.value for number in rows}
+    assert len(found) == len(rows), "two numbers have one name"
     lines = [f"{name}: computed no more" for name in was.keys() - found.keys()]
     lines += [f"{name}: is {found[name]:.10g}, not locked yet" for name in found.keys() - was.keys()]
     lines += [
