@@ -33,7 +33,7 @@ def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, dra
     not exist after a permutation counts as extreme.
     """
     observed = np.where(known, _all_t(source.observed, pairs), np.nan)
-    p, rivals = np.full(len(pairs), np.nan), np.flatnonzero(np.isfinite(observed))
+    p, rivals = np.full(len(pairs), np.nan), np.flatnonzero(~np.isnan(observed))
     if not len(rivals):
         return p
     rivals = rivals[np.argsort(-observed[rivals], kind="stable")]

@@ -24,22 +24,17 @@ MONTE_CARLO_LEVEL = 0.95
 def extreme(permuted: Array, observed: Array | float, alternative: Alternative) -> Array:
     """Whether each permuted statistic (..., B) is at least as extreme as the observed one (...).
 
-    A permuted statistic that does not exist (NaN) counts as extreme, against the rejection.
+    A statistic that does not exist (NaN), permuted or observed, counts as extreme, against the rejection.
     """
-    observed = np.asarray(observed)[..., None]
-    slack = ROUNDING * np.abs(observed)
-    with np.errstate(invalid="ignore"):
-        if alternative == "two-sided":
-            beyond = np.abs(permuted) >= np.abs(observed) - slack
-        elif alternative == "greater":
-            beyond = permuted >= observed - slack
-        else:
-            beyond = permuted <= observed + slack
-    # An infinite observed statistic makes the slack infinite or undefined: it is matched only by its equal.
-    infinite = np.isinf(observed)
-    signs = np.abs(permuted) if alternative == "two-sided" else permuted
-    equal = signs == (np.abs(observed) if alternative == "two-sided" else observed)
-    return np.where(infinite, equal, beyond) | np.isnan(permuted)
+    observed = np.asarray(observed, dtype=np.float64)[..., None]
+    missing = np.isnan(permuted) | np.isnan(observed)
+    if alternative == "two-sided":
+        permuted, observed = np.abs(permuted), np.abs(observed)
+    elif alternative == "less":
+        permuted, observed = -permuted, -observed
+    # An infinite one has no rounding: it is matched by its equal, and its opposite by everything.
+    slack = np.where(np.isinf(observed), 0.0, ROUNDING * np.abs(observed))
+    return (permuted >= observed - slack) | missing
 
 
 def monte_carlo_p(extremes: Array | int, draws: int) -> Array:

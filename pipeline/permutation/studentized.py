@@ -63,7 +63,9 @@ class MonteCarlo:
         k = int(np.floor(alpha * (len(self.reference) + 1) * (1 + 1e-12)))
         signed = {"two-sided": np.abs(self.reference), "greater": self.reference, "less": -self.reference}[alternative]
         known = np.where(np.isnan(signed), np.inf, signed)
-        reach = float(np.sort(known)[-k]) * self.scale if k else np.inf
+        furthest = float(np.sort(known)[-k]) if k else np.inf
+        # Without a scale a difference is that of the data, or infinitely many units off.
+        reach = furthest * self.scale if self.scale else np.inf if furthest == np.inf else 0.0
         low = -np.inf if alternative == "less" else self.difference - reach
         high = np.inf if alternative == "greater" else self.difference + reach
         return low, high

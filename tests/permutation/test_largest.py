@@ -81,6 +81,14 @@ def test_a_statistic_that_a_permutation_does_not_have_counts_as_extreme() -> Non
     assert p[PAIRS.index((2, 3))] == pytest.approx(10 / 100)
 
 
+def test_pairs_with_an_infinite_statistic_are_the_most_extreme() -> None:
+    permuted = np.random.default_rng(3).normal(size=(4, 99))
+    values = np.array([0.0, 2.2, 0.1, np.inf])
+    found = largest_p(Drawn(values, permuted), PAIRS, EVERY, 99)
+    np.testing.assert_allclose(found, by_definition(values, permuted, EVERY))
+    assert [found[pair] for pair, groups in enumerate(PAIRS) if 3 in groups] == [1 / 100] * 3
+
+
 def test_where_one_rate_differs_the_others_are_falsely_rejected_no_more_often_than_the_level() -> None:
     """Rates .6, .6, .6 and .9: the three false rejections that are possible, together, at most one time in twenty."""
     false, true, simulations, positives = 0, 0, 400, np.array([120, 60, 90, 150])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -39,11 +40,27 @@ def test_ties_and_missing_statistics_count_as_extreme(
     assert extreme(permuted, observed, alternative).tolist() == expected
 
 
-def test_an_infinite_statistic_is_matched_by_infinite_ones_alone() -> None:
-    permuted = np.array([np.inf, -np.inf, 5.0, 0.0])
-    assert extreme(permuted, np.inf, "two-sided").tolist() == [True, True, False, False]
-    assert extreme(permuted, np.inf, "greater").tolist() == [True, False, False, False]
-    assert extreme(permuted, -np.inf, "less").tolist() == [False, True, False, False]
+DRAWS = [np.inf, -np.inf, np.nan, 3.0, 1.5, 0.0, -1.5, -3.0]
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize("observed", [np.inf, -np.inf, 1.5, -1.5, 2.0, 0.0, np.nan])
+def test_p_is_the_share_of_draws_at_least_as_extreme_be_they_finite_or_not(
+    observed: float, alternative: Alternative
+) -> None:
+    def as_extreme(draw: float) -> bool:
+        if math.isnan(draw) or math.isnan(observed):
+            return True
+        if alternative == "two-sided":
+            return abs(draw) >= abs(observed)
+        return draw >= observed if alternative == "greater" else draw <= observed
+
+    p = (1 + sum(map(as_extreme, DRAWS))) / (1 + len(DRAWS))
+    assert monte_carlo_p(extreme(np.array(DRAWS), observed, alternative).sum(), len(DRAWS)) == p
+    # Of several statistics each has its own draws.
+    beyond = extreme(np.array([DRAWS, [0.5] * len(DRAWS)]), np.array([observed, 1.0]), alternative)
+    assert monte_carlo_p(beyond[0].sum(), len(DRAWS)) == p
+    assert beyond[1].all() == (alternative == "less")
 
 
 def test_wilsons_interval_is_scipys() -> None:

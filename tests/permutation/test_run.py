@@ -112,6 +112,37 @@ def test_monte_carlo_intervals_leave_out_zero_exactly_where_p_is_at_most_alpha(a
         assert (low > 0 or high < 0) == (found.p(alternative) <= 0.05)
 
 
+@pytest.mark.parametrize("alternative", KINDS)
+@pytest.mark.parametrize("difference", [1.0, -1.0])
+def test_without_a_variance_intervals_leave_out_zero_exactly_where_p_is_at_most_alpha(
+    difference: float, alternative: Alternative
+) -> None:
+    """The statistic is infinite, and so are as many draws of either sign as they may be."""
+    for positive in range(25):
+        for negative in range(25):
+            reference = np.r_[np.full(positive, np.inf), np.full(negative, -np.inf), np.linspace(-2, 2, 151)]
+            found = MonteCarlo(difference, difference * np.inf, 0.0, reference, stopped=False)
+            low, high = found.interval(0.05, alternative)
+            assert (low > 0 or high < 0) == (found.p(alternative) <= 0.05)
+            assert low <= difference <= high
+
+
+def test_the_opposite_of_an_infinite_difference_is_not_rejected() -> None:
+    """Precision 1 of 20 rows against 0 of 12, without smoothing: only permutations that part them as well match it."""
+    table = np.array([[[5, 0], [5, 20]], [[5, 12], [5, 0]]])
+    for groups, own in ((table, "greater"), (table[::-1], "less")):
+        for alternative in KINDS:
+            result = checked(
+                Counts.of_decisions(groups, ("a", "b")),
+                "precision",
+                method="studentized",
+                smoothing=0.0,
+                alternative=alternative,
+            )
+            assert abs(result.statistic or 0) == np.inf
+            assert result.p_value == (1 / 401 if alternative in (own, "two-sided") else 1)
+
+
 def test_a_direction_is_concluded_at_half_the_level() -> None:
     """Some tables are rejected by the two-sided test though neither side is certain enough to be named."""
     unnamed = 0
