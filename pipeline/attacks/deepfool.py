@@ -39,7 +39,7 @@ def deepfool(
     steps: int = 100,
     candidates: int = 10,
     overshoot: float = 0.05,
-    slack: float = 1.5,
+    slack: float = 3.0,
     bisections: int = 0,
     execution: Execution = DEFAULT,
 ) -> Distances:
@@ -50,8 +50,9 @@ def deepfool(
     for a linear network; for others it is an upper bound. ``bisections`` > 0 then draws x' in along the line to x.
 
     A class k whose gradient is unknown is left out while (z_y - z_k) / (slack m) is no less than the least d_j seen, m
-    the largest ||w_j|| of that point so far: it would have to be ``slack`` times as steep as any to be the argmin. An
-    infinite slack computes every gradient.
+    the largest ||w_j|| of that point so far: it would have to be ``slack`` times as steep as any to be the argmin. No
+    such bound holds for every network, so a slack that is too small may miss the nearest class, and overstate the
+    distance. An infinite slack computes every gradient.
 
     Raises ValueError for settings out of range, and for images or labels as :func:`measured` says.
     """

@@ -56,7 +56,7 @@ def test_the_page_says_what_the_json_says(robustness: Command, studio: Path) -> 
         "Robustness audit of model.pt on faces ROBUSTNESS BIAS. Images of sex = female are closer to the decision",
         made["verdict"]["sentence"],
         f"{women['paper']['sigma']:+.2f}",
-        "deepfool: steps 100, candidates 10, overshoot 0.05, slack 1.5, bisections 0",
+        "deepfool: steps 100, candidates 10, overshoot 0.05, slack 3, bisections 0",
         f"deepfool 0 of {made['results'][0]['n_correct']} attacks; 0 unreadable images",
         "upper bounds, L2 in pixels in [0, 1]",
         f"accuracy {made['accuracy']:.3f}",
