@@ -98,7 +98,7 @@ reference: $(READY)
 	@$(SNAKEMAKE) reference_$(STUDY)
 
 figures: $(READY)
-	@$(SNAKEMAKE) $(if $(NAME),results/reference/figures/$(NAME).pdf,figures)
+	@$(SNAKEMAKE) $(if $(NAME),results/reference/$(if $(findstring /figure_,$(NAME)),figures/$(NAME).pdf,tables/$(NAME).csv),figures)
 
 test: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup
