@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ArgumentGroup
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, _ActionsContainer, _ArgumentGroup
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pipeline.cli.columns import Choice, attribute
 from pipeline.cli.output_kind import KINDS
@@ -18,65 +19,73 @@ def add_data_arguments(parser: ArgumentParser, apart: str = "sensitive", label: 
     ``apart`` is what the columns are called that are no inputs unless told so; ``label``: whether there must be one.
     """
     group = parser.add_argument_group("data")
-    group.add_argument("--data", metavar="FILE", type=Path, required=True, help="the rows to audit: CSV or Parquet")
-    group.add_argument("--label", metavar="COLUMN", required=label, help="the column with the true class, 0 or 1")
-    group.add_argument(
-        "--positive", metavar="VALUE", help="the label's value that the model calls class 1 (where it is not 0 and 1)"
-    )
-    group.add_argument(
-        "--features",
-        metavar="A,B,C",
+    option(group, "--data FILE", "the rows to audit: CSV or Parquet", type=Path, required=True)
+    option(group, "--label COLUMN", "the column with the true class, 0 or 1", required=label)
+    option(group, "--positive VALUE", "the label's value that the model calls class 1 (where it is not 0 and 1)")
+    option(
+        group,
+        "--features A,B,C",
+        f"the model's input columns in its order (default: all columns but label, {apart} and dropped ones, in the "
+        "order of the file)",
+        (),
         type=names,
-        default=(),
-        help=f"the model's input columns in its order (default: all columns but label, {apart} and dropped ones, in "
-        "the order of the file)",
     )
-    group.add_argument("--drop", metavar="A,B", type=names, default=(), help="columns that the model does not take")
-    group.add_argument(
-        f"--include-{apart}", action="store_true", help=f"the {apart} column is an input of the model too"
-    )
+    option(group, "--drop A,B", "columns that the model does not take", (), type=names)
+    option(group, f"--include-{apart}", f"the {apart} column is an input of the model too", action="store_true")
     return group
 
 
-def add_model_arguments(parser: ArgumentParser) -> _ArgumentGroup:
-    """``--model`` and how to read what it returns."""
+def add_model_arguments(
+    parser: ArgumentParser, takes: str = "", returns: str = "(n, 2) scores of the classes, or (n,) or (n, 1) of class 1"
+) -> _ArgumentGroup:
+    """``--model`` and how to read what it ``returns`` for what it ``takes``."""
     group = parser.add_argument_group("model")
-    group.add_argument(
-        "--model",
+    option(
+        group,
+        "--model MODEL",
+        "model.pt (TorchScript), model.pt2 (torch.export), package.module:name or path/to/file.py:name, where the "
+        f"name is a network, a function x -> output, or a function without arguments that returns one of these{takes}",
         required=True,
-        metavar="MODEL",
-        help="model.pt (TorchScript), model.pt2 (torch.export), package.module:name or path/to/file.py:name, where the "
-        "name is a network, a function x -> output, or a function without arguments that returns one of these",
     )
-    group.add_argument(
+    option(
+        group,
         "--output-kind",
+        f"what the model returns: {returns} (default: read off the values, and said in the verdict)",
+        "auto",
         choices=("auto", *KINDS),
-        default="auto",
-        help="what the model returns: (n, 2) scores of the classes, or (n,) or (n, 1) of class 1 (default: read off "
-        "the values, and said in the verdict)",
     )
-    add_network_arguments(group)
     return group
 
 
-def add_network_arguments(group: _ArgumentGroup) -> None:
-    """How a network is opened and computed."""
-    group.add_argument(
+def add_network_arguments(group: _ArgumentGroup, dtype: bool = True) -> None:
+    """How a network is opened and computed; ``dtype``: whether in a precision of the user's."""
+    option(
+        group,
         "--trust-pickle",
+        "open a .pt file that holds a pickled network. A pickle can run any program when it is opened: only for files "
+        "whose maker you trust",
         action="store_true",
-        help="open a .pt file that holds a pickled network. A pickle can run any program when it is opened: only for "
-        "files whose maker you trust",
     )
-    group.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: a GPU where one is visible)")
-    group.add_argument("--dtype", choices=("float64", "float32"), default="float64", help="default: %(default)s")
+    option(group, "--device", "cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")
+    if dtype:
+        option(group, "--dtype", "precision in which the model is computed", "float64", choices=("float64", "float32"))
 
 
 def add_output_arguments(parser: ArgumentParser, folder_holds: str) -> _ArgumentGroup:
     """``--output`` and ``--json``; without either the verdict is only printed."""
     group = parser.add_argument_group("output")
-    group.add_argument("--output", metavar="DIR", type=Path, help=f"write {folder_holds} into this folder")
-    group.add_argument("--json", metavar="FILE", type=Path, help="write the result as JSON to this file")
+    option(group, "--output DIR", f"write {folder_holds} into this folder", type=Path)
+    option(group, "--json FILE", "write the result as JSON to this file", type=Path)
     return group
+
+
+def option(group: _ActionsContainer, flag: str, told: str, default: Any = None, **how: Any) -> None:
+    """Add ``--name METAVAR`` with its help; the default is told there unless the help does so in words."""
+    name, _, metavar = flag.partition(" ")
+    shown = default not in (None, (), []) and "default:" not in told
+    how |= {"metavar": metavar} if metavar else {}
+    how |= {} if default is None else {"default": default}
+    group.add_argument(name, help=f"{told} (default: {default})" if shown else told, **how)
 
 
 def choice_of(arguments: Namespace, columns: tuple[str, ...], sensitive: tuple[str, ...]) -> Choice:

@@ -216,6 +216,11 @@ def level_named(values: Sequence[object], wanted: str, option: str, column: pd.S
     )
 
 
+def level_text(value: object) -> str:
+    """A value of a column as text; a whole number without its decimals."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def _number(value: object) -> float | None:
     try:
         return float(value)  # type: ignore[arg-type]

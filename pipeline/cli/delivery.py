@@ -1,4 +1,4 @@
-"""What an audit leaves on disk: whole, or not at all."""
+"""An audit from its arguments to what it leaves: words in the terminal, and files that are whole or absent."""
 
 from __future__ import annotations
 
@@ -6,39 +6,54 @@ import os
 import shutil
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
-Audit = TypeVar("Audit")
+from pipeline.cli.document import AuditDocument
+from pipeline.cli.render.data import csv_texts, json_text
+from pipeline.cli.render.terminal import terminal
+from pipeline.io import save_figure, save_text
 
 
-def carried_out(
-    arguments: Namespace,
-    audited: Callable[[Namespace], Audit],
-    deliver: Callable[[Audit, Path | None, Path | None], list[Path]],
-    page: Callable[[Audit], str],
-    kept: Path | None = None,
-) -> int:
-    """Audit, print the verdict, and write what was asked for; ``kept`` is a file that the audit itself writes."""
+def carried_out(arguments: Namespace, audited: Callable[[Namespace], AuditDocument], kept: Path | None = None) -> int:
+    """Audit, write what was asked for and print the verdict; ``kept`` is a file that the audit itself writes."""
     for path, folder in ((arguments.output, True), (arguments.json, False), (kept, False)):
         if path is not None:
             check_destination(path, folder)
-    audit = audited(arguments)
+    document = audited(arguments)
     # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
-    written = deliver(audit, arguments.output, arguments.json)
-    print(page(audit))
+    written = deliver(document, arguments.output, arguments.json)
+    print(terminal(document))
     for path in written:
         print(f"written: {path}")
     return 0
 
 
-def figure_files(stems: Iterable[str]) -> dict[str, str]:
-    """The figures by what they go by in the result, each for the screen and for print."""
-    return {
-        f"{stem}{key}": f"{stem}{suffix}" for stem in stems for key, suffix in (("", ".png"), ("_for_print", ".pdf"))
-    }
+def deliver(document: AuditDocument, folder: Path | None, json_file: Path | None) -> list[Path]:
+    """Write the folder (JSON, page, tables, figures) and the JSON file, those that are asked for; the paths written."""
+    written = []
+    text = json_text(document, folder is not None)
+    if folder is not None:
+        from pipeline.cli.render.page import page
+        from pipeline.report.style import paper
+
+        files = document.files()
+        with folder_written(folder) as temporary:
+            save_text(text, temporary / files["result"])
+            for name, table in csv_texts(document).items():
+                save_text(table, temporary / files[name])
+            pictures = {}
+            with paper():
+                for figure in document.figures():
+                    save_figure(figure.draw(), temporary / figure.stem)
+                    pictures[figure.stem] = (temporary / f"{figure.stem}.png").read_bytes()
+            save_text(page(document, pictures), temporary / files["page"])
+        written += [folder / name for name in files.values()]
+    if json_file is not None:
+        save_text(text, json_file)
+        written.append(json_file)
+    return written
 
 
 def check_destination(path: Path, folder: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import pickle
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -23,63 +24,81 @@ ARCHIVES = (".pt", ".pth", ".pt2")
 
 
 @dataclass(frozen=True)
-class Network:
-    """``evaluate`` maps x (n, d) to the network's raw output; ``origin`` says in words what it is.
+class Computing:
+    """Where and how precisely torch computes, by the names that users give; torch is imported when it is needed."""
 
-    ``file`` is the file that holds it, None for an importable module.
+    device_name: str = "auto"
+    dtype_name: str = "float64"
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of numbers."""
+        import torch
+
+        found: torch.dtype = getattr(torch, self.dtype_name)
+        return found
+
+    @property
+    def device(self) -> torch.device:
+        """The device; ``auto`` is a GPU where one is visible. ValueError where it cannot be used."""
+        import torch
+
+        from pipeline.models.device import visible_device
+
+        if self.device_name == "auto":
+            return visible_device()
+        try:
+            device = torch.device(self.device_name)
+            torch.zeros(1, device=device, dtype=self.dtype)
+        except Exception as error:
+            raise ValueError(
+                f"--device {self.device_name} cannot be used here ({reason(error)}): try --device cpu"
+            ) from error
+        return device
+
+
+@dataclass(frozen=True)
+class Network:
+    """``evaluate`` maps inputs to what the model returns; ``origin`` says in words what it is.
+
+    ``file`` is the file that holds it, None for an importable module. ``is_module``: a torch network, no function.
     """
 
-    evaluate: Callable[[torch.Tensor], Any]
+    evaluate: Callable[[Any], Any]
     origin: str
     file: Path | None
-
-
-def device_named(name: str, dtype: torch.dtype) -> torch.device:
-    """The torch device of this name; ``auto`` is a GPU where one is visible. ValueError where it cannot be used."""
-    import torch
-
-    from pipeline.models.device import visible_device
-
-    if name == "auto":
-        return visible_device()
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device, dtype=dtype)
-    except Exception as error:
-        raise ValueError(f"--device {name} cannot be used here ({reason(error)}): try --device cpu") from error
-    return device
+    is_module: bool = False
 
 
 def load_network(
-    model: str, trust_pickle: bool, device: torch.device, dtype: torch.dtype, option: str = "--model"
+    model: str,
+    trust_pickle: bool,
+    computing: Computing,
+    option: str = "--model",
+    wanted: str = "a torch network or a function of x",
 ) -> Network:
-    """The network that ``model`` names (see FORMS), as given to ``option``.
+    """The network or function that ``model`` names (see FORMS), as given to ``option``.
 
-    A module is converted to ``dtype`` and put into evaluation mode; a plain function is taken as it is. Raises
-    ValueError for anything that is not to be found or opened.
+    A torch network is converted and put into evaluation mode; a plain function is taken as it is. Raises ValueError for
+    anything that is not to be found or opened, and for what is nothing that was ``wanted``.
     """
-    import torch
-
     if model.endswith(ARCHIVES):
         path = Path(model)
         if not path.is_file():
             raise ValueError(f"there is no file {path}: {option} takes {FORMS}")
-        loaded, origin = _opened(path, trust_pickle, device)
+        loaded, origin = _opened(path, trust_pickle, computing.device)
         file: Path | None = path
     elif ":" in model:
-        loaded, origin, file = imported(model, option)
+        loaded, origin, file = _imported(model, option, wanted)
     else:
         raise ValueError(f"expected {option} to be {FORMS}, found {model!r}")
-    if isinstance(loaded, torch.nn.Module):
-        loaded = ready(loaded, device, dtype)
-    return Network(loaded, origin, file)
-
-
-def ready(network: torch.nn.Module, device: torch.device, dtype: torch.dtype) -> torch.nn.Module:
-    """The network on the device, in ``dtype`` and in evaluation mode."""
-    network = network.to(device=device, dtype=dtype)
-    # An exported program is fixed in the mode that it was exported in.
-    return network if hasattr(network, "_guards_fn") else network.eval()
+    torch = sys.modules.get("torch")  # whoever gives a network has imported it
+    is_module = torch is not None and isinstance(loaded, torch.nn.Module)
+    if is_module:
+        loaded = loaded.to(device=computing.device, dtype=computing.dtype)
+        # An exported program is fixed in the mode that it was exported in.
+        loaded = loaded if hasattr(loaded, "_guards_fn") else loaded.eval()
+    return Network(loaded, origin, file, is_module)
 
 
 def _opened(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:
@@ -140,9 +159,7 @@ def _unpickled(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn
     return loaded
 
 
-def imported(
-    model: str, option: str = "--model", wanted: str = "a torch network or a function of x"
-) -> tuple[Any, str, Path | None]:
+def _imported(model: str, option: str, wanted: str) -> tuple[Any, str, Path | None]:
     """The object ``name`` of a module or a Python file, called if it is a factory; its origin in words, and its file.
 
     Raises ValueError where there is none, and where it cannot be called: the message says what was ``wanted``.

@@ -1,4 +1,4 @@
-"""What a network returns, and how to read it as scores of two classes."""
+"""What a network returns, and how to read it as scores of classes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ROUNDING = 1e-4
 
 
 def detected_kind(output: torch.Tensor) -> Kind:
-    """Read the kind off finite outputs (n, 2), (n, 1) or (n,).
+    """Read the kind off finite outputs (n, K), (n, 1) or (n,).
 
-    All within [0, 1] (and, in two columns, summing to 1): ``probability``. Two columns whose exponentials sum to 1:
-    ``log-probabilities``. Anything else: ``logits``.
+    All within [0, 1] (and, in several columns, summing to 1): ``probability``. Several columns whose exponentials
+    sum to 1: ``log-probabilities``. Anything else: ``logits``.
     """
     output = output.double()
     unit = bool(((output >= 0) & (output <= 1)).all())
@@ -43,20 +43,24 @@ def check_kind(output: torch.Tensor, kind: Kind) -> None:
         )
 
 
-def class_scores(kind: Kind) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A map from raw outputs to (n, 2) logits: log P(y = c | x) up to a constant of the row, for c = 0 and 1.
+def class_scores(kind: Kind, edge: float = 0.0) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A map from raw outputs to logits (n, K), K >= 2: log P(y = c | x) up to a constant of the row.
 
-    One column holds class 1 alone. Then the other score is 0 for a logit (sigmoid is softmax of (0, logit)),
-    log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l.
+    One column holds class 1 alone. Then the score of class 0 is 0 for a logit (sigmoid is softmax of (0, logit)),
+    log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l. Probabilities are kept ``edge`` away
+    from 0 and 1, so that with an edge above 0 all scores are finite.
     """
     import torch
 
     def scores(output: torch.Tensor) -> torch.Tensor:
-        if output.ndim == 2 and output.shape[1] == 2:
-            return output.log() if kind == "probability" else output
+        if output.ndim == 2 and output.shape[1] > 1:
+            return (output.clamp(edge, 1) if edge else output).log() if kind == "probability" else output
         one = output.reshape(-1)
         if kind == "logits":
             return torch.stack((torch.zeros_like(one), one), dim=1)
+        if edge:
+            p = (one if kind == "probability" else one.exp()).clamp(edge, 1 - edge)
+            return torch.stack((torch.log1p(-p), p.log()), dim=1)
         if kind == "probability":
             return torch.stack((torch.log1p(-one), one.log()), dim=1)
         return torch.stack((torch.log(-torch.expm1(one)), one), dim=1)

@@ -1,10 +1,13 @@
-"""A trial of a user's network on the audited rows: each way in which it cannot be audited has its message."""
+"""A trial of a user's model on what is audited: each way in which it cannot be audited has its message.
+
+The same for networks of rows, networks of images and functions of a data frame; a :class:`Form` says what differs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -16,91 +19,120 @@ from pipeline.types import Array
 if TYPE_CHECKING:
     import torch
 
+Inputs = TypeVar("Inputs")
 BLOCK_ROWS = 8192
-ALONE = 3
-"""How many rows are also tried without the others, to see that rows do not influence each other."""
 CHANGE = 1e-3
 """A relative change of an output beyond this is no rounding, not even in float32."""
+REMEDIES = (
+    (
+        ("Guard failed",),
+        "The program was exported for one number or size of inputs: export it with dynamic_shapes, for example "
+        '({{0: torch.export.Dim("inputs")}},)',
+    ),
+    (("same dtype", "Double"), "The model computes in another precision: {precision}"),
+    (("on the same device",), "The model keeps tensors on another device: try --device cpu"),
+)
+"""What to do, by words in torch's message."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an audit gives to a model and takes from it, in the words of the messages.
+
+    ``unit`` is what a model scores (row, image), ``given`` n of them in words, ``returns`` the forms of n scores, with
+    {n} for n. ``fits`` says whether a shape behind n is one of them. ``remedy`` is for a model that takes other inputs,
+    ``precision`` for one that computes in another; ``without_gradient`` says which way needs none.
+    """
+
+    unit: str
+    given: str
+    returns: str
+    fits: Callable[[tuple[int, ...]], bool]
+    remedy: str
+    precision: str = "try --dtype float32"
+    without_gradient: str = ""
+
+    @property
+    def one(self) -> str:
+        """``a row``, ``an image``."""
+        return f"{'an' if self.unit[0] in 'aeiou' else 'a'} {self.unit}"
 
 
 @dataclass(frozen=True)
 class Scores:
-    """``evaluate`` maps inputs in the network's own units (n, d) to the logits (n, 2) of both classes.
+    """``evaluate`` maps inputs in the network's own units to the logits (n, K) of K >= 2 classes.
 
-    ``probability`` (n,) is P(class 1) at the audited rows; ``saturated`` counts rows where it is exactly 0 or 1 because
-    the network returns probabilities. ``detected`` tells whether ``kind`` was read off the values.
+    ``trial`` (n, K) are those of what is audited; ``columns`` is how many the network returned. ``detected`` tells
+    whether ``kind`` was read off the values; ``saturated`` counts inputs whose probability is exactly 0 or 1.
     """
 
     evaluate: Callable[[torch.Tensor], torch.Tensor]
     kind: Kind
     detected: bool
     columns: int
-    probability: Array
+    trial: torch.Tensor
     saturated: int
+
+    @property
+    def probability(self) -> Array:
+        """P(class 1) of what is audited, (n,)."""
+        return np.asarray(self.trial.double().softmax(1)[:, 1])
+
+    @property
+    def prediction(self) -> Array:
+        """The class of the largest score of what is audited, (n,)."""
+        return np.asarray(self.trial.argmax(1))
+
+
+def row_form(names: Sequence[str]) -> Form:
+    """Rows of the named columns, scored by a network of two classes."""
+    return Form(
+        unit="row",
+        given=f"rows of {len(names)} features",
+        returns="({n}, 2) scores of two classes, or ({n},) or ({n}, 1) of class 1",
+        fits=lambda shape: shape in {(2,), (1,), ()},
+        remedy=given_columns(names),
+    )
+
+
+def given_columns(names: Sequence[str]) -> str:
+    """What to do where a model takes other columns."""
+    return (
+        f"It was given the columns {listed(list(names))}: if it takes others, or another order, name them in --features"
+    )
 
 
 def probed(network: Network, features: torch.Tensor, names: Sequence[str], kind: Kind | None) -> Scores:
-    """The network as a map to class scores, after a trial on all rows ``features`` (n, d).
+    """The network as a map from rows to class scores, after a trial on all rows ``features`` (n, d).
 
     Raises ValueError where it fails, returns something of another shape, non-finite values, or values against
     ``kind``, where rows influence each other or chance decides, or where there is no gradient to follow.
     """
     import torch
 
-    outputs = []
-    for block in _blocks(features):
-        with torch.no_grad():
-            outputs.append(_output(network, block, names))
-    output = torch.cat(outputs)
-    _check_finite(output)
-    _check_alone(network, features, output, names)
-    found = detected_kind(output) if kind is None else kind
-    check_kind(output, found)
-    scores = class_scores(found)
-
-    def evaluate(x: torch.Tensor) -> torch.Tensor:
-        return scores(network.evaluate(x))
-
-    _check_gradient(evaluate, features)
-    logits = scores(output).double()
-    return Scores(
-        evaluate=evaluate,
-        kind=found,
-        detected=kind is None,
-        columns=2 if output.ndim == 2 and output.shape[1] == 2 else 1,
-        probability=logits.softmax(1)[:, 1].cpu().numpy(),
-        saturated=int(((output <= 0) | (output >= 1)).reshape(len(output), -1).any(1).sum())
-        if found == "probability"
-        else 0,
-    )
+    form = row_form(names)
+    with torch.no_grad():
+        outputs = [tensor_of(network.evaluate, block, form) for block in _blocks(features)]
+        output = torch.cat(outputs).detach().cpu()
+        check_finite(output.numpy(), range(len(output)), form)
+        first = features[:BLOCK_ROWS]
+        check_alone(lambda x: tensor_of(network.evaluate, x, form).detach().cpu().numpy(), first, output.numpy(), form)
+    scores = read(output, network.evaluate, kind)
+    check_gradient(scores.evaluate, _blocks(features), form)
+    return scores
 
 
-def _blocks(x: torch.Tensor) -> Iterator[torch.Tensor]:
-    yield from x.split(BLOCK_ROWS)
-
-
-def _output(network: Network, x: torch.Tensor, names: Sequence[str]) -> torch.Tensor:
-    """One evaluation, with its failures and wrong shapes explained."""
+def tensor_of(evaluate: Callable[[torch.Tensor], Any], x: torch.Tensor, form: Form) -> torch.Tensor:
+    """One evaluation of a network: floating-point scores of the form. Raises ValueError for anything else."""
     import torch
 
-    n, d = x.shape
-    try:
-        output: Any = network.evaluate(x)
-    except Exception as error:
-        raise ValueError(
-            f"the model failed on a batch of {n} rows and {d} features: {reason(error)}. {_remedy(str(error), names)}"
-        ) from error
+    output = _output(evaluate, x, form)
     if not isinstance(output, torch.Tensor):
         raise ValueError(
             f"expected the model to return a torch tensor, found an object of type {type(output).__name__}: return the "
             "tensor of scores itself (not a NumPy array, which has no gradient, nor a tuple or a dictionary)"
         )
-    if tuple(output.shape) not in {(n, 2), (n, 1), (n,)}:
-        raise ValueError(
-            f"expected the model to return ({n}, 2) scores of two classes, or ({n},) or ({n}, 1) of class 1, for {n} "
-            f"rows, found shape {tuple(output.shape)}: the audit is for models of two classes that map each row to its "
-            "scores"
-        )
+    _check_shape(tuple(output.shape), len(x), form)
     if not output.is_floating_point():
         raise ValueError(
             f"expected the model to return floating-point scores, found {output.dtype}: return scores, not classes"
@@ -108,70 +140,122 @@ def _output(network: Network, x: torch.Tensor, names: Sequence[str]) -> torch.Te
     return output
 
 
-def _remedy(message: str, names: Sequence[str]) -> str:
-    """What to do, by what torch's message is about."""
-    if "Guard failed" in message:
-        return (
-            "The program was exported for one number of rows: export it with dynamic_shapes, "
-            'for example ({0: torch.export.Dim("rows")},)'
+def array_of(evaluate: Callable[[Inputs], Any], inputs: Inputs, form: Form) -> Array:
+    """One evaluation of a function or a network: float64 numbers of the form. Raises ValueError for anything else."""
+    output = _output(lambda given: np.asarray(_plain(evaluate(given))), inputs, form)
+    _check_shape(output.shape, len(inputs), form)  # type: ignore[arg-type]
+    try:
+        return np.asarray(output, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"expected the model to return numbers, found values such as {output.ravel()[0]!r}: return 1 for the "
+            "positive decision and 0 for the other"
+        ) from error
+
+
+def check_finite(output: Array, names: Sequence[object], form: Form) -> None:
+    """ValueError for outputs (n, ...) that are NaN or infinite, with the ``names`` (n,) of the first of them."""
+    bad = np.flatnonzero(~np.isfinite(output.reshape(len(output), -1)).all(axis=1)).tolist()
+    if bad:
+        counted = "" if isinstance(names[0], str) else " (counted from 0)"
+        raise ValueError(
+            f"the model returns NaN or infinite values for {len(bad)} of {len(output)} {form.unit}s, the first being "
+            f"{listed([names[place] for place in bad], SHOWN)}{counted}: mend the model, or remove these {form.unit}s"
         )
-    if "dtype" in message or ("Float" in message and "Double" in message):
-        return "The model computes in another precision: try --dtype float32"
-    if "device" in message:
-        return "The model keeps tensors on another device: try --device cpu"
-    return (
-        f"It was given {len(names)} columns: {listed(names)}. If it takes others, or another order, name them in "
-        "--features"
+
+
+def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, form: Form) -> None:
+    """ValueError unless an input's output is its own: the same in any company, and each time.
+
+    A third of the ``inputs`` are tried again without the others, with which they gave ``together``.
+    """
+    some = -(-len(inputs) // 3)
+    alone, before = evaluate(inputs[:some]), together[:some]
+    if bool((np.abs(alone - before) > CHANGE * (1 + np.abs(before))).any()):
+        raise ValueError(
+            f"the model's output for {form.one} changes with the other {form.unit}s of its batch, or from call to "
+            f"call: expected a function of each {form.unit} alone that draws no random numbers (a network in "
+            "evaluation mode, .eval(): no dropout, fixed batch normalisation)"
+        )
+
+
+def read(
+    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: Kind | None, edge: float = 0.0
+) -> Scores:
+    """What finite outputs (n, K), (n, 1) or (n,) mean; ``edge`` as in :func:`class_scores`.
+
+    Raises ValueError for values against the ``told`` kind.
+    """
+    kind = detected_kind(output) if told is None else told
+    check_kind(output, kind)
+    scores = class_scores(kind, edge)
+    extreme = ((output <= 0) | (output >= 1)).reshape(len(output), -1).any(1)
+    return Scores(
+        evaluate=lambda x: scores(evaluate(x)),
+        kind=kind,
+        detected=told is None,
+        columns=output.shape[1] if output.ndim == 2 else 1,
+        trial=scores(output),
+        saturated=int(extreme.sum()) if kind == "probability" else 0,
     )
 
 
-def _check_finite(output: torch.Tensor) -> None:
-    bad = np.flatnonzero(~output.isfinite().reshape(len(output), -1).all(1).cpu().numpy())
-    if bad.size:
-        raise ValueError(
-            f"the model returns NaN or infinite values for {bad.size} of {len(output)} audited rows, the first being "
-            f"{listed(bad.tolist(), SHOWN)} (counted from 0): mend the model, or remove these rows"
-        )
-
-
-def _check_alone(network: Network, x: torch.Tensor, output: torch.Tensor, names: Sequence[str]) -> None:
-    """A row's output must be its own: the same in any company, and each time."""
+def check_gradient(
+    evaluate: Callable[[torch.Tensor], torch.Tensor], blocks: Iterable[torch.Tensor], form: Form
+) -> None:
+    """ValueError unless the margin of the two largest scores has a gradient at the inputs that is not 0 for all."""
     import torch
 
-    with torch.no_grad():
-        alone = _output(network, x[:ALONE], names)
-    together = output[: len(alone)]
-    if bool(((alone - together).abs() > CHANGE * (1 + together.abs())).any()):
-        raise ValueError(
-            "the model's output for a row changes with the other rows of its batch, or from call to call: expected a "
-            "network in evaluation mode (.eval(): no dropout, fixed batch normalisation)"
-        )
-
-
-def _check_gradient(evaluate: Callable[[torch.Tensor], torch.Tensor], features: torch.Tensor) -> None:
-    """There must be a gradient, and it must not vanish everywhere."""
-    import torch
-
-    flat = True
-    for block in _blocks(features):
+    count, flat = 0, True
+    for block in blocks:
         x = block.detach().requires_grad_(True)
         with torch.enable_grad():
-            scores = evaluate(x)
-            log_odds = scores[:, 1] - scores[:, 0]
+            largest = evaluate(x).topk(2, dim=1).values
+            margin = largest[:, 0] - largest[:, 1]
         gradient = None
-        if log_odds.requires_grad:
+        if margin.requires_grad:
             try:
-                (gradient,) = torch.autograd.grad(log_odds.sum(), x, allow_unused=True)
+                (gradient,) = torch.autograd.grad(margin.sum(), x, allow_unused=True)
             except RuntimeError as error:
                 raise ValueError(f"the model's gradient cannot be computed: {reason(error)}") from error
         if gradient is None:
             raise ValueError(
                 "the model gives no gradient with respect to its input: the audit needs a differentiable torch network "
-                "(no .detach(), no NumPy, no torch.no_grad() inside, no trees)"
+                f"(no .detach(), no NumPy, no torch.no_grad() inside, no trees){form.without_gradient}"
             )
-        flat = flat and not bool((gradient != 0).any())
+        count, flat = count + len(x), flat and not bool((gradient != 0).any())
     if flat:
         raise ValueError(
-            "the model's gradient is zero at every audited row: it is constant or rounds inside (argmax, a threshold). "
-            "This audit follows gradients and cannot say anything about it: return the scores before the rounding"
+            f"the model's gradient is zero at all {count} {form.unit}s tried: it is constant, saturated, or rounds "
+            "inside (argmax, a threshold). The audit follows gradients: return logits, the scores before the rounding"
+            f"{form.without_gradient}"
         )
+
+
+def _blocks(x: torch.Tensor) -> Iterator[torch.Tensor]:
+    yield from x.split(BLOCK_ROWS)
+
+
+def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
+    try:
+        return evaluate(inputs)
+    except Exception as error:
+        message = str(error)
+        remedy = next((text for words, text in REMEDIES if any(word in message for word in words)), "")
+        raise ValueError(
+            f"the model failed on {len(inputs)} {form.given}: {reason(error)}. "
+            f"{remedy.format(precision=form.precision) or form.remedy}"
+        ) from error
+
+
+def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
+    if not (len(shape) and shape[0] == n and form.fits(shape[1:])):
+        raise ValueError(
+            f"expected the model to return {form.returns.format(n=n)}, for {n} {form.unit}s, found shape {shape}: "
+            f"return the scores of each {form.unit}"
+        )
+
+
+def _plain(output: Any) -> Any:
+    """A torch tensor as an array; anything else as it is."""
+    return output.detach().cpu().numpy() if hasattr(output, "detach") else output

@@ -6,6 +6,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,36 +91,107 @@ def desk(
     return tmp_path
 
 
-@pytest.fixture
-def audit(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run ``audit loss-ratio`` on the desk's rows in this process: exit status, stdout, stderr."""
+USUAL: dict[str, dict[str, str]] = {
+    "loss-ratio": {
+        "--data": "rows.parquet",
+        "--label": "hired",
+        "--features": ",".join(FEATURES),
+        "--model": "unfair.pt",
+        "--steps": "60",
+    },
+    "permutation": {"--predictions": "preds.parquet", "--label": "y", "--draws": "99"},
+    "fliptest": {
+        "--data": "rows.parquet",
+        "--group": "sex",
+        "--source": "female",
+        "--target": "male",
+        "--predict": "models.py:probability",
+        "--map": "exact",
+        "--id": "person",
+        "--label": "hired",
+        "--null-draws": "0",
+    },
+    "robustness": {
+        "--model": "model.pt",
+        "--images": "faces",
+        "--partition": "attributes.csv",
+        "--label": "smiles",
+        "--attack": "exact",
+        "--bootstraps": "200",
+        "--permutations": "999",
+    },
+}
+"""What each audit is given in its folder unless a test says otherwise."""
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        given = list(arguments)
-        for option, value in (("--data", "rows.parquet"), ("--label", "hired"), ("--steps", "60")):
-            if option not in given:
-                given += [option, value]
-        if "--features" not in given and "--drop" not in given:
-            given += ["--features", ",".join(FEATURES)]
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run an audit by name in this process: exit status, stdout, stderr. Options ``without`` are left out."""
+
+    def made(name: str, *arguments: str, without: tuple[str, ...] = ()) -> tuple[int, str, str]:
+        left_out = {*arguments, *without}
+        given = [word for option, value in USUAL[name].items() if option not in left_out for word in (option, value)]
         capsys.readouterr()
-        status = main(["audit", "loss-ratio", *given])
+        status = main(["audit", name, *given, *arguments])
         out, err = capsys.readouterr()
         return status, out, err
 
-    return run
+    return made
 
 
 @pytest.fixture
-def document(audit: Command, desk: Path) -> Callable[..., dict[str, Any]]:
+def found(run: Command) -> Callable[..., dict[str, Any]]:
     """Run an audit that succeeds and read its JSON."""
 
-    def run(*arguments: str) -> dict[str, Any]:
-        status, _, err = audit(*arguments, "--json", "made.json")
+    def made(name: str, *arguments: str, without: tuple[str, ...] = ()) -> dict[str, Any]:
+        status, _, err = run(name, *arguments, "--json", "made.json", without=without)
         assert (status, err) == (0, "")
-        loaded: dict[str, Any] = json.loads((desk / "made.json").read_text())
+        loaded: dict[str, Any] = json.loads(Path("made.json").read_text())
         return loaded
 
-    return run
+    return made
+
+
+@pytest.fixture
+def audit(run: Command, desk: Path) -> Command:
+    """Run ``audit loss-ratio`` at the desk."""
+    return partial(run, "loss-ratio")
+
+
+@pytest.fixture
+def document(found: Callable[..., dict[str, Any]], desk: Path) -> Callable[..., dict[str, Any]]:
+    """The JSON of a loss-ratio audit that succeeds."""
+    return partial(found, "loss-ratio")
+
+
+LEDGER = 400
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in: preds.parquet, in which men have higher scores than women, whatever the label."""
+    rng = np.random.default_rng(2)
+    label, sex = rng.integers(0, 2, LEDGER), np.arange(LEDGER) % 2
+    frame = pd.DataFrame(
+        {
+            "sex": np.where(sex == 1, "male", "female"),
+            "age": rng.integers(18, 90, LEDGER),
+            "y": label,
+            "grade": np.where(label == 1, "pass", "fail"),
+            "p": np.clip(0.5 + 0.3 * (label - 0.5) + 0.35 * (sex - 0.5) + 0.2 * rng.normal(size=LEDGER), 0, 1),
+            "d": rng.integers(0, 2, LEDGER),
+            "logit": rng.normal(size=LEDGER),
+        }
+    )
+    monkeypatch.chdir(tmp_path)
+    frame.to_parquet("preds.parquet")
+    return tmp_path
+
+
+@pytest.fixture
+def permutation(run: Command, ledger: Path) -> Command:
+    """Run ``audit permutation`` at the ledger."""
+    return partial(run, "permutation")
 
 
 MODELS = """
@@ -162,41 +234,15 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidates: pd.DataF
 
 
 @pytest.fixture
-def fliptest(office: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run ``audit fliptest`` from women to men in the office: exit status, stdout, stderr."""
-    usual = {
-        "--data": "rows.parquet",
-        "--group": "sex",
-        "--source": "female",
-        "--target": "male",
-        "--predict": "models.py:probability",
-        "--map": "exact",
-        "--id": "person",
-        "--label": "hired",
-        "--null-draws": "0",
-    }
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        given = [word for option, value in usual.items() if option not in arguments for word in (option, value)]
-        capsys.readouterr()
-        status = main(["audit", "fliptest", *given, *arguments])
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+def fliptest(run: Command, office: Path) -> Command:
+    """Run ``audit fliptest`` from women to men in the office."""
+    return partial(run, "fliptest")
 
 
 @pytest.fixture
-def flipped(fliptest: Command, office: Path) -> Callable[..., dict[str, Any]]:
-    """Run a FlipTest that succeeds and read its JSON."""
-
-    def run(*arguments: str) -> dict[str, Any]:
-        status, _, err = fliptest(*arguments, "--json", "made.json")
-        assert (status, err) == (0, "")
-        loaded: dict[str, Any] = json.loads((office / "made.json").read_text())
-        return loaded
-
-    return run
+def flipped(found: Callable[..., dict[str, Any]], office: Path) -> Callable[..., dict[str, Any]]:
+    """The JSON of a FlipTest that succeeds."""
+    return partial(found, "fliptest")
 
 
 FACES, SIDE = 120, 4
@@ -288,27 +334,9 @@ def studio(
 
 
 @pytest.fixture
-def robustness(studio: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run ``audit robustness`` in the studio: exit status, stdout, stderr. Options ``without`` are left out."""
-    usual = {
-        "--model": "model.pt",
-        "--images": "faces",
-        "--partition": "attributes.csv",
-        "--label": "smiles",
-        "--attack": "exact",
-        "--bootstraps": "200",
-        "--permutations": "999",
-    }
-
-    def run(*arguments: str, without: tuple[str, ...] = ()) -> tuple[int, str, str]:
-        left_out = {*arguments, *without}
-        given = [word for option, value in usual.items() if option not in left_out for word in (option, value)]
-        capsys.readouterr()
-        status = main(["audit", "robustness", *given, *arguments])
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return run
+def robustness(run: Command, studio: Path) -> Command:
+    """Run ``audit robustness`` in the studio."""
+    return partial(run, "robustness")
 
 
 @pytest.fixture
@@ -320,7 +348,7 @@ def measured(
     def undrawn(figure: Any, stem: Path) -> None:
         stem.with_suffix(".png").touch()
 
-    monkeypatch.setattr("pipeline.cli.audit.robustness.audit.save_figure", undrawn)
+    monkeypatch.setattr("pipeline.cli.delivery.save_figure", undrawn)
 
     def run(*arguments: str, without: tuple[str, ...] = ()) -> tuple[dict[str, Any], pd.DataFrame]:
         status, _, err = robustness(*arguments, "--output", "out", without=without)

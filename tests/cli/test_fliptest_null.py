@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from pipeline.cli.audit.fliptest.groups import Group, Groups
-from pipeline.cli.audit.fliptest.model import Model, Raw
+from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.null import Everyone, null_of
 from pipeline.cli.audit.fliptest.space import Space, space_of
+from pipeline.cli.network import Network
 from pipeline.flipsets.dealt import Deal
 
 
@@ -21,7 +22,7 @@ def made() -> tuple[Space, Model, Everyone]:
     women, men = rows.iloc[:10], rows.iloc[10:]
     groups = Groups(Group("f", women, None), Group("m", men, None), {}, None)
     space = space_of(groups, Namespace(data=Path("t.csv"), standardize="none", categorical=()))
-    raw = Raw(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None, False)
+    raw = Network(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
     model = Model(raw, "decision", 0.5)
     return space, model, Everyone.of(space, model, women, men)
 

@@ -54,7 +54,7 @@ def by_hand(rows: pd.DataFrame, weights: np.ndarray, direction: np.ndarray, step
 def test_an_unfair_network_is_rejected_and_a_fair_one_is_not(
     document: Callable[..., dict[str, Any]], metric: tuple[str, str]
 ) -> None:
-    unfair = document("--model", "unfair.pt", *metric, "--steps", "200")
+    unfair = document(*metric, "--steps", "200")
     assert unfair["verdict"]["rejected"]
     assert unfair["results"]["loss_ratio"]["p_value"] < 1e-6
     fair = document("--model", "fair.pt", *metric, "--steps", "200")
@@ -65,7 +65,7 @@ def test_an_unfair_network_is_rejected_and_a_fair_one_is_not(
 def test_the_json_holds_the_numbers_of_the_formulas(
     document: Callable[..., dict[str, Any]], applicants: pd.DataFrame
 ) -> None:
-    made = document("--model", "unfair.pt", *GIVEN)
+    made = document(*GIVEN)
     expected = by_hand(applicants, np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 0.0]), 60)
     loss, error = made["results"]["loss_ratio"], made["results"]["error_rate_ratio"]
     found = {
@@ -84,9 +84,7 @@ def test_the_json_holds_the_numbers_of_the_formulas(
 
 
 def test_csv_and_parquet_give_the_same_audit(document: Callable[..., dict[str, Any]]) -> None:
-    first, second = (
-        document("--model", "unfair.pt", *LEARNED, "--data", name) for name in ("rows.csv", "rows.parquet")
-    )
+    first, second = (document(*LEARNED, "--data", name) for name in ("rows.csv", "rows.parquet"))
     for made in (first, second):
         for part in ("data", "fair_metric"):
             del made[part]["path"], made[part]["sha256"]
@@ -96,7 +94,7 @@ def test_csv_and_parquet_give_the_same_audit(document: Callable[..., dict[str, A
 def test_the_learned_metric_is_that_of_the_sensitive_columns(
     document: Callable[..., dict[str, Any]], applicants: pd.DataFrame
 ) -> None:
-    made = document("--model", "unfair.pt", "--sensitive", "sex,region=north")
+    made = document("--sensitive", "sex,region=north")
     assert made["fair_metric"]["levels"] == {"sex": ["female", "male"], "region=north": ["not north", "north"]}
     groups = {"sex": (applicants["sex"] == "male").to_numpy(int), "r": (applicants["region"] == "north").to_numpy(int)}
     expected = learn(applicants[list(FEATURES)].to_numpy(float), groups)
@@ -113,8 +111,8 @@ def test_a_sensitive_input_adds_its_own_axis(
 ) -> None:
     table = applicants.drop(columns=["region", "member"])
     table.assign(sex=(table["sex"] == "male").astype(int)).to_parquet(desk / "inputs.parquet")
-    arguments = ("--model", "unfair.pt", *LEARNED, "--data", "inputs.parquet", "--include-sensitive", "--drop", "hired")
-    made = document(*arguments)
+    arguments = (*LEARNED, "--data", "inputs.parquet", "--include-sensitive", "--drop", "hired")
+    made = document(*arguments, without=("--features",))
     assert made["data"]["features"] == ["merit", "proxy", "sex"]
     assert made["fair_metric"]["directions"]["input sex"] == {"merit": 0, "proxy": 0, "sex": 1}
     assert made["fair_metric"]["directions"]["sex"]["sex"] == 0
@@ -125,13 +123,13 @@ def test_metric_data_teaches_the_metric_and_nothing_else(
     document: Callable[..., dict[str, Any]], desk: Path, applicants: pd.DataFrame
 ) -> None:
     applicants.drop(columns="hired").to_parquet(desk / "teachers.parquet")
-    alone = document("--model", "unfair.pt", *LEARNED)
-    taught = document("--model", "unfair.pt", *LEARNED, "--metric-data", "teachers.parquet")
+    alone = document(*LEARNED)
+    taught = document(*LEARNED, "--metric-data", "teachers.parquet")
     assert taught["results"] == alone["results"]
     assert any("learned on the audited rows" in text for text in alone["caveats"])
     assert not any("learned on the audited rows" in text for text in taught["caveats"])
     applicants.head(100).to_parquet(desk / "teachers.parquet")
-    assert document("--model", "unfair.pt", *LEARNED, "--metric-data", "teachers.parquet")["fair_metric"]["rows"] == 100
+    assert document(*LEARNED, "--metric-data", "teachers.parquet")["fair_metric"]["rows"] == 100
 
 
 def test_standardised_audits_do_not_depend_on_the_units_of_the_columns(
@@ -150,7 +148,7 @@ def test_standardised_audits_do_not_depend_on_the_units_of_the_columns(
     network = torch.nn.Sequential(scaling, linear(1.0, 1.0, 0.0))
     save_scripted(network, desk / "other_net.pt")
     arguments = (*LEARNED, "--standardize", "continuous")
-    here = document("--model", "unfair.pt", *arguments)
+    here = document(*arguments)
     there = document("--model", "other_net.pt", *arguments, "--data", "other.parquet")
     assert here["data"]["standardized"] == there["data"]["standardized"] == ["merit", "proxy"]
     for test in ("loss_ratio", "error_rate_ratio"):
@@ -176,25 +174,25 @@ def test_given_directions_are_displacements_in_the_columns_units(
 
 def test_columns_far_from_unit_scale_need_a_decision(audit: Command, desk: Path, applicants: pd.DataFrame) -> None:
     applicants.assign(merit=20 * applicants["merit"]).to_parquet(desk / "wide.parquet")
-    status, _, err = audit("--model", "unfair.pt", *LEARNED, "--data", "wide.parquet")
+    status, _, err = audit(*LEARNED, "--data", "wide.parquet")
     assert status == 2
     assert "far from 1: merit (18." in err
-    assert audit("--model", "unfair.pt", *LEARNED, "--data", "wide.parquet", "--standardize", "none")[0] == 0
+    assert audit(*LEARNED, "--data", "wide.parquet", "--standardize", "none")[0] == 0
 
 
 def test_points_are_drawn_by_the_seed(document: Callable[..., dict[str, Any]]) -> None:
-    arguments = ("--model", "unfair.pt", *GIVEN, "--examples", "50", "--points", "50")
+    arguments = (*GIVEN, "--examples", "50", "--points", "50")
     one, again, other = (document(*arguments, "--seed", seed) for seed in ("1", "1", "2"))
     assert one == again
     drawn, drawn_other = ({example["row"] for example in made["examples"]} for made in (one, other))
     assert len(drawn) == one["results"]["loss_ratio"]["n"] == 50
     assert drawn != drawn_other
-    everyone = document("--model", "unfair.pt", *GIVEN, "--examples", "300")
+    everyone = document(*GIVEN, "--examples", "300")
     ratios = {example["row"]: example["loss_ratio"] for example in everyone["examples"]}
     for example in one["examples"]:
         assert example["loss_ratio"] == pytest.approx(ratios[example["row"]], rel=1e-12)
 
 
 def test_single_precision_tells_the_same(document: Callable[..., dict[str, Any]]) -> None:
-    double, single = (document("--model", "unfair.pt", *GIVEN, "--dtype", f"float{bits}") for bits in (64, 32))
+    double, single = (document(*GIVEN, "--dtype", f"float{bits}") for bits in (64, 32))
     assert single["results"]["loss_ratio"]["T_n"] == pytest.approx(double["results"]["loss_ratio"]["T_n"], rel=1e-4)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.cli.network import device_named, load_network
+from pipeline.cli.network import Computing, load_network
 
 Linear = Callable[..., torch.nn.Module]
-CPU = torch.device("cpu")
+CPU = Computing("cpu")
 X = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
 NETS = """
@@ -69,7 +69,7 @@ def test_all_forms_are_the_same_network_in_double_precision(linear: Linear) -> N
         ("own_nets.py:formula", "formula of own_nets.py"),
         ("own_nets:network", "network of own_nets"),
     ):
-        loaded = load_network(model, True, CPU, torch.float64)
+        loaded = load_network(model, True, CPU)
         assert loaded.origin == origin
         assert loaded.file == (None if model.startswith("own_nets:") else Path(model.partition(":")[0]))
         output = loaded.evaluate(X)
@@ -79,7 +79,7 @@ def test_all_forms_are_the_same_network_in_double_precision(linear: Linear) -> N
 
 def test_a_network_is_put_into_evaluation_mode(nets: Path) -> None:
     (nets / "own_nets.py").write_text("import torch\nnet = torch.nn.Sequential(torch.nn.Dropout(0.9))\nnet.train()\n")
-    loaded = load_network("own_nets.py:net", False, CPU, torch.float64)
+    loaded = load_network("own_nets.py:net", False, CPU)
     torch.testing.assert_close(loaded.evaluate(X), X)
 
 
@@ -94,7 +94,7 @@ def test_a_pickle_is_not_opened_unasked(nets: Path) -> None:
     torch.save(Trap(), nets / "trap.pt")
     for name in ("pickled.pt", "trap.pt"):
         with pytest.raises(ValueError, match=rf"{name} is a pickled network\. .*--trust-pickle; better, save it with"):
-            load_network(name, False, CPU, torch.float64)
+            load_network(name, False, CPU)
     assert not (nets / "sprung").exists()
 
 
@@ -119,11 +119,11 @@ def test_what_cannot_be_loaded_is_explained(nets: Path, model: str, message: str
         (nets / name).write_text("junk")
     torch.save(np.zeros(3, dtype=object), nets / "array.pt")
     with pytest.raises(ValueError, match=message):
-        load_network(model, True, CPU, torch.float64)
+        load_network(model, True, CPU)
 
 
 def test_a_device_that_is_not_there_is_named() -> None:
-    assert device_named("cpu", torch.float64).type == "cpu"
-    assert device_named("auto", torch.float64).type == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert CPU.device.type == "cpu"
+    assert Computing().device.type == ("cuda" if torch.cuda.is_available() else "cpu")
     with pytest.raises(ValueError, match=r"--device abacus cannot be used here .*: try --device cpu"):
-        device_named("abacus", torch.float64)
+        _ = Computing("abacus").device

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from scipy.stats import fisher_exact
 
 from pipeline.cli.audit.permutation import data as reading
-from pipeline.cli.entry import main
 
 N = 1200
 Document = Callable[..., dict[str, Any]]
@@ -40,31 +38,19 @@ def scored() -> pd.DataFrame:
 
 @pytest.fixture
 def document(
-    scored: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    scored: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Callable[..., dict[str, Any]]
 ) -> Document:
-    """Run an audit that succeeds, in a folder with preds.parquet and preds.csv, and read its JSON."""
+    """The JSON of an audit that succeeds, in a folder with preds.parquet and preds.csv."""
     monkeypatch.chdir(tmp_path)
     scored.to_parquet("preds.parquet")
     scored.to_csv("preds.csv", index=False)
 
-    def run(*arguments: str) -> dict[str, Any]:
-        given = list(arguments)
-        defaults = {
-            "--predictions": "preds.parquet",
-            "--label": "y",
-            "--score": "p",
-            "--group": "sex",
-            "--draws": "300",
-        }
-        for option, value in defaults.items():
-            if option not in given and not (option == "--group" and "--attribute" in given):
-                given += [option, value]
-        assert main(["audit", "permutation", *given, "--json", "made.json"]) == 0
-        assert capsys.readouterr().err == ""
-        loaded: dict[str, Any] = json.loads(Path("made.json").read_text())
-        return loaded
+    def made(*arguments: str) -> dict[str, Any]:
+        usual = {"--score": "p", "--draws": "300", "--group": "sex"}
+        left_out = {*arguments, *(("--group",) if "--attribute" in arguments else ())}
+        return found("permutation", *(w for pair in usual.items() if pair[0] not in left_out for w in pair), *arguments)
 
-    return run
+    return made
 
 
 def _recalled(frame: pd.DataFrame, column: str, levels: tuple[str, str]) -> list[list[int]]:

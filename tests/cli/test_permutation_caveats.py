@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pipeline.cli.audit.permutation.asked import Asked, asked
-from pipeline.cli.audit.permutation.caveats import _of_draws
+from pipeline.cli.audit.permutation.caveats import of_draws
 from pipeline.cli.audit.permutation.evidence import Finding, _corrected, hypotheses
 from pipeline.cli.entry import parser
 from pipeline.permutation.result import PermutationTest
@@ -20,7 +20,7 @@ def test_a_decision_is_near_where_its_adjusted_p_value_is(lowest: float) -> None
     made = _corrected(_found(*tests), "holm", 99)
     low, high = made[0].adjusted_low, made[0].adjusted_high
     assert (low, made[0].adjusted, high) == pytest.approx((lowest / 1.25, lowest, lowest / 0.8))
-    assert bool(_of_draws(list(made), _asked())) == (lowest == 0.05)
+    assert bool(list(of_draws(list(made), _asked()))) == (lowest == 0.05)
 
 
 def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
@@ -48,7 +48,7 @@ def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
 )
 def test_draws_are_too_few_where_no_p_value_can_be_small_enough(correction: str, draws: int, words: str) -> None:
     tests = [_test(0.5, 0.45, 0.55, draws) for _ in range(6)]
-    said = " ".join(_of_draws(_found(*tests), _asked("--correct", correction)))
+    said = " ".join(caveat.text for caveat in of_draws(_found(*tests), _asked("--correct", correction)))
     assert said.startswith(words)
     assert bool(said) == bool(words)
 
@@ -56,9 +56,9 @@ def test_draws_are_too_few_where_no_p_value_can_be_small_enough(correction: str,
 def test_exact_tests_leave_the_draws_of_the_others_more_to_reject_with() -> None:
     """Five exact tests that may all be rejected before: the sixth, drawn, is then not corrected by Holm's method."""
     tests = [replace(_test(0.5, 0.5, 0.5, 0), exact=True) for _ in range(5)]
-    said = " ".join(_of_draws(_found(*tests, _test(0.5, 0.45, 0.55, 99)), _asked()))
+    said = " ".join(caveat.text for caveat in of_draws(_found(*tests, _test(0.5, 0.45, 0.55, 99)), _asked()))
     assert "99 draws are too few to reject one of 6 tests alone after the correction" in said
-    assert _of_draws(_found(*tests), _asked()) == []
+    assert list(of_draws(_found(*tests), _asked())) == []
 
 
 def _found(*tests: PermutationTest, of: tuple[str, ...] = ()) -> list[Finding]:

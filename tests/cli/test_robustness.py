@@ -182,7 +182,7 @@ def test_without_labels_the_prediction_stands_for_them(measured: Measured) -> No
     assert "audit_label" not in points
     own = level(document, "sex", "female")
     assert own["paper"] == own["correct"]
-    assert any("the model's own prediction stands for the true class" in text for text in document["caveats"])
+    assert any("the model's own prediction is taken for the true class" in text for text in document["caveats"])
 
 
 def test_points_keep_the_shares_of_classes_and_groups_and_are_nested(measured: Measured) -> None:

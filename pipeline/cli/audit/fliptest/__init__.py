@@ -18,6 +18,7 @@ from pipeline.cli.arguments import (
     add_output_arguments,
     names,
     number,
+    option,
     whole_number,
 )
 
@@ -50,88 +51,80 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.usage = (
         "%(prog)s --data FILE --group COLUMN --source LEVEL --target LEVEL\n           --predict MODEL [other options]"
     )
-    defaults = "(default: %(default)s)"
     data = add_data_arguments(parser, apart="group", label=False)
-    data.add_argument("--id", metavar="COLUMN", help="a column that names the rows in results; no input of the model")
-    data.add_argument(
-        "--categorical", metavar="A,B", type=names, default=(), help="columns of numbers that are codes of categories"
+    option(data, "--id COLUMN", "a column that names the rows in results; no input of the model")
+    option(data, "--categorical A,B", "columns of numbers that are codes of categories", (), type=names)
+    option(
+        data,
+        "--standardize continuous|none|A,B",
+        "measure columns in standard deviations of both groups together: those of more than two values, none, or the "
+        "named ones. The model sees the columns as they are",
+        "continuous",
     )
-    data.add_argument(
-        "--standardize",
-        metavar="continuous|none|A,B",
-        default="continuous",
-        help="measure columns in standard deviations of both groups together: those of more than two values, none, or "
-        f"the named ones. The model sees the columns as they are {defaults}",
-    )
-    data.add_argument(
-        "--limit",
-        metavar="N",
-        type=whole_number(1),
-        help="at most N rows of each group, drawn at random (default: all)",
-    )
+    option(data, "--limit N", "at most N rows of each group, drawn at random (default: all)", type=whole_number(1))
     groups = parser.add_argument_group("groups")
-    groups.add_argument("--group", metavar="COLUMN", required=True, help="the column with the protected attribute")
-    groups.add_argument("--source", metavar="LEVEL", required=True, help="the group whose people are looked at")
-    groups.add_argument("--target", metavar="LEVEL", required=True, help="the group that counterparts are sought in")
-    groups.add_argument("--reverse", action="store_true", help="look at the target group's people too")
-    groups.add_argument(
-        "--given-label", type=int, choices=(0, 1), help="only rows of this true label (equalized odds); needs --label"
+    option(groups, "--group COLUMN", "the column with the protected attribute", required=True)
+    option(groups, "--source LEVEL", "the group whose people are looked at", required=True)
+    option(groups, "--target LEVEL", "the group that counterparts are sought in", required=True)
+    option(groups, "--reverse", "look at the target group's people too", action="store_true")
+    option(
+        groups,
+        "--given-label",
+        "only rows of this true label (equalized odds); needs --label",
+        type=int,
+        choices=(0, 1),
     )
     model = parser.add_argument_group("model")
-    model.add_argument(
-        "--predict",
-        metavar="MODEL",
-        required=True,
-        help="model.pt (TorchScript), model.pt2 (torch.export), package.module:name or path/to/file.py:name, where the "
+    option(
+        model,
+        "--predict MODEL",
+        "model.pt (TorchScript), model.pt2 (torch.export), package.module:name or path/to/file.py:name, where the "
         "name is a network, a function of a data frame of the features, or a function without arguments that returns "
         "one of these. It gives a decision, a probability or a score for each row, or two columns of scores",
+        required=True,
     )
-    model.add_argument(
-        "--threshold",
-        metavar="T",
+    option(
+        model,
+        "--threshold T",
+        "the decision is positive where the score is at least T (default: 0.5 for decisions and probabilities)",
         type=number(float("-inf")),
-        help="the decision is positive where the score is at least T (default: 0.5 for decisions and probabilities)",
     )
     add_network_arguments(model)
     add_map_arguments(parser)
-    add_output_arguments(
-        parser, "audit.json, flipsets.csv, transparency.csv, the figures and the page fliptest.html that holds them"
-    )
+    add_output_arguments(parser, "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and the figures")
 
 
 def add_map_arguments(parser: ArgumentParser) -> None:
     """How counterparts are found, and how sure of them one can be."""
-    defaults = "(default: %(default)s)"
     group = parser.add_argument_group("map")
-    group.add_argument(
-        "--map",
-        metavar="NAME",
-        default="auto",
-        help="entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
+    option(
+        group,
+        "--map NAME",
+        "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
         "docs/fliptest.md; auto: entropic, and exact where that is poor and the groups are small (default: auto)",
+        "auto",
     )
-    group.add_argument(
-        "--map-setting",
-        metavar="KEY=VALUE",
+    option(
+        group,
+        "--map-setting KEY=VALUE",
+        "a setting of the map that differs from its file in conf/transport; may be repeated",
+        [],
         action="append",
-        default=[],
-        help="a setting of the map that differs from its file in conf/transport; may be repeated",
     )
-    group.add_argument(
-        "--null-draws",
-        metavar="B",
+    option(
+        group,
+        "--null-draws B",
+        "fit the map B times more, between groups that are dealt at random: the noise floor (default: 39 where the "
+        "map is fitted fast, else 0)",
         type=whole_number(0),
-        help="fit the map B times more, between groups that are dealt at random: the noise floor (default: 39 where "
-        "the map is fitted fast, else 0)",
     )
-    group.add_argument("--alpha", type=number(0, 1), default=0.05, help=f"level of tests and intervals {defaults}")
-    group.add_argument("--seed", type=whole_number(0), default=0, help=f"seed of all random numbers {defaults}")
+    option(group, "--alpha", "level of tests and intervals", 0.05, type=number(0, 1))
+    option(group, "--seed", "seed of all random numbers", 0, type=whole_number(0))
 
 
 def run(arguments: Namespace) -> int:
     """Audit, print the verdict, and write what was asked for."""
-    from pipeline.cli.audit.fliptest.audit import audited, deliver
-    from pipeline.cli.audit.fliptest.verdict import page
+    from pipeline.cli.audit.fliptest.audit import audited
     from pipeline.cli.delivery import carried_out
 
-    return carried_out(arguments, audited, deliver, lambda audit: page(audit.document))
+    return carried_out(arguments, audited)

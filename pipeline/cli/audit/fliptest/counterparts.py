@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Counterparts:
     """The counterparts of n people as ``points`` (n, d) of the space and as rows of the model's inputs, ``frame``.
 
-    ``person`` (n,) is the row number in the file of the person that a counterpart is, -1 where it is nobody.
+    ``person`` (n,) is the row number in the file of the person that a counterpart is, -1 where it is none of the file.
     """
 
     points: Array

@@ -1,177 +1,237 @@
-"""The result as a JSON document; the page in the terminal is a reading of it. Schema: ``docs/fliptest.md``."""
+"""The result of a FlipTest as a document. Layout of the JSON: ``docs/fliptest.md``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
-
+from pipeline.cli.audit.fliptest import figures, tables
+from pipeline.cli.audit.fliptest.caveats import caveats
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
+from pipeline.cli.audit.fliptest.measured import result
+from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space
-from pipeline.cli.json_numbers import finite
-from pipeline.flipsets.dealt import DealtSizes
-from pipeline.flipsets.standing import standing
-from pipeline.flipsets.transparency import TransparencyReport
-from pipeline.transport.quality import healthy
-from pipeline.types import Array
+from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, Verdict
+from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
+from pipeline.flipsets.standing import AS_GROUP, NOISE
+from pipeline.messages import listed
+from pipeline.transport.quality import WORST_HEALTHY_KS
 
 SCHEMA = 1
-"""Version of the document's layout: raised when a key changes its meaning or goes; new keys do not raise it."""
-LINE = (
-    "mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "mean_shift_p", "mean_shift_p_adjusted", "rank_mean",
-    "mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "mean_sign_p", "mean_sign_p_adjusted", "rank_sign",
-)  # fmt: skip
-"""What stands in a line of a transparency report, besides the feature and what it is measured in."""
+SHOWN_LINES = 5
+SHOWN_KS = 5
+LINES = (
+    "Mean of person minus counterpart, in standard deviations or in shares of a category, and of its sign with its "
+    "rank; p (adjusted): whether these people shift otherwise than the whole group. "
+    f"{NOISE.capitalize()}: the interval covers 0, or there is none. {AS_GROUP.capitalize()}: the shift is there, but "
+    "is not shown to be other than everybody's: it does not tell who flips."
+)
+"""What a line of a transparency report says."""
+COUNT = fixed(0)
+Entry = Mapping[str, Any]
 
 
-def measured(sides: Sequence[Side], space: Space, alpha: float) -> dict[str, Any]:
-    """The verdict, and what was found in each direction."""
-    results = [result(side, space, alpha) for side in sides]
-    first = results[0]
-    return {
-        "verdict": {
-            "beyond_noise": None if first["noise"] is None else first["noise"]["beyond"],
-            "healthy_map": first["map"]["healthy"],
-            "sentence": first["sentence"],
-        },
-        "results": results,
-    }
+@dataclass(frozen=True)
+class Result:
+    """What was found in each direction between points of ``space``, by the ``model``.
 
-
-def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
-    """One direction."""
-    flips, n = side.flips, len(side.kept)
-    positives = int(flips.decision.sum())
-    sizes: dict[str, int] = {name: int(getattr(flips, name).sum()) for name in FLIPSETS}
-    found = {
-        "direction": side.way.direction,
-        "source": side.way.source.level,
-        "target": side.way.target.level,
-        "n_source": n,
-        "n_target": len(side.target_decision),
-        "non_finite": len(side.way.points) - n,
-        "positives": {
-            "source": positives,
-            "target": int(side.target_decision.sum()),
-            "counterparts": int(flips.decision_image.sum()),
-        },
-        "flipsets": {
-            name: {
-                "size": sizes[name],
-                "interval": [finite(end) for end in getattr(side.intervals, name)],
-                "share": sizes[name] / n,
-                "of": positives if name == "positive" else n - positives,
-            }
-            for name in FLIPSETS
-        },
-        "net": {"size": flips.net, "interval": [finite(end) for end in side.intervals.net], "share": flips.net / n},
-        "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
-        "transparency": {name: lines(side.reports[name], space, alpha) for name in FLIPSETS},
-        "map": {
-            "healthy": healthy(side.quality.ks),
-            "worst_ks": float(side.quality.ks.max()),
-            "ks": dict(zip(_moving(space), side.quality.ks.tolist(), strict=True)),
-            "real_people": side.real,
-            "distance": side.quality.distance,
-            "compared": side.quality.compared,
-            "compared_distance": finite(side.quality.compared_distance),
-            "exact_distance": finite(side.quality.exact_distance),
-            "facts": {name: finite(value) for name, value in side.facts.items()},
-        },
-    }
-    return {**found, "sentence": sentence(found)}
-
-
-def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> dict[str, Any]:
-    """The flipsets of dealt groups, and whether the observed ones are larger, in number or in net, at level alpha.
-
-    The two p-values are corrected for being two (Bonferroni) in those that are called adjusted, by which ``beyond`` is
-    decided: None where so few deals could never show it.
+    ``threshold_given``: whether the user said where decisions are cut. ``id_name`` is the column that names rows.
     """
-    observed = sizes["positive"] - sizes["negative"]
-    p_either = null.p_value(null.either, sum(sizes.values()))
-    p_net = null.p_value(np.abs(null.net), abs(observed))
-    adjusted = {"p_either_adjusted": min(1.0, 2 * p_either), "p_net_adjusted": min(1.0, 2 * p_net)}
-    return {
-        "draws": len(null.net),
-        "positive": _spread(null.positive, n),
-        "negative": _spread(null.negative, n),
-        "either": _spread(null.either, n),
-        "net": _spread(null.net, n),
-        "p_either": p_either,
-        "p_net": p_net,
-        **adjusted,
-        "beyond": None if alpha * (len(null.net) + 1) < 2 else min(adjusted.values()) <= alpha,
-    }
+
+    sides: tuple[Side, ...]
+    space: Space
+    model: Model
+    alpha: float
+    threshold_given: bool
+    id_name: str | None
 
 
-def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[str, Any]]:
-    """The lines of a transparency report, from the largest mean shift down; features that do not move come last.
-
-    ``mean_shift_standing`` and ``mean_sign_standing`` are the words of ``pipeline.flipsets.standing``, None for
-    features that do not move and for the lines of nobody.
-    """
-    order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
-    return [
-        {
-            "feature": space.labels[j],
-            "unit": float(space.scales[j]),
-            "members_mean": finite(report.feature_mean[j] * space.scales[j] + space.shifts[j]),
-            **{name: finite(getattr(report, name)[j]) for name in LINE},
-            **{f"{kind}_standing": _standing(report, kind, j, alpha) for kind in ("mean_shift", "mean_sign")},
-        }
-        for j in order
-    ]
-
-
-def _standing(report: TransparencyReport, kind: str, j: int, alpha: float) -> str | None:
-    low, high, p = (float(getattr(report, f"{kind}_{end}")[j]) for end in ("ci_low", "ci_high", "p_adjusted"))
-    return None if np.isnan(p) else standing(low, high, p, alpha)
-
-
-def sentence(found: Mapping[str, Any]) -> str:
-    """What was found in one direction, in plain sentences."""
-    n, source, target = found["n_source"], found["source"], found["target"]
-    positive, negative = (found["flipsets"][name] for name in FLIPSETS)
-    said = (
-        f"Of {n:,} people of group {source}, {counted(positive)} are in the positive flipset: decided positively, "
-        f"while their counterparts in {target} are not. {counted(negative)} are in the negative one: not decided "
-        "positively, while their counterparts are."
+def document(found: Result, given: Mapping[str, Mapping[str, Any]]) -> AuditDocument:
+    """The document; ``given`` says which data, model, map and parameters were given."""
+    results = [result(side, found.space, found.alpha) for side in found.sides]
+    facts: dict[str, Any] = {"results": results, **given}
+    return AuditDocument(
+        audit="fliptest",
+        schema=SCHEMA,
+        title="FlipTest",
+        subject=f"{given['model']['given']} on {given['data']['path']}",
+        verdict=verdict(results[0]),
+        caveats=tuple(caveats(found)),
+        sections=tuple(_sections(found, facts)),
+        facts=facts,
+        tables={"flipsets": tables.flipsets(found.sides, found.id_name), "transparency": tables.transparency(results)},
+        libraries=("numpy", "torch") if found.model.raw.is_module else ("numpy",),
     )
-    if found["noise"] is None:
-        return f"{said} How many flips there are between groups that are alike was not measured."
+
+
+def verdict(first: Entry) -> Verdict:
+    """Of the first direction: a poor map comes before all else."""
+    beyond, healthy = (None if first["noise"] is None else first["noise"]["beyond"]), first["map"]["healthy"]
+    outcome = beyond if healthy else None
+    headline = {True: "BEYOND NOISE", False: "WITHIN NOISE", None: "FLIPSETS"}[outcome] if healthy else "POOR MAP"
+    return Verdict(outcome, headline, first["sentence"], {"beyond_noise": beyond, "healthy_map": healthy})
+
+
+def _sections(found: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
+    yield Section("What was tested", (_tested(facts),))
+    for number, (side, entry) in enumerate(zip(found.sides, facts["results"], strict=True)):
+        # The sentence of the first direction is the verdict above.
+        said = (Text(entry["sentence"]),) if number else ()
+        yield Section(
+            f"From {entry['source']} to {entry['target']}", (*said, _rates(entry), _sizes(entry, found.alpha))
+        )
+        yield Section("Who flips", (Text(_explained(entry)), *_figures(side, found)), where="page", below=True)
+        for name in FLIPSETS:
+            members = entry["flipsets"][name]["size"]
+            if members:
+                title = f"How the {members:,} of the {name} flipset differ from their counterparts"
+                yield Section(title, (_report(entry["transparency"][name]), Text(LINES)), below=True)
+        yield Section("How good the map is", (_quality(entry),), below=True)
+        distances = (_distances(entry),)
+        yield Section(f"Counterparts and {entry['target']}, feature by feature", distances, where="page", below=True)
+
+
+def _tested(facts: Mapping[str, Any]) -> Facts:
+    data, model, chosen = facts["data"], facts["model"], facts["map"]
+    first = facts["results"][0]
+    back = ", and back" if len(facts["results"]) > 1 else ""
+    left_out = [f"{count:,} {reason}" for reason, count in data["left_out"].items() if count]
+    units = f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else ""
+    threshold = "as told" if model["threshold_given"] else "by default"
+    instead = f" (in place of {listed(chosen['poor'])}, which was poor)" if chosen["poor"] else ""
+    who = "people of the file" if first["map"]["real_people"] else "points, not people"
+    lines = [
+        ("groups", f"{data['group']}: {first['source']} mapped to {first['target']}{back}"),
+        (
+            "data",
+            f"{data['rows']:,} rows{', without ' + ', '.join(left_out) if left_out else ''}; "
+            f"{plural(len(data['features']), 'feature')}{units}",
+        ),
+        ("model", f"{model['origin']}; {model['output']}, positive from {model['threshold']:g} on ({threshold})"),
+        ("map", f"{chosen['name']}{instead}: counterparts are {who}"),
+    ]
+    if data["given_label"] is not None:
+        value = data["label_levels"][data["given_label"]]
+        lines.insert(1, ("given", f"{data['label']} is {value!r} (true label {data['given_label']})"))
+    return Facts(tuple(lines))
+
+
+def _rates(found: Entry) -> Table:
+    decided = found["positives"]
+    counts = (
+        (found["source"], found["n_source"], decided["source"]),
+        ("their counterparts", found["n_source"], decided["counterparts"]),
+        (found["target"], found["n_target"], decided["target"]),
+    )
+    rows = [Row((name, COUNT(people), COUNT(number), percent(number / people))) for name, people, number in counts]
+    return Table((Column(""), Column("people"), Column("decided positively", "positive"), Column("share")), tuple(rows))
+
+
+def _sizes(found: Entry, alpha: float) -> Table:
     floor = found["noise"]
-    many = f"between groups dealt at random the map finds {span(floor['either']['range'], 0)} flips"
-    p = f"adjusted p {floor['p_either_adjusted']:.2g} for the number, {floor['p_net_adjusted']:.2g} for the net size"
-    if floor["beyond"] is None:
-        return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}."
-    verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
-    return f"{said} That {verb} of the map and of chance: {many} ({p})."
+    rows = []
+    entries = [(f"{name} flipset", found["flipsets"][name], name) for name in FLIPSETS]
+    for name, entry, key in [*entries, ("net", found["net"], "net")]:
+        noise = (span(floor[key]["range"], COUNT),) if floor else ()
+        rows.append(Row((name, COUNT(entry["size"]), percent(entry["share"]), span(entry["interval"], COUNT), *noise)))
+    heads = ("", "size", "share", f"{level(alpha)} interval", *((f"{floor['draws']} deals alike",) if floor else ()))
+    return Table(tuple(map(Column, heads)), tuple(rows))
 
 
-def counted(flipset: Mapping[str, Any]) -> str:
-    """A size with its share."""
-    return f"{flipset['size']:,} ({100 * flipset['share']:.1f} %)"
+def _explained(found: Entry) -> str:
+    alike = (
+        f" Deals alike: smallest and largest size between groups that {found['noise']['draws']} times were dealt at "
+        "random from everybody, with a map of their own."
+        if found["noise"]
+        else ""
+    )
+    return (
+        f"Positive flipset: decided positively, while the counterpart in {found['target']} is not. Negative flipset: "
+        "the reverse. Net: positive less negative. Whether a positive decision is good for people is for the reader to "
+        f"say. Intervals are for other people of the same population under the same map.{alike}"
+    )
 
 
-def span(ends: Sequence[float | None], decimals: int) -> str:
-    """``12 to 30``, where there is an interval."""
-    low, high = ends
-    if low is None or high is None:
-        return "no interval"
-    # Adding nought takes the sign from a number that rounds to nought.
-    low, high = round(low, decimals) + 0.0, round(high, decimals) + 0.0
-    return f"{low:,.{decimals}f} to {high:,.{decimals}f}"
+def _figures(side: Side, found: Result) -> Iterator[Figure]:
+    direction = side.way.direction
+    yield Figure(
+        f"marginals_{direction}",
+        "Marginals",
+        f"How the people who flip are distributed, beside all of {side.way.source.level}. The features that lead the "
+        "transparency reports, in their own units; the furthest tails are left out.",
+        partial(figures.marginals, side, found.space),
+    )
+    yield Figure(
+        f"transparency_{direction}",
+        "Transparency report",
+        "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
+        "in standard deviations, or in shares of a category. Right: the mean of its sign. Hatched, grey name: noise. "
+        f"Pale: as the whole group. Lines: {level(found.alpha)} intervals.",
+        partial(figures.transparency, side, found.space, found.alpha),
+    )
 
 
-def _spread(values: Array, n: int) -> dict[str, Any]:
-    return {
-        "mean": float(values.mean()),
-        "range": [int(values.min()), int(values.max())],
-        "mean_share": float(values.mean()) / n,
-    }
+def _report(report: Sequence[Entry]) -> Table:
+    """All lines of a transparency report; features that the map does not move have no rank."""
+    columns = (
+        Column("feature", ""),
+        Column("rank by mean", where="page"),
+        Column("mean shift, sd", "shift"),
+        Column("interval"),
+        Column("mean sign", "sign"),
+        Column("its interval", where="page"),
+        Column("the sign is", where="page", kind="text"),
+        Column("rank by sign", "rank"),
+        Column("p, adjusted", "p"),
+        Column("the shift is", "that is", kind="text"),
+        Column("shift, own units", where="page"),
+        Column("mean of the people", where="page"),
+    )
+    shift, ranks = fixed(2, "+"), ("rank_mean", "rank_sign")
+    rows = []
+    for entry in report:
+        by_mean, by_sign = ("-" if entry[rank] is None else COUNT(entry[rank]) for rank in ranks)
+        rows.append(
+            Row(
+                (
+                    entry["feature"],
+                    by_mean,
+                    shift(entry["mean_shift"]),
+                    span((entry["mean_shift_ci_low"], entry["mean_shift_ci_high"]), fixed(2)),
+                    shift(entry["mean_sign"]),
+                    span((entry["mean_sign_ci_low"], entry["mean_sign_ci_high"]), fixed(2)),
+                    entry["mean_sign_standing"] or "-",
+                    by_sign,
+                    p_text(entry["mean_shift_p_adjusted"]),
+                    entry["mean_shift_standing"] or "-",
+                    decimal(entry["mean_shift"] * entry["unit"]),
+                    decimal(entry["members_mean"]),
+                )
+            )
+        )
+    ranked = sum(entry["rank_mean"] is not None for entry in report)
+    return Table(columns, tuple(rows), min(SHOWN_LINES, ranked), file="transparency.csv")
 
 
-def _moving(space: Space) -> list[str]:
-    return [space.labels[place] for place in space.moving]
+def _quality(found: Entry) -> Facts:
+    quality = found["map"]
+    worst = ", ".join(f"{feature} {distance:.3f}" for feature, distance in _ordered(quality["ks"])[:SHOWN_KS])
+    moved = f"L1 {quality['distance']:.2f} on average"
+    if quality["compared"]:
+        moved += (
+            f"; for {quality['compared']} of them {quality['compared_distance']:.2f}, where exact transport needs "
+            f"{quality['exact_distance']:.2f}"
+        )
+    fit = f"Kolmogorov-Smirnov distance to {found['target']}: {worst} (0 is best, above {WORST_HEALTHY_KS:g} is poor)"
+    return Facts((("fit", fit), ("moved", moved)))
+
+
+def _distances(found: Entry) -> Table:
+    rows = [Row((feature, f"{distance:.3f}")) for feature, distance in _ordered(found["map"]["ks"])]
+    return Table((Column("feature"), Column("Kolmogorov-Smirnov distance")), tuple(rows))
+
+
+def _ordered(distances: Mapping[str, float]) -> list[tuple[str, float]]:
+    return sorted(distances.items(), key=lambda item: -item[1])

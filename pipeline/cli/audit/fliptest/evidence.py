@@ -21,7 +21,7 @@ from pipeline.flipsets.sets import Flipsets
 from pipeline.flipsets.transparency import TransparencyReport, transparency_report
 from pipeline.permutation.precision import Precision
 from pipeline.seeds import generators
-from pipeline.transport.quality import exact_distances, ks, mean_distance
+from pipeline.transport.quality import exact_distances, healthy, ks, mean_distance
 from pipeline.types import Array
 
 Direction = Literal["forward", "reverse"]
@@ -100,6 +100,17 @@ class Asked:
     null_draws: int
     precision: Precision
     seed: int
+
+
+def gather_healthy(
+    groups: Groups, space: Space, model: Model, scores: Array, tries: Sequence[tuple[Kind, Asked]]
+) -> tuple[list[Side], int]:
+    """The first of the ``tries`` whose maps are healthy in all directions, or else the last; and its place."""
+    for place, (kind, asked) in enumerate(tries):
+        sides = gather(groups, space, model, scores, kind, asked)
+        if place == len(tries) - 1 or all(healthy(side.quality.ks) for side in sides):
+            return sides, place
+    raise AssertionError("expected at least one try")
 
 
 def gather(groups: Groups, space: Space, model: Model, scores: Array, kind: Kind, asked: Asked) -> list[Side]:

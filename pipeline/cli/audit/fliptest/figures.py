@@ -32,13 +32,11 @@ WORDS = {"": "all {}", "positive": "positive flipset", "negative": "negative fli
 DASHES: Mapping[str, Any] = {"positive": "-", "negative": (0, (4, 1.2))}
 
 
-def of(side: Side, space: Space, alpha: float) -> dict[str, Figure]:
-    """Both figures of a direction, to be drawn and saved within :func:`pipeline.report.style.paper`."""
-    return {"marginals": marginals(side, space), "transparency": transparency(side, space, alpha)}
-
-
 def marginals(side: Side, space: Space) -> Figure:
-    """How the flipsets and the whole group are distributed, a panel for each leading feature."""
+    """How the flipsets and the whole group are distributed, a panel for each leading feature.
+
+    To be drawn and saved within :func:`pipeline.report.style.paper`, as the other figure.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

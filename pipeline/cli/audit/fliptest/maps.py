@@ -28,7 +28,7 @@ MOST_PAIRS = 400_000_000
 """An exact map of more pairs is refused: so many take a minute, and a fifth of a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
 CHEAP_PAIRS = 1_000_000
-"""Up to so many pairs these maps are fitted in a quarter of a second, so that a noise floor can be had unasked."""
+"""Up to so many pairs these maps are fitted in a quarter of a second, so that a noise floor is computed by default."""
 NULL_DRAWS = 39
 """The fewest deals with which the number of flips or the net size can be beyond noise at level 0.05."""
 

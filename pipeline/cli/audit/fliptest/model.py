@@ -1,26 +1,23 @@
-"""The user's model as a function from rows to scores and decisions, and each way in which it is none."""
+"""The user's model as a function from rows to scores and decisions."""
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pipeline.cli.columns import numeric
-from pipeline.cli.network import ARCHIVES, device_named, imported, load_network, ready
+from pipeline.cli.network import Computing, Network, load_network
 from pipeline.cli.output_kind import ROUNDING
-from pipeline.cli.probe import BLOCK_ROWS, CHANGE
-from pipeline.messages import SHOWN, listed, reason
+from pipeline.cli.probe import BLOCK_ROWS, Form, array_of, check_alone, check_finite, given_columns
 from pipeline.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
-    import torch
 
 WANTED = (
     "a torch network, or a function of a data frame (of a fitted scikit-learn model: def predict(frame): return "
@@ -33,23 +30,10 @@ HALF = 0.5
 
 
 @dataclass(frozen=True)
-class Raw:
-    """``evaluate`` maps rows of the model's inputs to what the model returns, an array; ``origin`` says what it is.
-
-    ``file`` is the file that holds it, None for an importable module; ``network``: whether it takes numbers only.
-    """
-
-    evaluate: Callable[[pd.DataFrame], Array]
-    origin: str
-    file: Path | None
-    network: bool
-
-
-@dataclass(frozen=True)
 class Model:
     """Scores and decisions: 1 where the score is at least ``threshold``. ``kind`` says what the scores are."""
 
-    raw: Raw
+    raw: Network
     kind: Kind
     threshold: float
 
@@ -58,7 +42,7 @@ class Model:
 
         Raises ValueError where the model fails on them or returns something else than for the people themselves.
         """
-        output = _checked(self.raw, frame, "counterparts of rows")
+        output = checked(self.raw, frame, "counterpart")
         if (output.ndim == 2) != (self.kind in TWO_COLUMNS):
             raise ValueError(
                 "the model returns another number of columns for counterparts: return the same for all rows"
@@ -80,41 +64,27 @@ class Model:
         return (scores >= self.threshold).astype(np.int64)
 
 
-def load_model(arguments: Namespace) -> Raw:
-    """The network or function that ``--predict`` names. Raises ValueError for anything that is not to be found."""
-    text: str = arguments.predict
-    if ":" in text and not text.endswith(ARCHIVES):
-        found, origin, file = imported(text, "--predict", WANTED)
-        torch = sys.modules.get("torch")  # whoever gives a network has imported it
-        if torch is None or not isinstance(found, torch.nn.Module):
-            return Raw(lambda frame: np.asarray(_plain(found(frame.copy()))), origin, file, False)
-        dtype = getattr(torch, arguments.dtype)
-        device = device_named(arguments.device, dtype)
-        return Raw(_of_network(ready(found, device, dtype), device, dtype, arguments.data), origin, file, True)
-    import torch as loaded_torch
+def load_model(arguments: Namespace) -> Network:
+    """The model that ``--predict`` names, as a function of a data frame of its inputs.
 
-    dtype = getattr(loaded_torch, arguments.dtype)
-    device = device_named(arguments.device, dtype)
-    network = load_network(text, arguments.trust_pickle, device, dtype, "--predict")
-    return Raw(_of_network(network.evaluate, device, dtype, arguments.data), network.origin, network.file, True)
+    Raises ValueError for anything that is not to be found. torch is imported for networks alone.
+    """
+    computing = Computing(arguments.device, arguments.dtype)
+    network = load_network(arguments.predict, arguments.trust_pickle, computing, "--predict", WANTED)
+    of_frame = _of_network(network, computing, arguments.data) if network.is_module else _of_function(network)
+    return replace(network, evaluate=of_frame)
 
 
-def probed(raw: Raw, frame: pd.DataFrame, threshold: float | None, path: Path) -> tuple[Model, Array]:
+def probed(raw: Network, frame: pd.DataFrame, threshold: float | None, path: Path) -> tuple[Model, Array]:
     """The model after a trial on all audited rows, and their scores (n,).
 
     Raises ValueError where it fails, returns another shape or values that are not finite, where rows influence each
     other or chance decides, and where its numbers are neither decisions nor probabilities and no threshold was given.
     """
-    if raw.network:
+    if raw.is_module:
         numeric(frame, list(frame.columns), path)  # says which columns are text; any other failure is the network's
-    output = _checked(raw, frame)
-    alone = _checked(raw, frame.iloc[: -(-len(frame) // 3)])
-    together = output[: len(alone)]
-    if bool((np.abs(alone - together) > CHANGE * (1 + np.abs(together))).any()):
-        raise ValueError(
-            "the model's output for a row changes with the other rows, or from call to call: expected a function of "
-            "each row alone that draws no random numbers (a network in evaluation mode, .eval())"
-        )
+    output = checked(raw, frame, "row")
+    check_alone(lambda some: checked(raw, some, "row"), frame, output, _form(frame, "row"))
     kind = _kind(output)
     if kind == "score" and threshold is None:
         raise ValueError(
@@ -123,6 +93,24 @@ def probed(raw: Raw, frame: pd.DataFrame, threshold: float | None, path: Path) -
         )
     model = Model(raw, kind, HALF if threshold is None else threshold)
     return model, model.score_of(output)
+
+
+def checked(raw: Network, frame: pd.DataFrame, unit: str) -> Array:
+    """What the model returns for the rows, as finite float64 numbers (n,) or (n, 2)."""
+    form = _form(frame, unit)
+    output = array_of(raw.evaluate, frame, form)
+    check_finite(output, frame.index, form)
+    return output[:, 0] if output.shape[1:] == (1,) else output
+
+
+def _form(frame: pd.DataFrame, unit: str) -> Form:
+    return Form(
+        unit=unit,
+        given=f"{unit}s of {frame.shape[1]} features",
+        returns="({n},) decisions or scores, or ({n}, 2) scores of two classes",
+        fits=lambda shape: shape in {(), (1,), (2,)},
+        remedy=given_columns(list(frame.columns)),
+    )
 
 
 def _kind(output: Array) -> Kind:
@@ -135,51 +123,19 @@ def _kind(output: Array) -> Kind:
     return "probability" if bool((output >= 0).all() and (output <= 1).all()) else "score"
 
 
-def _of_network(
-    network: Callable[[torch.Tensor], Any], device: torch.device, dtype: torch.dtype, path: Path
-) -> Callable[[pd.DataFrame], Array]:
+def _of_function(network: Network) -> Callable[[pd.DataFrame], Any]:
+    """A function that cannot change the rows that it is given."""
+    return lambda frame: network.evaluate(frame.copy())
+
+
+def _of_network(network: Network, computing: Computing, path: Path) -> Callable[[pd.DataFrame], Any]:
     """A network as a function of a frame of numbers, in blocks of rows."""
     import torch
 
-    def evaluate(frame: pd.DataFrame) -> Array:
-        x = torch.tensor(numeric(frame, list(frame.columns), path), dtype=dtype, device=device)
+    def evaluate(frame: pd.DataFrame) -> torch.Tensor:
+        x = torch.tensor(numeric(frame, list(frame.columns), path), dtype=computing.dtype, device=device)
         with torch.no_grad():
-            return np.concatenate([np.asarray(_plain(network(block))) for block in x.split(BLOCK_ROWS)])
+            return torch.cat([network.evaluate(block) for block in x.split(BLOCK_ROWS)])
 
+    device = computing.device
     return evaluate
-
-
-def _plain(output: Any) -> Any:
-    """A torch tensor as an array; anything else as it is."""
-    return output.detach().cpu().numpy() if hasattr(output, "detach") else output
-
-
-def _checked(raw: Raw, frame: pd.DataFrame, rows: str = "rows") -> Array:
-    """What the model returns for the rows, as finite float64 numbers (n,) or (n, 2)."""
-    n = len(frame)
-    try:
-        output = raw.evaluate(frame)
-    except Exception as error:
-        raise ValueError(
-            f"the model failed on {n} {rows} with {reason(error)}. It was given the columns "
-            f"{listed(list(frame.columns))}: if it takes others, or another order, name them in --features"
-        ) from error
-    if output.shape not in {(n,), (n, 1), (n, 2)}:
-        raise ValueError(
-            f"expected the model to return ({n},) decisions or scores, or ({n}, 2) scores of two classes, for {n} "
-            f"rows, found shape {output.shape}: return one decision, probability or score a row"
-        )
-    try:
-        output = output.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"expected the model to return numbers, found values such as {output.ravel()[0]!r}: return 1 for the "
-            "positive decision and 0 for the other"
-        ) from error
-    bad = frame.index[~np.isfinite(output.reshape(n, -1)).all(axis=1)]
-    if len(bad):
-        raise ValueError(
-            f"the model returns NaN or infinite values for {len(bad)} of {n} {rows}, the first being "
-            f"{listed(list(bad), SHOWN)} (counted from 0): mend the model, or remove these rows"
-        )
-    return output[:, 0] if output.shape[1:] == (1,) else output

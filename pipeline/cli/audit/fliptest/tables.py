@@ -17,7 +17,8 @@ def flipsets(sides: Sequence[Side], id_name: str | None) -> pd.DataFrame:
     """One row for each person who flips: who it is, the decisions about both, and the counterpart's features.
 
     The counterpart's features stand under their own names in their own units, so that a row can be given to the model
-    again; the audit's columns begin with ``audit_``. ``audit_counterpart_row`` is empty where a counterpart is nobody.
+    again; the audit's columns begin with ``audit_``. ``audit_counterpart_row`` is empty where a
+    counterpart is no person of the file.
     """
     import pandas as pd
 
@@ -49,8 +50,8 @@ def flipsets(sides: Sequence[Side], id_name: str | None) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def transparency(document: Mapping[str, Any]) -> pd.DataFrame:
-    """Every line of every report, the JSON document's, in the order of the ranks."""
+def transparency(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Every line of every report, those of the JSON, in the order of the ranks."""
     import pandas as pd
 
     return pd.DataFrame(
@@ -63,7 +64,7 @@ def transparency(document: Mapping[str, Any]) -> pd.DataFrame:
                 "members": found["flipsets"][name]["size"],
                 **line,
             }
-            for found in document["results"]
+            for found in results
             for name in FLIPSETS
             for line in found["transparency"][name]
         ]

@@ -16,9 +16,11 @@ from pathlib import Path
 from pipeline.cli.arguments import (
     add_data_arguments,
     add_model_arguments,
+    add_network_arguments,
     add_output_arguments,
     names,
     number,
+    option,
     whole_number,
 )
 
@@ -44,53 +46,43 @@ def add_arguments(parser: ArgumentParser) -> None:
         "           (--sensitive A,B=LEVEL | --directions FILE) [other options]"
     )
     data = add_data_arguments(parser)
-    data.add_argument(
-        "--standardize",
-        metavar="continuous|none|A,B",
-        help="measure columns in standard deviations: those of more than two values, none, or the named ones. The "
-        "model sees the columns as they are (default: none, refused where columns are far from unit scale)",
+    option(
+        data,
+        "--standardize continuous|none|A,B",
+        "measure columns in standard deviations: those of more than two values, none, or the named ones. The model "
+        "sees the columns as they are (default: none, refused where columns are far from unit scale)",
     )
-    data.add_argument("--points", metavar="N", type=whole_number(2), help="audit N rows drawn at random (default: all)")
-    data.add_argument("--seed", type=whole_number(0), default=0, help="seed of that draw (default: %(default)s)")
-    add_model_arguments(parser)
+    option(data, "--points N", "audit N rows drawn at random (default: all)", type=whole_number(2))
+    option(data, "--seed", "seed of that draw", 0, type=whole_number(0))
+    add_network_arguments(add_model_arguments(parser))
     metric = parser.add_argument_group("fair metric (one of the first two)")
     source = metric.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--sensitive",
-        metavar="A,B=LEVEL",
+    option(
+        source,
+        "--sensitive A,B=LEVEL",
+        "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
         type=names,
-        help="columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
     )
-    source.add_argument(
-        "--directions",
-        metavar="FILE",
+    option(
+        source,
+        "--directions FILE",
+        ".npy of shape (number, features): displacements that should make no difference, in the columns' units",
         type=Path,
-        help=".npy of shape (number, features): displacements that should make no difference, in the columns' units",
     )
-    metric.add_argument(
-        "--metric-data", metavar="FILE", type=Path, help="rows to learn the metric from (default: the rows of --data)"
-    )
+    option(metric, "--metric-data FILE", "rows to learn the metric from (default: the rows of --data)", type=Path)
     test = parser.add_argument_group("test and attack")
-    defaults = "(default: %(default)s)"
-    test.add_argument("--delta", type=number(0), default=1.25, help=f"tolerated ratio, from the 4/5 rule {defaults}")
-    test.add_argument("--alpha", type=number(0, 1), default=0.05, help=f"level of the test {defaults}")
-    test.add_argument(
-        "--regularization", metavar="LAMBDA", type=number(0), default=50.0, help=f"weight of fair distance {defaults}"
-    )
-    test.add_argument(
-        "--step-size", metavar="ETA", type=number(0), default=0.01, help=f"at most 1 / LAMBDA, to be stable {defaults}"
-    )
-    test.add_argument("--steps", type=whole_number(1), default=500, help=f"number of gradient steps {defaults}")
-    output = add_output_arguments(parser, "audit.json, examples.csv and the figure loss_ratio.png and .pdf")
-    output.add_argument(
-        "--examples", metavar="K", type=whole_number(0), default=10, help=f"how many unfair examples {defaults}"
-    )
+    option(test, "--delta", "tolerated ratio, from the 4/5 rule", 1.25, type=number(0))
+    option(test, "--alpha", "level of the test", 0.05, type=number(0, 1))
+    option(test, "--regularization LAMBDA", "weight of fair distance", 50.0, type=number(0))
+    option(test, "--step-size ETA", "at most 1 / LAMBDA, to be stable", 0.01, type=number(0))
+    option(test, "--steps", "number of gradient steps", 500, type=whole_number(1))
+    output = add_output_arguments(parser, "audit.json, the page loss_ratio.html, examples.csv and the figure")
+    option(output, "--examples K", "how many unfair examples", 10, type=whole_number(0))
 
 
 def run(arguments: Namespace) -> int:
     """Audit, print the verdict, and write what was asked for."""
-    from pipeline.cli.audit.loss_ratio.audit import audited, deliver
-    from pipeline.cli.audit.loss_ratio.verdict import page
+    from pipeline.cli.audit.loss_ratio.audit import audited
     from pipeline.cli.delivery import carried_out
 
-    return carried_out(arguments, audited, deliver, lambda audit: page(audit.document))
+    return carried_out(arguments, audited)

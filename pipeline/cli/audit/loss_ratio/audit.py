@@ -1,128 +1,69 @@
-"""From the arguments to the result of a loss-ratio audit, and from there to the files."""
+"""From the arguments of a loss-ratio audit to arrays, and from these to its document."""
 
 from __future__ import annotations
 
-import json
-import platform
 from argparse import Namespace
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pipeline import __version__
 from pipeline.cli.arguments import choice_of, names
-from pipeline.cli.audit.loss_ratio import document as documents
-from pipeline.cli.audit.loss_ratio import examples
-from pipeline.cli.audit.loss_ratio.caveats import caveats
-from pipeline.cli.audit.loss_ratio.equated import Equated, given, learned
-from pipeline.cli.audit.loss_ratio.evidence import Evidence, Settings, gather
+from pipeline.cli.audit.loss_ratio.document import document
+from pipeline.cli.audit.loss_ratio.equated import Equated, given_directions, learned
+from pipeline.cli.audit.loss_ratio.evidence import Settings
+from pipeline.cli.audit.loss_ratio.result import measured
 from pipeline.cli.columns import Choice, Rows, rows
-from pipeline.cli.delivery import folder_written
-from pipeline.cli.network import Network, device_named, load_network
-from pipeline.cli.probe import Scores, probed
+from pipeline.cli.document import AuditDocument
+from pipeline.cli.network import Computing, Network, load_network
+from pipeline.cli.probe import Scores
 from pipeline.cli.table import read_table, sha256
 from pipeline.cli.units import Asked, Units, units
-from pipeline.io import save_figure, save_text
 from pipeline.seeds import generators
 from pipeline.types import Array
 
-if TYPE_CHECKING:
-    import pandas as pd
+CHOSEN = ("regularization", "step_size", "steps", "delta", "alpha", "dtype")
+"""The settings that are arguments under their own names."""
 
 
-FILES = {
-    "result": "audit.json",
-    "examples": "examples.csv",
-    "figure": "loss_ratio.png",
-    "figure_for_print": "loss_ratio.pdf",
-}
-"""What stands in the folder of an audit."""
-
-
-@dataclass(frozen=True)
-class Audit:
-    """``document`` is the JSON result, ``table`` the most unfair examples, ``evidence`` what the figure draws."""
-
-    document: Mapping[str, Any]
-    table: pd.DataFrame
-    evidence: Evidence
-
-
-def audited(arguments: Namespace) -> Audit:
+def audited(arguments: Namespace) -> AuditDocument:
     """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
-    import torch
-
     table = read_table(arguments.data)
     choice = choice_of(arguments, tuple(table.columns), arguments.sensitive or ())
     everyone = rows(table, choice, arguments.data)
-    measured = units(everyone.features, everyone.names, _standardize(arguments.standardize))
-    equated, metric_facts = _fair_metric(arguments, choice, everyone, measured)
+    scale = units(everyone.features, everyone.names, _standardize(arguments.standardize))
+    equated, metric_facts = _fair_metric(arguments, choice, everyone, scale)
     row_numbers = _drawn(len(table), arguments.points, arguments.seed)
     some = _subset(everyone, row_numbers)
 
-    dtype = getattr(torch, arguments.dtype)
-    device = device_named(arguments.device, dtype)
-    network = load_network(arguments.model, arguments.trust_pickle, device, dtype)
+    computing = Computing(arguments.device, arguments.dtype)
+    settings = Settings(device=str(computing.device), **{name: getattr(arguments, name) for name in CHOSEN})
+    network = load_network(arguments.model, arguments.trust_pickle, computing)
     kind = None if arguments.output_kind == "auto" else arguments.output_kind
-    scores = probed(network, torch.tensor(some.features, dtype=dtype, device=device), some.names, kind)
-    settings = _settings(arguments, str(device))
-    evidence = gather(scores.evaluate, some.features, some.label, equated.metric, measured, settings)
-
-    # In the order in which a person reads it.
-    document = {
-        "audit": "loss-ratio",
-        "schema": documents.SCHEMA,
-        **documents.outcomes(evidence, some, scores.probability),
-        "caveats": caveats(evidence, some, scores, equated, metric_facts["path"] == str(arguments.data)),
-        **_inputs(arguments, everyone, len(row_numbers), measured, network, scores),
-        "fair_metric": {**metric_facts, **documents.fair_metric(equated, everyone.names)},
+    same_rows = metric_facts["path"] == str(arguments.data)
+    result = measured(network, some, row_numbers, scale, equated, settings, kind, same_rows)
+    facts = {
+        **_inputs(arguments, everyone, len(row_numbers), scale, network, result.scores),
+        "fair_metric": metric_facts,
         "parameters": {**vars(settings), "points": arguments.points, "seed": arguments.seed},
-        "examples": examples.entries(evidence, some, row_numbers, measured, arguments.examples),
-        "files": None if arguments.output is None else FILES,
-        "versions": _versions(),
-        "course": documents.course(evidence),
     }
-    return Audit(document, examples.table(evidence, some, row_numbers, arguments.examples), evidence)
+    return document(result, facts, arguments.examples)
 
 
-def deliver(audit: Audit, folder: Path | None, json_file: Path | None) -> list[Path]:
-    """Write the folder (JSON, examples, figure) and the JSON file, those that are asked for; the paths written."""
-    written = []
-    text = json.dumps(audit.document, indent=2, allow_nan=False) + "\n"
-    if folder is not None:
-        from pipeline.cli.audit.loss_ratio.figure import figure
-        from pipeline.report.style import paper
-
-        with folder_written(folder) as temporary:
-            save_text(text, temporary / FILES["result"])
-            audit.table.to_csv(temporary / FILES["examples"], index=False, lineterminator="\n")
-            with paper():
-                save_figure(figure(audit.evidence), temporary / Path(FILES["figure"]).stem)
-        written += [folder / name for name in FILES.values()]
-    if json_file is not None:
-        save_text(text, json_file)
-        written.append(json_file)
-    return written
-
-
-def _fair_metric(
-    arguments: Namespace, choice: Choice, everyone: Rows, measured: Units
-) -> tuple[Equated, dict[str, Any]]:
+def _fair_metric(arguments: Namespace, choice: Choice, everyone: Rows, scale: Units) -> tuple[Equated, dict[str, Any]]:
     """The metric, and for the document where it comes from."""
     if arguments.directions is not None:
         if arguments.metric_data is not None:
             raise ValueError("--metric-data is for a metric that is learned: leave it out, or give --sensitive instead")
         path: Path = arguments.directions
-        equated = given(path, everyone, measured)
+        equated = given_directions(path, everyone, scale)
         return equated, {"source": "given", "path": str(path), "sha256": sha256(path), "rows": None, "levels": {}}
     path, teachers = arguments.data, everyone
     if arguments.metric_data is not None:
         path = arguments.metric_data
         teachers = rows(read_table(path), replace(choice, label=None, features=everyone.names, drop=()), path)
-    return learned(teachers, measured), {
+    return learned(teachers, scale), {
         "source": "learned",
         "path": str(path),
         "sha256": sha256(path),
@@ -131,19 +72,8 @@ def _fair_metric(
     }
 
 
-def _versions() -> dict[str, str]:
-    import torch
-
-    return {
-        "pipeline": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": str(torch.__version__),
-    }
-
-
 def _inputs(
-    arguments: Namespace, everyone: Rows, audited_rows: int, measured: Units, network: Network, scores: Scores
+    arguments: Namespace, everyone: Rows, audited_rows: int, scale: Units, network: Network, scores: Scores
 ) -> dict[str, Any]:
     """For the document: which data, which model."""
     return {
@@ -155,7 +85,7 @@ def _inputs(
             "features": list(everyone.names),
             "label": arguments.label,
             "label_levels": list(everyone.label_levels),
-            "standardized": list(measured.standardized),
+            "standardized": list(scale.standardized),
         },
         "model": {
             "given": arguments.model,
@@ -166,18 +96,6 @@ def _inputs(
             "output_columns": scores.columns,
         },
     }
-
-
-def _settings(arguments: Namespace, device: str) -> Settings:
-    return Settings(
-        regularization=arguments.regularization,
-        step_size=arguments.step_size,
-        steps=arguments.steps,
-        delta=arguments.delta,
-        alpha=arguments.alpha,
-        device=device,
-        dtype=arguments.dtype,
-    )
 
 
 def _standardize(text: str | None) -> Asked:

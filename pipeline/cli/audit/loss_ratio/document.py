@@ -1,52 +1,71 @@
-"""The result as a JSON document; the verdict in the terminal is a reading of it. Schema: ``docs/auditing.md``."""
+"""The result of a loss-ratio audit as a document. Layout of the JSON: ``docs/auditing.md``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pipeline.audits.ratio_tests import RatioTest
+from pipeline.cli.audit.loss_ratio import examples
+from pipeline.cli.audit.loss_ratio.caveats import caveats
 from pipeline.cli.audit.loss_ratio.equated import Equated
-from pipeline.cli.audit.loss_ratio.evidence import Evidence
-from pipeline.cli.columns import Rows
-from pipeline.cli.json_numbers import finite
-from pipeline.types import Array
+from pipeline.cli.audit.loss_ratio.evidence import Evidence, Settings
+from pipeline.cli.audit.loss_ratio.figure import figure
+from pipeline.cli.audit.loss_ratio.result import Result
+from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, Verdict
+from pipeline.cli.numbers import factor, finite, level, p_text, span
+from pipeline.messages import listed
 
 SCHEMA = 1
-"""Version of the document's layout: raised when a key changes its meaning or goes; new keys do not raise it."""
+SHOWN_LOADINGS = 5
+SHOWN_EXAMPLES = 5
+TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
+SHAPES = {1: "one column, class 1", 2: "two columns"}
 
 
-def outcomes(evidence: Evidence, rows: Rows, probability: Array) -> dict[str, Any]:
-    """The verdict, both tests at the last step, and how well the model predicts the audited rows."""
-    right = (probability > 0.5) == (rows.label == 1)
-    by_class = [float(right[rows.label == c].mean()) if (rows.label == c).any() else math.nan for c in (0, 1)]
-    loss_ratio = outcome(evidence.course, -1)
-    return {
-        "verdict": {
-            "rejected": loss_ratio["rejected"],
-            "sentence": sentence(loss_ratio, evidence.course.delta, evidence.course.alpha),
-        },
-        "results": {
-            "loss_ratio": loss_ratio,
-            "error_rate_ratio": outcome(evidence.error_course, -1),
-            "accuracy": float(right.mean()),
-            "balanced_accuracy": finite(sum(by_class) / 2),
-        },
+def document(result: Result, given: Mapping[str, Mapping[str, Any]], count: int) -> AuditDocument:
+    """The document with so many examples; ``given`` says which data, model, metric and parameters were given."""
+    found = outcomes(result)
+    verdict = Verdict(
+        outcome=found["loss_ratio"]["rejected"],
+        headline="UNFAIR" if found["loss_ratio"]["rejected"] else "NOT REJECTED",
+        sentence=sentence(found["loss_ratio"], result.settings.delta, result.settings.alpha),
+        facts={"rejected": found["loss_ratio"]["rejected"]},
+    )
+    facts: dict[str, Any] = {
+        "results": found,
+        **given,
+        "fair_metric": {**given["fair_metric"], **fair_metric(result.equated, result.rows.names)},
+        "examples": examples.entries(result.evidence, result.rows, result.row_numbers, result.units, count),
+        "course": course(result.evidence),
     }
+    return AuditDocument(
+        audit="loss-ratio",
+        schema=SCHEMA,
+        title="Loss-ratio audit",
+        subject=f"{given['model']['given']} on {given['data']['path']}",
+        verdict=verdict,
+        caveats=tuple(caveats(result)),
+        sections=tuple(_sections(result, facts)),
+        facts=facts,
+        tables={"examples": examples.table(result.evidence, result.rows, result.row_numbers, count)},
+        libraries=("numpy", "torch"),
+    )
 
 
-def course(evidence: Evidence) -> dict[str, Any]:
-    """The statistics on the way, one entry for each recorded number of steps."""
-    tests = {"loss_ratio": evidence.course, "error_rate_ratio": evidence.error_course}
+def outcomes(result: Result) -> dict[str, Any]:
+    """Both tests at the last step, and how well the model predicts the audited rows."""
+    label, evidence = result.rows.label, result.evidence
+    right = (result.scores.probability > 0.5) == (label == 1)
+    by_class = [float(right[label == c].mean()) if (label == c).any() else math.nan for c in (0, 1)]
     return {
-        "steps": list(evidence.steps),
-        **{
-            name: {"S_n": series(test.mean), "T_n": series(test.statistic), "ci_high": series(test.ci_high)}
-            for name, test in tests.items()
-        },
+        "loss_ratio": outcome(evidence.course, -1),
+        "error_rate_ratio": outcome(evidence.error_course, -1),
+        "accuracy": float(right.mean()),
+        "balanced_accuracy": finite(sum(by_class) / 2),
     }
 
 
@@ -64,6 +83,20 @@ def outcome(test: RatioTest, index: int) -> dict[str, Any]:
         "non_finite": int(test.non_finite[index]),
         "clipped": int(test.clipped[index]),
         "below_one": int(test.below_one[index]),
+    }
+
+
+def course(evidence: Evidence) -> dict[str, Any]:
+    """The statistics on the way, one entry for each recorded number of steps."""
+    return {
+        "steps": list(evidence.steps),
+        **{
+            name: {
+                key: [finite(value) for value in np.asarray(values).tolist()]
+                for key, values in (("S_n", test.mean), ("T_n", test.statistic), ("ci_high", test.ci_high))
+            }
+            for name, test in zip(TESTS, (evidence.course, evidence.error_course), strict=True)
+        },
     }
 
 
@@ -86,32 +119,127 @@ def fair_metric(equated: Equated, names: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def series(values: Array) -> list[float | None]:
-    """An array as a list for JSON."""
-    return [finite(value) for value in np.asarray(values).tolist()]
-
-
 def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     """What the loss-ratio test says, in one plain sentence (two where the rows do not decide)."""
-    sure = f"{100 * (1 - alpha):g} %"
     if test["rejected"]:
         return (
-            f"The audit rejects individual fairness: with {sure} confidence, the loss on a comparable individual is on "
-            f"average at least {factor(test['T_n'])} times the loss on the individual itself; {delta:g} times is "
-            "tolerated."
+            f"The audit rejects individual fairness: with {level(alpha)} confidence, the loss on a comparable "
+            f"individual is on average at least {factor(test['T_n'])} times the loss on the individual itself; "
+            f"{delta:g} times is tolerated."
         )
     found = (
         "The audit does not reject individual fairness: the loss on the comparable individual that it found is on "
-        f"average {factor(test['S_n'])} times the loss on the individual itself ({sure} interval "
-        f"{factor(test['ci_low'])} to {factor(test['ci_high'])})"
+        f"average {factor(test['S_n'])} times the loss on the individual itself ({level(alpha)} interval "
+        f"{span((test['ci_low'], test['ci_high']), factor)})"
     )
     if test["ci_high"] <= delta:
         return f"{found}; {delta:g} times is tolerated."
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
 
 
-def factor(value: float | None) -> str:
-    """A ratio with three significant digits, or as a power of ten where it is huge."""
-    if value is None:
-        return "undefined"
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}" if abs(value) < 1e5 else f"{value:.2e}"
+def _sections(result: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
+    yield Section("What was tested", (_tested(facts, result.settings),))
+    yield Section("Result", (*_tests(facts["results"], result.settings), _figure(result.evidence)))
+    yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
+    if facts["examples"]:
+        yield Section("Most unfair examples (rows counted from 0)", (_examples(facts["examples"]),))
+
+
+def _tested(facts: Mapping[str, Any], settings: Settings) -> Facts:
+    data, model = facts["data"], facts["model"]
+    zero, one = data["label_levels"]
+    rows = f"{data['audited']:,} rows"
+    if data["audited"] < data["rows"]:
+        rows = f"{data['audited']:,} of {data['rows']:,} rows, drawn with seed {facts['parameters']['seed']}"
+    units = f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else ""
+    read = "read off the values" if model["output_kind_detected"] else "as told"
+    null = "the mean loss ratio E[loss on a comparable individual / own loss] is at most"
+    return Facts(
+        (
+            ("null", f"{null} {settings.delta:g}"),
+            ("level", f"{settings.alpha:g}"),
+            ("data", f"{rows}, {len(data['features'])} features{units}"),
+            ("label", f"{data['label']}: 1 is {one!r}, 0 is {zero!r}"),
+            (
+                "model",
+                f"{model['origin']}; output: {SHAPES[model['output_columns']]}, {model['output_kind']} ({read})",
+            ),
+            (
+                "attack",
+                f"{settings.steps} gradient steps of {settings.step_size:g}, fair distance penalised with lambda = "
+                f"{settings.regularization:g}; {settings.dtype} on {settings.device}",
+            ),
+        )
+    )
+
+
+def _tests(results: Mapping[str, Any], settings: Settings) -> tuple[Table, Text, Text]:
+    rows = []
+    for key, name in TESTS.items():
+        test = results[key]
+        if test["T_n"] is None:
+            rows.append(Row((name, "does not exist: no row is misclassified before the attack")))
+            continue
+        interval = span((test["ci_low"], test["ci_high"]), factor)
+        decision = "rejected" if test["rejected"] else "not rejected"
+        rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
+    last = Column(f"at most {settings.delta:g}?", kind="text")
+    heads = ("", "S_n", f"{level(settings.alpha)} interval", "T_n", "p-value")
+    test = results["loss_ratio"]
+    clipped = f", {test['clipped']:,} clipped" if test["clipped"] else ""
+    left_out = f", {test['non_finite']:,} more not finite and left out" if test["non_finite"] else ""
+    balanced = "-" if results["balanced_accuracy"] is None else f"{results['balanced_accuracy']:.3f}"
+    return (
+        Table((*map(Column, heads), last), tuple(rows)),
+        Text("S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."),
+        Text(
+            f"{test['n']:,} ratios, {test['below_one']:,} of them below 1{clipped}{left_out}. The model's accuracy on "
+            f"these rows is {results['accuracy']:.3f}, balanced {balanced}."
+        ),
+    )
+
+
+def _figure(evidence: Evidence) -> Figure:
+    return Figure(
+        stem="loss_ratio",
+        key="figure",
+        title="Loss ratios",
+        caption="(a) How the loss ratios of the audited rows are distributed. (b) Their mean S_n with its two-sided "
+        "interval, and the lower bound T_n, as the attack goes on.",
+        draw=lambda: figure(evidence),
+    )
+
+
+def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
+    many = len(metric["directions"])
+    source = (
+        f"given in {metric['path']}"
+        if metric["source"] == "given"
+        else f"learned from {metric['rows']:,} rows of {metric['path']}"
+    )
+    dimensions = (
+        f"{many} direction{'s' * (many > 1)} that span {metric['dimension']} of {len(metric['shares'])} dimensions"
+    )
+    yield Text(f"{dimensions}, {source}. Individuals that differ only along them count as alike. Largest loadings:")
+    for name, loadings in metric["directions"].items():
+        largest = sorted(loadings, key=lambda feature: -abs(loadings[feature]))[:SHOWN_LOADINGS]
+        shown = ", ".join(f"{feature} {loadings[feature]:+.2f}" for feature in largest if loadings[feature])
+        levels = metric["levels"].get(name)
+        told = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
+        yield Text(f"{name}{told}: {shown}", item=True)
+
+
+def _examples(entries: Sequence[Mapping[str, Any]]) -> Table:
+    """The losses and probabilities of each example; below them its groups and the features that moved most."""
+    heads = ("row", "label", "own loss", "comparable loss", "ratio", "own P(1)", "comparable P(1)")
+    columns = tuple(Column(head, "comparable" if "comparable" in head else None) for head in heads)
+    rows = []
+    for one in entries:
+        groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
+        moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
+        cells = (
+            f"{one['row']}", f"{one['label']}", f"{one['original_loss']:.3g}", f"{one['comparable_loss']:.3g}",
+            factor(one["loss_ratio"]), f"{one['original_probability']:.3f}", f"{one['comparable_probability']:.3f}",
+        )  # fmt: skip
+        rows.append(Row(cells, "; ".join([*groups, *moves])))
+    return Table(columns, tuple(rows), SHOWN_EXAMPLES, file="examples.csv", notes="groups and largest changes")

@@ -16,7 +16,7 @@ from pipeline.types import Array
 
 @dataclass(frozen=True)
 class Equated:
-    """A fair metric with its story.
+    """A fair metric, and where its directions come from.
 
     ``names`` (m) say where each direction comes from, ``loadings`` (m, d) are the directions scaled to length 1, in the
     units of the audit. ``separation[name]`` is the area under the ROC curve of telling the attribute's two groups apart
@@ -46,7 +46,7 @@ def learned(rows: Rows, units: Units) -> Equated:
     return Equated(metric, names, _unit(metric.directions), separation)
 
 
-def given(path: Path, rows: Rows, units: Units) -> Equated:
+def given_directions(path: Path, rows: Rows, units: Units) -> Equated:
     """The metric that ignores displacements along the rows of a ``.npy`` file (m, d), in the columns' own units."""
     d = len(rows.names)
     try:

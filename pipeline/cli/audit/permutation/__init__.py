@@ -12,7 +12,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.cli.arguments import add_output_arguments, names, number, whole_number
+from pipeline.cli.arguments import add_output_arguments, names, number, option, whole_number
 
 EXAMPLES = """\
 examples:
@@ -43,109 +43,99 @@ CORRECTIONS = ("holm", "max-t", "bonferroni", "bh", "by", "none")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """What is audited, which metrics are compared between which groups, and how they are tested."""
-    defaults = "(default: %(default)s)"
     data = parser.add_argument_group("data")
-    data.add_argument(
-        "--predictions",
-        metavar="FILE",
+    option(
+        data,
+        "--predictions FILE",
+        "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size",
         required=True,
-        help="the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size",
     )
-    data.add_argument("--label", metavar="COLUMN", required=True, help="the column with the true class, 0 or 1")
-    data.add_argument(
-        "--positive", metavar="VALUE", help="the label's value that counts as 1 (where it is not 0 and 1)"
+    option(data, "--label COLUMN", "the column with the true class, 0 or 1", required=True)
+    option(data, "--positive VALUE", "the label's value that counts as 1 (where it is not 0 and 1)")
+    option(
+        data, "--real-label", "the label is any number (regression): for errors and correlations", action="store_true"
     )
-    data.add_argument(
-        "--real-label", action="store_true", help="the label is any number (regression): for errors and correlations"
-    )
-    data.add_argument("--score", metavar="COLUMN", help="the column with the model's score or probability of class 1")
+    option(data, "--score COLUMN", "the column with the model's score or probability of class 1")
     decision = data.add_mutually_exclusive_group()
-    decision.add_argument("--prediction", metavar="COLUMN", help="the column with the model's decision, 0 or 1")
-    decision.add_argument(
-        "--threshold", metavar="T", type=number(float("-inf")), help="the decision is 1 where the score is at least T"
-    )
-    data.add_argument("--cluster", metavar="COLUMN", help="persons (or other units) whose rows belong together")
-    data.add_argument("--weight", metavar="COLUMN", help="sampling weights")
+    option(decision, "--prediction COLUMN", "the column with the model's decision, 0 or 1")
+    option(decision, "--threshold T", "the decision is 1 where the score is at least T", type=number(float("-inf")))
+    option(data, "--cluster COLUMN", "persons (or other units) whose rows belong together")
+    option(data, "--weight COLUMN", "sampling weights")
 
     what = parser.add_argument_group("comparison")
     many: Mapping[str, Any] = {"action": "extend", "type": names, "default": []}
-    what.add_argument(
-        "--group", metavar="A,B=LEVEL", help="columns whose groups are compared, or one level with all the rest", **many
-    )
-    what.add_argument(
-        "--between", metavar="A,B", type=names, help="only these two groups, in this order (default: all pairs)"
-    )
-    what.add_argument("--attribute", metavar="A,B", help="columns of numbers, for correlation metrics", **many)
-    what.add_argument(
-        "--metric", metavar="NAME", required=True, help="metrics (see below), or path/to/file.py:name", **many
-    )
+    option(what, "--group A,B=LEVEL", "columns whose groups are compared, or one level with all the rest", **many)
+    option(what, "--between A,B", "only these two groups, in this order (default: all pairs)", type=names)
+    option(what, "--attribute A,B", "columns of numbers, for correlation metrics", **many)
+    option(what, "--metric NAME", "metrics (see below), or path/to/file.py:name", required=True, **many)
 
     test = parser.add_argument_group("test")
-    test.add_argument("--alpha", type=number(0, 1), default=0.05, help=f"level of the test {defaults}")
-    test.add_argument(
+    option(test, "--alpha", "level of the test", 0.05, type=number(0, 1))
+    option(
+        test,
         "--method",
+        "auto: exact for rates, studentized otherwise; the last three are there to compare with (default: auto)",
+        "auto",
         choices=METHODS,
-        default="auto",
-        help="auto: exact for rates, studentized otherwise; the last three are there to compare with (default: auto)",
     )
-    test.add_argument(
+    option(
+        test,
         "--alternative",
+        "greater: the metric is larger in the first group",
+        "two-sided",
         choices=("two-sided", "greater", "less"),
-        default="two-sided",
-        help=f"greater: the metric is larger in the first group {defaults}",
     )
-    test.add_argument(
+    option(
+        test,
         "--correct",
+        "correction for the number of tests: over all tests of the run, but max-t (largest |T|, step-down) over the "
+        "pairs of each metric",
+        "holm",
         choices=CORRECTIONS,
-        default="holm",
-        help="correction for the number of tests: over all tests of the run, but max-t (largest |T|, step-down) over "
-        f"the pairs of each metric {defaults}",
     )
-    test.add_argument(
-        "--draws", type=whole_number(1), help="permutations (default: 10000, and 1000 for a metric of your own)"
-    )
-    test.add_argument(
-        "--resampling-risk",
-        metavar="RISK",
+    option(test, "--draws", "permutations (default: 10000, and 1000 for a metric of your own)", type=whole_number(1))
+    option(
+        test,
+        "--resampling-risk RISK",
+        "stop drawing when the decision is safe but for this risk, such as 0.001",
         type=number(0, 1),
-        help="stop drawing when the decision is safe but for this risk, such as 0.001",
     )
-    test.add_argument("--seed", type=whole_number(0), default=0, help=f"seed of the permutations {defaults}")
+    option(test, "--seed", "seed of the permutations", 0, type=whole_number(0))
 
     scan = parser.add_argument_group("reading")
-    scan.add_argument(
+    option(
+        scan,
         "--engine",
+        "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; "
+        "pandas: small files",
+        "duckdb",
         choices=("duckdb", "spark", "pandas"),
-        default="duckdb",
-        help="duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; "
-        f"pandas: small files {defaults}",
     )
-    scan.add_argument("--threads", metavar="N", type=whole_number(1), help="of the engine (default: all cores)")
-    scan.add_argument("--memory", metavar="SIZE", help="of the engine, such as 4GB; more goes to disk")
-    scan.add_argument(
-        "--bins",
-        metavar="N|none|auto",
+    option(scan, "--threads N", "of the engine (default: all cores)", type=whole_number(1))
+    option(scan, "--memory SIZE", "of the engine, such as 4GB; more goes to disk")
+    option(
+        scan,
+        "--bins N|none|auto",
+        "count scores in N bins of equal width; none: take every row as it is; auto: 1000 bins where there are more "
+        "than 100000 rows and many distinct scores (default: auto)",
+        "auto",
         type=bins,
-        default="auto",
-        help="count scores in N bins of equal width; none: take every row as it is; auto: 1000 bins where there are "
-        "more than 100000 rows and many distinct scores (default: auto)",
     )
-    scan.add_argument(
-        "--score-range",
-        metavar="LOW,HIGH",
+    option(
+        scan,
+        "--score-range LOW,HIGH",
+        "the lowest and the highest score allowed, which bins lie between (default: 0,1 for bins and log loss)",
         type=score_range,
-        help="the lowest and the highest score allowed, which bins lie between (default: 0,1 for bins and log loss)",
     )
-    add_output_arguments(parser, "audit.json and tests.csv")
+    add_output_arguments(parser, "audit.json, the page permutation.html, tests.csv and the figure")
 
 
 def run(arguments: Namespace) -> int:
     """Audit, print the verdict, and write what was asked for."""
-    from pipeline.cli.audit.permutation.audit import audited, deliver
-    from pipeline.cli.audit.permutation.verdict import page
+    from pipeline.cli.audit.permutation.audit import audited
     from pipeline.cli.delivery import carried_out
 
-    return carried_out(arguments, audited, deliver, page)
+    return carried_out(arguments, audited)
 
 
 def bins(text: str) -> int | str:

@@ -18,6 +18,11 @@ CORRELATIONS: Mapping[str, str] = {
 }
 DRAWS, OWN_DRAWS = 10_000, 1_000
 UNIT = (0.0, 1.0)
+AS_GIVEN = (
+    *("label", "score", "prediction", "threshold", "cluster", "weight", "positive", "real_label", "between"),
+    *("seed", "bins", "score_range"),
+)
+"""What an argument says under its own name."""
 
 
 @dataclass(frozen=True)
@@ -77,25 +82,14 @@ def asked(arguments: Namespace) -> Asked:
         resampling_risk=arguments.resampling_risk,
     )
     return Asked(
-        label=arguments.label,
-        score=arguments.score,
-        prediction=arguments.prediction,
-        threshold=arguments.threshold,
-        cluster=arguments.cluster,
-        weight=arguments.weight,
-        positive=arguments.positive,
-        real_label=arguments.real_label,
+        **{name: getattr(arguments, name) for name in AS_GIVEN},
         groups=tuple(dict.fromkeys(arguments.group)),
-        between=arguments.between,
         attributes=tuple(dict.fromkeys(arguments.attribute)),
         metrics=metrics,
         correlations=correlations,
         settings=settings,
         own_draws=arguments.draws or OWN_DRAWS,
         correction=arguments.correct.replace("-", "_"),
-        seed=arguments.seed,
-        bins=arguments.bins,
-        score_range=arguments.score_range,
     )
 
 

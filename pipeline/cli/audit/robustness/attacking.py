@@ -138,12 +138,11 @@ def _made(asked: Asked, subjects: Subjects, batch_size: int | None, seed: int) -
 
     Raises ValueError for settings out of range, before anything is computed.
     """
-    classifier = subjects.classifier
-    usual = CPU_BATCH if classifier.device.type == "cpu" else GPU_BATCH
+    usual = CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
     if asked.name == EXACT:
         return _exact(subjects), batch_size or usual
-    how = Execution(batch_size=batch_size, device=classifier.device, keep_adversarial=False)
-    function = partial(FUNCTIONS[asked.name], classifier.logits, **asked.settings, execution=how)
+    how = Execution(batch_size=batch_size, device=subjects.device, keep_adversarial=False)
+    function = partial(FUNCTIONS[asked.name], subjects.classifier.evaluate, **asked.settings, execution=how)
     attack: Attack = lambda images, label, streams: function(images, label)  # noqa: E731
     size = batch_size or usual
     if asked.name == SMOOTHING:
@@ -171,16 +170,16 @@ def affine(subjects: Subjects) -> tuple[Array, Array]:
     import torch
 
     classifier, points = subjects.classifier, subjects.points
-    nothing = torch.zeros((1, *points.images.shape), device=classifier.device, requires_grad=True)
+    nothing = torch.zeros((1, *points.images.shape), device=subjects.device, requires_grad=True)
     with torch.enable_grad():
-        (logits,) = classifier.logits(nothing)
+        (logits,) = classifier.evaluate(nothing)
         slopes = [torch.autograd.grad(logit, nothing, retain_graph=True, allow_unused=True)[0] for logit in logits]
     rows = [torch.zeros_like(nothing) if slope is None else slope for slope in slopes]
     weight = torch.stack([row.flatten() for row in rows]).double().cpu().numpy()
     bias = logits.detach().double().cpu().numpy()
     some = points.images.pixels(points.rows[:CPU_BATCH])
     with torch.no_grad():
-        there = classifier.logits(torch.from_numpy(some).to(classifier.device)).double().cpu().numpy()
+        there = classifier.evaluate(torch.from_numpy(some).to(subjects.device)).double().cpu().numpy()
     expected = some.reshape(len(some), -1).astype(np.float64) @ weight.T + bias
     gaps, wanted = (values - values[:, :1] for values in (there, expected))
     worst = float(np.abs(gaps - wanted).max() / max(float(np.abs(gaps).max()), 1e-12))

@@ -1,56 +1,34 @@
-"""From the arguments to the result of a robustness audit, and from there to the files."""
+"""From the arguments of a robustness audit to images and distances, and from these to its document."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import platform
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from pipeline import __version__
 from pipeline.audits.robustness_distances import exact_arithmetic
-from pipeline.cli.audit.robustness import document as documents
-from pipeline.cli.audit.robustness import look, tables
+from pipeline.cli.audit.robustness import look
 from pipeline.cli.audit.robustness.attacking import SMOOTHING, Asked, asked, distances
-from pipeline.cli.audit.robustness.caveats import caveats
 from pipeline.cli.audit.robustness.checkpoint import Kept
 from pipeline.cli.audit.robustness.classifier import Raw, load_classifier
-from pipeline.cli.audit.robustness.evidence import Evidence, gather
+from pipeline.cli.audit.robustness.document import Result, document
+from pipeline.cli.audit.robustness.evidence import Settings, gather
 from pipeline.cli.audit.robustness.groups import check_sizes
 from pipeline.cli.audit.robustness.labels import check_range
 from pipeline.cli.audit.robustness.look import Subjects, looked
 from pipeline.cli.audit.robustness.points import read_points
-from pipeline.cli.delivery import figure_files, folder_written
+from pipeline.cli.document import AuditDocument
 from pipeline.cli.table import read_table, sha256
-from pipeline.io import save_figure, save_text
 
 DEFAULT_ATTACK = "deepfool"
-FILES = {
-    "result": "audit.json",
-    "page": "robustness.html",
-    "distances": "distances.csv",
-    "groups": "groups.csv",
-}
-"""What stands in the folder of an audit, besides the figures."""
+PARAMETERS = ("alpha", "budget", "bootstraps", "permutations", "points", "min_group", "seed")
+"""The arguments that the document names as parameters."""
 
 
-@dataclass(frozen=True)
-class Audit:
-    """``document`` is the JSON result; tables and figures are made of ``subjects`` and ``evidence``."""
-
-    document: Mapping[str, Any]
-    subjects: Subjects
-    evidence: tuple[Evidence, ...]
-    classes: tuple[str, ...] | None
-
-
-def audited(arguments: Namespace) -> Audit:
+def audited(arguments: Namespace) -> AuditDocument:
     """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
     import torch
 
@@ -59,14 +37,15 @@ def audited(arguments: Namespace) -> Audit:
     table = read_table(arguments.partition)
     points = read_points(table, arguments)
     check_sizes(points.partitions, arguments.min_group)
+    kind = None if arguments.output_kind == "auto" else arguments.output_kind
     raw = load_classifier(arguments, points.images.shape)
     with exact_arithmetic(torch.get_num_threads()):
-        subjects = looked(points, raw, arguments)
+        subjects = looked(points, raw, kind, with_gradient=bool(set(arguments.attack) - {SMOOTHING}))
         check_sizes(subjects.points.partitions, arguments.min_group)
         known = subjects.points.label
         check_range(
             np.zeros(0, dtype=np.int64) if known is None else known,
-            subjects.classifier.classes,
+            subjects.classes,
             arguments.classes,
             str(arguments.label),
             arguments.partition,
@@ -77,69 +56,21 @@ def audited(arguments: Namespace) -> Audit:
         except KeyboardInterrupt:
             kept.interrupted()
             raise
-    evidence = tuple(gather(one, distance, subjects, arguments) for one, distance in zip(wanted, found, strict=True))
-    return Audit(_document(arguments, raw, subjects, evidence), subjects, evidence, arguments.classes)
-
-
-def _document(arguments: Namespace, raw: Raw, subjects: Subjects, evidence: Sequence[Evidence]) -> dict[str, Any]:
-    """In the order in which a person reads it."""
-    results = [documents.result(one, subjects) for one in evidence]
-    labelled = arguments.label is not None
-    return {
-        "audit": "robustness",
-        "schema": documents.SCHEMA,
-        "verdict": documents.verdict(results[0], arguments.denominator, arguments.alpha, labelled),
-        "accuracy": float(subjects.correct.mean()) if labelled else None,
-        "caveats": caveats(subjects, evidence, arguments),
+    chosen = ("denominator", "budget", "alpha", "bootstraps", "permutations", "seed")
+    settings = Settings(**{name: getattr(arguments, name) for name in chosen})
+    correct, partitions = subjects.correct, subjects.points.partitions
+    evidence = tuple(
+        gather(one, distance, correct, partitions, settings) for one, distance in zip(wanted, found, strict=True)
+    )
+    given = {
         "data": _data(arguments, subjects),
         "model": _model(arguments, raw, subjects),
         "parameters": {
-            "alpha": arguments.alpha,
-            "budget": arguments.budget,
-            "bootstraps": arguments.bootstraps,
-            "permutations": arguments.permutations,
-            "points": arguments.points,
-            "min_group": arguments.min_group,
-            "seed": arguments.seed,
+            **{name: getattr(arguments, name) for name in PARAMETERS},
             "device": str(raw.device),
         },
-        "results": results,
-        "files": None if arguments.output is None else FILES | figure_files(map(stem_of, evidence)),
-        "versions": _versions(),
     }
-
-
-def stem_of(one: Evidence) -> str:
-    """What the figure of an attack goes by."""
-    return f"curves_{one.asked.name}"
-
-
-def deliver(audit: Audit, folder: Path | None, json_file: Path | None) -> list[Path]:
-    """Write the folder (JSON, page, tables, figures) and the JSON file, those that are asked for; the paths written."""
-    written = []
-    text = json.dumps(audit.document, indent=2, allow_nan=False) + "\n"
-    if folder is not None:
-        from pipeline.cli.audit.robustness import figures, html
-        from pipeline.report.style import paper
-
-        with folder_written(folder) as temporary:
-            save_text(text, temporary / FILES["result"])
-            every = tables.points(audit.subjects, audit.evidence, audit.classes)
-            every.to_csv(temporary / FILES["distances"], index=False, lineterminator="\n")
-            groups = tables.groups(audit.document)
-            groups.to_csv(temporary / FILES["groups"], index=False, lineterminator="\n")
-            pictures = {}
-            with paper():
-                for one in audit.evidence:
-                    stem = temporary / stem_of(one)
-                    save_figure(figures.curves(one, audit.subjects, audit.document), stem)
-                    pictures[one.asked.name] = stem.with_suffix(".png").read_bytes()
-            save_text(html.page(audit.document, pictures), temporary / FILES["page"])
-        written += [folder / name for name in audit.document["files"].values()]
-    if json_file is not None:
-        save_text(text, json_file)
-        written.append(json_file)
-    return written
+    return document(Result(subjects, evidence, settings, arguments.classes), given)
 
 
 def _what(raw: Raw, shape: Sequence[int], arguments: Namespace) -> dict[str, Any]:
@@ -154,7 +85,7 @@ def _what(raw: Raw, shape: Sequence[int], arguments: Namespace) -> dict[str, Any
 
 
 def _settings(wanted: Sequence[Asked], seed: int) -> dict[str, dict[str, Any]]:
-    """All that an attack's distances depend on; the noise of smoothing comes of the seed."""
+    """All that an attack's distances depend on; the noise of smoothing depends on the seed."""
     return {one.name: {**one.settings, "seed": seed} if one.name == SMOOTHING else dict(one.settings) for one in wanted}
 
 
@@ -186,19 +117,8 @@ def _model(arguments: Namespace, raw: Raw, subjects: Subjects) -> dict[str, Any]
         "sha256": None if file is None else sha256(file),
         "mean": list(arguments.mean),
         "std": list(arguments.std),
-        "classes": classifier.classes,
+        "classes": subjects.classes,
         "output_kind": classifier.kind,
         "output_kind_detected": classifier.detected,
         "output_columns": classifier.columns,
-    }
-
-
-def _versions() -> dict[str, str]:
-    import torch
-
-    return {
-        "pipeline": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": str(torch.__version__),
     }

@@ -68,7 +68,7 @@ class Kept:
             print(f"{kept:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)
 
     def _load(self, path: Path) -> None:
-        """Take up the file. Raises ValueError where it is none of ours, or of another network or other settings."""
+        """Take up the file. Raises ValueError for a file of something else, of another network or of other settings."""
         try:
             stored = np.load(path, allow_pickle=False)
             if isinstance(stored, np.ndarray):

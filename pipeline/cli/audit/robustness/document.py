@@ -1,237 +1,170 @@
-"""The result as a JSON document; the page in the terminal is a reading of it. Schema: ``docs/robustness.md``."""
+"""The result of a robustness audit as a document. Layout of the JSON: ``docs/robustness.md``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from pipeline.cli.audit.robustness import DENOMINATORS
-from pipeline.cli.audit.robustness.evidence import Evidence
+from pipeline.cli.audit.robustness import figures, tables
+from pipeline.cli.audit.robustness.caveats import caveats
+from pipeline.cli.audit.robustness.evidence import Evidence, Settings
 from pipeline.cli.audit.robustness.look import Subjects
-from pipeline.cli.json_numbers import finite
-from pipeline.robustness.lengths import Lengths
-from pipeline.robustness.measures import survival
-from pipeline.robustness.partitions import Partition
-from pipeline.types import Array
+from pipeline.cli.audit.robustness.measured import OTHER, result, verdict
+from pipeline.cli.audit.robustness.words import BOUNDS, WHOSE, images_text, scale_text, settings_text
+from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text
+from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
+from pipeline.messages import listed
 
 SCHEMA = 1
-"""Version of the document's layout: raised when a key changes its meaning or goes; new keys do not raise it."""
-GRID = 101
-"""Sizes of perturbations at which the curves stand in the document, from 0 to T."""
-POOR = 0.5
-"""Below this accuracy a curve says more of errors than of distances, and perhaps of a wrong input."""
+SHOWN_LEVELS = 12
+SMALL = 0.01
+"""Smaller numbers have two digits, so that they fit their column."""
+SIGNED = fixed(2, "+")
 Entry = Mapping[str, Any]
 
 
-def result(evidence: Evidence, subjects: Subjects) -> dict[str, Any]:
-    """What one attack found: of all images, and of the levels of each partition."""
-    correct = subjects.correct
-    known = evidence.distance[correct & ~evidence.failed]
-    return {
-        "attack": evidence.asked.name,
-        "bound": evidence.asked.bound,
-        "settings": dict(evidence.asked.settings),
-        "images": len(correct),
-        "n_correct": int(correct.sum()),
-        "failed": int(evidence.failed.sum()),
-        "budget": finite(evidence.budget),
-        "mean_distance": finite(known.mean()) if len(known) else None,
-        "median_distance": finite(np.median(known)) if len(known) else None,
-        "partitions": [
-            _partition(evidence, subjects, place, partition)
-            for place, partition in enumerate(subjects.points.partitions)
-        ],
-    }
+@dataclass(frozen=True)
+class Result:
+    """What was found of the ``subjects`` by each attack; ``classes`` names the model's outputs."""
+
+    subjects: Subjects
+    evidence: tuple[Evidence, ...]
+    settings: Settings
+    classes: tuple[str, ...] | None
 
 
-def _partition(evidence: Evidence, subjects: Subjects, place: int, partition: Partition) -> dict[str, Any]:
-    return {
-        "name": partition.name,
-        "unknown": int((partition.codes < 0).sum()),
-        "levels": [_level(evidence, subjects, place, partition, level) for level in range(len(partition))],
-    }
-
-
-def _level(evidence: Evidence, subjects: Subjects, place: int, partition: Partition, level: int) -> dict[str, Any]:
-    inside = partition.element(level)[0]
-    entry: dict[str, Any] = {
-        "level": partition.levels[level],
-        "images": int(inside.sum()),
-        "n_correct": int((subjects.correct & inside).sum()),
-        "failed": int((evidence.failed & inside).sum()),
-    }
-    for denominator in DENOMINATORS:
-        compared, lengths = evidence.compared[denominator][place], evidence.lengths[denominator]
-        own, outside = (lengths.length[lengths.counts & members] for members in partition.element(level))
-        entry[denominator] = {
-            "n": int(compared.measures.n[level]),
-            "mean": finite(own.mean()) if len(own) else None,
-            "mean_of_others": finite(outside.mean()) if len(outside) else None,
-            "median": finite(np.median(own)) if len(own) else None,
-            "auc": finite(compared.measures.area[level]),
-            "sigma": finite(compared.measures.sigma[level]),
-            "interval": [finite(end) for end in compared.interval[:, level]],
-            "p": finite(compared.test.p[level]),
-            "p_adjusted": finite(compared.test.adjusted[level]),
-            **_curve(lengths, partition, level, evidence.budget),
-        }
-    return entry
-
-
-def _curve(lengths: Lengths, partition: Partition, level: int, budget: float) -> dict[str, Any]:
-    """I_P, that of the others and the largest RB; RB changes only where one of the curves does."""
-    inside, outside = partition.element(level)
-    if not np.isfinite(budget):
-        return {"curve": None, "largest_bias": None}
-    steps = np.unique(np.concatenate([np.zeros(1), lengths.upto(budget)[lengths.counts & (inside | outside)]]))
-    bias = np.abs(survival(lengths, inside, steps) - survival(lengths, outside, steps))
-    largest = int(np.argmax(bias)) if np.isfinite(bias).all() else None
-    tau = np.linspace(0, budget, GRID)
-    return {
-        "largest_bias": None if largest is None else {"tau": float(steps[largest]), "value": float(bias[largest])},
-        "curve": {
-            "tau": tau.tolist(),
-            "group": _series(survival(lengths, inside, tau)),
-            "others": _series(survival(lengths, outside, tau)),
+def document(found: Result, given: Mapping[str, Mapping[str, Any]]) -> AuditDocument:
+    """The document; ``given`` says which images, model and parameters were given."""
+    subjects, settings = found.subjects, found.settings
+    labelled = subjects.points.label is not None
+    results = [result(one, subjects) for one in found.evidence]
+    accuracy = float(subjects.correct.mean()) if labelled else None
+    facts: dict[str, Any] = {"accuracy": accuracy, **given, "results": results}
+    return AuditDocument(
+        audit="robustness",
+        schema=SCHEMA,
+        title="Robustness audit",
+        subject=f"{given['model']['given']} on {given['data']['images']}",
+        verdict=verdict(results[0], settings.denominator, settings.alpha, labelled),
+        caveats=tuple(caveats(subjects, found.evidence, settings)),
+        sections=tuple(_sections(found, facts)),
+        facts=facts,
+        tables={
+            "distances": tables.points(subjects, found.evidence, found.classes),
+            "groups": tables.groups(results),
         },
-    }
+        libraries=("numpy", "torch"),
+    )
 
 
-def verdict(found: Entry, denominator: str, alpha: float, labelled: bool) -> dict[str, Any]:
-    """Which groups are closer to the boundary or farther from it, by the first attack and ``denominator``.
+def _sections(found: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
+    chosen, alpha, labelled = found.settings.denominator, found.settings.alpha, facts["accuracy"] is not None
+    other = OTHER[chosen]
+    yield Section("What was measured", (_measured(facts, found.settings),))
+    for evidence, entry in zip(found.evidence, facts["results"], strict=True):
+        title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
+        words = Text(
+            "right: share classified correctly; median: of their distances; sigma: how much larger the mean distance "
+            f"of the group is than that of all others, up to T = {_number(entry['budget'])}; sigma*: the same of "
+            f"{WHOSE[other]}."
+        )
+        yield Section(title, (_groups(entry, chosen, alpha, labelled), words))
+        figure = _figure(evidence, found.subjects, entry, chosen, images_text(facts["data"], facts["parameters"]))
+        yield Section("How much each group withstands", (figure,), where="page", below=True)
+        parts = (
+            _groups(entry, other, alpha, labelled),
+            Text(
+                "Intervals: bootstrap. p: permutations of who is in the group; adjusted (Holm) over all groups of this "
+                "attack. Largest RB: the largest difference of shares I_P between the group and the others, and the "
+                "size of change where it is."
+            ),
+        )
+        yield Section(f"The same of {WHOSE[other]}", parts, where="page", below=True)
 
-    ``biased`` is None where no group could be tested.
-    """
-    everyone = sorted(groups(found, denominator), key=lambda pair: _sigma(pair[1], denominator))
-    # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
-    own = [(pair, pair[1][denominator]) for pair in everyone]
-    tested = [pair for pair, found in own if found["p_adjusted"] is not None and found["sigma"] is not None]
-    shown = [pair for pair in tested if pair[1][denominator]["p_adjusted"] <= alpha]
-    return {
-        "biased": bool(shown) if tested else None,
-        "attack": found["attack"],
-        "denominator": denominator,
-        "closer": [_named(pair) for pair in shown if _sigma(pair[1], denominator) < 0],
-        "farther": [_named(pair) for pair in shown if _sigma(pair[1], denominator) > 0],
-        "sentence": sentence(found, denominator, alpha, labelled, shown, tested) + _doubt(found),
-    }
+
+def _measured(facts: Mapping[str, Any], settings: Settings) -> Facts:
+    data, model = facts["data"], facts["model"]
+    read = "read off the values" if model["output_kind_detected"] else "as told"
+    scores = f"{model['output_columns']} outputs" if model["output_columns"] > 1 else "one output, class 1"
+    accuracy = "accuracy unknown" if facts["accuracy"] is None else f"accuracy {facts['accuracy']:.3f}"
+    failed = listed([f"{found['attack']} {found['failed']:,} of {found['n_correct']:,}" for found in facts["results"]])
+    return Facts(
+        (
+            ("images", images_text(data, facts["parameters"])),
+            ("unit", f"L2 in pixels in [0, 1]; {scale_text(data['shape'])}"),
+            ("model", f"{model['origin']}; {scores}, {model['output_kind']} ({read}); {accuracy}"),
+            ("input", f"(pixels - {_some(model['mean'])}) / {_some(model['std'])}"),
+            ("label", data["label"] or "none: the model's own prediction is taken for it"),
+            *(("attack", settings_text(found)) for found in facts["results"]),
+            ("failed", f"{failed} attacks; {plural(len(data['unreadable']), 'unreadable image')}"),
+            ("sigma", f"of {WHOSE[settings.denominator]}, against all other images; below 0 is closer"),
+            (
+                "p",
+                f"{settings.permutations:,} permutations, adjusted (Holm) over all groups; level {settings.alpha:g}",
+            ),
+        )
+    )
 
 
-def groups(found: Entry, denominator: str) -> Iterator[tuple[Entry, Entry]]:
-    """Partition and level of every comparison: of two levels only the closer one, the other being its mirror image."""
+def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Table:
+    """The levels of every partition, the closest to the boundary first."""
+    columns = (
+        Column("group", ""),
+        Column("images"),
+        Column("classified correctly", "right"),
+        Column("failed attacks", "failed"),
+        Column("mean distance", where="page"),
+        Column("median of those right", "median"),
+        Column("sigma"),
+        Column(f"{level(alpha)} interval"),
+        Column("p, unadjusted", where="page"),
+        Column("p, adjusted", "p"),
+        Column("largest RB", where="page"),
+        Column("sigma*"),
+    )
+    rows = []
     for partition in found["partitions"]:
-        levels = partition["levels"]
-        if len(levels) == 2:
-            levels = sorted(levels, key=lambda level: _sigma(level, denominator))[:1]
-        for level in levels:
-            yield partition, level
+        for entry in sorted(partition["levels"], key=lambda entry: entry[denominator]["sigma"] or 0.0):
+            own, bias = entry[denominator], entry[denominator]["largest_bias"]
+            known = labelled and entry["images"]
+            cells = (
+                entry["level"],
+                f"{entry['images']:,}",
+                percent(entry["n_correct"] / entry["images"], 0) if known else "-",
+                f"{entry['failed']:,}",
+                _number(own["mean"]),
+                _number(entry["correct"]["median"]),
+                _signed(own["sigma"]),
+                span(own["interval"], SIGNED),
+                p_text(own["p"]),
+                p_text(own["p_adjusted"]),
+                "-" if bias is None else f"{bias['value']:.2f} at {_number(bias['tau'])}",
+                _signed(entry[OTHER[denominator]]["sigma"]),
+            )
+            rows.append(Row(cells, group=partition["name"]))
+    return Table(columns, tuple(rows), SHOWN_LEVELS, ends=True, file="groups.csv")
 
 
-def sentence(
-    found: Entry,
-    denominator: str,
-    alpha: float,
-    labelled: bool,
-    shown: Sequence[tuple[Entry, Entry]],
-    tested: Sequence[tuple[Entry, Entry]],
-) -> str:
-    """What was found, in plain sentences."""
-    if not tested:
-        return (
-            "No group could be tested: too few distances, or all of them equal. Look at the failed attacks and the "
-            "model's accuracy below."
-        )
-    if not shown:
-        pair = max(tested, key=lambda pair: abs(_sigma(pair[1], denominator)))
-        return (
-            "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
-            f"of {title(pair)}: {_numbers(pair[1], denominator, alpha)}. What {found['images']:,} images do not show "
-            "may still be there."
-        )
-    first, *others = shown if _sigma(shown[0][1], denominator) < 0 else shown[::-1]
-    said = f"{_how_far(found, first, denominator)} ({_numbers(first[1], denominator, alpha)})."
-    if labelled:
-        said += f" {_otherwise(first[1], denominator, alpha)}"
-    if others:
-        told = [f"{title(pair)} ({_sigma(pair[1], denominator):+.2f})" for pair in others[:3]]
-        more = f" and {len(others) - 3} more groups" if len(others) > 3 else ""
-        said += f" Also: {', '.join(told)}{more}."
-    return said
-
-
-def _doubt(found: Entry) -> str:
-    """What comes before any reading of the distances of a poor model."""
-    share = found["n_correct"] / found["images"]
-    if share >= POOR:
-        return ""
-    return f" But only {100 * share:.0f} % of the images are classified correctly: see first whether that can be so."
-
-
-def title(pair: tuple[Entry, Entry]) -> str:
-    """``sex = female``."""
-    return f"{pair[0]['name']} = {pair[1]['level']}"
-
-
-def p_text(p: float | None) -> str:
-    """A p-value with two digits."""
-    return "-" if p is None else f"{p:.2g}"
-
-
-def span(ends: Sequence[float | None], decimals: int = 2) -> str:
-    """``-0.30 to -0.12``, where there is an interval."""
-    low, high = ends
-    if low is None or high is None:
-        return "no interval"
-    return f"{low:+.{decimals}f} to {high:+.{decimals}f}"
-
-
-def _how_far(found: Entry, pair: tuple[Entry, Entry], denominator: str) -> str:
-    own = pair[1][denominator]
-    change = "certified radii" if found["bound"] == "lower" else "distances"
-    closer = _sigma(pair[1], denominator) < 0
-    place = "closer to" if closer else "farther from"
-    return (
-        f"Images of {title(pair)} are {place} the decision boundary: their {change} "
-        f"are {100 * abs(_sigma(pair[1], denominator)):.0f} % {'smaller' if closer else 'larger'} than those of the "
-        f"others, mean {own['mean']:.3g} against {own['mean_of_others']:.3g}"
+def _figure(evidence: Evidence, subjects: Subjects, found: Entry, denominator: str, images: str) -> Figure:
+    return Figure(
+        stem=f"curves_{evidence.asked.name}",
+        title="Curves I_P",
+        caption="The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
+        f"the boundary; in brackets the number of its images and sigma. Of {WHOSE[denominator]}, by "
+        f"{settings_text(found)}.",
+        draw=partial(figures.curves, evidence, subjects, found, denominator, images),
     )
 
 
-def _numbers(level: Entry, denominator: str, alpha: float) -> str:
-    own = level[denominator]
-    return (
-        f"sigma {own['sigma']:+.2f}, {100 * (1 - alpha):g} % interval {span(own['interval'])}, adjusted p "
-        f"{p_text(own['p_adjusted'])}, n = {own['n']:,}"
-    )
+def _some(values: Sequence[float]) -> str:
+    return f"{values[0]:g}" if len(set(values)) == 1 else f"[{', '.join(f'{value:g}' for value in values)}]"
 
 
-def _otherwise(level: Entry, denominator: str, alpha: float) -> str:
-    """The same group under the other denominator: how much of it is accuracy."""
-    other = "correct" if denominator == "paper" else "paper"
-    own = level[other]
-    whose = (
-        "Images classified wrongly count as distance 0; of those classified correctly alone"
-        if other == "correct"
-        else "Of all images, those classified wrongly counting as distance 0,"
-    )
-    if own["sigma"] is None:
-        return f"{whose} there is no sigma."
-    same = own["sigma"] * (level[denominator]["sigma"] or 0) > 0
-    shown = own["p_adjusted"] is not None and own["p_adjusted"] <= alpha
-    verb = "is" if same and shown else "is not shown: it is" if same else "has the opposite sign:"
-    return f"{whose} sigma {verb} {own['sigma']:+.2f} (adjusted p {p_text(own['p_adjusted'])})."
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}" if value >= SMALL else f"{value:.2g}"
 
 
-def _sigma(level: Entry, denominator: str) -> float:
-    value: float | None = level[denominator]["sigma"]
-    return 0.0 if value is None else value
-
-
-def _named(pair: tuple[Entry, Entry]) -> dict[str, str]:
-    return {"partition": pair[0]["name"], "level": pair[1]["level"]}
-
-
-def _series(values: Array) -> list[float | None]:
-    return [finite(value) for value in values]
+def _signed(value: float | None) -> str:
+    return "-" if value is None else SIGNED(value)

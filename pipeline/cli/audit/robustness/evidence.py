@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from pipeline.cli.audit.robustness import DENOMINATORS
 from pipeline.cli.audit.robustness.attacking import Asked
-from pipeline.cli.audit.robustness.look import Subjects
 from pipeline.robustness.intervals import sigma_intervals
 from pipeline.robustness.lengths import Lengths, counted
 from pipeline.robustness.measures import ByLevel, by_level
@@ -18,6 +16,18 @@ from pipeline.robustness.partitions import Partition
 from pipeline.robustness.significance import Significance, significance
 from pipeline.seeds import generators
 from pipeline.types import Array
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How groups are compared; the verdict is by the ``denominator``, and without a ``budget`` all changes count."""
+
+    denominator: str
+    budget: float | None
+    alpha: float
+    bootstraps: int
+    permutations: int
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -45,30 +55,31 @@ class Evidence:
     compared: Mapping[str, Sequence[Compared]]
 
 
-def gather(asked: Asked, distance: Array, subjects: Subjects, arguments: Namespace) -> Evidence:
-    """The measures of all groups by these distances (n,).
+def gather(
+    asked: Asked, distance: Array, correct: Array, partitions: Sequence[Partition], settings: Settings
+) -> Evidence:
+    """The measures of all groups by these distances (n,) of points that are classified correctly or not, (n,).
 
-    Intervals and p-values of all attacks and denominators come of the same resamples and permutations of the seed.
+    Intervals and p-values of all attacks and denominators are of the same resamples and permutations of the seed.
     """
-    correct, partitions = subjects.correct, subjects.points.partitions
     lengths = {name: counted(distance, correct, name) for name in DENOMINATORS}
-    budget = arguments.budget if arguments.budget is not None else lengths["correct"].longest
+    budget = settings.budget if settings.budget is not None else lengths["correct"].longest
     return Evidence(
         asked=asked,
         distance=distance,
         failed=correct & np.isnan(distance),
         budget=budget,
         lengths=lengths,
-        compared={name: _compared(lengths[name], partitions, budget, arguments) for name in DENOMINATORS},
+        compared={name: _compared(lengths[name], partitions, budget, settings) for name in DENOMINATORS},
     )
 
 
-def _compared(lengths: Lengths, partitions: Sequence[Partition], budget: float, arguments: Namespace) -> list[Compared]:
+def _compared(lengths: Lengths, partitions: Sequence[Partition], budget: float, settings: Settings) -> list[Compared]:
     resampling, permuting = (
-        generators("audit", "robustness", what, str(arguments.seed), repetitions=1)[0] for what in ("sigma", "p")
+        generators("audit", "robustness", what, str(settings.seed), repetitions=1)[0] for what in ("sigma", "p")
     )
-    intervals = sigma_intervals(lengths, partitions, budget, arguments.bootstraps, arguments.alpha, resampling)
-    tests = significance(lengths, partitions, budget, arguments.permutations, permuting)
+    intervals = sigma_intervals(lengths, partitions, budget, settings.bootstraps, settings.alpha, resampling)
+    tests = significance(lengths, partitions, budget, settings.permutations, permuting)
     return [
         Compared(by_level(lengths, partition, budget), interval, test)
         for partition, interval, test in zip(partitions, intervals, tests, strict=True)

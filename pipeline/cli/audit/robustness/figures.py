@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.cli.audit.robustness.evidence import Evidence
 from pipeline.cli.audit.robustness.look import Subjects
-from pipeline.cli.audit.robustness.verdict import BOUNDS, images_text, settings_text
+from pipeline.cli.audit.robustness.words import BOUNDS, settings_text
 from pipeline.robustness.lengths import Lengths
 from pipeline.robustness.measures import survival
 from pipeline.robustness.partitions import Partition
@@ -31,14 +31,15 @@ LETTERS = 22
 """Longer names are cut."""
 
 
-def curves(evidence: Evidence, subjects: Subjects, document: Mapping[str, Any]) -> Figure:
-    """All partitions by one attack, to be drawn and saved within :func:`pipeline.report.style.paper`."""
+def curves(evidence: Evidence, subjects: Subjects, found: Mapping[str, Any], denominator: str, images: str) -> Figure:
+    """All partitions by one attack, whose entry in the JSON is ``found``.
+
+    To be drawn and saved within :func:`pipeline.report.style.paper`.
+    """
     from pipeline.report.style import new_figure, panel_letter, print_stamp
 
     partitions = subjects.points.partitions
-    denominator = document["verdict"]["denominator"]
     lengths = evidence.lengths[denominator]
-    found = next(one for one in document["results"] if one["attack"] == evidence.asked.name)
     places = placed([len(partition) for partition in partitions])
     down = 1 + max(row for row, _ in places)
     drawn = new_figure(2.75 * down)
@@ -60,7 +61,7 @@ def curves(evidence: Evidence, subjects: Subjects, document: Mapping[str, Any]) 
     }[denominator]
     stamp = [
         f"{settings_text(found)} ({BOUNDS[found['bound']]})",
-        f"{images_text(document)}; {whose}; {found['failed']:,} of {found['n_correct']:,} attacks failed",
+        f"{images}; {whose}; {found['failed']:,} of {found['n_correct']:,} attacks failed",
     ]
     print_stamp(drawn, stamp, emphatic=False)
     _settle(drawn)

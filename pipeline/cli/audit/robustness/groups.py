@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.cli.columns import level_text
 from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.robustness.partitions import Partition
 
@@ -60,8 +61,8 @@ def _check(column: pd.Series, path: Path) -> None:
     if len(levels) < 2:
         what = f"is {levels[0]!r} in every row" if levels else "is empty"
         raise ValueError(
-            f"{path}: expected two or more levels in --group {column.name}, but it {what}: a constant attribute parts "
-            "nobody; name another column"
+            f"{path}: expected two or more levels in --group {column.name}, but it {what}: a constant attribute makes "
+            "no groups; name another column"
         )
     if len(levels) > MOST_LEVELS:
         raise ValueError(
@@ -74,7 +75,7 @@ def partition_of(column: pd.Series, path: Path) -> Partition:
     """The partition of all rows by a column; a missing value is an unknown level."""
     import pandas as pd
 
-    texts = column.map(_text, na_action="ignore")
+    texts = column.map(level_text, na_action="ignore")
     try:
         ordered = sorted(column.dropna().unique().tolist())
     except TypeError as error:
@@ -82,7 +83,7 @@ def partition_of(column: pd.Series, path: Path) -> Partition:
             f"{path}: column {column.name!r} holds values that cannot be compared, of types "
             f"{listed(sorted({type(value).__name__ for value in column.dropna()}))}: write all of them alike"
         ) from error
-    levels = list(dict.fromkeys(map(_text, ordered)))
+    levels = list(dict.fromkeys(map(level_text, ordered)))
     codes = pd.Categorical(texts, categories=levels).codes.astype(np.int64)
     return Partition(str(column.name), tuple(levels), codes)
 
@@ -98,10 +99,3 @@ def check_sizes(partitions: Sequence[Partition], least: int) -> None:
                 f"{listed(small, SHOWN)}. Audit more images, merge these levels or empty their cells (a level unknown "
                 f"is left out), compare other columns with --group, or lower --min-group"
             )
-
-
-def _text(value: object) -> str:
-    """A level as text; a whole number without its decimals."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)

@@ -24,7 +24,7 @@ class Images:
     """n images of one ``shape`` (c, h, w), called ``names`` (n,).
 
     ``raw`` gives one of them, (c, h', w') float32 in [0, 1], or raises :class:`Unreadable`; ``resized`` says whether
-    it is brought to the shape's size then. ``unreadable`` are those of which that is known beforehand, with reasons.
+    it is brought to the shape's size then. ``unreadable`` are those known to be so before they are read, with reasons.
     ``notes`` are sentences that a reader of the result must know.
     """
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.cli.columns import level_text
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
@@ -26,7 +27,7 @@ def true_classes(column: pd.Series, classes: Sequence[str] | None, path: Path) -
             f"{path}: the label {column.name!r} is missing in {listed(missing, SHOWN)} (rows counted from 0): fill it "
             "in or remove these rows"
         )
-    texts = [_text(value) for value in column]
+    texts = [level_text(value) for value in column]
     if classes is not None and len(set(classes)) < len(classes):
         raise ValueError(f"--classes names a class more than once: {listed(classes)}")
     if classes is not None and set(texts) <= set(classes):
@@ -60,10 +61,3 @@ def check_range(label: Array, count: int, classes: Sequence[str] | None, column:
             f"{path}: the label {column!r} holds {listed(beyond, SHOWN)}, out of range: the model has {count} classes, "
             f"so expected 0 to {count - 1}. If classes are numbered from 1, or otherwise, name them with --classes"
         )
-
-
-def _text(value: object) -> str:
-    """A value of a table as text; a whole number without its decimals."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from argparse import Namespace
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.cli.audit.robustness import classifier as classifiers
-from pipeline.cli.audit.robustness.classifier import Classifier, Raw
+from pipeline.cli.audit.robustness.classifier import EDGE, Raw
 from pipeline.cli.audit.robustness.images import Unreadable
 from pipeline.cli.audit.robustness.points import Points
+from pipeline.cli.output_kind import Kind
+from pipeline.cli.probe import Scores, check_alone, check_finite, check_gradient, read
 from pipeline.cli.progress import followed
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 TOGETHER = 128
@@ -26,16 +27,26 @@ TOGETHER = 128
 
 @dataclass(frozen=True)
 class Subjects:
-    """The n ``points`` that can be read, the class that the network puts each into, ``prediction`` (n,), and digests.
+    """The n ``points`` that can be read, the ``classifier`` that was tried on them, and digests.
 
     ``digests`` (n,) identify the pixels. ``unreadable`` names the images that were left out, with reasons.
     """
 
     points: Points
-    classifier: Classifier
-    prediction: Array
+    classifier: Scores
+    device: torch.device
     digests: tuple[bytes, ...]
     unreadable: dict[str, str]
+
+    @property
+    def prediction(self) -> Array:
+        """The class that the network puts each point into, (n,)."""
+        return self.classifier.prediction
+
+    @property
+    def classes(self) -> int:
+        """How many classes the network tells apart."""
+        return self.classifier.trial.shape[1]
 
     @property
     def label(self) -> Array:
@@ -48,8 +59,11 @@ class Subjects:
         return self.prediction == self.label
 
 
-def looked(points: Points, raw: Raw, arguments: Namespace) -> Subjects:
-    """Read, classify and identify all points. Raises ValueError where the network fails, or no image can be read."""
+def looked(points: Points, raw: Raw, kind: Kind | None, with_gradient: bool) -> Subjects:
+    """Read, classify and identify all points; ``with_gradient``: attacks will need one.
+
+    Raises ValueError where the network fails, or no image can be read.
+    """
     import torch
 
     n = len(points.rows)
@@ -76,7 +90,8 @@ def looked(points: Points, raw: Raw, arguments: Namespace) -> Subjects:
             outputs.append(raw.output(x).cpu())
         if first is None:
             first = x
-            classifiers.check_alone(raw, x, outputs[0])
+            with torch.no_grad():
+                check_alone(lambda some: raw.output(some).cpu().numpy(), x, outputs[0].numpy(), raw.form)
 
     parts = [np.arange(start, min(start + TOGETHER, n)) for start in range(0, n, TOGETHER)]
     with followed(classified, len(parts), "reading and classifying") as classify:
@@ -88,13 +103,12 @@ def looked(points: Points, raw: Raw, arguments: Namespace) -> Subjects:
             f"{listed([f'{name} ({why})' for name, why in told.items()], SHOWN)}: write them again"
         )
     some = points.only(kept)
-    kind = None if arguments.output_kind == "auto" else arguments.output_kind
     output = torch.cat(outputs)
-    classifier = classifiers.read(raw, output, some.names, kind)
-    prediction = classifiers.scores(output, classifier.kind).argmax(1).numpy()
-    if set(arguments.attack) - {"smoothing"}:
-        classifiers.check_gradient(classifier, first)
-    return Subjects(some, classifier, prediction, tuple(digests), told)
+    check_finite(output.numpy(), some.names, raw.form)
+    classifier = read(output, raw.output, kind, EDGE)
+    if with_gradient:
+        check_gradient(classifier.evaluate, [first], raw.form)
+    return Subjects(some, classifier, raw.device, tuple(digests), told)
 
 
 def facts(subjects: Subjects) -> dict[str, Any]:

@@ -40,12 +40,12 @@ def points(subjects: Subjects, evidence: Sequence[Evidence], classes: Sequence[s
     return pd.DataFrame(columns)
 
 
-def groups(document: Mapping[str, Any]) -> pd.DataFrame:
+def groups(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """One row for each attack, denominator, partition and level."""
     import pandas as pd
 
     lines = []
-    for found in document["results"]:
+    for found in results:
         for partition in found["partitions"]:
             for level in partition["levels"]:
                 for denominator in DENOMINATORS:

@@ -1,0 +1,151 @@
+"""What was found in one direction, as numbers under the keys of the JSON, and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
+from pipeline.cli.audit.fliptest.space import Space
+from pipeline.cli.numbers import finite, fixed, percent, span
+from pipeline.flipsets.dealt import DealtSizes
+from pipeline.flipsets.standing import standing
+from pipeline.flipsets.transparency import TransparencyReport
+from pipeline.transport.quality import healthy
+from pipeline.types import Array
+
+LINE = (
+    "mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "mean_shift_p", "mean_shift_p_adjusted", "rank_mean",
+    "mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "mean_sign_p", "mean_sign_p_adjusted", "rank_sign",
+)  # fmt: skip
+"""The numbers in a line of a transparency report, besides the feature's and its unit's."""
+
+
+def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
+    """One direction."""
+    flips, n = side.flips, len(side.kept)
+    positives = int(flips.decision.sum())
+    sizes: dict[str, int] = {name: int(getattr(flips, name).sum()) for name in FLIPSETS}
+    found = {
+        "direction": side.way.direction,
+        "source": side.way.source.level,
+        "target": side.way.target.level,
+        "n_source": n,
+        "n_target": len(side.target_decision),
+        "non_finite": len(side.way.points) - n,
+        "positives": {
+            "source": positives,
+            "target": int(side.target_decision.sum()),
+            "counterparts": int(flips.decision_image.sum()),
+        },
+        "flipsets": {
+            name: {
+                "size": sizes[name],
+                "interval": [finite(end) for end in getattr(side.intervals, name)],
+                "share": sizes[name] / n,
+                "of": positives if name == "positive" else n - positives,
+            }
+            for name in FLIPSETS
+        },
+        "net": {"size": flips.net, "interval": [finite(end) for end in side.intervals.net], "share": flips.net / n},
+        "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
+        "transparency": {name: lines(side.reports[name], space, alpha) for name in FLIPSETS},
+        "map": {
+            "healthy": healthy(side.quality.ks),
+            "worst_ks": float(side.quality.ks.max()),
+            "ks": dict(zip(_moving(space), side.quality.ks.tolist(), strict=True)),
+            "real_people": side.real,
+            "distance": side.quality.distance,
+            "compared": side.quality.compared,
+            "compared_distance": finite(side.quality.compared_distance),
+            "exact_distance": finite(side.quality.exact_distance),
+            "facts": {name: finite(value) for name, value in side.facts.items()},
+        },
+    }
+    return {**found, "sentence": sentence(found)}
+
+
+def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> dict[str, Any]:
+    """The flipsets of dealt groups, and whether the observed ones are larger, in number or in net, at level alpha.
+
+    The two p-values are corrected for being two (Bonferroni) in those that are called adjusted, by which ``beyond`` is
+    decided: None where so few deals could never show it.
+    """
+    observed = sizes["positive"] - sizes["negative"]
+    p_either = null.p_value(null.either, sum(sizes.values()))
+    p_net = null.p_value(np.abs(null.net), abs(observed))
+    adjusted = {"p_either_adjusted": min(1.0, 2 * p_either), "p_net_adjusted": min(1.0, 2 * p_net)}
+    return {
+        "draws": len(null.net),
+        "positive": _spread(null.positive, n),
+        "negative": _spread(null.negative, n),
+        "either": _spread(null.either, n),
+        "net": _spread(null.net, n),
+        "p_either": p_either,
+        "p_net": p_net,
+        **adjusted,
+        "beyond": None if alpha * (len(null.net) + 1) < 2 else min(adjusted.values()) <= alpha,
+    }
+
+
+def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[str, Any]]:
+    """The lines of a transparency report, from the largest mean shift down; features that do not move come last.
+
+    ``mean_shift_standing`` and ``mean_sign_standing`` are the words of ``pipeline.flipsets.standing``, None for
+    features that do not move and for the lines of nobody.
+    """
+    order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
+    return [
+        {
+            "feature": space.labels[j],
+            "unit": float(space.scales[j]),
+            "members_mean": finite(report.feature_mean[j] * space.scales[j] + space.shifts[j]),
+            **{name: finite(getattr(report, name)[j]) for name in LINE},
+            **{f"{kind}_standing": _standing(report, kind, j, alpha) for kind in ("mean_shift", "mean_sign")},
+        }
+        for j in order
+    ]
+
+
+def _standing(report: TransparencyReport, kind: str, j: int, alpha: float) -> str | None:
+    low, high, p = (float(getattr(report, f"{kind}_{end}")[j]) for end in ("ci_low", "ci_high", "p_adjusted"))
+    return None if np.isnan(p) else standing(low, high, p, alpha)
+
+
+def sentence(found: Mapping[str, Any]) -> str:
+    """What was found in one direction, in plain sentences."""
+    n, source, target = found["n_source"], found["source"], found["target"]
+    positive, negative = (found["flipsets"][name] for name in FLIPSETS)
+    said = (
+        f"Of {n:,} people of group {source}, {counted(positive)} are in the positive flipset: decided positively, "
+        f"while their counterparts in {target} are not. {counted(negative)} are in the negative one: not decided "
+        "positively, while their counterparts are."
+    )
+    if found["noise"] is None:
+        return f"{said} How many flips there are between groups that are alike was not measured."
+    floor = found["noise"]
+    many = f"between groups dealt at random the map finds {span(floor['either']['range'], fixed(0))} flips"
+    p = f"adjusted p {floor['p_either_adjusted']:.2g} for the number, {floor['p_net_adjusted']:.2g} for the net size"
+    if floor["beyond"] is None:
+        return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}."
+    verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
+    return f"{said} That {verb} of the map and of chance: {many} ({p})."
+
+
+def counted(flipset: Mapping[str, Any]) -> str:
+    """A size with its share."""
+    return f"{flipset['size']:,} ({percent(flipset['share'])})"
+
+
+def _spread(values: Array, n: int) -> dict[str, Any]:
+    return {
+        "mean": float(values.mean()),
+        "range": [int(values.min()), int(values.max())],
+        "mean_share": float(values.mean()) / n,
+    }
+
+
+def _moving(space: Space) -> list[str]:
+    return [space.labels[place] for place in space.moving]

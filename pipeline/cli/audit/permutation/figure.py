@@ -1,0 +1,46 @@
+"""The figure of the permutation tests: each difference with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeline.cli.audit.permutation.asked import CORRELATIONS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LINES = 60
+"""Tests in the figure at most, the first of the table; a larger one fits no page."""
+LETTERS = 40
+BEYOND = 1.15
+"""Ends of intervals without a bound are drawn so many times as far out as the furthest bound."""
+
+
+def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
+    """A line for each defined test, to be drawn and saved within :func:`pipeline.report.style.paper`."""
+    from pipeline.report.style import FAINT, METHODS, new_figure
+
+    entries = [entry for entry in results if entry["undefined"] is None][:LINES]
+    color = METHODS["baseline"].color
+    drawn = new_figure(0.6 + 0.22 * len(entries))
+    axes = drawn.add_subplot()
+    axes.axvline(0.0, color=FAINT, linewidth=0.8)
+    known = [abs(end) for entry in entries for end in (entry["difference"], *entry["interval"]) if end is not None]
+    furthest = BEYOND * max(known)
+    for place, entry in enumerate(entries):
+        low, high = entry["interval"]
+        axes.plot([-furthest if low is None else low, furthest if high is None else high], [place] * 2, color=color)
+        face = color if entry["rejected"] else "white"
+        axes.plot(entry["difference"], place, marker="o", markersize=4.5, color=color, markerfacecolor=face)
+    axes.set_yticks(range(len(entries)), [_name(entry) for entry in entries])
+    axes.set_ylim(len(entries) - 0.4, -0.6)
+    axes.set_xlabel("difference" if any(entry["metric"] not in CORRELATIONS for entry in entries) else "correlation")
+    return drawn
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    a, b = (group["name"] for group in entry["groups"])
+    name = f"{entry['metric']}, {a} and {b}"
+    # A dollar sign would begin a formula.
+    return (name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}\u2026").replace("$", r"\$")
