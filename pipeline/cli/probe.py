@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from pipeline.cli.document import Caveat
 from pipeline.cli.network import Network
-from pipeline.cli.output_kind import Kind, check_kind, class_scores, detected_kind
+from pipeline.cli.output_kind import ROUNDING, Kind, check_kind, class_scores, detected_kind
 from pipeline.messages import SHOWN, listed, reason
 from pipeline.types import Array
 
@@ -229,6 +230,23 @@ def check_gradient(
             f"the model's gradient is zero at all {count} {form.unit}s tried: it is constant, saturated, or rounds "
             "inside (argmax, a threshold). The audit follows gradients: return logits, the scores before the rounding"
             f"{form.without_gradient}"
+        )
+
+
+def output_caveats(scores: Scores, unit: str) -> Iterator[Caveat]:
+    """What a reader must know of how the outputs for each ``unit`` were read."""
+    if scores.kind == "probability" and scores.detected:
+        yield Caveat(
+            "read_as_probabilities",
+            f"All outputs lie between 0 and 1 (sums within {ROUNDING:g} of 1 where there are several) and were read as "
+            "probabilities; if they are logits, say --output-kind logits.",
+        )
+    if scores.saturated:
+        yield Caveat(
+            "saturated",
+            f"The model's probability is exactly 0 or 1 in {scores.saturated:,} {unit}s, where a loss is infinite or "
+            "there is no gradient to follow: let it return logits, the values before the last sigmoid or softmax, if "
+            "you can.",
         )
 
 

@@ -1,4 +1,4 @@
-"""How the FlipTest speaks: its page, its files, its failures."""
+"""How the FlipTest speaks: its verdict, its sections and its caveats."""
 
 from __future__ import annotations
 

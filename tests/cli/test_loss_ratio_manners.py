@@ -1,4 +1,4 @@
-"""How the loss-ratio audit speaks: its page, its files, its failures."""
+"""How the loss-ratio audit speaks: its verdict, its examples and its caveats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the permutation audit speaks: its page, its files, its failures."""
+"""How the permutation audit speaks: its verdict, its caveats, and metrics that fail."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ import pytest
 from pipeline.cli.numbers import decimal, span
 
 Command = Callable[..., tuple[int, str, str]]
-RATES = ("--prediction", "d", "--group", "sex", "--metric", "tpr,fpr")
 AUC = ("--score", "p", "--group", "sex", "--metric", "auc")
 
 
 def test_the_page_says_what_the_json_says(permutation: Command) -> None:
-    status, out, err = permutation(
-        *AUC, "--metric", "fpr,selection_rate", "--threshold", "0.5", "--output", "out", "--json", "also.json"
-    )
+    given = ("--metric", "fpr,selection_rate", "--threshold", "0.5", "--output", "out")
+    status, out, err = permutation(*AUC, *given)
     assert (status, err) == (0, "")
     made = json.loads(Path("out/audit.json").read_text())
-    assert made == json.loads(Path("also.json").read_text())
     said = " ".join(out.split())
     assert made["verdict"]["rejected"]
     assert "UNEQUAL. " + made["verdict"]["sentence"] in said
@@ -36,10 +33,8 @@ def test_the_page_says_what_the_json_says(permutation: Command) -> None:
         "studentized, 99 draws: p in 0.",
         "rejected: male is higher",
         "level 0.05; Holm over 3 tests",
-        "written: out/audit.json written: out/permutation.html written: out/tests.csv",
     ):
         assert words in said, words
-    assert max(map(len, out.splitlines())) <= 80
     table = pd.read_csv("out/tests.csv")
     assert table["p_value"].tolist() == [entry["p_value"] for entry in made["results"]]
     assert table["estimate_b"].tolist() == [entry["groups"][1]["estimate"] for entry in made["results"]]

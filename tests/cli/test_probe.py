@@ -11,7 +11,16 @@ import torch
 
 from pipeline.cli.audit.robustness.classifier import image_form
 from pipeline.cli.network import Network
-from pipeline.cli.probe import Scores, check_alone, check_finite, check_gradient, probed, read, tensor_of
+from pipeline.cli.probe import (
+    Scores,
+    check_alone,
+    check_finite,
+    check_gradient,
+    output_caveats,
+    probed,
+    read,
+    tensor_of,
+)
 
 X = torch.randn(40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
 NAMES = ("age", "pay", "score")
@@ -36,6 +45,9 @@ def test_rows_with_a_saturated_probability_are_counted() -> None:
     far = (X[:, 0] > 0.5).double() * 1e4
     scores = probe(lambda x: torch.sigmoid(x[:, 0] + far[: len(x)]))
     assert scores.saturated == int((X[:, 0] > 0.5).sum()) > 0
+    assert [caveat.condition for caveat in output_caveats(scores, "row")] == ["read_as_probabilities", "saturated"]
+    assert f"exactly 0 or 1 in {scores.saturated} rows" in list(output_caveats(scores, "row"))[1].text
+    assert list(output_caveats(probe(lambda x: x @ W), "row")) == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How the robustness audit speaks: its page, its files, what it keeps, and what it leaves out."""
+"""How the robustness audit speaks, what it keeps, and what it leaves out."""
 
 from __future__ import annotations
 

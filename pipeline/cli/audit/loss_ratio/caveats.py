@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline.cli.audit.loss_ratio.result import Result
 from pipeline.cli.document import Caveat
+from pipeline.cli.probe import output_caveats
 
 FEW_ROWS = 100
 """Below this many rows the normal approximation of the tests is doubtful."""
@@ -56,12 +57,6 @@ def _still_growing(result: Result) -> bool:
 
 def _of_the_model(result: Result) -> Iterator[Caveat]:
     scores, rows = result.scores, result.rows
-    if scores.detected and scores.kind == "probability" and scores.columns == 1:
-        yield Caveat(
-            "read_as_probabilities",
-            "All outputs lie between 0 and 1 and were read as probabilities; if they are logits, say --output-kind "
-            "logits.",
-        )
     right = (scores.probability > 0.5) == (rows.label == 1)
     if np.mean([right[rows.label == c].mean() for c in np.unique(rows.label)]) < 0.5:
         yield Caveat(
@@ -69,12 +64,7 @@ def _of_the_model(result: Result) -> Iterator[Caveat]:
             "The model predicts the label worse than chance: check the order of --features and which class is "
             f"--positive (1 stands for {rows.label_levels[1]!r}).",
         )
-    if scores.saturated:
-        yield Caveat(
-            "saturated",
-            f"The model's probability is exactly 0 or 1 in {scores.saturated} rows, where a loss is infinite or has no "
-            "gradient: audit its logits, the values before the last sigmoid or softmax, if you can.",
-        )
+    yield from output_caveats(scores, "row")
 
 
 def _of_the_metric(result: Result) -> Iterator[Caveat]:

@@ -10,7 +10,7 @@ from pipeline.cli.audit.robustness.evidence import Evidence, Settings
 from pipeline.cli.audit.robustness.look import Subjects
 from pipeline.cli.audit.robustness.measured import POOR
 from pipeline.cli.document import Caveat
-from pipeline.cli.output_kind import ROUNDING
+from pipeline.cli.probe import output_caveats
 from pipeline.messages import SHOWN, listed
 
 MANY_FAILED = 0.01
@@ -117,18 +117,7 @@ def _of_failures(subjects: Subjects, evidence: Sequence[Evidence]) -> Iterator[C
             "They are probably far from the boundary, but have no distance and are left out, by both denominators: a "
             "group that loses more of them looks closer than it is. More steps, or another attack, may find one.",
         )
-    if subjects.classifier.saturated:
-        yield Caveat(
-            "saturated",
-            f"The model returns probabilities, exactly 0 or 1 for {subjects.classifier.saturated:,} images: there is "
-            "hardly a gradient to follow. Let it return logits.",
-        )
-    elif subjects.classifier.detected and subjects.classifier.kind == "probability":
-        yield Caveat(
-            "read_as_probabilities",
-            f"All outputs lie between 0 and 1 (sums within {ROUNDING:g} of 1 where there are several) and were read as "
-            "probabilities; if they are logits, say --output-kind logits.",
-        )
+    yield from output_caveats(subjects.classifier, "image")
 
 
 def _of_images(subjects: Subjects) -> Iterator[Caveat]:
