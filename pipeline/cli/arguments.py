@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.cli.columns import Choice, attribute
 from pipeline.cli.output_kind import KINDS
+from pipeline.cli.units import Asked
 
 
 def add_data_arguments(parser: ArgumentParser, apart: str = "sensitive", label: bool = True) -> _ArgumentGroup:
@@ -106,6 +107,11 @@ def names(text: str) -> tuple[str, ...]:
     if not parts or not all(parts):
         raise ArgumentTypeError(f"expected names separated by commas, found {text!r}")
     return parts
+
+
+def standardization(text: str) -> Asked:
+    """``continuous``, ``none``, or names of columns, for :func:`pipeline.cli.units.units`."""
+    return "continuous" if text == "continuous" else "none" if text == "none" else names(text)
 
 
 def number(above: float, below: float = math.inf) -> Callable[[str], float]:

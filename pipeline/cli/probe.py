@@ -14,6 +14,7 @@ import numpy as np
 from pipeline.cli.document import Caveat
 from pipeline.cli.network import Network
 from pipeline.cli.output_kind import ROUNDING, Kind, check_kind, class_scores, detected_kind
+from pipeline.cli.table import sha256
 from pipeline.messages import SHOWN, listed, reason
 from pipeline.types import Array
 
@@ -231,6 +232,19 @@ def check_gradient(
             "inside (argmax, a threshold). The audit follows gradients: return logits, the scores before the rounding"
             f"{form.without_gradient}"
         )
+
+
+def model_facts(given: str, network: Network, scores: Scores | None = None) -> dict[str, Any]:
+    """Which model was audited, and how its outputs were read, for the JSON."""
+    facts = {
+        "given": given,
+        "origin": network.origin,
+        "sha256": None if network.file is None else sha256(network.file),
+    }
+    if scores is None:
+        return facts
+    read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
+    return {**facts, **read_as}
 
 
 def output_caveats(scores: Scores, unit: str) -> Iterator[Caveat]:

@@ -167,6 +167,7 @@ WRONG = """
 --draws 0 => permutation => expected a whole number of at least 1
 --steps 0 => loss-ratio => expected a whole number of at least 1, found '0'
 --drop a,,b => loss-ratio fliptest => expected names separated by commas, found 'a,,b'
+--standardize a,,b => loss-ratio fliptest => expected names separated by commas, found 'a,,b'
 --group a,,b => permutation robustness => expected names separated by commas, found 'a,,b'
 --lab y => loss-ratio permutation fliptest robustness => unrecognized arguments: --lab y
 --given-label 2 => fliptest => invalid choice: 2

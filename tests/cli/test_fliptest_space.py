@@ -134,7 +134,7 @@ def test_the_first_of_equal_rows_is_found() -> None:
         ({"region": ["x", None] * 20}, {}, r"'region' \(feature\) is missing in 40 rows: 1, 3, 5, 7, 9 and 35 more"),
         ({"age": [np.inf, *range(39)]}, {}, r"column 'age' is infinite in 2 rows: 0, 40"),
         ({"age": pd.date_range("2020", periods=40)}, {}, r"expected numbers in every feature column, but 'age' holds"),
-        ({}, {"standardize": "region"}, r"--standardize names 'region', which is no feature. Features: age, member"),
+        ({}, {"standardize": ("region",)}, r"--standardize names 'region', which is no feature. Features: age, member"),
         ({}, {"categorical": ("height",)}, r"--categorical names 'height', but the model's input has no such column"),
         ({"region": [[1]] * 40}, {}, r"column 'region' \(feature\) holds values that cannot be compared"),
     ],

@@ -19,6 +19,7 @@ from pipeline.cli.arguments import (
     names,
     number,
     option,
+    standardization,
     whole_number,
 )
 
@@ -60,6 +61,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "measure columns in standard deviations of both groups together: those of more than two values, none, or the "
         "named ones. The model sees the columns as they are",
         "continuous",
+        type=standardization,
     )
     option(data, "--limit N", "at most N rows of each group, drawn at random (default: all)", type=whole_number(1))
     groups = parser.add_argument_group("groups")

@@ -15,6 +15,7 @@ from pipeline.cli.audit.fliptest.model import Model, load_model, probed
 from pipeline.cli.audit.fliptest.space import Space, space_of
 from pipeline.cli.document import AuditDocument
 from pipeline.cli.network import Network
+from pipeline.cli.probe import model_facts
 from pipeline.cli.table import read_table, sha256
 from pipeline.permutation.precision import Precision
 
@@ -99,9 +100,7 @@ def _map(arguments: Namespace, kind: Kind, kinds: Sequence[Kind]) -> dict[str, A
 
 def _model(arguments: Namespace, raw: Network, model: Model) -> dict[str, Any]:
     return {
-        "given": arguments.predict,
-        "origin": raw.origin,
-        "sha256": None if raw.file is None else sha256(raw.file),
+        **model_facts(arguments.predict, raw),
         "output": model.kind,
         "threshold": model.threshold,
         "threshold_given": arguments.threshold is not None,

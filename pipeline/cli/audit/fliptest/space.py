@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.cli.arguments import names
 from pipeline.cli.audit.fliptest.groups import Groups
 from pipeline.cli.audit.fliptest.inputs import Category, Input, Number
 from pipeline.cli.columns import distinct, numeric
-from pipeline.cli.units import Asked, units
+from pipeline.cli.units import units
 from pipeline.messages import check_columns
 from pipeline.types import Array
 
@@ -116,7 +115,7 @@ def space_of(groups: Groups, arguments: Namespace) -> Space:
     categories = [name for name in frame.columns if name in arguments.categorical or _is_category(frame[name])]
     numbers = [name for name in frame.columns if name not in categories]
     values = numeric(frame, numbers, path) if numbers else np.zeros((len(frame), 0))
-    measured = units(values, numbers, _standardize(arguments.standardize))
+    measured = units(values, numbers, arguments.standardize)
     inputs: list[Input] = []
     for name in frame.columns:
         if name in categories:
@@ -161,7 +160,3 @@ def _levels(column: pd.Series, path: Path) -> pd.Series:
             f"category: if it is a name or an identifier leave it out, --drop {column.name}; else group its values"
         )
     return pd.Series(levels, dtype=column.dtype)
-
-
-def _standardize(text: str) -> Asked:
-    return text if text in ("continuous", "none") else names(text)  # type: ignore[return-value]

@@ -21,6 +21,7 @@ from pipeline.cli.arguments import (
     names,
     number,
     option,
+    standardization,
     whole_number,
 )
 
@@ -51,6 +52,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--standardize continuous|none|A,B",
         "measure columns in standard deviations: those of more than two values, none, or the named ones. The model "
         "sees the columns as they are (default: none, refused where columns are far from unit scale)",
+        type=standardization,
     )
     option(data, "--points N", "audit N rows drawn at random (default: all)", type=whole_number(2))
     option(data, "--seed", "seed of that draw", 0, type=whole_number(0))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.cli.arguments import choice_of, names
+from pipeline.cli.arguments import choice_of
 from pipeline.cli.audit.loss_ratio.document import document
 from pipeline.cli.audit.loss_ratio.equated import Equated, given_directions, learned
 from pipeline.cli.audit.loss_ratio.evidence import Settings
@@ -17,9 +17,9 @@ from pipeline.cli.audit.loss_ratio.result import measured
 from pipeline.cli.columns import Choice, Rows, rows
 from pipeline.cli.document import AuditDocument
 from pipeline.cli.network import Computing, Network, load_network
-from pipeline.cli.probe import Scores
+from pipeline.cli.probe import Scores, model_facts
 from pipeline.cli.table import read_table, sha256
-from pipeline.cli.units import Asked, Units, units
+from pipeline.cli.units import Units, units
 from pipeline.seeds import generators
 from pipeline.types import Array
 
@@ -32,7 +32,7 @@ def audited(arguments: Namespace) -> AuditDocument:
     table = read_table(arguments.data)
     choice = choice_of(arguments, tuple(table.columns), arguments.sensitive or ())
     everyone = rows(table, choice, arguments.data)
-    scale = units(everyone.features, everyone.names, _standardize(arguments.standardize))
+    scale = units(everyone.features, everyone.names, arguments.standardize)
     equated, metric_facts = _fair_metric(arguments, choice, everyone, scale)
     row_numbers = _drawn(len(table), arguments.points, arguments.seed)
     some = _subset(everyone, row_numbers)
@@ -87,19 +87,8 @@ def _inputs(
             "label_levels": list(everyone.label_levels),
             "standardized": list(scale.standardized),
         },
-        "model": {
-            "given": arguments.model,
-            "origin": network.origin,
-            "sha256": None if network.file is None else sha256(network.file),
-            "output_kind": scores.kind,
-            "output_kind_detected": scores.detected,
-            "output_columns": scores.columns,
-        },
+        "model": model_facts(arguments.model, network, scores),
     }
-
-
-def _standardize(text: str | None) -> Asked:
-    return text if text in (None, "continuous", "none") else names(text)  # type: ignore[return-value, arg-type]
 
 
 def _drawn(count: int, points: int | None, seed: int) -> Array:

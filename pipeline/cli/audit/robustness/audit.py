@@ -21,6 +21,7 @@ from pipeline.cli.audit.robustness.labels import check_range
 from pipeline.cli.audit.robustness.look import Subjects, looked
 from pipeline.cli.audit.robustness.points import read_points
 from pipeline.cli.document import AuditDocument
+from pipeline.cli.probe import model_facts
 from pipeline.cli.table import read_table, sha256
 
 DEFAULT_ATTACK = "deepfool"
@@ -110,15 +111,9 @@ def _data(arguments: Namespace, subjects: Subjects) -> dict[str, Any]:
 
 
 def _model(arguments: Namespace, raw: Raw, subjects: Subjects) -> dict[str, Any]:
-    classifier, file = subjects.classifier, raw.network.file
     return {
-        "given": arguments.model,
-        "origin": raw.network.origin,
-        "sha256": None if file is None else sha256(file),
+        **model_facts(arguments.model, raw.network, subjects.classifier),
         "mean": list(arguments.mean),
         "std": list(arguments.std),
         "classes": subjects.classes,
-        "output_kind": classifier.kind,
-        "output_kind_detected": classifier.detected,
-        "output_columns": classifier.columns,
     }
