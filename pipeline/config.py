@@ -281,12 +281,23 @@ class Workflow:
         """Take the account of an earlier run away once all is made that it says is missing."""
         failures.forget(root)
 
-    def export_tracker(self, environment: MutableMapping[str, str], targets: Iterable[str] = ()) -> None:
+    def sweeps_among(self, words: Iterable[str]) -> list[str]:
+        """The sweeps whose rules, ``sweep_<name>``, stand among the ``words`` of a command line.
+
+        Raises ValueError for a sweep that there is not, with the nearest.
+        """
+        asked = [word.removeprefix("sweep_") for word in words if re.fullmatch(r"sweep_\w+", word)]
+        for name in asked:
+            if name not in self.sweeps:
+                hint = composition.nearest(name, self.sweeps)
+                raise ValueError(f"there is no sweep {name!r}{hint}. There are: {', '.join(self.sweeps)}")
+        return asked
+
+    def export_tracker(self, environment: MutableMapping[str, str], sweeps: Sequence[str] = ()) -> None:
         """Hand the tracker to the jobs by the environment: what only watches a job must not cause it to run again.
 
-        Runs are grouped by the sweeps among the ``targets`` of the invocation, or else by its studies.
+        Runs are grouped by the ``sweeps`` that the invocation asks for, or else by its studies.
         """
-        sweeps = [sweep for sweep in self.sweeps if f"sweep_{sweep}" in set(targets)]
         group = "+".join(sweeps or self.studies)
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 

@@ -123,10 +123,15 @@ def test_labels_are_found_by_key_by_column_and_otherwise_spelled_out() -> None:
 def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
     environment: dict[str, str] = {}
-    workflow.export_tracker(environment, ["sweep_w"])
+    workflow.export_tracker(environment, workflow.sweeps_among(["--cores", "2", "sweep_w"]))
     assert '"group": "w"' in environment["PIPELINE_TRACKER"]
-    workflow.export_tracker(environment, ["all"])
+    workflow.export_tracker(environment, workflow.sweeps_among(["all", "results/sweeps/small/w/summary.csv"]))
     assert '"group": "s"' in environment["PIPELINE_TRACKER"]
+
+
+def test_a_sweep_that_is_not_there_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"no sweep 'atack' \(did you mean 'attack'\?\)\. There are: attack, "):
+        Workflow(scale="smoke").sweeps_among(["--cores", "2", "sweep_atack"])
 
 
 @pytest.mark.parametrize("name", declared(CONF, "sweep"))
