@@ -17,6 +17,8 @@ export OMP_NUM_THREADS := 1
 ACTIVE    = PATH="$(abspath $(BIN)):$$PATH"
 SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakemake --cores $(CORES) --rerun-incomplete
 UNLOCK    = $(BIN)/python -m pipeline.resume
+# Where only a download can tell what data there are, they are fetched first: the plan of the rest leaves out what nobody has.
+KNOW_DATA = $(BIN)/python -m pipeline.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
 .PHONY: help reproduce sweep report reference figures fetch test test-cluster lint types check resume clean times lock
@@ -69,11 +71,13 @@ $(READY): requirements.lock | $(BIN)/uv
 
 reproduce: $(READY)
 	@$(UNLOCK)
+	@$(KNOW_DATA)
 	@$(SNAKEMAKE)
 
 # The same without a look at the environment: in the current folder, with the programs in BIN.
 resume:
 	@$(UNLOCK)
+	@$(KNOW_DATA)
 	@$(SNAKEMAKE)
 
 sweep: $(READY)
@@ -81,6 +85,7 @@ sweep: $(READY)
 	  echo 'Name a sweep: make sweep NAME=attack. There are: $(sort $(basename $(notdir $(wildcard conf/sweep/*.yaml))))'; \
 	  exit 1; }
 	@$(UNLOCK)
+	@$(KNOW_DATA)
 	@$(SNAKEMAKE) sweep_$(NAME)
 
 fetch: $(READY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -192,6 +193,11 @@ def plain(config: Any) -> dict[str, Any]:
 def listed(value: Any) -> list[Any]:
     """A value as a list: itself if it is one, else of one element."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def encoded(section: Any) -> str:
+    """A section as one line of JSON, the form in which a stage receives it."""
+    return json.dumps(section, sort_keys=True)
 
 
 def _missing(conf: Path, choices: Iterable[str]) -> str:

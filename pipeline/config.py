@@ -7,16 +7,18 @@ a sweep (``conf/sweep/``) asks for. What values it has is the matter of
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline import composition, failures, superseded
+from pipeline import availability, composition, failures, superseded
 from pipeline.code_closure import modules_behind
-from pipeline.composition import Point, composed, plain
+from pipeline.composition import Point, composed, encoded, plain
+from pipeline.plan import Plan
 from pipeline.plugins import module_name
 from pipeline.resolution import Override, Resolver, scale_rules
 from pipeline.resources import Resources
@@ -28,6 +30,8 @@ INVOCATION = {
     "scale": "SCALE", "study": "STUDY", "blocks": "BLOCKS", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET",
 }  # fmt: skip
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
+ABSENT = "PIPELINE_ABSENT"
+"""The variable that tells the processes of a run which data cannot be had."""
 PUBLISHED = "paper"
 """The scale that runs everything as published."""
 
@@ -64,11 +68,12 @@ class Workflow:
         self.sweeps = composition.declared(self.conf, "sweep")
         if asked := sorted(set(self.studies) & set(self.sweeps)):
             raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
-        points = [point for study in (*self.sweeps, *self.studies) for point in self.points(study)]
+        known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
+        points = [point for study in known for point in self.points(study)]
         self._datasets = {point.name("dataset"): point for point in points}
         self._models = {(point.name("dataset"), point.name("method")): point for point in points}
         self._maps = {(point.name("dataset"), point.name("transport")): point for point in points if point.transport}
-        self._audits = {self._key(point): point for point in points}
+        self._audits = {self.place(point): point for point in points}
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
@@ -183,17 +188,23 @@ class Workflow:
         names = [f"{dataset}.json", *(path.name for path in sorted(folder.glob(f"{dataset}_*.json")))]
         return [f"data/twins/{name}" for name in names if (folder / name).is_file()]
 
+    @staticmethod
+    def place(point: Point) -> tuple[str, ...]:
+        """The names in the path of a point's audit; ``audit+transport`` where it is of a transport map too."""
+        audit = "+".join([point.name("audit"), *([point.name("transport")] if point.transport else [])])
+        return (point.study, point.block, point.name("dataset"), point.name("method"), audit)
+
     def audit_file(self, point: Point) -> str:
         """The result of one point's audit."""
-        return f"results/audits/{self.scale}/{'/'.join(self._key(point))}.npz"
+        return f"results/audits/{self.scale}/{'/'.join(self.place(point))}.npz"
 
     def audit_files(self, study: str) -> list[str]:
         """The results of every audit of a study."""
         return [self.audit_file(point) for point in self.points(study)]
 
     def model_files(self, study: str) -> list[str]:
-        """The classifiers of every method of a study, each once."""
-        names = dict.fromkeys((point.name("dataset"), point.name("method")) for point in self.points(study))
+        """The classifiers of every method of a study, each once, of data that can be had."""
+        names = dict.fromkeys((point.name("dataset"), point.name("method")) for point in self.plan.points(study))
         return [f"results/models/{self.scale}/{dataset}/{method}.npz" for dataset, method in names]
 
     def map_files(self, study: str) -> list[str]:
@@ -205,8 +216,8 @@ class Workflow:
         return self._map_file(self._audits[names])
 
     def dataset_files(self, study: str) -> list[str]:
-        """The prepared datasets of a study, each once."""
-        names = dict.fromkeys(point.name("dataset") for point in self.points(study))
+        """The prepared datasets of a study that can be had, each once."""
+        names = dict.fromkeys(point.name("dataset") for point in self.plan.points(study))
         return [f"data/prepared/{self.scale}/{name}.npz" for name in names]
 
     @property
@@ -301,6 +312,21 @@ class Workflow:
         group = "+".join(sweeps or self.studies)
         environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
 
+    @cached_property
+    def plan(self) -> Plan:
+        """What is made by which job; nothing of data of which it was decided that they cannot be had."""
+        return Plan(self, frozenset(os.environ.get(ABSENT, "").split()))
+
+    def decide_absent(self, environment: MutableMapping[str, str], root: Path = ROOT) -> None:
+        """Find the data that are known not to be had, before anything is fetched, and tell all processes of the run.
+
+        It is decided once, by the process that plans: a node that looked for itself would find what came since.
+        """
+        kinds = sorted({self.kind("dataset", point.dataset) for point in self._datasets.values()})
+        raw = root / availability.RAW
+        absent = [kind for kind in kinds if availability.standing(kind, self.source, raw / kind) == "absent"]
+        environment[ABSENT] = " ".join(absent)
+
     def forget_superseded(self, root: Path = ROOT) -> list[str]:
         """Drop the records of stand-ins for which the published files have come to hand, unless asked for by name."""
         return superseded.forget(root) if self.source == "auto" else []
@@ -322,14 +348,3 @@ class Workflow:
         if not point.transport:
             return []
         return [f"results/transports/{self.scale}/{point.name('dataset')}/{point.name('transport')}.npz"]
-
-    @staticmethod
-    def _key(point: Point) -> tuple[str, ...]:
-        """Where an audit lies; ``audit+transport`` where it is of a transport map too."""
-        audit = "+".join([point.name("audit"), *([point.name("transport")] if point.transport else [])])
-        return (point.study, point.block, point.name("dataset"), point.name("method"), audit)
-
-
-def encoded(section: Any) -> str:
-    """A section as one line of JSON, the form in which a stage receives it."""
-    return json.dumps(section, sort_keys=True)

@@ -9,21 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import io, plugins
+from pipeline.availability import without_files
 from pipeline.datasets.twins import kinds
 from pipeline.seeds import generators
 from pipeline.types import Absent, Dataset, ImageDataset
 
 
 def prepared(
-    section: Mapping[str, Any], repetitions: int, manifest: Mapping[str, Any]
+    section: Mapping[str, Any], repetitions: int, manifest: Mapping[str, Any] | None
 ) -> Dataset | ImageDataset | Absent:
-    """The dataset that ``section`` configures, of the files in ``manifest``, split ``repetitions`` times."""
-    kind, origin = section.get("kind", section["name"]), manifest["origin"]
+    """The dataset that ``section`` configures, of the files in ``manifest``, split ``repetitions`` times.
+
+    Data that need no files need no manifest.
+    """
+    kind = section.get("kind", section["name"])
+    module = plugins.load("dataset", kind)
+    manifest = manifest or without_files(kind, module)
+    origin = manifest["origin"]
     if manifest["dataset"] != kind:
         raise ValueError(
             f"the manifest is of {manifest['dataset']!r}, expected {kind!r}: give the manifest of {kind!r}"
         )
-    module = plugins.load("dataset", kind)
     config = plugins.configure(module, section)
     if origin == "absent":
         return Absent(section["name"], manifest["reason"])

@@ -1,4 +1,4 @@
-"""What a job asks a scheduler for: memory, time, a GPU, a partition, and whether it goes together with others.
+"""What a job asks a scheduler for, which files it makes, and about how long it takes.
 
 ``conf/resources.yaml`` holds ``settings``, each a ``where`` and a ``set`` as in ``conf/scale/``; the later wins. The
 n-th attempt at a job asks for n times the memory and n times the time. On a single machine, where nobody is asked,
@@ -23,14 +23,11 @@ RULES = ("prepare", "train", "transport", "audit", "collect", "artefacts", "swee
 WHERE = ("rule", "scale", *CONDITIONS)
 GROWING = ("mem_mb", "runtime")
 """MB and minutes: what a job that died of it needs more of."""
-KEYS = (*GROWING, "gpu", "slurm_partition", "slurm_extra", "group")
+ASKED = (*GROWING, "gpu", "slurm_partition", "slurm_extra")
+KEYS = (*ASKED, "seconds", "together")
 REQUIRED = ("mem_mb", "runtime")
-TOGETHER = {
-    "train": "short_train_{dataset}",
-    "transport": "short_transport_{dataset}",
-    "audit": "short_audit_{dataset}_{method}",
-}
-"""Jobs that may be sent as one: of a rule and waiting for the same files, so that none waits for what others need."""
+PARTS = ("block", "kind", "dataset", "method", "transport", "audit")
+"""What files may have in common that one job makes; ``kind`` is the module of a dataset."""
 
 
 @dataclass(frozen=True)
@@ -91,15 +88,16 @@ class Resources:
 
     def asked(self, rule: str, **names: str) -> dict[str, Callable[[Any, int], Any]]:
         """The ``resources:`` of a rule: of each a function of wildcards and attempt; None asks for nothing."""
+        return self.functions(lambda wildcards, attempt: self.of(rule, {**dict(wildcards.items()), **names}, attempt))
+
+    @staticmethod
+    def functions(of: Callable[[Any, int], Mapping[str, Any]]) -> dict[str, Callable[[Any, int], Any]]:
+        """Of what a job asks for altogether, a function for each resource, as Snakemake wants it."""
 
         def function(key: str) -> Callable[[Any, int], Any]:
-            return lambda wildcards, attempt: self.of(rule, {**dict(wildcards.items()), **names}, attempt).get(key)
+            return lambda wildcards, attempt: of(wildcards, attempt).get(key)
 
-        return {key: function(key) for key in KEYS if key != "group"}
-
-    def group(self, rule: str) -> str | None:
-        """The ``group:`` of a rule: its short jobs that wait for the same files; None where each goes by itself."""
-        return TOGETHER[rule] if self.of(rule).get("group") else None
+        return {key: function(key) for key in ASKED}
 
 
 def _names(job: Mapping[str, str], key: str) -> tuple[str, ...]:
@@ -117,17 +115,17 @@ def _check(conf: Path, where: Mapping[str, tuple[str, ...]], values: Mapping[str
             known = _known(conf, key)
             if known and not set("@*?[") & set(name) and name not in known:
                 raise ValueError(f"conf/resources.yaml: there is no {key} {name!r}{nearest(name, known)}")
-    if "group" in values and (set(where) - {"rule", "scale"} or not set(where.get("rule", ())) <= set(TOGETHER)):
-        raise ValueError(
-            f"conf/resources.yaml: group may be set by rule ({', '.join(TOGETHER)}) and scale only, "
-            f"found where { ({key: list(names) for key, names in where.items()}) }"
-        )
     for key, value in values.items():
         if key not in KEYS:
             raise ValueError(
                 f"conf/resources.yaml: {key!r} is unknown{nearest(key, KEYS)}. There are: {', '.join(KEYS)}"
             )
-        if key in (*GROWING, "gpu") and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        if key == "together" and (wrong := [part for part in listed(value) if part not in PARTS]):
+            raise ValueError(
+                f"conf/resources.yaml: files do not have {wrong[0]!r} in common{nearest(wrong[0], PARTS)}. "
+                f"There are: {', '.join(PARTS)}"
+            )
+        if key in (*GROWING, "gpu", "seconds") and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise ValueError(f"conf/resources.yaml: expected a whole number for {key}, found {value!r}")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
+from pipeline.availability import RECORD, choices, folders
 from pipeline.plugins import load
 
 STAND_INS = ("twin", "absent", "jpeg")
@@ -18,21 +18,13 @@ def forget(root: Path) -> list[str]:
     The next run then fetches again, and everything made from what stood in is made anew. Returns the datasets.
     """
     superseded = []
-    for record in (root / "data" / "raw").glob("*/manifest.json"):
+    for record in (root / "data" / "raw").glob(f"*/{RECORD}"):
         origin = json.loads(record.read_text())["origin"]
         if origin not in STAND_INS:
             continue
         module = load("dataset", record.parent.name)
-        better = [source.filename for source in module.SOURCES]
-        if origin == "absent":
-            better += [source.filename for _, source in getattr(module, "ALTERNATIVES", ())]
-        if any((folder / name).is_file() for folder in _folders(record.parent) for name in better):
+        better = [file.filename for _, files in choices(module)[: None if origin == "absent" else 1] for file in files]
+        if any((folder / name).is_file() for folder in folders(record.parent) for name in better):
             record.unlink()
             superseded.append(record.parent.name)
     return superseded
-
-
-def _folders(raw: Path) -> list[Path]:
-    """Where a dataset's files may lie: its raw folder, and a mirror that is a folder."""
-    mirror = os.environ.get("DATA_MIRROR", "")
-    return [raw, *([Path(mirror) / raw.name, Path(mirror)] if mirror and "://" not in mirror else [])]

@@ -95,7 +95,7 @@ class LogHandler(LogHandlerBase):
     def started(self, fields: dict[str, Any], now: float) -> None:
         """A job starts; the first one tells where the times of earlier runs are."""
         job = Job(
-            rule=fields["rule_name"],
+            rule=self.run.families.get(fields["rule_name"], fields["rule_name"]),
             title=lines.title(fields["rule_name"], fields["rule_msg"], fields["wildcards"]),
             began=now,
             log=tuple(fields["log"]),

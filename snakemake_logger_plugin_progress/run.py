@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from snakemake_logger_plugin_progress.estimate import Estimate, Known, Took, pace, remaining, together
@@ -28,6 +28,7 @@ class Job:
 class Run:
     """How far a run is. ``planned`` counts the jobs of each rule; ``total`` follows Snakemake's own count.
 
+    Rules that are made in a loop, ``train_a``, ``train_b``, count as one, ``train``: ``families`` says which.
     ``cores`` is how many jobs can run at once: here, or (``nodes``) on a cluster. ``failed`` holds what has failed and
     was not tried again.
     """
@@ -36,6 +37,7 @@ class Run:
     cores: int = 1
     nodes: bool = False
     planned: Mapping[str, int] = field(default_factory=dict)
+    families: Mapping[str, str] = field(default_factory=dict)
     total: int = 0
     done: int = 0
     running: Mapping[int, Job] = field(default_factory=dict)
@@ -47,8 +49,12 @@ class Run:
 
     def plan(self, stats: Mapping[str, int]) -> Run:
         """The jobs that Snakemake says it will run, by rule, with their ``total``."""
-        planned = {rule: count for rule, count in stats.items() if rule != "total"}
-        return replace(self, planned=planned, total=stats.get("total", sum(planned.values())))
+        found = {rule: count for rule, count in stats.items() if rule != "total"}
+        families = {rule: family(rule, found) for rule in found}
+        planned: dict[str, int] = {}
+        for rule, count in found.items():
+            planned[families[rule]] = planned.get(families[rule], 0) + count
+        return replace(self, planned=planned, families=families, total=stats.get("total", sum(planned.values())))
 
     def learn(self, known: Known) -> Run:
         """Times of jobs, which give way to those that are known already."""
@@ -91,6 +97,13 @@ class Run:
         waiting = {rule: max(count - self.launched.get(rule, 0), 0) for rule, count in self.planned.items()}
         running = [(self.before(number), now - job.began) for number, job in self.running.items() if job.makes_files]
         return remaining(waiting, running, self.known, self.started, self.cores, pace(self.finished))
+
+
+def family(rule: str, rules: Iterable[str]) -> str:
+    """The first word of a rule's name where several ``rules`` begin with it, otherwise the rule."""
+    first, *rest = rule.split("_")
+    alike = [other for other in rules if other.startswith(f"{first}_")]
+    return first if rest and len(alike) > 1 else rule
 
 
 def _without(running: Mapping[int, Job], number: int) -> dict[int, Job]:

@@ -56,7 +56,7 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
             section = json.dumps(workflow.transport(dataset, point.name("transport")))
             transport.main(["--config", section, "--dataset", str(prepared), "--output", "maps.npz"])
             inputs += ["--transport", "maps.npz"]
-        section = json.dumps(workflow.audit(*workflow._key(point)))
+        section = json.dumps(workflow.audit(*workflow.place(point)))
         audit.main(["--config", section, *inputs, "--output", workflow.audit_file(point)])
     entries = [entry for entry in workflow.collect("mine") if Path(entry["path"]).exists()]
     collect.main(["--study", "mine", "--scale", "smoke", "--audits", json.dumps(entries), "--output", "rows.parquet"])

@@ -54,18 +54,6 @@ def test_a_name_counts_with_its_settings_and_a_pattern_asks_for_them(conf: Path)
     assert found.of("audit", {"method": "other", "audit": "a+t@points=9"})["runtime"] == 60
 
 
-def test_only_jobs_that_wait_for_the_same_files_go_together(conf: Path) -> None:
-    """What else went together would wait for files that a part of it does not need, and could be lost with them."""
-    found = read(conf, "  - {where: {rule: [train, audit], scale: small}, set: {group: true}}\n")
-    assert found.group("train") == "short_train_{dataset}"
-    assert found.group("audit") == "short_audit_{dataset}_{method}"
-    assert found.group("transport") is None
-    with pytest.raises(ValueError, match=r"group may be set by rule \(train, transport, audit\) and scale only"):
-        read(conf, "  - {where: {rule: train, method: m}, set: {group: true}}\n")
-    with pytest.raises(ValueError, match="group may be set by rule"):
-        read(conf, "  - {where: {rule: prepare}, set: {group: true}}\n")
-
-
 def test_without_a_file_jobs_ask_for_nothing(conf: Path) -> None:
     assert Resources.read(conf, "small").of("train", {"method": "m"}) == {}
 
@@ -79,6 +67,7 @@ def test_without_a_file_jobs_ask_for_nothing(conf: Path) -> None:
         ("  - {where: {}, set: {memory: 1}}\n", r"'memory' is unknown.*There are: mem_mb, runtime, gpu"),
         ("  - {where: {}, set: {mem_mb: 4 GB}}\n", "expected a whole number for mem_mb, found '4 GB'"),
         ("  - {where: {}, set: {gpu: true}}\n", "expected a whole number for gpu, found True"),
+        ("  - {where: {}, set: {together: [datset]}}\n", r"'datset' in common \(did you mean 'dataset'\?\)"),
     ],
 )
 def test_a_mistake_is_named(text: str, message: str, conf: Path) -> None:
@@ -95,8 +84,8 @@ def test_every_job_needs_memory_and_time(conf: Path) -> None:
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
 def test_the_projects_own_file_is_read_at_every_scale(scale: str) -> None:
     found = Resources.read(CONF, scale)
-    stage_names = {path.stem for path in Path(stages[0]).glob("*.py")} - {"__init__", "fetch"}
-    assert stage_names == set(RULES), "each stage but fetch is a rule that a cluster runs"
+    stage_names = {path.stem for path in Path(stages[0]).glob("*.py")} - {"__init__", "fetch", "absent"}
+    assert stage_names == set(RULES), "each stage but fetch, and what is not run, is a rule that asks for something"
     for rule in RULES:
         asked = found.of(rule, {"study": "robustness_bias", "method": "standard", "audit": "robustness_bias"})
         assert asked["mem_mb"] > 0

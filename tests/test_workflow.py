@@ -24,6 +24,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = "individual_fairness"
+STAGES = ("prepare_", "train_", "transport_", "audit_")
 # One worker runs them all: they share the finished project.
 pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 
@@ -57,12 +58,15 @@ def snakemake(
 
 
 def planned(project: Path, *arguments: str) -> Counter[str]:
-    """How many jobs of each rule a dry run lists."""
+    """How many jobs of each stage, or of another rule, a dry run lists."""
     run = snakemake(project, "-n", *arguments)
     assert run.returncode == 0, run.stdout + run.stderr
     table = re.search(r"^job\s+count\n-+\s+-+\n(.*?)^total", run.stdout, flags=re.MULTILINE | re.DOTALL)
     rows = re.findall(r"^(\w+)\s+(\d+)$", table[1], flags=re.MULTILINE) if table else []
-    return Counter({rule: int(count) for rule, count in rows})
+    counts = Counter[str]()
+    for rule, count in rows:
+        counts[rule.split("_")[0] if rule.startswith(STAGES) else rule] += int(count)
+    return counts
 
 
 def csv_bytes(project: Path) -> dict[str, bytes]:
@@ -127,10 +131,11 @@ def test_a_twin_is_stamped_on_every_table_and_figure_and_on_the_report(finished:
 
 
 def test_every_job_leaves_a_log_and_a_benchmark(finished: Path) -> None:
-    models = list((finished / "results" / "models").rglob("*.npz"))
-    logs = list((finished / "results" / "logs").rglob("train/*/*.log"))
-    benchmarks = list((finished / "results" / "benchmarks").rglob("train/*/*.tsv"))
-    assert len(models) == len(logs) == len(benchmarks) > 0
+    results = finished / "results"
+    for stage in ("prepare", "train", "audit"):
+        logs = {path.stem for path in (results / "logs" / "smoke" / stage).glob("*.log")}
+        benchmarks = {path.stem for path in (results / "benchmarks" / "smoke" / stage).glob("*.tsv")}
+        assert logs == benchmarks != set()
 
 
 def test_a_second_run_has_nothing_to_do(finished: Path) -> None:
@@ -148,7 +153,8 @@ def test_a_methods_parameter_runs_its_training_and_its_audits_again(finished: Pa
     assert jobs["train"] == 2
     assert jobs["prepare"] == jobs["fetch"] == 0
     audits = snakemake(finished, "-n", "--config", "set=method.sensr.learning_rate=0.004").stdout
-    assert set(re.findall(r"audit (\w+) on", audits)) == {"sensr"}
+    assert set(re.findall(r"audit .*sensr.* on (\w+)", audits)) == {"adult", "compas"}
+    assert jobs["audit"] == 2
 
 
 def test_an_audits_parameter_trains_nothing_again(finished: Path) -> None:
@@ -179,7 +185,7 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
         "figure: {statistic: rejected, x: audit.delta, lines: method, where: {steps: 1000}}\n"
     )
     try:
-        assert planned(finished, "sweep_tiny") == Counter(audit=4, collect=1, sweep_tiny=1)
+        assert planned(finished, "sweep_tiny") == Counter(audit=1, collect=1, sweep_tiny=1)
         run = snakemake(finished, "sweep_tiny")
         assert run.returncode == 0, run.stdout + run.stderr
         made = finished / "results" / "sweeps" / "smoke" / "tiny"
@@ -221,24 +227,22 @@ def jobs(log: str, line: str) -> set[str]:
     return {messages[number] for number in re.findall(rf"^{line} (\d+)\b", log, re.MULTILINE)}
 
 
-def trainings(project: Path, method: str) -> dict[Path, psutil.Process]:
-    """The processes that train ``method`` in ``project``, by the file that each is to write."""
-    found = {}
+def at_work(project: Path) -> list[psutil.Process]:
+    """The processes that train in ``project``."""
+    found = []
     for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError, ValueError):
-            command = process.cmdline()
-            output = project / command[command.index("--output") + 1]
-            trains = command[1:3] == ["-m", "pipeline.stages.train"] and output.stem == method
+        with suppress(psutil.Error, OSError):
+            trains = process.cmdline()[1:4] == ["-m", "pipeline.batch", "train"]
             if trains and Path(process.cwd()) == project.resolve():
-                found[output] = process
+                found.append(process)
     return found
 
 
-def computing(process: psutil.Process) -> bool:
-    """Whether it is past the first two seconds of computing, in which it imports what it needs."""
-    with suppress(psutil.Error):
-        return process.cpu_times().user > 2
-    return False
+def kept(project: Path) -> dict[Path, Path]:
+    """The models that are made and wait for those that are trained with them, each with where it waits."""
+    models = project / "results" / "models" / "smoke"
+    names = {path: re.fullmatch(r"\.(.+)\.[0-9a-f]{16}\.kept\.npz", path.name) for path in models.rglob(".*.kept.npz")}
+    return {path.with_name(f"{match[1]}.npz"): path for path, match in names.items() if match}
 
 
 def test_a_run_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_bytes(finished: Path, tmp_path: Path) -> None:
@@ -255,19 +259,17 @@ def test_a_run_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_bytes(
             stderr=stream,
             start_new_session=True,
         )
-    inside: dict[Path, psutil.Process] = {}
-    done: set[str] = set()
-    while process.poll() is None and not (inside and any(job.startswith("train") for job in done)):
+    while process.poll() is None and not kept(project):
         time.sleep(0.05)
-        inside = {output: job for output, job in trainings(project, "sensr").items() if computing(job)}
-        done = jobs(log.read_text(), "Finished jobid:")
-    was_alive = process.poll() is None
+    was_alive, inside = process.poll() is None, at_work(project)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    psutil.wait_procs(inside.values(), timeout=3)
+    psutil.wait_procs(inside, timeout=3)
     assert was_alive, f"the run ended before it could be killed:\n{log.read_text()}"
-    assert not trainings(project, "sensr")
-    assert not any(output.exists() for output in inside)
+    assert not at_work(project)
+    before = {model: place.read_bytes() for model, place in kept(project).items()}
+    assert before
+    assert not any(model.exists() for model in before)
     done = jobs(log.read_text(), "Finished jobid:")
     run = subprocess.run(
         [
@@ -285,9 +287,12 @@ def test_a_run_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_bytes(
         text=True,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    again = jobs(run.stderr, "Job")
-    assert {f"train sensr on {output.parent.name}" for output in inside} <= again
-    assert not again & done
+    assert not jobs(run.stderr, "Job") & done
+    said = "".join(path.read_text() for path in (project / "results" / "logs" / "smoke" / "train").glob("*.log"))
+    for model, content in before.items():
+        assert model.read_bytes() == content
+        assert f"{model.relative_to(project)} was made before" in said
+    assert not kept(project)
     assert csv_bytes(project) == csv_bytes(finished) != {}
 
 

@@ -29,7 +29,9 @@ for study in workflow_config.studies:
             f"results/logs/{workflow_config.scale}/{study}.log",
         benchmark:
             f"results/benchmarks/{workflow_config.scale}/{study}/all.tsv"
-        threads: 4
+        # Half of the processors, so that it is drawn as soon as its rows are there, beside what is still computed.
+        threads: max(1, min(4, (workflow.cores or 1) // 2))
+        priority: 100000
         resources:
             **workflow_config.resources.asked("artefacts", study=study),
         group:

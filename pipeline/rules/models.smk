@@ -1,81 +1,61 @@
-# prepared dataset -> classifiers, transport maps -> audit result
+# What is computed: one rule for each job of these stages, each a program in pipeline/stages/.
+#
+#   prepare     raw files -> prepared dataset                                  data/prepared/<scale>/<dataset>.npz
+#   train       prepared dataset -> a method's classifiers                     results/models/<scale>/<dataset>/<method>.npz
+#   transport   prepared dataset -> transport maps                             results/transports/<scale>/<dataset>/<map>.npz
+#   audit       dataset, classifiers[, maps] -> audit result                   results/audits/<scale>/<study>/<block>/...npz
+#
+# A job makes one of these files, or several that conf/resources.yaml puts together; pipeline/batch.py then runs the stage
+# for one after the other.
+
+for job in workflow_config.plan.jobs:
+
+    rule:
+        name:
+            job.rule
+        message:
+            job.title
+        input:
+            made=workflow_config.plan.inputs(job),
+            code=lambda w, job=job: workflow_config.plan.code(job),
+        output:
+            workflow_config.plan.outputs(job),
+        params:
+            stage=job.stage,
+            arguments=lambda w, job=job: encoded(workflow_config.plan.arguments(job)),
+        log:
+            f"results/logs/{workflow_config.scale}/{job.stage}/{job.name}.log",
+        benchmark:
+            f"results/benchmarks/{workflow_config.scale}/{job.stage}/{job.name}.tsv"
+        threads: lambda w, job=job: workflow_config.plan.threads(job)
+        resources:
+            **workflow_config.plan.asked(job),
+        # The job that the longest chain waits for comes first, so that no core waits at the end.
+        priority: workflow_config.plan.priority(job)
+        shell:
+            # Through a pipe: one argument of a command may not be longer than 128 KB.
+            "printf %s {params.arguments:q} | python -m pipeline.batch {params.stage} --code {input.code} > {log} 2>&1"
 
 
-rule train:
-    message:
-        "train {wildcards.method} on {wildcards.dataset}"
-    input:
-        dataset="data/prepared/{scale}/{dataset}.npz",
-        code=lambda w: workflow_config.code("train", method=w.method),
-    output:
-        classifier="results/models/{scale}/{dataset}/{method}.npz",
-    params:
-        cfg=lambda w: encoded(workflow_config.train(w.dataset, w.method)),
-    log:
-        "results/logs/{scale}/train/{dataset}/{method}.log",
-    benchmark:
-        "results/benchmarks/{scale}/train/{dataset}/{method}.tsv"
-    threads:
-        lambda w: workflow_config.train(w.dataset, w.method)["method"].get("threads", 1)
-    resources:
-        **workflow_config.resources.asked("train"),
-    group:
-        workflow_config.resources.group("train")
-    shell:
-        "python -m pipeline.stages.train --config {params.cfg:q}"
-        " --dataset {input.dataset:q} --output {output.classifier:q} > {log:q} 2>&1"
+# Audits of data that cannot be had: each says so, with how to get them.
+for study in workflow_config.plan.studies:
+    if workflow_config.plan.not_run(study):
 
-
-rule transport:
-    message:
-        "map {wildcards.dataset} by {wildcards.transport}"
-    input:
-        dataset="data/prepared/{scale}/{dataset}.npz",
-        code=lambda w: workflow_config.code("transport", transport=w.transport),
-    output:
-        maps="results/transports/{scale}/{dataset}/{transport}.npz",
-    params:
-        cfg=lambda w: encoded(workflow_config.transport(w.dataset, w.transport)),
-    log:
-        "results/logs/{scale}/transport/{dataset}/{transport}.log",
-    benchmark:
-        "results/benchmarks/{scale}/transport/{dataset}/{transport}.tsv"
-    threads:
-        lambda w: workflow_config.transport(w.dataset, w.transport)["transport"].get("threads", 1)
-    resources:
-        **workflow_config.resources.asked("transport"),
-    # The longest jobs of a study are among the maps: before the audits, which are many and short, so that no core waits
-    # at the end.
-    priority: 1
-    group:
-        workflow_config.resources.group("transport")
-    shell:
-        "python -m pipeline.stages.transport --config {params.cfg:q}"
-        " --dataset {input.dataset:q} --output {output.maps:q} > {log:q} 2>&1"
-
-
-rule audit:
-    message:
-        "audit {wildcards.method} on {wildcards.dataset} ({wildcards.block}: {wildcards.audit})"
-    input:
-        dataset="data/prepared/{scale}/{dataset}.npz",
-        classifier="results/models/{scale}/{dataset}/{method}.npz",
-        maps=lambda w: workflow_config.maps_of(w.study, w.block, w.dataset, w.method, w.audit),
-        code=lambda w: workflow_config.code("audit", audit=w.audit),
-    output:
-        result="results/audits/{scale}/{study}/{block}/{dataset}/{method}/{audit}.npz",
-    params:
-        cfg=lambda w: encoded(workflow_config.audit(w.study, w.block, w.dataset, w.method, w.audit)),
-    log:
-        "results/logs/{scale}/audit/{study}/{block}/{dataset}/{method}/{audit}.log",
-    benchmark:
-        "results/benchmarks/{scale}/audit/{study}/{block}/{dataset}/{method}/{audit}.tsv"
-    threads:
-        lambda w: workflow_config.audit(w.study, w.block, w.dataset, w.method, w.audit)["audit"].get("threads", 1)
-    resources:
-        **workflow_config.resources.asked("audit"),
-    group:
-        workflow_config.resources.group("audit")
-    shell:
-        "python -m pipeline.stages.audit --config {params.cfg:q} --dataset {input.dataset:q}"
-        " --classifier {input.classifier:q} --transport {input.maps:q} --output {output.result:q} > {log:q} 2>&1"
+        rule:
+            name:
+                f"not_run_{study}"
+            message:
+                f"what {study} has no data for"
+            input:
+                manifests=sorted({entry["manifest"] for entry in workflow_config.plan.not_run(study)}),
+                code=workflow_config.code("absent"),
+            output:
+                [entry["output"] for entry in workflow_config.plan.not_run(study)],
+            params:
+                audits=encoded(workflow_config.plan.not_run(study)),
+            log:
+                f"results/logs/{workflow_config.scale}/not_run/{study}.log",
+            benchmark:
+                f"results/benchmarks/{workflow_config.scale}/not_run/{study}.tsv"
+            shell:
+                "printf %s {params.audits:q} | python -m pipeline.stages.absent --audits - > {log} 2>&1"

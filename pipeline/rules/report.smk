@@ -17,6 +17,7 @@ rule collect:
         "results/benchmarks/{scale}/collect/{study}.tsv"
     resources:
         **workflow_config.resources.asked("collect"),
+    priority: 100000
     group:
         "tables_{study}"
     shell:

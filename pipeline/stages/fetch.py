@@ -18,12 +18,11 @@ from types import ModuleType
 from typing import Any
 
 from pipeline import io, plugins
+from pipeline.availability import MIRROR, choices, optional, without_files
 from pipeline.datasets.download import TWIN, Unavailable, fetch
-from pipeline.datasets.source import Source
 
 SOURCES = ("auto", "official", "twin")
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
-MIRROR = "DATA_MIRROR"
 NOTHING = {
     "simulated": "nothing to fetch, it is drawn",
     "bundled": "nothing to fetch, it comes with a dependency",
@@ -61,40 +60,30 @@ def obtain(name: str, module: ModuleType, source: str, raw: Path, mirror: str | 
     not.
     """
     if not module.SOURCES:
-        return _manifest(name, getattr(module, "ORIGIN", "simulated"), [])
+        return without_files(name, module)
     if source == "twin":
         return _stand_in(name, module, "asked for (DATA_SOURCE=twin)")
     missing = []
-    for origin, sources in _choices(module):
+    for origin, sources in choices(module):
         if source == "official" and origin != "official":
             continue
         try:
-            fetched = fetch(sources, raw, mirror, dataset=name, otherwise=WITHOUT if _optional(module) else TWIN)
+            fetched = fetch(sources, raw, mirror, dataset=name, otherwise=WITHOUT if optional(module) else TWIN)
         except Unavailable as error:
             missing.append(str(error))
             continue
         files = [{"path": str(f.path), "sha256": f.sha256, "size": f.size, "place": f.place} for f in fetched]
         return _manifest(name, origin, files, None if origin == "official" else "\n".join(missing))
     reason = "\n".join(missing)
-    if source == "official" or (module.TWIN is None and not _optional(module)):
+    if source == "official" or (module.TWIN is None and not optional(module)):
         raise Unavailable(reason)
     return _stand_in(name, module, reason)
 
 
-def _choices(module: ModuleType) -> list[tuple[str, Sequence[Source]]]:
-    """The official files and what may stand in for them, best first, each with the origin that it gives."""
-    return [("official", module.SOURCES), *((origin, (file,)) for origin, file in getattr(module, "ALTERNATIVES", ()))]
-
-
-def _optional(module: ModuleType) -> bool:
-    """Whether the dataset may be absent."""
-    return module.TWIN is None and getattr(module, "OPTIONAL", False)
-
-
 def _stand_in(name: str, module: ModuleType, reason: str) -> dict[str, Any]:
     """The manifest of a dataset's twin, of the twins of its several selections of rows, or of its absence."""
-    if _optional(module):
-        needed = "; or else of ".join(", ".join(file.filename for file in files) for _, files in _choices(module))
+    if optional(module):
+        needed = "; or else of ".join(", ".join(file.filename for file in files) for _, files in choices(module))
         return _manifest(name, "absent", [], f"{name} has no twin and is made of {needed}.\n{reason}")
     if module.TWIN is None:
         raise ValueError(f"dataset {name!r} has no twin: use DATA_SOURCE=official")

@@ -22,12 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Read what the manifest names, prepare, save, say what was made in one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, help="JSON: the resolved dataset and the number of repetitions")
-    parser.add_argument("--manifest", required=True, help="what the fetch stage wrote (.json)")
+    parser.add_argument("--manifest", help="what the fetch stage wrote (.json); none of data that need no files")
     parser.add_argument("--output", required=True, help="where the prepared dataset goes (.npz)")
     options = parser.parse_args(arguments)
     config = json.loads(options.config)
     try:
-        dataset = prepared(config["dataset"], config["repetitions"], io.load_json(options.manifest))
+        manifest = io.load_json(options.manifest) if options.manifest else None
+        dataset = prepared(config["dataset"], config["repetitions"], manifest)
     except (ValueError, OSError) as error:
         sys.exit(f"prepare {config['dataset']['name']}: {error}")
     if isinstance(dataset, Absent):

@@ -114,7 +114,7 @@ class Project:
 
     def apart(self) -> None:
         """Send each training by itself."""
-        self.ask("{rule: train}", "group: false")
+        self.ask("{rule: train}", "together: []")
 
     def ask(self, where: str, what: str) -> None:
         """Add a setting to what jobs ask Slurm for."""
