@@ -16,7 +16,6 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_logger_plugin_progress import estimate, lines
 from snakemake_logger_plugin_progress.journal import Journal
 from snakemake_logger_plugin_progress.run import Job, Run
-from snakemake_logger_plugin_progress.scheduling import one_look_at_a_time
 from snakemake_logger_plugin_progress.screen import WHOLE, Screen, end_of, last_lines
 
 
@@ -40,7 +39,6 @@ class LogHandler(LogHandlerBase):
         self.detailed = _snakemake_handler(common) if common.dryrun or common.verbose or common.debug_dag else None
         self.quiet = bool(common.quiet)
         self.screen = Screen(lambda: self.run, colour=not common.nocolor, quiet=self.quiet)
-        one_look_at_a_time()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print what a record says; a dry run and ``--verbose`` look as Snakemake has them."""

@@ -30,7 +30,7 @@ for study in workflow_config.studies:
         benchmark:
             f"results/benchmarks/{workflow_config.scale}/{study}/all.tsv"
         # Half of the processors, so that it is drawn as soon as its rows are there, beside what is still computed.
-        threads: max(1, min(4, (workflow.cores or 1) // 2))
+        threads: max(1, min(4, (workflow.resource_settings.cores or 8) // 2))
         priority: 100000
         resources:
             **workflow_config.resources.asked("artefacts", study=study),

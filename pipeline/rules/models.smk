@@ -57,5 +57,6 @@ for study in workflow_config.plan.studies:
                 f"results/logs/{workflow_config.scale}/not_run/{study}.log",
             benchmark:
                 f"results/benchmarks/{workflow_config.scale}/not_run/{study}.tsv"
+            localrule: True
             shell:
                 "printf %s {params.audits:q} | python -m pipeline.stages.absent --audits - > {log} 2>&1"
