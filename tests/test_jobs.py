@@ -126,3 +126,14 @@ def test_without_data_nothing_is_made_of_them_and_each_audit_says_so(monkeypatch
         "cifar100" in path
         for path in (*workflow.model_files("robustness_bias"), *workflow.dataset_files("robustness_bias"))
     )
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+def test_stochastic_maps_do_not_come_after_others_in_a_process(scale: str) -> None:
+    """They need torch imported before POT, which exact and entropic maps import without it."""
+    plan = Workflow(scale=scale).plan
+    kinds = [
+        {member["transport"].split("@")[0] for member in job.members} for job in plan.jobs if job.stage == "transport"
+    ]
+    assert all(kind == {"stochastic"} for kind in kinds if "stochastic" in kind)
+    assert any("stochastic" in kind for kind in kinds)
