@@ -7,6 +7,7 @@ a sweep (``conf/sweep/``) asks for. What values it has is the matter of
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence

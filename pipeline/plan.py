@@ -44,6 +44,16 @@ class Plan:
         """The files that a job is made from, besides the code."""
         return list(dict.fromkeys(path for place in job.places for _, path in self._inputs(job.stage, place)))
 
+    def benchmark(self, job: Job) -> str:
+        """Where the time that a job took is written down."""
+        return f"results/benchmarks/{self.workflow.scale}/{job.stage}/{job.name}.tsv"
+
+    def benchmarks(self, study: str) -> list[str]:
+        """The times of all jobs behind a study's classifiers, maps and audits."""
+        flow = self.workflow
+        wanted = {*flow.model_files(study), *flow.map_files(study), *flow.audit_files(study)}
+        return [self.benchmark(job) for job in self.jobs if wanted & set(self.outputs(job))]
+
     def arguments(self, job: Job) -> list[list[str]]:
         """What :mod:`pipeline.batch` hands to the stage, for each file that the job makes."""
         found = []

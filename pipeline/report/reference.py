@@ -113,17 +113,6 @@ def whole(inputs: Inputs) -> bool:
     return set(blocks(inputs)) == set(inputs.config["experiment"]["grid"])
 
 
-def jobs(inputs: Inputs) -> list[str]:
-    """The jobs behind the audits, as their benchmark files are named: ``paper/audit/fliptest/law/...``."""
-    audits = [path.removeprefix("results/audits/").removesuffix(".npz") for path in inputs.config["sections"]]
-    scale = inputs.scale
-    return [
-        *(f"{scale}/audit/{path.removeprefix(f'{scale}/')}" for path in audits),
-        *(f"{scale}/train/{key}" for key in inputs.classifiers),
-        *(f"{scale}/transport/{key}" for key in inputs.transports),
-    ]
-
-
 def merged(
     old: Inputs, old_manifest: Mapping[str, Any], new: Inputs, new_manifest: Mapping[str, Any]
 ) -> tuple[Inputs, dict[str, Any]]:

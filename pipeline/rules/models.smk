@@ -26,7 +26,7 @@ for job in workflow_config.plan.jobs:
         log:
             f"results/logs/{workflow_config.scale}/{job.stage}/{job.name}.log",
         benchmark:
-            f"results/benchmarks/{workflow_config.scale}/{job.stage}/{job.name}.tsv"
+            workflow_config.plan.benchmark(job)
         threads: lambda w, job=job: workflow_config.plan.threads(job)
         resources:
             **workflow_config.plan.asked(job),

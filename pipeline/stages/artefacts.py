@@ -102,7 +102,9 @@ def machine() -> dict[str, str]:
     return provenance.machine(cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else "")
 
 
-def record(drawn: reference.Watched, names: Sequence[str], maker: Maker, benchmarks: str, folder: str) -> Inputs:
+def record(
+    drawn: reference.Watched, names: Sequence[str], maker: Maker, benchmarks: Sequence[str], folder: str
+) -> Inputs:
     """Make a reference of what the artefacts read; the blocks of an earlier one that this run lacks are taken over."""
     inputs = drawn.inputs
     for name in names:
@@ -118,8 +120,7 @@ def record(drawn: reference.Watched, names: Sequence[str], maker: Maker, benchma
         "machine": machine(),
         "versions": provenance.versions(),
     }
-    measured = ((path, Path(benchmarks, f"{path}.tsv")) for path in reference.jobs(inputs))
-    texts = [(path, file.read_text(encoding="utf-8")) for path, file in measured if file.is_file()]
+    texts = [(path.removesuffix(".tsv"), Path(path).read_text(encoding="utf-8")) for path in benchmarks]
     jobs = {time.rule: [round(time.wall, 1), round(time.processor, 1)] for time in provenance.rule_times(texts)}
     made = reference.kept(drawn)
     manifest = {
@@ -150,7 +151,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--drawn-from", help="a reference (folder) in place of all these")
     parser.add_argument("--against", help="the reference (folder) that the run is held against")
     parser.add_argument("--record", help="make this reference (folder) of the run")
-    parser.add_argument("--benchmarks", help="folder with the jobs' benchmark files, for --record")
+    parser.add_argument("--benchmarks", nargs="*", default=[], help="the jobs' benchmark files (.tsv), for --record")
     parser.add_argument("--published", required=True, help="the study's published numbers (.csv)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
