@@ -125,7 +125,7 @@ def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: b
             return line
         unequal = both.loc[~equal, keys].drop_duplicates()
     p = _welch(_means(ours, keys), _means(theirs, keys), keys, unequal)
-    return line | {"tested": len(p), "differ": int((holm(p) < LEVEL).sum())}
+    return line | {"tested": len(p), "differ": int((holm(p.tolist()) < LEVEL).sum())}
 
 
 def _matched(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -63,7 +62,7 @@ def test_sets_that_do_not_fit_are_refused() -> None:
         chance.shared_by_chance(4, 5, 1)
     one = trial([0, 0], [1, 0])
     with pytest.raises(ValueError, match="people under both maps, found 2 and 2, none of whom is in both"):
-        chance.of_first_trials(one, replace(one, rows=np.array([6, 7])), w.NEGATIVE)
+        chance.of_first_trials(one, trial([0, 0], [1, 0], rows=[6, 7]), w.NEGATIVE)
 
 
 def test_people_whom_one_map_alone_moved_do_not_count() -> None:

@@ -66,14 +66,6 @@ def test_the_members_of_the_first_trial_are_as_many_as_its_rows_say(
         assert (changed == (1 if flipset == w.POSITIVE else -1)).all()
 
 
-def test_who_has_no_counterpart_is_in_neither_flipset(study: Inputs) -> None:
-    first = trials.first_trial(study, HIRING)
-    lost = replace(first, images=np.full_like(first.images, np.nan))
-    assert not lost.members(w.POSITIVE).any()
-    assert not lost.members(w.NEGATIVE).any()
-    assert lost.members("").all()
-
-
 def test_the_arrays_are_those_of_the_attribute_that_is_asked_for(study: Inputs) -> None:
     by_race, by_sex = (trials.first_trial(study, replace(METHODS, attribute=a)) for a in ("race", "sex"))
     n_source = study.values(**METHODS.setting(direction=w.FORWARD, statistic="n_source"))
