@@ -38,6 +38,7 @@ import numpy as np
 
 from pipeline.fair_metric import FairMetric, learn_batch
 from pipeline.methods.adam_training import (
+    CHUNK,
     balanced_loss_and_accuracy,
     balanced_rows,
     glorot_networks,
@@ -45,11 +46,15 @@ from pipeline.methods.adam_training import (
     require_even,
     require_positive,
 )
-from pipeline.types import Array, Batch, Classifier, Dataset
+from pipeline.methods.fingerprint import fingerprint
+from pipeline.types import Array, Batch, Classifier, Dataset, Keeper
 
 INITIAL_BIAS = 0.1
+POINTS = ("steps", "means", "accuracies")
+"""Of the points of the training curve so far, in a kept state."""
 LOG = logging.getLogger(__name__)
 ENGINES = ("auto", "compiled", "torch")
+RESUMES = True
 
 
 @dataclass(frozen=True)
@@ -98,9 +103,20 @@ class Iterations(Protocol):
     def facts(self) -> dict[str, Array]:
         """How many attacks failed, and the final lambda: arrays (R,)."""
 
+    def state(self) -> dict[str, Array]:
+        """All that changes from iteration to iteration."""
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
-    """Train on the first ``len(rngs)`` splits, all in one batch."""
+    def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a ``state``."""
+
+
+def fit(
+    dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator], keeper: Keeper | None = None
+) -> Classifier:
+    """Train on the first ``len(rngs)`` splits, all in one batch.
+
+    ``keeper`` makes a killed training go on at its last hundred iterations, to the same bytes.
+    """
     count = len(rngs)
     data, held_out = dataset.batch("train", count), dataset.batch("test", count)
     held_out = replace(held_out, features=held_out.features.astype(np.float32))
@@ -111,16 +127,32 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
         balanced_rows(y, config.batch_size, config.iterations, rng) for y, rng in zip(data.label, rngs, strict=True)
     )
     recorded = recorded_chunks(config.iterations)
+    described = (replace(config, threads=1), type(training).__name__)
+    own = fingerprint(described, (*start.values(), data.features, data.label, metric.matrix))
     curve: list[Array] = []
     points: list[tuple[int, Array, Array]] = []
+    before = 0
+    if (kept := keeper and keeper.load()) and np.array_equal(kept.get("fingerprint", ()), own):
+        training.resume({name.removeprefix("engine/"): value for name, value in kept.items() if "/" in name})
+        before, curve = int(kept["chunks"]), [kept["curve"]]
+        points = list(zip(*(kept[name] for name in POINTS), strict=True))
+        LOG.info("iteration %s of %s was reached before", f"{before * CHUNK:,}", f"{config.iterations:,}")
     for chunk, rows in enumerate(zip(*draws, strict=True)):
+        # The batches of what was done before are drawn all the same: those after them come from the same stream.
+        if chunk < before:
+            continue
         curve.append(training.advance(np.stack(rows)))
         if chunk in recorded:
             done = sum(part.shape[1] for part in curve) + (points[-1][0] if points else 0)
             _, accuracy = balanced_loss_and_accuracy(training.parameters(), held_out)
             points.append((done, np.concatenate(curve, axis=1).mean(axis=1), accuracy))
-            curve = []
+            curve = [curve[0][:, :0]]
             LOG.info("iteration %s of %s, loss %.3f", f"{done:,}", f"{config.iterations:,}", points[-1][1][:, 0].mean())
+        if keeper is not None:
+            told = {name: np.array(values) for name, values in zip(POINTS, zip(*points, strict=True), strict=False)}
+            state = {f"engine/{name}": values for name, values in training.state().items()}
+            chunks = {"chunks": np.array(chunk + 1), "curve": np.concatenate(curve, axis=1)}
+            keeper.save({"fingerprint": own, **chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
     steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
     return Classifier(
         method="sensr",

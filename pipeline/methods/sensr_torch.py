@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from pipeline.fair_metric import FairMetric
@@ -28,6 +29,8 @@ class Adam:
     TensorFlow 1. With gradients of a mean over a thousand samples it is not negligible. Each repetition (the first
     axis) counts its own steps t, so that one can be left out of a step.
     """
+
+    CHANGED = ("first", "second", "taken")
 
     def __init__(self, like: torch.Tensor) -> None:
         self.first, self.second = torch.zeros_like(like), torch.zeros_like(like)
@@ -92,6 +95,24 @@ class TorchIterations:
     def parameters(self) -> dict[str, Array]:
         """The parameters of ``pipeline.models.mlp``, float64."""
         return arrays(self._network)
+
+    def state(self) -> dict[str, Array]:
+        """What the iterations change, of all repetitions: (R, ...) by name."""
+        return {name: values.cpu().numpy() for name, values in self._changed().items()}
+
+    def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a ``state``."""
+        for name, values in self._changed().items():
+            values.copy_(torch.from_numpy(np.asarray(state[name])))
+
+    def _changed(self) -> dict[str, torch.Tensor]:
+        return {
+            **{f"network {name}": values for name, values in self._network.items()},
+            **{f"{part} {n}": getattr(adam, part) for n, adam in self._optimizers.items() for part in Adam.CHANGED},
+            **self._counts,
+            "lambda": self._lambda,
+            "full rate": self._full_rate,
+        }
 
     def facts(self) -> dict[str, Array]:
         """How many attacks failed, and the final lambda: arrays (R,)."""

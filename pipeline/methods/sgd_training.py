@@ -16,13 +16,13 @@ batch by batch.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.methods.fingerprint import fingerprint
 from pipeline.methods.sgd_settings import SgdSettings, for_its_model
 from pipeline.methods.torch_state import own_state_of_torch, seed_torch
 from pipeline.models import networks
@@ -71,14 +71,14 @@ def trained(
     with own_state_of_torch(device, settings.deterministic, settings.threads):
         seed_torch(device, int(seeds[0]))
         training = Training(dataset, settings, objective, device)
-        fingerprint = _fingerprint(method, dataset, settings, seeds)
+        own = _fingerprint(method, dataset, settings, seeds)
         if keeper is not None:
-            training.resume(keeper.load(), fingerprint)
+            training.resume(keeper.load(), own)
         for epoch in range(training.done + 1, settings.epochs + 1):
             seed_torch(device, int(seeds[epoch]))
             training.advance()
             if keeper is not None:
-                keeper.save(training.state(fingerprint))
+                keeper.save(training.state(own))
         return training.classifier(method)
 
 
@@ -272,7 +272,5 @@ def _fingerprint(method: str, dataset: ImageDataset, settings: SgdSettings, seed
     import torch
 
     described = (method, settings, dataset.name, dataset.maximum, dataset.mean, dataset.std, dataset.levels)
-    digest = hashlib.sha256(repr((described, torch.__version__)).encode())
-    for values in (seeds, dataset.images, dataset.label, dataset.train, dataset.test, *dataset.partitions.values()):
-        digest.update(np.ascontiguousarray(values).data)
-    return np.frombuffer(digest.digest(), dtype=np.uint8)
+    held = (seeds, dataset.images, dataset.label, dataset.train, dataset.test, *dataset.partitions.values())
+    return fingerprint((described, torch.__version__), held)

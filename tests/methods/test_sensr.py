@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_torch import TorchIterations
 from pipeline.models import mlp
 from pipeline.seeds import generators
-from pipeline.types import Array, Batch, Dataset
+from pipeline.types import Array, Batch, Classifier, Dataset
+from tests.methods.keeping import Kept
 
 VALUES: dict[str, Any] = {
     "hidden_units": 13,
@@ -249,3 +251,38 @@ def test_engines_are_chosen_by_name_and_by_what_is_visible(
 def test_wrong_values_are_named(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         sensr.Config(**{**VALUES, **values})
+
+
+@pytest.mark.parametrize("engine", ["compiled", "torch"])
+@pytest.mark.parametrize("kill_after", [1, 2])
+def test_a_killed_training_goes_on_to_the_same_bytes(
+    population: Callable[..., Dataset], engine: str, kill_after: int
+) -> None:
+    """After its first hundred iterations, and after its second, whose curve is not whole."""
+    dataset = population()
+    config = sensr.Config(**{**VALUES, "iterations": 230, "engine": engine})
+
+    def fit(keeper: Kept | None, config: sensr.Config = config, seed: str = "kept") -> Classifier:
+        return sensr.fit(dataset, config, generators(seed, repetitions=dataset.repetitions), keeper)
+
+    def same(one: Classifier, other: Classifier) -> bool:
+        pairs = [(getattr(one, part), getattr(other, part)) for part in ("parameters", "history", "facts")]
+        return all(ours[name].tobytes() == theirs[name].tobytes() for ours, theirs in pairs for name in ours)
+
+    keeper, whole = Kept(kill_after), fit(None)
+    with pytest.raises(KeyboardInterrupt):
+        fit(keeper)
+    kept = keeper.state
+    assert same(fit(keeper), whole)
+    assert keeper.saves == 3
+    for changes, seed in (({"radius": 2e-3}, "kept"), ({}, "other")):
+        another = Kept()
+        another.state = kept
+        changed = replace(config, **changes)
+        assert same(fit(another, changed, seed), fit(None, changed, seed))
+        assert another.saves == 3
+    # The number of threads is of no consequence.
+    more = Kept()
+    more.state = kept
+    fit(more, replace(config, threads=2))
+    assert more.saves == 3 - kill_after

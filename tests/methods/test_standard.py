@@ -6,7 +6,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from pipeline.methods.sgd_settings import for_its_model
 from pipeline.methods.sgd_training import batches
 from pipeline.models import networks
 from pipeline.types import Array, Classifier, ImageDataset
+from tests.methods.keeping import Kept
 
 SETTINGS: dict[str, Any] = {
     "model": "utk_classifier",
@@ -74,23 +74,6 @@ def same(a: Classifier, b: Classifier) -> bool:
         x.keys() == y.keys() and all(np.array_equal(x[name], y[name]) for name in x)
         for x, y in ((a.parameters, b.parameters), (a.history, b.history), (a.facts, b.facts), (a.index, b.index))
     )
-
-
-class Kept:
-    """Keeps arrays in memory; the job is killed once it has kept ``kill_after`` times."""
-
-    def __init__(self, kill_after: int | None = None) -> None:
-        self.state: dict[str, Array] | None = None
-        self.saves, self.kill_after = 0, kill_after
-
-    def load(self) -> Mapping[str, Array] | None:
-        return self.state
-
-    def save(self, state: Mapping[str, Array]) -> None:
-        self.state = {name: np.array(values) for name, values in state.items()}
-        self.saves += 1
-        if self.saves == self.kill_after:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("model", ["logistic_regression", "utk_classifier"])

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from pipeline.methods.sensr import Config
 
 
+CHANGED = ("parameters", "first", "second", "penalty", "counts")
+"""The arrays of a repetition that its iterations change."""
+
+
 @dataclass
 class Repetition:
     """One network in training, as the compiled code takes it.
@@ -95,6 +99,16 @@ class CompiledIterations:
         mean_w2, mean_b2 = self._start["w2"].mean(axis=-1), self._start["b2"].mean(axis=-1)
         w2 = np.stack([mean_w2 - half_v, mean_w2 + half_v], axis=-1)
         return {"w1": w1, "b1": b1, "w2": w2, "b2": np.stack([mean_b2 - half_c, mean_b2 + half_c], axis=-1)}
+
+    def state(self) -> dict[str, Array]:
+        """What the iterations change, of all repetitions: (R, ...) by name."""
+        return {name: np.stack([getattr(own, name) for own in self._repetitions]) for name in CHANGED}
+
+    def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a ``state``."""
+        for r, own in enumerate(self._repetitions):
+            for name in CHANGED:
+                getattr(own, name)[...] = state[name][r]
 
     def facts(self) -> dict[str, Array]:
         """How many attacks failed, and the final lambda: arrays (R,)."""
