@@ -199,7 +199,14 @@ def _kept_parameters(one: Trained) -> Trained:
     """With the parameters that were read and are small; of the others no number, but how many repetitions there are."""
     noted = cast(Noted, one.parameters)
     parameters = {
-        name: array if name in noted.read and array.size < LARGE else array.reshape(len(array), -1)[:, :0]
+        name: array if name in noted.read and array.size < LARGE else _emptied(array)
         for name, array in noted._arrays.items()
     }
-    return replace(one, parameters=parameters)
+    kept = replace(one, parameters=parameters)
+    if isinstance(kept, TransportMap):
+        kept = replace(kept, reverse={name: _emptied(array) for name, array in kept.reverse.items()})
+    return kept
+
+
+def _emptied(array: Array) -> Array:
+    return array.reshape(len(array), -1)[:, :0]
