@@ -24,7 +24,7 @@ from pipeline.types import Array, AuditResult, Classifier, TransportMap
 
 LARGE = 4096
 """Numbers from which an array is rounded, and parameters are no longer kept."""
-DIGITS = 4
+DIGITS = 8
 """Significant digits of the numbers of a large array."""
 PEOPLE = ("features", "images", "score", "score_image")
 TARGETS = ("target_features", "target_score")
@@ -176,19 +176,22 @@ def scattered(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def rounded(array: Array) -> Array:
-    """A large array of float64 with ``DIGITS`` significant digits, as float32; any other as it is."""
+    """A large array of float64 with ``DIGITS`` significant digits; any other as it is."""
     if array.dtype != np.float64 or array.size < LARGE:
         return array
     with np.errstate(divide="ignore", invalid="ignore"):
         magnitude = np.where((array == 0) | ~np.isfinite(array), 0, np.floor(np.log10(np.abs(array))))
-    # float32 has no smaller ones to keep.
-    unit = 10.0 ** (DIGITS - 1 - np.maximum(magnitude, -37))
-    return (np.round(array * unit) / unit).astype(np.float32)
+        # Smaller ones than 1e-37 are as good as 0.
+        unit = 10.0 ** (DIGITS - 1 - np.maximum(magnitude, -37))
+        kept: Array = np.round(array * unit) / unit
+    return kept
 
 
 def _kept_audit(audit: NotedAudit) -> AuditResult:
     result = audit.result
-    arrays: Mapping[str, Array] = {name: result.arrays[name] for name in sorted(audit.arrays.read)}
+    # Who is in which cell tells scattered what belongs together, whether or not it was read.
+    names = audit.arrays.read | {name for name in result.arrays if name.startswith("decision")}
+    arrays: Mapping[str, Array] = {name: result.arrays[name] for name in sorted(names)}
     if result.origin != "simulated":
         arrays = scattered(arrays)
     rows = result.rows if audit.rows_read else result.rows.iloc[:0, :0]
