@@ -91,7 +91,10 @@ def kept(drawn: Watched) -> Inputs:
         drawn.origin,
         audits={key: _kept_audit(cast(NotedAudit, audit)) for key, audit in drawn.inputs.audits.items()},
         classifiers={key: _kept_parameters(one) for key, one in drawn.inputs.classifiers.items()},
-        transports={key: _kept_parameters(one) for key, one in drawn.inputs.transports.items()},
+        transports={
+            key: replace(_kept_parameters(one), reverse={name: _emptied(array) for name, array in one.reverse.items()})
+            for key, one in drawn.inputs.transports.items()
+        },
     )
 
 
@@ -205,10 +208,7 @@ def _kept_parameters(one: Trained) -> Trained:
         name: array if name in noted.read and array.size < LARGE else _emptied(array)
         for name, array in noted._arrays.items()
     }
-    kept = replace(one, parameters=parameters)
-    if isinstance(kept, TransportMap):
-        kept = replace(kept, reverse={name: _emptied(array) for name, array in kept.reverse.items()})
-    return kept
+    return replace(one, parameters=parameters)
 
 
 def _emptied(array: Array) -> Array:
