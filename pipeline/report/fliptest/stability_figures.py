@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest import words as w
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, points
 from pipeline.report.picture import Picture
 from pipeline.report.style import INK, new_figure, panel_letter
 from pipeline.types import Array
@@ -121,7 +121,22 @@ def _figure(
         title,
         inputs.stamp(sorted(set(rows["block"]))),
         alternative,
-        notes=tuple(note.format(draws=counted) for note in notes),
+        notes=(*(note.format(draws=counted) for note in notes), *_fewer(inputs, rows, int(draws.min()))),
+    )
+
+
+def _fewer(inputs: Inputs, rows: pd.DataFrame, draws: int) -> tuple[str, ...]:
+    """That the paper has more draws, where it has, and what that leaves open, by the chi-squared law of a variance."""
+    from scipy.stats import chi2
+
+    blocks = set(rows["block"])
+    published = [point["repetitions"] for point in points(inputs.config["published"]) if point["block"] in blocks]
+    if max(published) <= draws:
+        return ()
+    low, high = (draws - 1) / chi2.ppf([0.975, 0.025], draws - 1)
+    return (
+        f"The paper has {max(published):,} draws. With {draws:,}, the 95 % interval of one variance reaches from "
+        f"{low:.2g} to {high:.2g} times its estimate.",
     )
 
 
