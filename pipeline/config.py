@@ -7,7 +7,6 @@ a sweep (``conf/sweep/``) asks for. What values it has is the matter of
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
@@ -16,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pipeline import availability, composition, failures, superseded
+from pipeline import availability, composition, failures, references, superseded
 from pipeline.code_closure import modules_behind
 from pipeline.composition import Point, composed, encoded, plain
 from pipeline.plan import Plan
@@ -224,20 +223,12 @@ class Workflow:
     @property
     def referenced(self) -> tuple[str, ...]:
         """The studies that have a reference of every block."""
-        whole = []
-        for study in composition.declared(self.conf, "experiment"):
-            manifest = ROOT / "data" / "reference" / study / "manifest.json"
-            grid = self.experiment(study)["grid"]
-            if manifest.is_file() and set(json.loads(manifest.read_text(encoding="utf-8"))["blocks"]) == set(grid):
-                whole.append(study)
-        return tuple(whole)
+        studies = composition.declared(self.conf, "experiment")
+        return tuple(name for name in studies if references.whole(ROOT, name, self.experiment(name)["grid"]))
 
     def reference_files(self, study: str) -> list[str]:
         """The files of a study's reference; none where it has none, or not of every block."""
-        if study not in self.referenced:
-            return []
-        folder = ROOT / "data" / "reference" / study
-        return [str(path.relative_to(ROOT)) for path in sorted(folder.rglob("*")) if path.is_file()]
+        return references.files(ROOT, study) if study in self.referenced else []
 
     def tables(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables."""
