@@ -48,11 +48,17 @@ class Plan:
         """Where the time that a job took is written down."""
         return f"results/benchmarks/{self.workflow.scale}/{job.stage}/{job.name}.tsv"
 
-    def benchmarks(self, study: str) -> list[str]:
-        """The times of all jobs behind a study's classifiers, maps and audits."""
+    def benchmarks(self, study: str) -> dict[str, str]:
+        """Where the times stand of all jobs behind a study's classifiers, maps and audits, by what a job makes."""
         flow = self.workflow
         wanted = {*flow.model_files(study), *flow.map_files(study), *flow.audit_files(study)}
-        return [self.benchmark(job) for job in self.jobs if wanted & set(self.outputs(job))]
+        return {self._made(job): self.benchmark(job) for job in self.jobs if wanted & set(self.outputs(job))}
+
+    def _made(self, job: Job) -> str:
+        """``paper/train/adult/sensr``, with how many more files if there are."""
+        first, *others = job.places
+        more = f" and {len(others)} more" if others else ""
+        return f"{self.workflow.scale}/{job.stage}/{'/'.join(first)}{more}"
 
     def arguments(self, job: Job) -> list[list[str]]:
         """What :mod:`pipeline.batch` hands to the stage, for each file that the job makes."""

@@ -21,9 +21,7 @@ for study in workflow_config.studies:
             scale=workflow_config.scale,
             cfg=encoded(workflow_config.artefacts(study)),
             # Not an input: how long a job took is no reason to do anything again.
-            benchmarks=lambda w, study=study: [
-                path for path in workflow_config.plan.benchmarks(study) if os.path.exists(path)
-            ],
+            benchmarks=lambda w, study=study: encoded(workflow_config.plan.benchmarks(study)),
         log:
             f"results/logs/{workflow_config.scale}/reference/{study}.log",
         shell:

@@ -11,7 +11,7 @@ import datetime
 import importlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -103,7 +103,7 @@ def machine() -> dict[str, str]:
 
 
 def record(
-    drawn: reference.Watched, names: Sequence[str], maker: Maker, benchmarks: Sequence[str], folder: str
+    drawn: reference.Watched, names: Sequence[str], maker: Maker, benchmarks: Mapping[str, str], folder: str
 ) -> Inputs:
     """Make a reference of what the artefacts read; the blocks of an earlier one that this run lacks are taken over."""
     inputs = drawn.inputs
@@ -120,7 +120,7 @@ def record(
         "machine": machine(),
         "versions": provenance.versions(),
     }
-    texts = [(path.removesuffix(".tsv"), Path(path).read_text(encoding="utf-8")) for path in benchmarks]
+    texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
     jobs = {time.rule: [round(time.wall, 1), round(time.processor, 1)] for time in provenance.rule_times(texts)}
     made = reference.kept(drawn)
     manifest = {
@@ -151,7 +151,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--drawn-from", help="a reference (folder) in place of all these")
     parser.add_argument("--against", help="the reference (folder) that the run is held against")
     parser.add_argument("--record", help="make this reference (folder) of the run")
-    parser.add_argument("--benchmarks", nargs="*", default=[], help="the jobs' benchmark files (.tsv), for --record")
+    parser.add_argument("--benchmarks", default="{}", help="JSON: each job's benchmark file (.tsv), for --record")
     parser.add_argument("--published", required=True, help="the study's published numbers (.csv)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
@@ -179,7 +179,7 @@ def main(arguments: list[str] | None = None) -> None:
     compared = importlib.import_module(f"pipeline.report.{options.study}").compared
     if options.record:
         drawn = reference.watched(inputs)
-        made = record(drawn, names, replace(maker, inputs=drawn.inputs), options.benchmarks, options.record)
+        made = record(drawn, names, replace(maker, inputs=drawn.inputs), json.loads(options.benchmarks), options.record)
         if reference.whole(made):
             shelf.save_verdicts(verdicts(compared(made, published)), options.study, options.verdicts)
         return

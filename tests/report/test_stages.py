@@ -87,7 +87,7 @@ def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path
     reference, verdicts = str(folder / "reference"), str(folder / "verdicts.csv")
     benchmark = folder / "train.tsv"
     benchmark.write_text("s\tmax_rss\tcpu_time\n5\t1\t4\n")
-    made(*arguments, record=reference, verdicts=verdicts, benchmarks=str(benchmark))
+    made(*arguments, record=reference, verdicts=verdicts, benchmarks=json.dumps({"train": str(benchmark)}))
     assert set(pd.read_csv(verdicts)["study"]) == {"individual_fairness"}
     again = {kind: str(folder / "again" / kind) for kind in ("tables", "figures")}
     index = folder / "again.json"
