@@ -16,9 +16,9 @@ export OMP_NUM_THREADS := 1
 # Rules call `python`, which is to be the environment's. `all` is every study that conf/experiment/ holds.
 ACTIVE    = PATH="$(abspath $(BIN)):$$PATH"
 SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakemake --cores $(CORES) --rerun-incomplete
-UNLOCK    = $(BIN)/python -m pipeline.resume
+UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 # Where only a download can tell what data there are, they are fetched first: the plan of the rest leaves out what nobody has.
-KNOW_DATA = $(BIN)/python -m pipeline.availability || $(SNAKEMAKE) --until fetch
+KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
 .PHONY: help reproduce sweep report reference figures fetch test test-cluster lint types check resume clean times lock

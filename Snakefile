@@ -2,7 +2,7 @@
 #   SCALE=smoke|laptop|paper   STUDY=individual_fairness   TRACKER=offline|online|disabled
 from snakemake.utils import min_version
 
-from pipeline.config import Workflow, encoded
+from pipeline.workflow.config import Workflow, encoded
 
 min_version("9.0")
 

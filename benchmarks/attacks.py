@@ -49,14 +49,14 @@ from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.deepfool import deepfool
 from pipeline.attacks.distances import Distances, Execution
 from pipeline.attacks.fmn import fmn
-from pipeline.config import CONF
 from pipeline.datasets import digits
 from pipeline.methods import standard
 from pipeline.models import networks
 from pipeline.models.vision import torchvision
-from pipeline.plugins import configure
 from pipeline.seeds import generators
 from pipeline.types import Array, Classifier, ImageDataset
+from pipeline.workflow.config import CONF
+from pipeline.workflow.plugins import configure
 
 STEPS, OVERSHOOT = 100, 0.02
 SLACKS = (1.5, 3.0, np.inf)

@@ -24,14 +24,14 @@ from pipeline import io
 from pipeline.attacks import autograd
 from pipeline.attacks.gradient_flow import gradient_flow_in_blocks, step_schedule
 from pipeline.attacks.relu_flow import relu_flow
-from pipeline.audits.ratio_tests import loss_ratio_test
-from pipeline.config import CONF
+from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import FairMetric, learn
 from pipeline.methods import baseline
 from pipeline.models import mlp
-from pipeline.plugins import configure
 from pipeline.seeds import generators
 from pipeline.types import Classifier, Dataset
+from pipeline.workflow.config import CONF
+from pipeline.workflow.plugins import configure
 
 REGULARIZATION, STEP_SIZE, DELTA, ALPHA = 50.0, 0.01, 1.25, 0.05
 REFERENCE = "NumPy closed form, blocks of 500"

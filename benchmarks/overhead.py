@@ -50,7 +50,7 @@ def main() -> None:
 
 def workflow(scale: str) -> Sequence[tuple[str, str]]:
     """What Snakemake does before it runs a job, by what it does."""
-    read = f"from pipeline.config import Workflow; w = Workflow.of({{'scale': {scale!r}}}, {{}})"
+    read = f"from pipeline.workflow.config import Workflow; w = Workflow.of({{'scale': {scale!r}}}, {{}})"
     dry = (
         "import sys; from snakemake.cli import main; sys.argv[0] = 'snakemake';"
         f"main(['--cores', '1', '-n', '-q', 'all', '--config', 'scale={scale}'])"

@@ -37,8 +37,8 @@ from unittest.mock import patch
 import numpy as np
 import psutil
 
-from pipeline.permutation.outcomes import Counts, Predictions, decided
-from pipeline.permutation.run import permutation_test
+from pipeline.audits.permutation.outcomes import Counts, Predictions, decided
+from pipeline.audits.permutation.run import permutation_test
 
 Array = np.ndarray
 COUNTABLE = 10**6

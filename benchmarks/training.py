@@ -21,14 +21,14 @@ import yaml
 from threadpoolctl import threadpool_limits
 
 from pipeline import io
-from pipeline.config import CONF
 from pipeline.fair_metric import learn_batch
 from pipeline.methods import adam_training, baseline, reductions, sensr
 from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_torch import TorchIterations
-from pipeline.plugins import configure
 from pipeline.seeds import generators
 from pipeline.types import Array, Dataset
+from pipeline.workflow.config import CONF
+from pipeline.workflow.plugins import configure
 
 PLAIN_SENSR_ITERATIONS = 10
 

@@ -149,9 +149,9 @@ def configured(module: ModuleType, name: str, changed: Mapping[str, Any]) -> Any
     """The study's settings of a map."""
     import yaml
 
-    from pipeline.config import CONF
-    from pipeline.plugins import configure
     from pipeline.transport.between import parted
+    from pipeline.workflow.config import CONF
+    from pipeline.workflow.plugins import configure
 
     _, own = parted(yaml.safe_load((CONF / "transport" / f"{name}.yaml").read_text()))
     return configure(module, {**{key: value for key, value in own.items() if key != "per_dataset"}, **changed})

@@ -21,13 +21,13 @@ import torch
 import yaml
 from threadpoolctl import threadpool_limits
 
-from pipeline.config import CONF
-from pipeline.plugins import configure
 from pipeline.seeds import generators
 from pipeline.transport import wgan
 from pipeline.transport.between import parted
 from pipeline.transport.wgan_networks import glorot_networks, minibatches, outputs
 from pipeline.types import Array
+from pipeline.workflow.config import CONF
+from pipeline.workflow.plugins import configure
 
 ROWS = 10_000
 PLAIN_STEPS = 50

@@ -12,9 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline import io, plugins
-from pipeline.composition import Point
-from pipeline.config import CONF, Workflow
+from pipeline import io
 from pipeline.datasets import adience, cifar10, cifar100, utkface
 from pipeline.datasets.image_sets import ImageConfig
 from pipeline.models import networks
@@ -23,6 +21,9 @@ from pipeline.stages import fetch, prepare
 from pipeline.stages import transport as fit_maps
 from pipeline.transport.between import mapped, parted
 from pipeline.types import AuditResult, Classifier, Dataset, ImageDataset, TransportMap
+from pipeline.workflow import plugins
+from pipeline.workflow.composition import Point
+from pipeline.workflow.config import CONF, Workflow
 
 WORKFLOW = Workflow(scale="smoke")
 POINTS = [point for study in WORKFLOW.studies for point in WORKFLOW.points(study)]

@@ -14,8 +14,8 @@ import pytest
 
 from pipeline import io
 from pipeline.cli.entry import main
-from pipeline.config import CONF, Workflow
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
+from pipeline.workflow.config import CONF, Workflow
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")

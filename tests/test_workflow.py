@@ -84,7 +84,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_declared_artefact_is_made_and_none_else(finished: Path) -> None:
-    from pipeline.config import Workflow
+    from pipeline.workflow.config import Workflow
 
     declared = Workflow(scale="smoke", studies=[STUDY]).experiment(STUDY)["artefacts"]
     tables = {path.stem for path in (finished / "results" / "tables" / STUDY).glob("*.csv")}
@@ -98,7 +98,7 @@ def test_every_declared_artefact_is_made_and_none_else(finished: Path) -> None:
     "study", sorted(path.stem for path in (ROOT / "conf" / "experiment").glob("*.yaml") if path.stem != STUDY)
 )
 def test_every_other_study_makes_what_it_declares(study: str, finished: Path, tmp_path: Path) -> None:
-    from pipeline.config import Workflow
+    from pipeline.workflow.config import Workflow
 
     # Models that another study has trained already are at hand.
     project = Path(shutil.copytree(finished, tmp_path / "project"))
@@ -232,7 +232,7 @@ def at_work(project: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            trains = process.cmdline()[1:4] == ["-m", "pipeline.batch", "train"]
+            trains = process.cmdline()[1:4] == ["-m", "pipeline.workflow.batch", "train"]
             if trains and Path(process.cwd()) == project.resolve():
                 found.append(process)
     return found

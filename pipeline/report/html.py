@@ -35,8 +35,8 @@ def page(
 
     ``pictures`` holds the PNG of each figure by (study, artefact). ``provenance`` has ``commit``, ``versions``,
     ``machine`` and ``times``. ``failures`` is the account of a run in which jobs failed
-    (:func:`pipeline.failures.account`), with which the page then opens. Raises ValueError for a figure without its
-    picture.
+    (:func:`pipeline.workflow.failures.account`), with which the page then opens. Raises ValueError for a figure without
+    its picture.
     """
     environment = Environment(
         loader=PackageLoader("pipeline.report"),

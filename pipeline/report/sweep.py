@@ -12,13 +12,13 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as DrawnFigure
 
-from pipeline.composition import nearest
 from pipeline.report.departures import DATASETS
 from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import INK, METHODS, PAGE_WIDTH, method_style, new_figure, raised
-from pipeline.sweep import Figure
+from pipeline.workflow.composition import nearest
+from pipeline.workflow.sweep import Figure
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
 """Inches: of a row of panels, and of what stands above and below all of them."""

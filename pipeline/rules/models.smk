@@ -5,7 +5,7 @@
 #   transport   prepared dataset -> transport maps                             results/transports/<scale>/<dataset>/<map>.npz
 #   audit       dataset, classifiers[, maps] -> audit result                   results/audits/<scale>/<study>/<block>/...npz
 #
-# A job makes one of these files, or several that conf/resources.yaml puts together; pipeline/batch.py then runs the stage
+# A job makes one of these files, or several that conf/resources.yaml puts together; pipeline/workflow/batch.py then runs the stage
 # for one after the other.
 
 for job in workflow_config.plan.jobs:
@@ -34,7 +34,7 @@ for job in workflow_config.plan.jobs:
         priority: workflow_config.plan.priority(job)
         shell:
             # Through a pipe: one argument of a command may not be longer than 128 KB.
-            "printf %s {params.arguments:q} | python -m pipeline.batch {params.stage} --code {input.code} > {log} 2>&1"
+            "printf %s {params.arguments:q} | python -m pipeline.workflow.batch {params.stage} --code {input.code} > {log} 2>&1"
 
 
 # Audits of data that cannot be had: each says so, with how to get them.

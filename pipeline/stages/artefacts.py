@@ -19,7 +19,7 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline import io, shelf
+from pipeline import io
 from pipeline.report import artefacts, index, provenance, reference, style
 from pipeline.report.against import against
 from pipeline.report.comparison_table import verdicts
@@ -28,6 +28,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
 from pipeline.report.together import together
 from pipeline.types import Absent
+from pipeline.workflow import shelf
 
 
 def caption(study: str, name: str) -> str:

@@ -6,9 +6,10 @@ import argparse
 import json
 from dataclasses import replace
 
-from pipeline import io, plugins, tracking
+from pipeline import io
 from pipeline.seeds import generators
 from pipeline.types import Absent, Classifier, Dataset, ImageDataset
+from pipeline.workflow import plugins, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -17,9 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pipeline import io, plugins
-from pipeline.availability import MIRROR, choices, optional, without_files
+from pipeline import io
 from pipeline.datasets.download import TWIN, Unavailable, fetch
+from pipeline.workflow import plugins
+from pipeline.workflow.availability import MIRROR, choices, optional, without_files
 
 SOURCES = ("auto", "official", "twin")
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 
 from pipeline import io
-from pipeline.preparation import prepared
 from pipeline.types import Absent, Dataset, ImageDataset
+from pipeline.workflow.preparation import prepared
 
 LISTED = 20
 """So many names of unreadable files are printed."""

@@ -8,7 +8,7 @@ import sys
 
 from pipeline import io
 from pipeline.report import style, sweep
-from pipeline.sweep import Figure
+from pipeline.workflow.sweep import Figure
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,7 +1,7 @@
 """Train a method's classifiers on every random split of a dataset: ``Dataset -> Classifier``.
 
 Without ``--config`` the command line is Hydra's: ``python -m pipeline.stages.train -m method=baseline,sensr
-"seed=range(10)"``, see :mod:`pipeline.multirun`.
+"seed=range(10)"``, see :mod:`pipeline.workflow.multirun`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import logging
 import sys
 from dataclasses import replace
 
-from pipeline import io, plugins, tracking
+from pipeline import io
 from pipeline.seeds import generators
 from pipeline.types import Absent, Dataset, ImageDataset
+from pipeline.workflow import plugins, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -54,7 +55,7 @@ def of_command_line(arguments: list[str]) -> None:
     if {"--config", "--dataset", "--output"} & set(arguments):
         main(arguments)
         return
-    from pipeline import multirun
+    from pipeline.workflow import multirun
 
     multirun.main()
 

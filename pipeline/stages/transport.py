@@ -8,9 +8,10 @@ import logging
 import sys
 from dataclasses import replace
 
-from pipeline import io, plugins, tracking
+from pipeline import io
 from pipeline.seeds import generators
 from pipeline.transport.between import fitted, levels, parted, transported_columns
+from pipeline.workflow import plugins, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
-from pipeline.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.tabulate.counted import counted
 from pipeline.tabulate.faults import check_named
 from pipeline.tabulate.reading import reading

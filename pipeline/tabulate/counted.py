@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.permutation.outcomes import Counts
+from pipeline.audits.permutation.outcomes import Counts
 from pipeline.tabulate import faults
 from pipeline.tabulate.levels import group_names, in_order, label_classes, prediction_classes
 from pipeline.tabulate.reading import Bins, Decision, Threshold

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.permutation.outcomes import Predictions, decided
+from pipeline.audits.permutation.outcomes import Predictions, decided
 from pipeline.tabulate import faults
 from pipeline.tabulate.counted import group_order, tally
 from pipeline.tabulate.frames import numbers

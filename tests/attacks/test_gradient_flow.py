@@ -18,7 +18,7 @@ from pipeline.attacks.gradient_flow import (
     unstable_steps,
 )
 from pipeline.attacks.unfair_map import unfair_map
-from pipeline.audits.ratio_tests import loss_ratio_test
+from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import FairMetric, diagonal, from_directions, from_matrix, rotated
 from pipeline.models import logistic_mixture, mlp
 from pipeline.types import Classifier

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from pipeline.audits.fliptest.dealt import Deal
 from pipeline.cli.audit.fliptest.groups import Group, Groups
 from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.null import Everyone, null_of
 from pipeline.cli.audit.fliptest.space import Space, space_of
 from pipeline.cli.network import Network
-from pipeline.flipsets.dealt import Deal
 
 
 def made() -> tuple[Space, Model, Everyone]:

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from pipeline.audits.permutation.result import PermutationTest
 from pipeline.cli.audit.permutation.asked import Asked, asked
 from pipeline.cli.audit.permutation.caveats import of_draws
 from pipeline.cli.audit.permutation.evidence import Finding, _corrected, hypotheses
 from pipeline.cli.entry import parser
-from pipeline.permutation.result import PermutationTest
 
 
 @pytest.mark.parametrize("lowest", [0.05, 0.2])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pipeline import plugins
+from pipeline.workflow import plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 

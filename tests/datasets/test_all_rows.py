@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import io, plugins
+from pipeline import io
 from pipeline.datasets import adult, compas
 from pipeline.datasets.twins import model, preserved
 from pipeline.seeds import generators
 from pipeline.stages import fetch, prepare
 from pipeline.types import Dataset
+from pipeline.workflow import plugins
 
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
 ROWS = {"adult": 48_842, "compas": 7_214}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline import plugins
 from pipeline.datasets import drawn
 from pipeline.seeds import generators
 from pipeline.types import Dataset
+from pipeline.workflow import plugins
 
 CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
 NAMES = ("hiring", "arrests", "gaussian", "identical")

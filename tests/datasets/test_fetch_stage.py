@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import plugins
 from pipeline.datasets.download import Source
 from pipeline.stages import fetch
+from pipeline.workflow import plugins
 
 BODY = b"name,age\nann,3\n"
 TWIN = Path(__file__).resolve().parents[2] / "data" / "twins" / "compas.json"

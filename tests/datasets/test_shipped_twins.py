@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline import plugins
 from pipeline.datasets.twins import preserved
 from pipeline.datasets.twins.fit import main
 from pipeline.datasets.twins.model import Twin, from_json, sample
 from pipeline.seeds import generators
+from pipeline.workflow import plugins
 
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
 SHIPPED = {"adult": 0.03, "compas": 0.06}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import plugins
 from pipeline.datasets.download import Corrupt, Patience, Source, Unavailable, fetch
 from pipeline.stages import fetch as stage
+from pipeline.workflow import plugins
 
 Site = Any
 """The download site on loopback, a fixture of conftest.py."""

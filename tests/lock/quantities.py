@@ -14,18 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import fair_metric, plugins
-from pipeline.composition import Point
-from pipeline.config import ROOT, Workflow
-from pipeline.permutation import draws
-from pipeline.permutation.outcomes import Predictions
-from pipeline.permutation.pairs import GUARANTEES, all_pairs
-from pipeline.permutation.run import permutation_test
-from pipeline.permutation.settings import Settings
-from pipeline.preparation import prepared
+from pipeline import fair_metric
+from pipeline.audits.permutation import draws
+from pipeline.audits.permutation.outcomes import Predictions
+from pipeline.audits.permutation.pairs import GUARANTEES, all_pairs
+from pipeline.audits.permutation.run import permutation_test
+from pipeline.audits.permutation.settings import Settings
 from pipeline.seeds import generators
 from pipeline.transport.between import fitted, levels, parted, transported_columns
 from pipeline.types import Array, AuditResult, Classifier, Dataset, ImageDataset, TransportMap
+from pipeline.workflow import plugins
+from pipeline.workflow.composition import Point
+from pipeline.workflow.config import ROOT, Workflow
+from pipeline.workflow.preparation import prepared
 
 WORKFLOW = Workflow(
     scale="smoke",

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from pipeline.config import Workflow
 from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
@@ -19,6 +18,7 @@ from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.seeds import generators
 from pipeline.types import AuditResult, Classifier, Dataset
+from pipeline.workflow.config import Workflow
 
 STUDY = "individual_fairness"
 METHODS = ("baseline", "project", "reductions", "sensr")

@@ -23,7 +23,7 @@ def test_the_list_is_well_formed(published: pd.DataFrame) -> None:
 
 def listed() -> list[str]:
     """Every artefact of the study's declaration."""
-    from pipeline.config import Workflow
+    from pipeline.workflow.config import Workflow
 
     names = Workflow(studies=[STUDY]).experiment(STUDY)["artefacts"]
     return [*names["tables"], *names["figures"]]

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import io, shelf
+from pipeline import io
 from pipeline.report import reference
 from pipeline.report.artefacts import build
 from pipeline.report.comparison_table import verdicts
 from pipeline.report.individual_fairness import compared
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
+from pipeline.workflow import shelf
 
 NOWHERE: dict[str, Any] = {"study": "s", "scale": "paper", "blocks": {}, "jobs": {}}
 DRAWN = ("table_1", "table_unfair_examples", "figure_2", "figure_3", "table_counts")

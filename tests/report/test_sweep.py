@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.report.style import paper
 from pipeline.report.sweep import chosen, drawn, summary
-from pipeline.sweep import Figure
+from pipeline.workflow.sweep import Figure
 
 FIGURE = Figure(statistic=("T_n",), x="audit.delta", lines="method", columns="dataset")
 

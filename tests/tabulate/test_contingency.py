@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.permutation.outcomes import Counts
-from pipeline.permutation.run import permutation_test
+from pipeline.audits.permutation.outcomes import Counts
+from pipeline.audits.permutation.run import permutation_test
 from pipeline.tabulate import Engine, contingency, opened, predictions
 
 SOURCES = ("whole.csv", "whole.parquet", "part-*.csv", "part-*.parquet")

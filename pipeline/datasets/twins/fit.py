@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline import io, plugins
+from pipeline import io
 from pipeline.datasets import download
 from pipeline.datasets.twins import copula, fit_copula, preserved, published_subjects, subjects
 from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.datasets.twins.kinds import LEVELS
 from pipeline.datasets.twins.model import Column, Twin, to_json
 from pipeline.types import Array
+from pipeline.workflow import plugins
 
 INTERVALS = 16
 """Intervals of a number; a value commoner than one interval's share stands for itself, beside them."""

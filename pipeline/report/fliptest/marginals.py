@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from pipeline.flipsets.marginals import marginal
+from pipeline.audits.fliptest.marginals import marginal
 from pipeline.report.fliptest import words as w
 from pipeline.report.style import INK
 from pipeline.types import Array

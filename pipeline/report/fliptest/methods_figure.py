@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from pipeline.flipsets.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
+from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.report.fliptest import bars, lines, trials
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line

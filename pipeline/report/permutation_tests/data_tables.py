@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from pipeline.permutation.power import rate_variance, sample_size
+from pipeline.audits.permutation.power import rate_variance, sample_size
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate

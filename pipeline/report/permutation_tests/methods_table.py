@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from pipeline.permutation.metrics import hypothesis, metric_named
+from pipeline.audits.permutation.metrics import hypothesis, metric_named
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
 from pipeline.report.permutation_tests import words as w

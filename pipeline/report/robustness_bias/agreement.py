@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.agreement import Agreement, sign_agreement
+from pipeline.audits.robustness_bias.lengths import counted as lengths_of
+from pipeline.audits.robustness_bias.measures import by_level
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited, Points
-from pipeline.robustness.agreement import Agreement, sign_agreement
-from pipeline.robustness.lengths import counted as lengths_of
-from pipeline.robustness.measures import by_level
-from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
 
 Side = tuple[str, str]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.agreement import Agreement, sigma_difference
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.robustness_bias import agreement, study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.table import Cell, Column, Row, Table
-from pipeline.robustness.agreement import Agreement, sigma_difference
 
 TABLE_1 = {w.ADIENCE: "Adience", w.UTKFACE: "UTKFace", w.CIFAR10: "CIFAR10", w.CIFAR100: "CIFAR100"}
 TABLE_1 |= {w.SUPER: "CIFAR100super", w.DIGITS: "Digits"}

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.audits.robustness_bias.lengths import Lengths, counted
+from pipeline.audits.robustness_bias.measures import survival
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Points
 from pipeline.report.style import FAINT, INK, WARNING
-from pipeline.robustness.lengths import Lengths, counted
-from pipeline.robustness.measures import survival
-from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
 
 GRID = 400

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pipeline.audits.robustness_bias.partitions import comparisons, elements
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import of_training
 from pipeline.report.table import Column, Row, Table
-from pipeline.robustness.partitions import comparisons, elements
 
 
 def table_partitions(inputs: Inputs) -> Table:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pipeline.audits.robustness_bias.measures import robustness_bias
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import PAGE_WIDTH, new_figure, panel_letter
-from pipeline.robustness.measures import robustness_bias
 
 COLUMNS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
 PANEL = 1.12

@@ -23,7 +23,7 @@ PREFERRED = (w.UTKFACE, w.ADIENCE, w.CIFAR10, w.CIFAR100, w.SUPER, w.DIGITS)
 """The first data set that has an example is shown: the paper's first, those with sensitive attributes next."""
 SIDES = ("fooled", "not fooled")
 ENOUGH = 20
-"""As in :mod:`pipeline.audits.robustness_examples`, which makes the choice."""
+"""As in :mod:`pipeline.audits.robustness_bias.examples`, which makes the choice."""
 STRETCH = 0.5
 """The change is drawn so that its largest pixel is this far from grey."""
 

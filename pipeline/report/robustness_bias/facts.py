@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.audits.robustness_bias.partitions import comparisons
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, network_tables, study, toy, used
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.settings import configured_facts
-from pipeline.robustness.partitions import comparisons
 
 DATA, TOY = "data", "toy"
 """Blocks of what no audit writes down."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.measures import robustness_bias
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, p_value
 from pipeline.report.robustness_bias import curves, regularizer, regularizer_figures, study, used
@@ -15,7 +16,6 @@ from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import test_accuracy
 from pipeline.report.robustness_bias.regularizer import Penalised
 from pipeline.report.table import Cell, Column, Row, Table
-from pipeline.robustness.measures import robustness_bias
 from pipeline.types import Array
 
 HELPED, NOTHING_BESIDE = "helped", "nothing to compare with"

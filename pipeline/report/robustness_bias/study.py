@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.audits.robustness_bias.lengths import DENOMINATORS
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import words as w
-from pipeline.robustness.lengths import DENOMINATORS
 from pipeline.types import Array, AuditResult
 
 LINEAR, NETWORKS, PRETRAINING, REGULARIZER = "linear", "networks", "pretraining", "regularizer"

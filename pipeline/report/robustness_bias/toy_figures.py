@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.audits.robustness_bias.lengths import counted
+from pipeline.audits.robustness_bias.measures import survival
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
@@ -14,8 +16,6 @@ from pipeline.report.robustness_bias import curves, toy
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import INK, new_figure, panel_letter
-from pipeline.robustness.lengths import counted
-from pipeline.robustness.measures import survival
 
 SIDES = ("#00875F", "#0072B2")
 """Of the classes 0 and 1 in Figure 1."""

@@ -13,9 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.audits import fliptest, map_quality, map_stability, subgroups
-from pipeline.composition import Point
-from pipeline.config import Workflow
+from pipeline.audits.fliptest import fliptest, map_quality, map_stability, subgroups
 from pipeline.datasets import arrests, gaussian, hiring, identical, law, ssl
 from pipeline.io import load_published
 from pipeline.methods import linear_regression
@@ -27,6 +25,8 @@ from pipeline.seeds import generators
 from pipeline.stages.collect import collect
 from pipeline.transport.between import Between, fitted, levels, transported_columns
 from pipeline.types import Array, AuditResult, Classifier, Dataset, TransportMap
+from pipeline.workflow.composition import Point
+from pipeline.workflow.config import Workflow
 
 STUDY = "fliptest"
 TRIALS = 3

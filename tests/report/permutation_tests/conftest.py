@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from pipeline.config import Workflow
 from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.types import Classifier, Dataset
+from pipeline.workflow.config import Workflow
 
 STUDY = "permutation_tests"
 PUBLISHED_SIMULATIONS = 10_000

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import io
-from pipeline.permutation.power import power_of
+from pipeline.audits.permutation.power import power_of
 from pipeline.report import style
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate

@@ -12,19 +12,19 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from pipeline.composition import Point
-from pipeline.config import Workflow
+from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
+from pipeline.audits.robustness_bias.measures import by_level, level_sums
+from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
 from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias.words import CONVOLUTIONAL, LOGISTIC
-from pipeline.robustness.lengths import DENOMINATORS, Lengths, counted
-from pipeline.robustness.measures import by_level, level_sums
-from pipeline.robustness.partitions import Partition, partitions_of
 from pipeline.stages.collect import collect
 from pipeline.types import Absent, Array, AuditResult, Classifier, ImageDataset
+from pipeline.workflow.composition import Point
+from pipeline.workflow.config import Workflow
 
 STUDY = "robustness_bias"
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.composition import experiment
-from pipeline.config import CONF
 from pipeline.report.artefacts import Artefact
 from pipeline.report.picture import Picture
 from pipeline.report.table import Table
+from pipeline.workflow.composition import experiment
+from pipeline.workflow.config import CONF
 
 LISTED = experiment(CONF, "robustness_bias")["artefacts"]
 OF_ABSENT_DATA = ["figure_5", *(f"figure_{n}" for n in range(6, 23))]

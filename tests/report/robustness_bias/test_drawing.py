@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from pipeline.audits import robustness_examples
+from pipeline.audits.robustness_bias import examples as robustness_examples
+from pipeline.audits.robustness_bias.lengths import counted
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report.robustness_bias import curves, example_figure
 from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.heat_maps import color_end
-from pipeline.robustness.lengths import counted
-from pipeline.robustness.partitions import Partition
 
 
 def group_of(distance: np.ndarray) -> Group:

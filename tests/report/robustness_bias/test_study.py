@@ -10,6 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipeline.audits.robustness_bias.agreement import Agreement
+from pipeline.audits.robustness_bias.lengths import counted
+from pipeline.audits.robustness_bias.measures import by_level
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report.departures import NO_METHOD
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study, used
@@ -17,10 +21,6 @@ from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.settings import Reduction
-from pipeline.robustness.agreement import Agreement
-from pipeline.robustness.lengths import counted
-from pipeline.robustness.measures import by_level
-from pipeline.robustness.partitions import Partition
 from pipeline.types import AuditResult
 
 SIZES = {w.CIFAR10: 10, w.CIFAR100: 100, w.SUPER: 20, w.UTKFACE: 11, w.ADIENCE: 9, w.DIGITS: 10}

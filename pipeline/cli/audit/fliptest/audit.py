@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from pipeline.audits.precision import Precision
 from pipeline.cli.audit.fliptest.document import Result, document
 from pipeline.cli.audit.fliptest.evidence import Asked, gather_healthy
 from pipeline.cli.audit.fliptest.groups import Groups, read_groups
@@ -17,7 +18,6 @@ from pipeline.cli.document import AuditDocument
 from pipeline.cli.network import Network
 from pipeline.cli.probe import model_facts
 from pipeline.cli.table import read_table, sha256
-from pipeline.permutation.precision import Precision
 
 if TYPE_CHECKING:
     import pandas as pd

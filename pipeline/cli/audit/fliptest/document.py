@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
 from pipeline.cli.audit.fliptest import figures, tables
 from pipeline.cli.audit.fliptest.caveats import caveats
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
@@ -15,7 +16,6 @@ from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space
 from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, Verdict
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
-from pipeline.flipsets.standing import AS_GROUP, NOISE
 from pipeline.messages import listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
 

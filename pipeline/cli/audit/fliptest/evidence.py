@@ -8,6 +8,11 @@ from typing import Literal
 
 import numpy as np
 
+from pipeline.audits.fliptest.dealt import Deal, DealtSizes, deals
+from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
+from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
+from pipeline.audits.precision import Precision
 from pipeline.cli.audit.fliptest.counterparts import Counterparts, counterparts
 from pipeline.cli.audit.fliptest.groups import Group, Groups
 from pipeline.cli.audit.fliptest.maps import Kind
@@ -15,11 +20,6 @@ from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.null import Everyone, null_of
 from pipeline.cli.audit.fliptest.space import Space
 from pipeline.cli.progress import narrated
-from pipeline.flipsets.dealt import Deal, DealtSizes, deals
-from pipeline.flipsets.intervals import SizeIntervals, size_intervals
-from pipeline.flipsets.sets import Flipsets
-from pipeline.flipsets.transparency import TransparencyReport, transparency_report
-from pipeline.permutation.precision import Precision
 from pipeline.seeds import generators
 from pipeline.transport.quality import exact_distances, healthy, ks, mean_distance
 from pipeline.types import Array

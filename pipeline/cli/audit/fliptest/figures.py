@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.audits.fliptest.marginals import marginal
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.inputs import Category, Input
 from pipeline.cli.audit.fliptest.space import Space
-from pipeline.flipsets.marginals import marginal
 from pipeline.types import Array
 
 if TYPE_CHECKING:

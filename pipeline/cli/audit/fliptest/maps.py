@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import plugins
 from pipeline.types import Array, TransportMap
+from pipeline.workflow import plugins
 
 CONF = Path(__file__).resolve().parents[4] / "conf" / "transport"
 """One file of settings for each map."""

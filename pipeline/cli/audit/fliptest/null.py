@@ -1,8 +1,8 @@
 """The noise floor: the flipsets that the same map finds between groups that are alike.
 
 The people of both groups are dealt anew, at random, into groups of the same sizes, and the map is fitted again. The
-numbers made of that are those of ``pipeline.flipsets.dealt``. Where the groups have one joint distribution of all the
-columns that the map moves, the observed groups are one more such deal, and the p-value is at most alpha with
+numbers made of that are those of ``pipeline.audits.fliptest.dealt``. Where the groups have one joint distribution of
+all the columns that the map moves, the observed groups are one more such deal, and the p-value is at most alpha with
 probability at most alpha, whatever the map. It is not where they differ in columns alone that the model does not look
 at: a map moves people along these too, so leave such columns out. Columns that name the group are held at the source
 group's value: what the model does with them is no noise.
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.audits.fliptest.dealt import Deal, DealtSizes
+from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.cli.audit.fliptest.counterparts import places
 from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space
-from pipeline.flipsets.dealt import Deal, DealtSizes
-from pipeline.flipsets.sets import Flipsets
 from pipeline.types import Array
 
 if TYPE_CHECKING:

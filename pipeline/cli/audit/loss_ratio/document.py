@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.ratio_tests import RatioTest
+from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli.audit.loss_ratio import examples
 from pipeline.cli.audit.loss_ratio.caveats import caveats
 from pipeline.cli.audit.loss_ratio.equated import Equated

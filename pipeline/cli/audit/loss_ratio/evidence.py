@@ -10,7 +10,13 @@ import numpy as np
 
 from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack
 from pipeline.attacks.gradient_flow import step_schedule
-from pipeline.audits.ratio_tests import RatioTest, error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
+from pipeline.audits.loss_ratio.ratio_tests import (
+    RatioTest,
+    error_rate_ratio_test,
+    loss_ratio_test,
+    loss_ratios,
+    misclassified,
+)
 from pipeline.cli.progress import followed
 from pipeline.cli.units import Units
 from pipeline.fair_metric import FairMetric

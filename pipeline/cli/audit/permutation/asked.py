@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeline.audits.permutation.metrics import ALIASES, METRICS, Mean, Metric, Rate, UserMetric, metric_named
+from pipeline.audits.permutation.settings import Settings
 from pipeline.cli.audit.permutation.own_metric import own_metric
-from pipeline.permutation.metrics import ALIASES, METRICS, Mean, Metric, Rate, UserMetric, metric_named
-from pipeline.permutation.settings import Settings
 
 CORRELATIONS: Mapping[str, str] = {
     "correlation": "correlation of the score",

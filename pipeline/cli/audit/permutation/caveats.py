@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from pipeline.audits.correction import corrected_once
 from pipeline.cli.audit.permutation.asked import Asked
 from pipeline.cli.audit.permutation.evidence import Evidence, Finding, hypotheses
 from pipeline.cli.document import Caveat
 from pipeline.cli.numbers import level
-from pipeline.permutation.correction import corrected_once
 
 FEW_UNITS = 50
 """With fewer units in a group, or fewer positives or negatives of an AUC, what holds in the limit may be far."""

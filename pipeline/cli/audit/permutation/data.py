@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric
+from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.cli.audit.permutation.asked import UNIT, Asked
 from pipeline.cli.columns import Attribute
-from pipeline.permutation.metrics import Metric, Rate, UserMetric
-from pipeline.permutation.outcomes import Counts, Predictions
 from pipeline.tabulate import contingency, numbers, predictions
 from pipeline.tabulate.table import Table
 from pipeline.types import Array

@@ -9,6 +9,15 @@ from itertools import combinations
 
 import numpy as np
 
+from pipeline.audits.correction import corrected_once
+from pipeline.audits.permutation.correlation import correlation_test
+from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric, hypothesis
+from pipeline.audits.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.pairs import all_pairs
+from pipeline.audits.permutation.pvalue import wilson
+from pipeline.audits.permutation.result import PermutationTest
+from pipeline.audits.permutation.run import tested
+from pipeline.audits.permutation.settings import Settings
 from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
 from pipeline.cli.audit.permutation.data import Data, correlated, read
 from pipeline.cli.audit.permutation.own_metric import FailedMetric
@@ -16,15 +25,6 @@ from pipeline.cli.audit.permutation.scarcity import fewest
 from pipeline.cli.columns import attribute
 from pipeline.cli.progress import followed
 from pipeline.messages import listed
-from pipeline.permutation.correction import corrected_once
-from pipeline.permutation.correlation import correlation_test
-from pipeline.permutation.metrics import Metric, Rate, UserMetric, hypothesis
-from pipeline.permutation.outcomes import Counts, Predictions
-from pipeline.permutation.pairs import all_pairs
-from pipeline.permutation.pvalue import wilson
-from pipeline.permutation.result import PermutationTest
-from pipeline.permutation.run import tested
-from pipeline.permutation.settings import Settings
 from pipeline.seeds import generators
 from pipeline.tabulate.table import Table
 from pipeline.types import Array

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.audits.permutation.metrics import UserMetric
 from pipeline.cli.user_code import named_object
 from pipeline.messages import reason
-from pipeline.permutation.metrics import UserMetric
 from pipeline.types import Array
 
 

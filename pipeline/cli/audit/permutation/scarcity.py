@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeline.permutation.metrics import Auc, Metric, Rate
-from pipeline.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.metrics import Auc, Metric, Rate
+from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.types import Array
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.robustness_distances import exact_arithmetic
+from pipeline.audits.robustness_bias.distances import exact_arithmetic
 from pipeline.cli.audit.robustness import look
 from pipeline.cli.audit.robustness.attacking import SMOOTHING, Asked, asked, distances
 from pipeline.cli.audit.robustness.checkpoint import Kept

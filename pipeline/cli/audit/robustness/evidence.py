@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.intervals import sigma_intervals
+from pipeline.audits.robustness_bias.lengths import Lengths, counted
+from pipeline.audits.robustness_bias.measures import ByLevel, by_level
+from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.significance import Significance, significance
 from pipeline.cli.audit.robustness import DENOMINATORS
 from pipeline.cli.audit.robustness.attacking import Asked
-from pipeline.robustness.intervals import sigma_intervals
-from pipeline.robustness.lengths import Lengths, counted
-from pipeline.robustness.measures import ByLevel, by_level
-from pipeline.robustness.partitions import Partition
-from pipeline.robustness.significance import Significance, significance
 from pipeline.seeds import generators
 from pipeline.types import Array
 

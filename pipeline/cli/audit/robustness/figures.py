@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.lengths import Lengths
+from pipeline.audits.robustness_bias.measures import survival
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.cli.audit.robustness.evidence import Evidence
 from pipeline.cli.audit.robustness.look import Subjects
 from pipeline.cli.audit.robustness.words import BOUNDS, settings_text
-from pipeline.robustness.lengths import Lengths
-from pipeline.robustness.measures import survival
-from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.cli.columns import level_text
 from pipeline.messages import SHOWN, check_columns, listed
-from pipeline.robustness.partitions import Partition
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.lengths import Lengths
+from pipeline.audits.robustness_bias.measures import survival
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.cli.audit.robustness import DENOMINATORS
 from pipeline.cli.audit.robustness.evidence import Evidence
 from pipeline.cli.audit.robustness.look import Subjects
 from pipeline.cli.document import Verdict
 from pipeline.cli.numbers import finite, fixed, level, p_text, span
-from pipeline.robustness.lengths import Lengths
-from pipeline.robustness.measures import survival
-from pipeline.robustness.partitions import Partition
 from pipeline.types import Array
 
 GRID = 101

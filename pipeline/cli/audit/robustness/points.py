@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.cli.audit.robustness.arrays import array_images
 from pipeline.cli.audit.robustness.folder import files_in, folder_images
 from pipeline.cli.audit.robustness.groups import chosen, partition_of
@@ -19,7 +20,6 @@ from pipeline.cli.audit.robustness.images import SUFFIXES, Images, check_path
 from pipeline.cli.audit.robustness.labels import true_classes
 from pipeline.datasets.image_sets import stratified_order
 from pipeline.messages import SHOWN, check_columns, listed
-from pipeline.robustness.partitions import Partition
 from pipeline.seeds import generators
 from pipeline.types import Array
 

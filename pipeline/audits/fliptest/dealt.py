@@ -1,0 +1,82 @@
+r"""The noise floor: the flipsets that a map finds between groups that are alike, because they were dealt at random.
+
+People are dealt into two groups, a map is fitted between these, and the flipsets under it are counted. Dealt groups
+have one distribution, so every flip between them is made by the map and by chance: the null of Black et al. 2020,
+section 5.1, for the data and the model that are audited. With the sizes S_1, ..., S_B of B deals,
+
+.. math:: p = \frac{1 + \#\{b : S_b \ge S\}}{B + 1}, \qquad
+          u = S_{(\lceil (1 - \alpha)(B + 1) \rceil)},
+
+p is that of an observed size S, and u is what one more deal goes beyond with probability at most alpha: of 19 deals and
+alpha = .05, the largest. Fewer deals than 1 / alpha - 1 have no such u.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.permutation.pvalue import monte_carlo_p
+from pipeline.types import Array
+
+
+@dataclass(frozen=True)
+class Deal:
+    """People dealt into two groups: positions (n,) and (m,) among all of them."""
+
+    source: Array
+    target: Array
+
+
+@dataclass(frozen=True)
+class DealtSizes:
+    """Sizes of the flipsets of B deals, (B,) each."""
+
+    positive: Array
+    negative: Array
+
+    @classmethod
+    def of(cls, flips: Sequence[Flipsets]) -> DealtSizes:
+        """The sizes of each deal's flipsets."""
+        sizes = [(int(one.positive.sum()), int(one.negative.sum())) for one in flips]
+        return cls(*np.array(sizes, dtype=np.int64).reshape(-1, 2).T)
+
+    @property
+    def either(self) -> Array:
+        """How many people flip, either way."""
+        return self.positive + self.negative
+
+    @property
+    def net(self) -> Array:
+        """|F+| - |F-|."""
+        return self.positive - self.negative
+
+    def p_value(self, sizes: Array, observed: int) -> float:
+        """The p-value of an observed size among those of the deals."""
+        return float(monte_carlo_p(np.array([(sizes >= observed).sum()]), len(sizes))[0])
+
+
+def deals(n: int, m: int, draws: int, rng: np.random.Generator) -> list[Deal]:
+    """``draws`` ways to deal n + m people at random into n and m."""
+    dealt = [rng.permutation(n + m) for _ in range(draws)]
+    return [Deal(order[:n], order[n:]) for order in dealt]
+
+
+def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list[Deal]:
+    """``draws`` ways to deal people at random into two groups of one size, of at most ``most`` each.
+
+    Whoever is left over is in neither.
+    """
+    side = min(people // 2, most)
+    dealt = [rng.permutation(people)[: 2 * side] for _ in range(draws)]
+    return [Deal(order[:side], order[side:]) for order in dealt]
+
+
+def upper(sizes: Array, alpha: float) -> float:
+    """What one more deal goes beyond with probability at most alpha, by those of B deals (B,); NaN if B is too few."""
+    place = math.ceil((1 - alpha) * (len(sizes) + 1) - 1e-9)
+    return float(np.sort(sizes)[place - 1]) if place <= len(sizes) else float("nan")

@@ -1,0 +1,212 @@
+"""FlipTest: flipsets and transparency reports of classifiers, between two groups matched by a transport map.
+
+Source: Black et al. 2020, Definitions 1 and 2; the computations are in ``pipeline.audits.fliptest``. Intervals and
+p-values take the map as given; what other maps change is seen over the repetitions. How many flips are chance is seen
+between groups of one distribution: those of the study's block ``identical`` (section 5.1 of the paper), for which a map
+is learned, and halves of the audited group itself, where the map is exact transport.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, cast, get_args
+
+import numpy as np
+
+from pipeline.audits.fliptest.decisions import decisions, scored, scored_and_tossed, tossed
+from pipeline.audits.fliptest.rows import Compared, group, noise, reports
+from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.precision import Precision
+from pipeline.transport.between import Mapped, directions, mapped
+from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
+
+DECISIONS = ("threshold", "randomised")
+UNITS = ("model", "deviations")
+EXACT = "exact"
+"""The kind of map that can be fitted again, between dealt halves, at no cost to speak of."""
+
+Judge = Callable[[Array, Array], tuple[Array, Array]]
+"""Features (n, d) and a coin for each person (n,) to scores and decisions, (n,) each."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is audited, and how precisely.
+
+    ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, 1[score >= ``threshold``] and
+    for None the classifier's own; or randomised, 1 with probability P(y = 1 | x), where the coin of a person is tossed
+    once: it decides about the person and about the counterpart. Intervals of level 1 - ``alpha``, those of mean shifts
+    from ``bootstraps`` resamples; p-values from ``permutations`` random subsets. ``units``: what mean shifts are ranked
+    in, the model's own, or standard deviations over both groups (where the model sees features that nobody scaled; 0/1
+    columns stay as they are). ``noise_deals``: how often the group is dealt into halves, 0 for never; ``noise_people``
+    stand on a side at most.
+    """
+
+    split: str
+    decision: str
+    threshold: float | None
+    alpha: float
+    bootstraps: int
+    permutations: int
+    units: str
+    noise_deals: int
+    noise_people: int
+
+    def __post_init__(self) -> None:
+        if self.split not in get_args(Split):
+            raise ValueError(f"expected audit.split among {', '.join(get_args(Split))}; found {self.split!r}")
+        if self.decision not in DECISIONS:
+            raise ValueError(f"expected audit.decision among {', '.join(DECISIONS)}; found {self.decision!r}")
+        if self.decision == "randomised" and self.threshold is not None:
+            raise ValueError(f"a randomised decision has no threshold: expected null, found {self.threshold}")
+        if self.units not in UNITS:
+            raise ValueError(f"expected audit.units among {', '.join(UNITS)}; found {self.units!r}")
+        if self.noise_deals < 0:
+            raise ValueError(f"expected audit.noise_deals of at least 0, found {self.noise_deals}")
+        if self.noise_people < 1:
+            raise ValueError(f"expected audit.noise_people of at least 1, found {self.noise_people}")
+        try:
+            Precision(self.alpha, self.bootstraps, self.permutations)
+        except ValueError as error:
+            raise ValueError(f"audit: {error}") from error
+
+    @property
+    def precision(self) -> Precision:
+        return Precision(self.alpha, self.bootstraps, self.permutations)
+
+
+def run(
+    dataset: Dataset,
+    classifier: Classifier,
+    config: Config,
+    rngs: Sequence[np.random.Generator],
+    transport: TransportMap,
+) -> AuditResult:
+    """Audit classifier r through map r, in each direction that was fitted, for as many repetitions as both have.
+
+    Columns of the rows: ``direction`` (forward, reverse), ``source`` and ``target`` (names of the groups), ``flipset``
+    (positive, negative, or empty for the whole group), ``feature`` (empty where there is none) and ``alpha``.
+
+    - Whole group: ``n_source``, ``n_target``, ``positives_source``, ``positives_target``, ``positives_image``, ``net``
+      with its interval, ``non_finite`` (images with a NaN or infinity, left out of every other count), ``shared`` (the
+      share of the group's people whom another repetition has too, the mean over the others), ``ks`` (the largest
+      Kolmogorov-Smirnov distance of a transported feature from the target group, every image being taken for the
+      nearest value that this group has) and ``healthy``; by feature ``mean_shift``, ``mean_sign`` and ``feature_mean``.
+    - Flipsets: ``size`` with its interval, ``share`` of the group, ``of`` (people with the members' decision); by
+      feature what is in :class:`pipeline.audits.fliptest.transparency.TransparencyReport`. Features that are not
+      transported change by construction: they have no rank and no p-value.
+    - Flipsets by chance, of exact maps and in the first repetition: ``noise_size`` and ``noise_size_upper``, the mean
+      size between halves of the group and what one more deal goes beyond with probability at most ``alpha``, both as
+      shares times ``n_source``; and of the whole group ``noise_people``, how many stood on a side.
+
+    Arrays of the first repetition, with the suffix ``_reverse`` for that direction: ``features``, ``images``,
+    ``decision``, ``decision_image``, ``score``, ``score_image`` and ``rows`` of the people who count,
+    ``target_features`` and ``target_score``; ``feature_names``, and ``units``, what their mean shifts are ranked in.
+
+    Raises ValueError where the map is not defined on a row of the split, where a group has no rows in it, and for
+    randomised decisions of a model without probabilities.
+    """
+    import pandas as pd
+
+    count = min(classifier.repetitions, transport.trials)
+    streams = [rng.spawn(4) for rng in rngs[:count]]
+    coins = [stream[0].random(len(dataset.label)) for stream in streams]
+    transported = np.isin(dataset.feature_names, transport.features)
+    dealing = streams[0][3].spawn(2)
+    rows: list[dict[str, Any]] = []
+    arrays: dict[str, Array] = {"feature_names": np.array(dataset.feature_names)}
+    for place, (direction, source, target) in enumerate(directions(transport), start=1):
+        pairs = mapped(transport, dataset, cast(Split, config.split), count, direction)
+        where = {"direction": direction, "source": source, "target": target}
+        shared = _shared([pair.rows for pair in pairs], len(dataset.label))
+        for r, pair in enumerate(pairs):
+            compared = _compared(partial(_judge, classifier, r, config), pair, coins[r], config)
+            measured = chain(
+                group(compared, config, transported, shared[r]),
+                reports(compared, config, dataset.feature_names, transported, streams[r][place]),
+            )
+            rows += [{"repetition": r, **where, **row} for row in measured]
+            if r == 0 and config.noise_deals and transport.kind == EXACT:
+                decide = partial(_decide, classifier, r, config)
+                found = noise(compared, config, transported, decide, dealing[place - 1])
+                rows += [{"repetition": r, **where, **row} for row in found]
+            if r == 0:
+                arrays |= _arrays(compared, "" if direction == "forward" else "_reverse")
+    table = pd.DataFrame(rows).assign(alpha=config.alpha)
+    for name, values in classifier.index.items():
+        table[name] = values[table["repetition"]]
+    return AuditResult("fliptest", dataset.name, classifier.method, dataset.origin, table, arrays)
+
+
+def _decide(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> Array:
+    if config.decision == "randomised":
+        return tossed(classifier, repetition, x, coin)
+    return decisions(classifier, repetition, x, config.threshold)
+
+
+def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> tuple[Array, Array]:
+    """Scores and decisions."""
+    if config.decision == "randomised":
+        return scored_and_tossed(classifier, repetition, x, coin)
+    return scored(classifier, repetition, x, config.threshold)
+
+
+def _shared(rows: Sequence[Array], people: int) -> list[float]:
+    """The share of each repetition's ``rows`` that another one has too: the mean over the others, 0 where none is."""
+    times = np.zeros(people, dtype=np.int64)
+    for own in rows:
+        times[own] += 1
+    others = max(len(rows) - 1, 1)
+    return [float((times[own] - 1).mean() / others) for own in rows]
+
+
+def _compared(judge: Judge, pair: Mapped, coins: Array, config: Config) -> Compared:
+    """Decide about everyone; ``coins`` has one for each row of the dataset."""
+    finite = np.isfinite(pair.images).all(axis=1)
+    rows, features, images = pair.rows[finite], pair.features[finite], pair.images[finite]
+    score, decision = judge(features, coins[rows])
+    score_image, decision_image = judge(images, coins[rows])
+    target_score, target_decision = judge(pair.target, coins[pair.target_rows])
+    return Compared(
+        rows=rows,
+        coins=coins[rows],
+        features=features,
+        images=images,
+        target=pair.target,
+        flips=Flipsets(decision, decision_image),
+        target_decision=target_decision,
+        score=score,
+        score_image=score_image,
+        target_score=target_score,
+        non_finite=int((~finite).sum()),
+        units=_units(np.concatenate([features, pair.target]), config.units),
+    )
+
+
+def _units(people: Array, asked: str) -> Array:
+    """What mean shifts are ranked in, (d,): ones, or the standard deviations of what is neither 0/1 nor constant."""
+    deviation = people.std(axis=0)
+    plain = ((people == 0) | (people == 1)).all(axis=0) | (deviation == 0) | (asked == "model")
+    return np.where(plain, 1.0, deviation)
+
+
+def _arrays(compared: Compared, suffix: str) -> dict[str, Array]:
+    """What the figures need of the first repetition."""
+    arrays = {
+        "rows": compared.rows,
+        "features": compared.features,
+        "images": compared.images,
+        "decision": compared.flips.decision,
+        "decision_image": compared.flips.decision_image,
+        "score": compared.score,
+        "score_image": compared.score_image,
+        "target_features": compared.target,
+        "target_score": compared.target_score,
+    }
+    named = {f"{name}{suffix}": values for name, values in arrays.items()}
+    if not suffix:
+        named["units"] = compared.units
+    return named

@@ -1,0 +1,291 @@
+"""The loss-ratio test of individual fairness, with its error-rate form and group metrics beside it.
+
+Each test point is moved by the gradient flow attack to where the classifier treats it worse, at a price for moving in
+any but the sensitive directions; the test asks whether the loss (the error rate) grows by more than a tolerated factor.
+
+Source: Maity et al. 2021, "Statistical inference for individual fairness", algorithm 1 and sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeline.attacks.gradient_flow import check_stability, marginal_steps, step_schedule, unstable_steps
+from pipeline.attacks.unfair_map import unfair_map
+from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
+from pipeline.fair_metric import FairMetric, diagonal, learn_batch, principal_angles, rotated
+from pipeline.group_metrics import group_metrics
+from pipeline.models import architecture
+from pipeline.types import Array, AuditResult, Batch, Classifier, Dataset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GIVEN_METRICS: Mapping[str, Callable[[float], FairMetric]] = {"rotated": rotated, "diagonal": diagonal}
+METRICS = ("learned", *GIVEN_METRICS)
+SPLITS = ("test", "train")
+
+LOSS_STATISTICS = {
+    "T_n": "statistic",
+    "S_n": "mean",
+    "V_n": "std",
+    "p_value": "p_value",
+    "rejected": "rejected",
+    "ci_low": "ci_low",
+    "ci_high": "ci_high",
+    "ci_lower_one_sided": "ci_lower_one_sided",
+    "n": "n",
+    "non_finite": "non_finite",
+    "clipped": "clipped",
+    "below_one": "below_one",
+}
+"""Names in the rows of the fields of a RatioTest on losses."""
+ERROR_STATISTICS = {
+    "error_T_n": "statistic",
+    "error_S_n": "mean",
+    "error_std": "std",
+    "error_p_value": "p_value",
+    "error_rejected": "rejected",
+    "error_ci_low": "ci_low",
+    "error_ci_high": "ci_high",
+}
+"""Names in the rows of the fields of a RatioTest on errors."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Parameters of attack and test; where a list stands for a number or name, the audit runs over the product.
+
+    ``regularization`` lambda and ``step_size`` eta of the attack, ``schedule`` "constant" (eta) or "power"
+    (eta / t^power); ``steps`` the furthest it goes, ``record`` the step numbers at which the tests are made (a number
+    beyond ``steps`` stands for ``steps``). ``delta`` the tolerated ratio, ``alpha`` the level. ``metric`` "learned"
+    from the protected attributes of the rows ``metric_split`` ("test", "train"), or "rotated" or "diagonal" by
+    ``angle`` degrees in the plane. ``points``: the first so many test rows (None: all). ``examples``: how many of the
+    most unfair examples of repetition 0 to keep.
+    """
+
+    regularization: float | list[float]
+    step_size: float | list[float]
+    steps: int
+    schedule: str
+    power: float
+    record: list[int]
+    delta: float
+    alpha: float
+    metric: str | list[str]
+    metric_split: str | list[str]
+    angle: float | list[float]
+    points: int | None
+    examples: int
+
+    def __post_init__(self) -> None:
+        if min(_listed(self.regularization)) < 0:
+            raise ValueError(f"expected audit.regularization >= 0, found {self.regularization}")
+        if min(_listed(self.step_size)) <= 0:
+            raise ValueError(f"expected audit.step_size > 0, found {self.step_size}")
+        if self.steps < 1 or not self.record or min(self.record) < 1:
+            raise ValueError(
+                f"expected audit.steps >= 1 and step numbers >= 1 in audit.record, found {self.steps} and {self.record}"
+            )
+        if self.schedule not in ("constant", "power"):
+            raise ValueError(f"expected audit.schedule 'constant' or 'power', found {self.schedule!r}")
+        if self.delta <= 0 or not 0 < self.alpha < 1:
+            raise ValueError(
+                f"expected audit.delta > 0 and audit.alpha between 0 and 1, found {self.delta} and {self.alpha}"
+            )
+        for key, known in (("metric", METRICS), ("metric_split", SPLITS)):
+            if not set(_listed(getattr(self, key))) <= set(known):
+                raise ValueError(f"expected audit.{key} among {', '.join(known)}, found {getattr(self, key)!r}")
+        if self.points is not None and self.points < 2:
+            raise ValueError(f"expected audit.points to be null (all test rows) or >= 2, found {self.points}")
+        if self.examples < 0:
+            raise ValueError(f"expected audit.examples >= 0, found {self.examples}")
+
+    @property
+    def recorded(self) -> tuple[int, ...]:
+        """The step numbers at which the tests are made, increasing."""
+        return tuple(sorted({min(step, self.steps) for step in self.record}))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A fair metric by name: ``metric`` with the split it is learned on, or with its angle; "" and NaN are unused."""
+
+    metric: str
+    metric_split: str
+    angle: float
+
+
+def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
+    """Audit R classifiers on the test rows of their splits, or of the one split there is. Nothing here is random.
+
+    Rows, for each setting: the statistics of both tests at every recorded step, ``unstable_steps``, and
+    ``marginal_steps``, those on the limit, where T_n depends on the parity of the steps. Where a test has no ratio its
+    ``rejected`` is NaN like its other statistics: nothing was decided. Once for each repetition: group metrics at
+    threshold 1/2; ``undefined_errors``, 1 where no audited point is misclassified before the attack, so that no
+    error-rate ratio exists; and, where a metric is learned on training rows, ``principal_angle_<i>`` in degrees between
+    the subspaces learned on training and on test rows. Columns: the setting, ``steps``, ``delta``, ``alpha`` and the
+    index of the classifiers.
+
+    A setting beyond the stability limit is not run if another one is within it: its statistics are NaN, its points
+    ``non_finite``, and ``unstable_steps`` says why. Arrays, of the first setting that is run, at its last step:
+    ``original_loss``, ``attacked_loss`` (R, n), and ``example_*``, the most unfair examples of repetition 0.
+
+    Raises ValueError where every setting is unstable, or where there are more classifiers than splits.
+    """
+    test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
+    features, label = test.features[:, : config.points], test.label[:, : config.points]
+    metrics = _metrics(config, dataset, test)
+    settings = list(product(metrics, _listed(config.regularization), _listed(config.step_size)))
+    schedules = {
+        size: step_schedule(config.schedule, size, config.power, config.recorded[-1])  # type: ignore[arg-type]
+        for size in _listed(config.step_size)
+    }
+    stable = {key for key in settings if _is_stable(metrics[key[0]], key[1], schedules[key[2]])}
+    if not stable:
+        check_stability(metrics[settings[0][0]], settings[0][1], schedules[settings[0][2]])
+    frames: list[pd.DataFrame] = []
+    arrays: dict[str, Array] = {}
+    for place, regularization, step_size in settings:
+        metric, schedule = metrics[place], schedules[step_size]
+        columns = {**vars(place), "regularization": regularization, "step_size": step_size}
+        losses = np.full((classifier.repetitions, len(config.recorded), label.shape[-1]), np.nan)
+        original = losses[:, 0]
+        if (place, regularization, step_size) in stable:
+            flow = unfair_map(classifier, features, label, metric, regularization, schedule, config.recorded)
+            losses, original = flow.losses, flow.original_loss
+            if not arrays:
+                arrays = {"original_loss": original, "attacked_loss": losses[:, -1]}
+                arrays |= _examples(dataset, label[0], original[0], losses[0, -1], flow.x[0], config.examples)
+        statistics = _tests(original, losses, label, config)
+        frames.append(_tidy(statistics, config.recorded, columns, config))
+        for count in (unstable_steps, marginal_steps):
+            steps = np.full((classifier.repetitions, 1), count(metric, regularization, schedule))
+            frames.append(_tidy({count.__name__: steps}, (np.nan,), columns))
+    frames.append(_tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {}))
+    return AuditResult(
+        "loss_ratio", dataset.name, classifier.method, dataset.origin, _joined(frames, classifier), arrays
+    )
+
+
+def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairMetric]:
+    """Every fair metric that the config asks for; the learned ones are stacks over the repetitions of ``test``."""
+    metrics = {}
+    for name in _listed(config.metric):
+        if name == "learned":
+            inputs = [dataset.feature_names.index(column) for column in dataset.sensitive_inputs]
+            for split in _listed(config.metric_split):
+                rows = test if split == "test" else dataset.batch("train", len(test.features))
+                metrics[Place(name, split, np.nan)] = learn_batch(rows, inputs)
+        else:
+            for angle in _listed(config.angle):
+                metrics[Place(name, "", float(angle))] = GIVEN_METRICS[name](angle)
+    return metrics
+
+
+def _tests(original: Array, losses: Array, label: Array, config: Config) -> dict[str, Array]:
+    """Both tests of original losses (R, n) against attacked ones (R, L, n): statistics (R, L) by name."""
+    by_loss = loss_ratio_test(original[:, None], losses, config.delta, config.alpha)
+    before, after = misclassified(original, label)[:, None], misclassified(losses, label[:, None])
+    by_error = error_rate_ratio_test(before, after, config.delta, config.alpha)
+    statistics = {
+        **{name: getattr(by_loss, field) for name, field in LOSS_STATISTICS.items()},
+        **{name: getattr(by_error, field) for name, field in ERROR_STATISTICS.items()},
+    }
+    for name, test in (("rejected", by_loss), ("error_rejected", by_error)):
+        statistics[name] = np.where(test.undefined, np.nan, test.rejected)
+    return statistics
+
+
+def _once(
+    dataset: Dataset, classifier: Classifier, test: Batch, config: Config, metrics: Mapping[Place, FairMetric]
+) -> dict[str, Array]:
+    """What does not depend on the attack, (R, 1) each."""
+    model = architecture(classifier.architecture)
+    predicted = model.predict(classifier.parameters, test.features)
+    statistics = group_metrics(test.label, predicted, test.protected)
+    wrong = (predicted != test.label)[:, : config.points]
+    statistics["undefined_errors"] = ~wrong.any(axis=-1)
+    on_train = [metric for place, metric in metrics.items() if place.metric_split == "train"]
+    if on_train:
+        on_test = _metrics(replace(config, metric="learned", metric_split="test"), dataset, test)
+        for i, angle in enumerate(principal_angles(*on_train, *on_test.values()).T, start=1):
+            statistics[f"principal_angle_{i}"] = angle
+    return {name: np.broadcast_to(values, (classifier.repetitions,))[:, None] for name, values in statistics.items()}
+
+
+def _examples(
+    dataset: Dataset, label: Array, original: Array, attacked: Array, x: Array, count: int
+) -> dict[str, Array]:
+    """The ``count`` points of repetition 0 with the largest finite loss ratios, largest first.
+
+    ``example_row`` are row numbers of the dataset; ``example_original`` and ``example_attacked`` (count, d) are the
+    points in its own units, before they are standardised.
+    """
+    ratio = loss_ratios(original, attacked).values
+    chosen = np.argsort(-np.where(np.isfinite(ratio), ratio, -np.inf), kind="stable")[:count]
+    rows = dataset.test[0][chosen]
+    moved = x[chosen].copy()
+    columns = [dataset.feature_names.index(name) for name in dataset.continuous]
+    fitted_on = dataset.features[np.ix_(dataset.train[0], columns)]
+    moved[:, columns] = moved[:, columns] * fitted_on.std(axis=0) + fitted_on.mean(axis=0)
+    return {
+        "example_row": rows,
+        "example_label": label[chosen],
+        "example_ratio": ratio[chosen],
+        "example_original_loss": original[chosen],
+        "example_attacked_loss": attacked[chosen],
+        "example_original": dataset.features[rows],
+        "example_attacked": moved,
+    }
+
+
+def _is_stable(metric: FairMetric, regularization: float, schedule: Array) -> bool:
+    return unstable_steps(metric, regularization, schedule[-1:]) == 0
+
+
+def _tidy(
+    statistics: Mapping[str, Array], steps: Sequence[float], columns: Mapping[str, Any], config: Config | None = None
+) -> pd.DataFrame:
+    """One row for each value of the (R, L) arrays, repetition by repetition; ``config`` adds delta and alpha."""
+    import pandas as pd
+
+    repetitions = len(next(iter(statistics.values())))
+    size = repetitions * len(steps)
+    place = {
+        "metric": "",
+        "metric_split": "",
+        "angle": np.nan,
+        "regularization": np.nan,
+        "step_size": np.nan,
+        **columns,
+    }
+    return pd.DataFrame(
+        {
+            "repetition": np.tile(np.repeat(np.arange(repetitions), len(steps)), len(statistics)),
+            "statistic": np.repeat(list(statistics), size),
+            "value": np.concatenate([np.asarray(values, dtype=float).ravel() for values in statistics.values()]),
+            "steps": np.tile(np.asarray(steps, dtype=float), repetitions * len(statistics)),
+            **place,
+            "delta": config.delta if config else np.nan,
+            "alpha": config.alpha if config else np.nan,
+        }
+    )
+
+
+def _joined(frames: Sequence[pd.DataFrame], classifier: Classifier) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = pd.concat(frames, ignore_index=True)
+    for name, values in classifier.index.items():
+        rows[name] = values[rows["repetition"]]
+    return rows
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,0 +1,94 @@
+"""One p-value for each of many tables at once: what simulations of level and power are made of."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from pipeline.audits.permutation.draws import split
+from pipeline.audits.permutation.exact import Rates, exact_p
+from pipeline.audits.permutation.metrics import Rate, metric_named
+from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
+from pipeline.audits.permutation.result import Method
+from pipeline.audits.permutation.settings import Settings
+from pipeline.audits.permutation.statistics import Estimate, Proportion, studentized
+from pipeline.types import Array
+
+DRAWS_AT_ONCE = 2**20
+
+
+def table_p(
+    tables: Array, metric: str, *, method: Method, rng: np.random.Generator, draws: int = 1000, smoothing: float = 1.0
+) -> Array:
+    """Two-sided p-values of a rate in S tables group x label x prediction: tables (S, 2, 2, 2) -> (S,).
+
+    The tests are those of ``permutation_test``, by the same names; NaN where a group has no rows for the rate. A table
+    is permuted ``draws`` times, by draws of its counts (``lift`` resamples as often).
+    """
+    rate = metric_named(metric)
+    if not isinstance(rate, Rate):
+        raise ValueError(f"expected a rate, found {rate.name}: many tables at once are tested for rates only")
+    Settings(method=method, draws=draws, smoothing=smoothing)
+    kinds = rate.split(tables)
+    if method in ("auto", "exact"):
+        return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
+    at_once = max(1, DRAWS_AT_ONCE // draws)
+    parts = [
+        _resampled(kinds[first : first + at_once], method, rng, draws, Proportion(smoothing))
+        for first in range(0, len(kinds), at_once)
+    ]
+    return np.concatenate(parts)
+
+
+@lru_cache(maxsize=2**16)
+def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -> float:
+    rates = Rates(x_a, x_a + z_a, x_b, x_b + z_b)
+    return exact_p(rates).two_sided if rates.m_a and rates.m_b else float("nan")
+
+
+def _resampled(kinds: Array, method: Method, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+    """From counts of kinds (S, 2, 3)."""
+    known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
+    p = np.full(len(kinds), np.nan)
+    if known.any():
+        p[known] = _of_known(kinds[known], method, rng, draws, statistic)
+    return p
+
+
+def _of_known(kinds: Array, method: Method, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+    """From counts of kinds (S, 2, 3) with rows for the rate in both groups."""
+    groups = np.moveaxis(kinds, 1, 0)
+    observed = statistic(groups)
+    difference = _difference(observed)
+    if method == "bootstrap":
+        value, reference = (
+            difference,
+            _difference(statistic(_with_replacement(groups, rng, draws))) - difference[:, None],
+        )
+    else:
+        permuted = statistic(split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), draws, rng))
+        value, reference = difference, _difference(permuted)
+        if method == "studentized":
+            value, reference = studentized(observed), studentized(permuted)
+        elif method == "lift":
+            pooled = kinds.reshape(len(kinds), 1, 6)
+            drawn = np.moveaxis(
+                _with_replacement(pooled, rng, draws)[:, 0].reshape(*pooled.shape[:1], draws, 2, 3), 2, 0
+            )
+            with np.errstate(divide="ignore", invalid="ignore"):
+                value = np.where(value == 0, 0.0, value / np.nanstd(_difference(statistic(drawn)), axis=-1, ddof=1))
+                scale = np.nanstd(reference, axis=-1, ddof=1, keepdims=True)
+                reference = np.where(reference == 0, 0.0, reference / scale)
+    return monte_carlo_p(extreme(reference, value, "two-sided").sum(axis=-1), draws)
+
+
+def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Array:
+    """Multinomial samples of the size and shares of each table: (..., U) -> (..., draws, U)."""
+    total = counts.sum(axis=-1)
+    share = counts / total[..., None]
+    return rng.multinomial(total[..., None], share[..., None, :], size=(*total.shape, draws))
+
+
+def _difference(estimate: Estimate) -> Array:
+    return estimate.value[0] - estimate.value[1]

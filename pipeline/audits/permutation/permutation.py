@@ -1,0 +1,161 @@
+"""Permutation tests of every metric on every protected attribute, on the test predictions of each repetition.
+
+Source: DiCiccio et al. 2020, "Evaluating fairness using permutation tests"; the tests are in
+``pipeline.audits.permutation``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from pipeline.audits.correction import corrected_once
+from pipeline.audits.permutation.metrics import METRICS, Rate, hypothesis, metric_named
+from pipeline.audits.permutation.outcomes import Predictions, decided
+from pipeline.audits.permutation.result import Method, PermutationTest
+from pipeline.audits.permutation.run import permutation_test
+from pipeline.audits.permutation.settings import Settings
+from pipeline.models import architecture
+from pipeline.types import Array, AuditResult, Classifier, Dataset
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is tested, and how.
+
+    ``metrics``: names in ``pipeline.audits.permutation.metrics``; ``attributes``: protected attributes, None for all of
+    the dataset's. The decision is 1[P(y = 1 | x) >= ``threshold``]. ``tests``: among auto, exact, studentized, lift,
+    unstudentized, bootstrap; exact concerns the rates alone. ``draws`` permutations, level ``alpha``; ``smoothing`` of
+    the variance of a studentised rate (0: as published); ``bootstraps`` behind ``lift``.
+    """
+
+    metrics: list[str]
+    attributes: list[str] | None
+    threshold: float
+    tests: list[str]
+    draws: int
+    alpha: float
+    smoothing: float
+    bootstraps: int
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.metrics if name not in METRICS]:
+            raise ValueError(f"expected audit.metrics among {', '.join(METRICS)}; found {unknown}")
+        for key, values in (("metrics", self.metrics), ("tests", self.tests)):
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"expected audit.{key} to name at least one, none twice; found {values}")
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"expected audit.threshold in [0, 1], found {self.threshold}")
+        for test in self.tests:
+            Settings(cast(Method, test), "two-sided", self.alpha, self.draws, self.smoothing, self.bootstraps)
+
+
+def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
+    """Test R classifiers on the test rows of their splits; group A is level 1 of the attribute, group B level 0.
+
+    Rows, for each repetition, ``attribute``, ``metric`` and ``test`` (as asked for: auto, exact, ...): ``p_value``,
+    ``p_adjusted`` (Holm's, over the metrics and attributes of that test and repetition; TPR and FNR are one hypothesis,
+    FPR and TNR too), ``difference`` (A - B), ``ci_low``, ``ci_high``, ``studentized`` (the statistic), ``estimate_a``,
+    ``estimate_b``, ``n_a``, ``n_b``, ``rejected``, ``direction``, ``exact``, ``draws``, ``undefined_draws`` and
+    ``undefined``, 1 where there is no test; then numbers that do not exist are NaN. Columns: ``threshold``, ``alpha``
+    and the index of the classifiers.
+    Raises ValueError for an attribute that the dataset does not have.
+    """
+    import pandas as pd
+
+    test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
+    attributes = list(dataset.protected) if config.attributes is None else config.attributes
+    if missing := [name for name in attributes if name not in dataset.protected]:
+        raise ValueError(f"expected audit.attributes among {sorted(dataset.protected)}, found {missing}")
+    features = np.broadcast_to(test.features, (classifier.repetitions, *test.features.shape[1:]))
+    label = np.broadcast_to(test.label, features.shape[:2])
+    score = probability(classifier, features)
+    rows: list[dict[str, Any]] = []
+    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
+        groups = {name: np.broadcast_to(test.protected[name], label.shape)[repetition] for name in attributes}
+        found = list(_tests(dataset, label[repetition], score[repetition], groups, config, rng))
+        for (name, attribute, kind), result, adjusted in _adjusted(found):
+            where = {"repetition": repetition, "attribute": attribute, "metric": name, "test": kind}
+            where |= {key: values[repetition] for key, values in classifier.index.items()}
+            rows += [{**where, "statistic": key, "value": value} for key, value in _values(result, adjusted).items()]
+    table = pd.DataFrame(rows).assign(threshold=config.threshold, alpha=config.alpha)
+    return AuditResult("permutation", dataset.name, classifier.method, dataset.origin, table)
+
+
+def probability(classifier: Classifier, features: Array) -> Array:
+    """P(y = 1 | x) of R classifiers, features (R, n, d) -> (R, n): exp of minus the cross entropy at label 1."""
+    ones = np.ones(features.shape[:2], dtype=np.int64)
+    loss, _ = architecture(classifier.architecture).loss_and_gradient(classifier.parameters, features, ones)
+    return np.asarray(np.exp(-np.asarray(loss, dtype=float)))
+
+
+Key = tuple[str, str, str]
+
+
+def _tests(
+    dataset: Dataset,
+    label: Array,
+    score: Array,
+    groups: dict[str, Array],
+    config: Config,
+    rng: np.random.Generator,
+) -> Iterator[tuple[Key, PermutationTest]]:
+    """All tests of one repetition."""
+    decision = decided(score, config.threshold)
+    for attribute, group in groups.items():
+        low, high = dataset.levels[attribute]
+        data = Predictions(label, score, 1 - group, (high, low), prediction=decision)
+        for name in config.metrics:
+            for kind in config.tests:
+                if kind == "exact" and not isinstance(metric_named(name), Rate):
+                    continue
+                yield (
+                    (name, attribute, kind),
+                    permutation_test(
+                        data,
+                        name,
+                        rng=rng,
+                        method=cast(Method, kind),
+                        alpha=config.alpha,
+                        draws=config.draws,
+                        smoothing=config.smoothing,
+                        bootstraps=config.bootstraps,
+                    ),
+                )
+
+
+def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Key, PermutationTest, float | None]]:
+    """Each test with its p-value after Holm's correction over the hypotheses that tests of the same kind are of."""
+    adjusted: dict[Key, float] = {}
+    for kind in dict.fromkeys(key[2] for key, _ in found):
+        known = {key: result.p_value for key, result in found if key[2] == kind and result.p_value is not None}
+        hypotheses = [(hypothesis(metric_named(name)), attribute) for name, attribute, _ in known]
+        p = corrected_once(np.array(list(known.values())), hypotheses, "holm")
+        adjusted |= dict(zip(known, p.tolist(), strict=True))
+    for key, result in found:
+        yield key, result, adjusted.get(key)
+
+
+def _values(result: PermutationTest, adjusted: float | None) -> dict[str, float]:
+    statistics = {
+        "p_value": result.p_value,
+        "p_adjusted": adjusted,
+        "difference": result.difference,
+        "ci_low": result.ci_low,
+        "ci_high": result.ci_high,
+        "studentized": result.statistic,
+        "estimate_a": result.estimates[0],
+        "estimate_b": result.estimates[1],
+        "n_a": result.sizes[0],
+        "n_b": result.sizes[1],
+        "rejected": result.rejected,
+        "direction": result.direction,
+        "exact": result.exact,
+        "draws": result.draws,
+        "undefined_draws": result.undefined_draws,
+        "undefined": bool(result.undefined),
+    }
+    return {name: float("nan") if value is None else float(value) for name, value in statistics.items()}

@@ -1,0 +1,114 @@
+r"""From permuted statistics to a p-value, to its Monte-Carlo error, and to the moment when a decision is safe.
+
+With S of B permuted statistics at least as extreme as the observed one, p = (1 + S) / (B + 1): the observed labelling
+is itself one of the permutations, so that P(p <= alpha) <= alpha under exchangeability, for every B.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, ndtri, xlog1py, xlogy
+
+from pipeline.audits.permutation.result import Alternative
+from pipeline.types import Array
+
+ROUNDING = 1e-12
+"""Relative difference below which two statistics count as equal: sums in another order."""
+
+MONTE_CARLO_LEVEL = 0.95
+"""Level of the interval for the p-value of infinitely many draws."""
+
+
+def extreme(permuted: Array, observed: Array | float, alternative: Alternative) -> Array:
+    """Whether each permuted statistic (..., B) is at least as extreme as the observed one (...).
+
+    A statistic that does not exist (NaN), permuted or observed, counts as extreme, against the rejection.
+    """
+    observed = np.asarray(observed, dtype=np.float64)[..., None]
+    missing = np.isnan(permuted) | np.isnan(observed)
+    if alternative == "two-sided":
+        permuted, observed = np.abs(permuted), np.abs(observed)
+    elif alternative == "less":
+        permuted, observed = -permuted, -observed
+    # An infinite one has no rounding: it is matched by its equal, and its opposite by everything.
+    slack = np.where(np.isinf(observed), 0.0, ROUNDING * np.abs(observed))
+    return (permuted >= observed - slack) | missing
+
+
+def monte_carlo_p(extremes: Array | int, draws: int) -> Array:
+    """(1 + S) / (B + 1)."""
+    return (1 + np.asarray(extremes)) / (draws + 1)
+
+
+def wilson(extremes: int, draws: int, level: float = MONTE_CARLO_LEVEL) -> tuple[float, float]:
+    """The score interval for a probability of which S successes in B trials were seen.
+
+    .. math:: \\Big(\\hat p + \\tfrac{z^2}{2B} \\pm z \\sqrt{\\tfrac{\\hat p (1 - \\hat p)}{B} + \\tfrac{z^2}{4B^2}}
+              \\Big) \\Big/ \\Big(1 + \\tfrac{z^2}{B}\\Big)
+
+    Source: Wilson 1927.
+    """
+    z, share = float(ndtri((1 + level) / 2)), extremes / draws
+    middle = share + z * z / (2 * draws)
+    reach = z * np.sqrt(share * (1 - share) / draws + z * z / (4 * draws * draws))
+    scale = 1 + z * z / draws
+    low = 0.0 if extremes == 0 else float((middle - reach) / scale)
+    high = 1.0 if extremes == draws else float((middle + reach) / scale)
+    return low, high
+
+
+@dataclass(frozen=True)
+class SafeStop:
+    r"""Stop drawing as soon as the decision p <= alpha is as it would be after infinitely many draws.
+
+    After n draws with S extreme ones, stop when
+
+    .. math:: (n + 1) \binom{n}{S} \alpha^S (1 - \alpha)^{n - S} \le \varepsilon.
+
+    Robbins (1970): if the p-value is alpha, the chance that this ever happens is at most epsilon. So, whatever the
+    p-value, a test that stops decides otherwise than all draws would with probability at most epsilon, the
+    ``risk``; and its level is at most alpha + epsilon. The same inequality, solved for the probability in the place of
+    alpha, is an interval that holds the p-value at all times together, with probability 1 - epsilon.
+    """
+
+    alpha: float
+    risk: float
+
+    @property
+    def fewest(self) -> int:
+        """Draws made in any case, 10 / alpha, so that there is an interval for the effect: stopping late is as safe."""
+        return int(np.ceil(10 / self.alpha))
+
+    def __post_init__(self) -> None:
+        if not 0 < self.risk < 1:
+            raise ValueError(f"expected a resampling risk between 0 and 1, found {self.risk}: 0.001 is usual")
+
+    def first_stop(self, extremes: Array, drawn: int, earlier: int) -> int | None:
+        """The index at which to stop in the next block of draws, None if it holds none.
+
+        ``extremes`` (b,) says which of the block's draws are extreme, after ``drawn`` with ``earlier`` extreme ones.
+        """
+        n = drawn + np.arange(1, len(extremes) + 1)
+        stop = self._log_evidence(n, earlier + np.cumsum(extremes), self.alpha) <= np.log(self.risk)
+        stop &= n >= self.fewest
+        return int(np.argmax(stop)) if stop.any() else None
+
+    def interval(self, extremes: int, draws: int) -> tuple[float, float]:
+        """All probabilities that the draws so far do not contradict."""
+
+        def edge(inside: float, outside: float) -> float:
+            for _ in range(60):
+                middle = (inside + outside) / 2
+                kept = self._log_evidence(np.array(draws), np.array(extremes), middle) > np.log(self.risk)
+                inside, outside = (middle, outside) if kept else (inside, middle)
+            return outside
+
+        share = extremes / draws
+        return (0.0 if extremes == 0 else edge(share, 0.0)), (1.0 if extremes == draws else edge(share, 1.0))
+
+    @staticmethod
+    def _log_evidence(n: Array, s: Array, p: float) -> Array:
+        log_binomial = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1) + xlogy(s, p) + xlog1py(n - s, -p)
+        return np.log(n + 1) + log_binomial

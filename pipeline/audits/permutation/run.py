@@ -1,0 +1,156 @@
+"""One call for any metric: exact where exactness is free, studentised elsewhere, every other test by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio
+from pipeline.audits.permutation.exact import statistic as exact_statistic
+from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric, metric_named
+from pipeline.audits.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.resamplers import decisions, resampler
+from pipeline.audits.permutation.result import Alternative, Method, PermutationTest
+from pipeline.audits.permutation.score_interval import score_interval
+from pipeline.audits.permutation.settings import Settings
+from pipeline.audits.permutation.studentized import monte_carlo
+from pipeline.audits.permutation.undefined import missing, without_variance
+from pipeline.audits.permutation.verdict import GUARANTEES, agreeing, direction, with_monte_carlo
+from pipeline.types import Array
+
+
+def permutation_test(
+    data: Predictions | Counts,
+    metric: str | UserMetric | Callable[[Array, Array, Array], float],
+    *,
+    rng: np.random.Generator,
+    groups: tuple[str, str] | None = None,
+    method: Method = "auto",
+    alternative: Alternative = "two-sided",
+    alpha: float = 0.05,
+    draws: int = 10_000,
+    smoothing: float = 1.0,
+    bootstraps: int = 200,
+    resampling_risk: float | None = None,
+) -> PermutationTest:
+    """Is the metric equal in groups A and B?
+
+    Parameters
+    ----------
+    data: rows, or the contingency table of them.
+    metric: a name of ``metrics.METRICS``, or a function(y, score, weight) of one group's rows (see ``UserMetric``).
+    rng: where the seed of the draws is taken from. Same seed, same result, on any number of threads.
+    groups: the names of A and B; needed where the data have more than two groups.
+    method: ``auto`` enumerates where that is exact (rates of unweighted, unclustered rows) and else studentises;
+        ``exact``, ``studentized``, ``lift``, ``unstudentized`` and ``bootstrap`` by name.
+    alternative: ``greater`` asks whether the metric is larger in A.
+    alpha: level of the test; 1 - alpha that of the interval.
+    draws: B, the number of permutations.
+    smoothing: events and others added to each group in the variance of a studentised rate (0: as published).
+    bootstraps: samples with replacement behind a user metric's variance and behind ``lift``.
+    resampling_risk: stop drawing when the decision is safe up to this risk (see ``pvalue.SafeStop``); None draws all B.
+
+    Raises ValueError where the data do not have what the metric needs, or a setting is out of range. A metric that does
+    not exist in a group gives a result with ``undefined``, the reason.
+    """
+    settings = Settings(method, alternative, alpha, draws, smoothing, bootstraps, resampling_risk)
+    a, b = _pair(data.groups, groups)
+    return tested(data.pair(a, b), resolved(metric), settings, rng)
+
+
+def resolved(metric: str | UserMetric | Callable[[Array, Array, Array], float]) -> Metric:
+    """The metric behind a name or a function."""
+    if isinstance(metric, str):
+        return metric_named(metric)
+    return metric if isinstance(metric, UserMetric) else UserMetric(getattr(metric, "__name__", "user metric"), metric)
+
+
+def tested(data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator) -> PermutationTest:
+    """The test of groups 0 and 1 of data with two groups."""
+    countable = isinstance(data, Counts) or (data.weight is None and data.cluster is None)
+    if isinstance(metric, Rate) and countable and settings.method in ("auto", "exact"):
+        return _exact(data, metric, settings)
+    if settings.method == "exact":
+        raise ValueError(
+            f"no exact test of {metric.name} on these data: exactness is free for rates of unweighted, unclustered "
+            "rows; take method studentized"
+        )
+    return _resampled(data, metric, settings, rng)
+
+
+def _pair(known: tuple[str, ...], groups: tuple[str, str] | None) -> tuple[int, int]:
+    if groups is None:
+        if len(known) > 2:
+            raise ValueError(f"the data have {len(known)} groups, {list(known)}: name two, or use all_pairs")
+        return 0, 1
+    if missing := [name for name in groups if name not in known]:
+        raise ValueError(f"expected groups among {list(known)}, found {missing}")
+    if groups[0] == groups[1]:
+        raise ValueError(f"expected two different groups, found {groups[0]!r} twice")
+    return known.index(groups[0]), known.index(groups[1])
+
+
+def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> PermutationTest:
+    table = decisions(data)
+    (x_a, z_a, _), (x_b, z_b, _) = metric.split(table.table).tolist()
+    rates = Rates(x_a, x_a + z_a, x_b, x_b + z_b)
+    shares = np.array([x / m if m else np.nan for x, m in ((x_a, rates.m_a), (x_b, rates.m_b))])
+    result = _blank(data, metric, settings, "exact", shares, (rates.m_a, rates.m_b))
+    if result.undefined:
+        return result
+    p = exact_p(rates)
+    value = p.of(settings.alternative)
+    rejected = value <= settings.alpha
+    low, high = agreeing(score_interval(rates, settings.alpha, settings.alternative), rates.difference, rejected)
+    return replace(
+        result,
+        ci_low=low,
+        ci_high=high,
+        statistic=exact_statistic(rates),
+        p_value=value,
+        p_low=value,
+        p_high=value,
+        rejected=rejected,
+        direction=direction(rates.difference, p.greater, p.less, settings),
+        odds_ratio=odds_ratio(rates, settings.alpha, settings.alternative),
+    )
+
+
+def _resampled(
+    data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator
+) -> PermutationTest:
+    method: Method = "studentized" if settings.method == "auto" else settings.method
+    bootstraps = settings.bootstraps if method == "studentized" else 0
+    source = resampler(data, metric, int(rng.integers(2**63)), settings.smoothing, bootstraps)
+    observed = source.observed
+    result = _blank(data, metric, settings, method, observed.value, source.units)
+    if not result.undefined and method == "studentized":
+        result = replace(result, undefined=without_variance(data, metric, observed))
+    if result.undefined:
+        return result
+    found = monte_carlo(source, method, settings.alternative, settings.draws, settings.bootstraps, settings.stop)
+    return with_monte_carlo(result, found, settings)
+
+
+def _blank(
+    data: Predictions | Counts, metric: Metric, settings: Settings, method: Method, value: Array, units: tuple[int, ...]
+) -> PermutationTest:
+    """The result as far as it is known before the test: estimates, or the reason why there are none."""
+    estimates = [float(v) if np.isfinite(v) else None for v in value]
+    lacking = missing(data, metric, value)
+    return PermutationTest(
+        metric=metric.name,
+        groups=(data.groups[0], data.groups[1]),
+        method=method,
+        alternative=settings.alternative,
+        alpha=settings.alpha,
+        estimates=(estimates[0], estimates[1]),
+        sizes=(int(data.sizes[0]), int(data.sizes[1])),
+        units=(units[0], units[1]),
+        difference=None if lacking else float(value[0] - value[1]),
+        exact=method == "exact",
+        guarantee=GUARANTEES[method],
+        undefined=lacking,
+    )

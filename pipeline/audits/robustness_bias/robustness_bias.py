@@ -1,0 +1,253 @@
+"""Robustness bias: how far the test points of each group are from a decision boundary, at each checkpoint.
+
+Distances are L2 in pixels in [0, 1], of correctly classified points. Those of ``exact`` are exact, those of an attack
+upper bounds, the radii of ``smoothing`` lower bounds that hold with high probability for the smoothed network. What a
+misclassified point or a failed attack contributes depends on the denominator and is said in
+:mod:`pipeline.audits.robustness_bias.lengths`; the measures are in that package.
+
+Source: Nanda et al. 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from pipeline.audits.precision import Precision
+from pipeline.audits.robustness_bias import attacks
+from pipeline.audits.robustness_bias.distances import Subject, exact_arithmetic
+from pipeline.audits.robustness_bias.examples import chosen, shown
+from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
+from pipeline.audits.robustness_bias.rows import Measured, row, rows
+from pipeline.models import networks
+from pipeline.models.device import visible_device
+from pipeline.types import Array, AuditResult, Classifier, ImageDataset
+
+CHECKPOINTS = ("all", "last")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is measured, of which points, and how precisely.
+
+    ``attacks``: some of ``robustness_attacks.NAMES``; exact ones are measured of linear networks alone.
+    ``checkpoints``: all, or the last. ``<attack>_points``: that attack is made on the first so many test points, None
+    for all; every other ``<attack>_...`` is a setting of the function in ``pipeline.attacks``, explained there.
+    ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
+    that counts, None for the largest distance measured. Intervals of level 1 - ``alpha`` from ``bootstraps`` resamples,
+    p-values from ``permutations``. ``examples``: the attack whose images are kept of one example, None for none. Images
+    are attacked ``batch_size`` at a time, None for what suits the device, on ``threads`` of the CPU.
+    """
+
+    attacks: Sequence[str]
+    checkpoints: str
+    exact_points: int | None
+    exact_in_box_points: int | None
+    deepfool_points: int | None
+    deepfool_steps: int
+    deepfool_candidates: int
+    deepfool_overshoot: float
+    carlini_wagner_points: int | None
+    carlini_wagner_iterations: int
+    carlini_wagner_searches: int
+    carlini_wagner_learning_rate: float
+    carlini_wagner_initial_c: float
+    fmn_points: int | None
+    fmn_steps: int
+    fmn_start_steps: int
+    smoothing_points: int | None
+    smoothing_sigma: float
+    smoothing_scale: str
+    smoothing_selection_samples: int
+    smoothing_samples: int
+    smoothing_first_samples: int
+    smoothing_growth: float
+    smoothing_tolerance: float
+    smoothing_alpha: float
+    smoothing_radius_of: str
+    budget: float | None
+    alpha: float
+    bootstraps: int
+    permutations: int
+    examples: str | None
+    batch_size: int | None
+    threads: int
+
+    def __post_init__(self) -> None:
+        if not self.attacks or sorted(self.attacks) != sorted(set(self.attacks) & set(attacks.NAMES)):
+            raise ValueError(
+                f"expected audit.attacks to be some of {', '.join(attacks.NAMES)}, each once; found "
+                f"{list(self.attacks)}"
+            )
+        if self.checkpoints not in CHECKPOINTS:
+            raise ValueError(f"expected audit.checkpoints among {', '.join(CHECKPOINTS)}; found {self.checkpoints!r}")
+        if self.examples is not None and self.examples not in attacks.WITH_IMAGES:
+            raise ValueError(
+                f"expected audit.examples null or among {', '.join(attacks.WITH_IMAGES)}, which change images; "
+                f"found {self.examples!r}"
+            )
+        for key in ("batch_size", *(f"{name}_points" for name in attacks.NAMES)):
+            if getattr(self, key) is not None and getattr(self, key) < 1:
+                raise ValueError(f"expected audit.{key} null or at least 1, found {getattr(self, key)}")
+        if self.budget is not None and not self.budget > 0:
+            raise ValueError(f"expected audit.budget null or above 0, found {self.budget}")
+        if self.smoothing_scale not in attacks.SCALES:
+            raise ValueError(
+                f"expected audit.smoothing_scale among {', '.join(attacks.SCALES)}; found {self.smoothing_scale!r}"
+            )
+        if self.threads < 1:
+            raise ValueError(f"expected audit.threads of at least 1, found {self.threads}")
+        try:
+            _ = self.precision
+        except ValueError as error:
+            raise ValueError(f"audit: {error}") from error
+
+    @property
+    def precision(self) -> Precision:
+        return Precision(self.alpha, self.bootstraps, self.permutations)
+
+    def sample(self, attack: str, n: int) -> Array:
+        """Which of n test points an attack is made on, (n,) bool: the first so many."""
+        points = getattr(self, f"{attack}_points")
+        return np.arange(n) < (n if points is None else points)
+
+    def settings(self, attack: str) -> dict[str, Any]:
+        """What the attack is made with, by the names that it has in the attack's function."""
+        start = f"{attack}_"
+        names = [field.name for field in fields(self) if field.name.startswith(start)]
+        return {name.removeprefix(start): getattr(self, name) for name in names if not name.endswith("_points")}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was found of one network: its ``rows``, and arrays over all test points, (n,) each."""
+
+    rows: list[dict[str, Any]]
+    arrays: Mapping[str, Array]
+
+
+def run(
+    dataset: ImageDataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]
+) -> AuditResult:
+    """Measure the distances of the test points, and the groups of every partition by them.
+
+    Columns: ``repetition`` (0, there is one split), ``epoch`` and whatever else tells the classifiers apart,
+    ``attack``, ``partition`` and ``level`` (both empty for all points together), ``denominator`` (paper, correct;
+    empty where there is none), ``statistic``, ``value``.
+
+    - All points: ``points`` that the attack was made on (its sample: the first so many), ``accuracy`` among them,
+      ``failed`` attacks, ``forward_passes`` (images), ``budget`` T, ``mean_distance`` and ``median_distance`` of the
+      distances measured.
+    - Levels: ``n_correct``, ``failed``; and by denominator ``n`` points that count, ``auc``, ``mean_distance`` and
+      ``median_distance`` of their lengths, ``sigma`` with ``sigma_ci_low``, ``sigma_ci_high``, ``sigma_p``, and
+      ``sigma_p_adjusted`` over all levels of the dataset.
+
+    Arrays, for K checkpoints and n test points: ``epoch`` (K,), ``rows`` (n,) of the dataset, the codes (n,) of each
+    partition under its name, ``correct`` (K, n), and for each attack ``tried_<attack>`` (K, n), the points of its
+    sample, and ``distance_<attack>`` (K, n) float64, NaN where a point was not in the sample, was misclassified or the
+    attack failed.
+
+    Arrays of the example, where the attack ``config.examples`` was made and gave one, at the last checkpoint:
+    ``example_partition`` (1,), its name; ``example_budget`` (1,); and of the nearer and the farther point, (2, ...)
+    each, ``example_points``, ``example_images`` and ``example_perturbed`` (2, c, h, w) float32 in [0, 1],
+    ``example_distance``, ``example_label``, ``example_prediction`` (of the perturbed image), and ``example_level``, a
+    code. Which points they are is decided by the rule in :mod:`pipeline.audits.robustness_bias.examples`.
+
+    Everything random comes from ``rngs``, one for each checkpoint. Raises ValueError for a classifier that is no
+    network for this dataset.
+    """
+    import pandas as pd
+
+    audited = dataset.test[0]
+    partitions = partitions_of(dataset, audited)
+    kept = list(range(classifier.repetitions))[0 if config.checkpoints == "all" else -1 :]
+    found, arrays = [], {"rows": audited, **{partition.name: partition.codes for partition in partitions}}
+    device = visible_device()
+    with exact_arithmetic(config.threads):
+        for k in kept:
+            network = networks.of_checkpoint(classifier, dataset, k, device)
+            subject = Subject(network, dataset, audited, device)
+            place = {name: values[k] for name, values in classifier.index.items()}
+            found.append(_checkpoint(subject, classifier.architecture, config, partitions, rngs[k], place))
+            if k == kept[-1]:
+                arrays |= _example(subject, config, partitions, found[-1].arrays, rngs[k])
+    arrays |= {name: np.stack([one.arrays[name] for one in found]) for name in found[0].arrays}
+    arrays |= {name: values[kept] for name, values in classifier.index.items()}
+    table = pd.DataFrame([{"repetition": 0, **row} for one in found for row in one.rows])
+    return AuditResult("robustness_bias", dataset.name, classifier.method, dataset.origin, table, arrays)
+
+
+def _checkpoint(
+    subject: Subject,
+    architecture: str,
+    config: Config,
+    partitions: Sequence[Partition],
+    rng: np.random.Generator,
+    place: Mapping[str, Any],
+) -> Checkpoint:
+    """One network under every attack; ``place`` is what tells it from the other networks of its classifier."""
+    prediction = subject.predictions()
+    correct = prediction == subject.dataset.label[subject.rows]
+    arrays: dict[str, Array] = {"correct": correct}
+    table: list[dict[str, Any]] = []
+    streams = dict(zip(attacks.NAMES, rng.spawn(len(attacks.NAMES)), strict=True))
+    for name in config.attacks:
+        if not attacks.applies(name, architecture):
+            continue
+        attacking, measuring = streams[name].spawn(2)
+        tried = config.sample(name, len(correct))
+        attack = attacks.named(name, config.settings(name), subject.dataset.std, attacking, config.batch_size)
+        found = subject.attacked(attack, np.flatnonzero(tried & correct), prediction)
+        parts = [Partition(one.name, one.levels, one.codes[tried]) for one in partitions]
+        measured = Measured(found.distance[tried], correct[tried], parts)
+        where = ", ".join([name, *(f"{key} {value}" for key, value in place.items())])
+        rows_of = [*rows(measured, config.budget, config.precision, measuring, where)]
+        rows_of.append(row("forward_passes", found.forward_passes))
+        table += [{**place, "attack": name, **one} for one in rows_of]
+        arrays |= {f"distance_{name}": found.distance, f"tried_{name}": tried}
+    return Checkpoint(table, arrays)
+
+
+def _example(
+    subject: Subject,
+    config: Config,
+    partitions: Sequence[Partition],
+    arrays: Mapping[str, Array],
+    rng: np.random.Generator,
+) -> dict[str, Array]:
+    """The arrays of the example, none where there is none."""
+    name = f"distance_{config.examples}"
+    if name not in arrays:
+        return {}
+    label, distance = subject.dataset.label[subject.rows], arrays[name]
+    pair = chosen(distance, label, partitions)
+    if pair is None:
+        return {}
+    assert config.examples is not None
+    settings = config.settings(config.examples)
+    attack = attacks.named(config.examples, settings, subject.dataset.std, rng, config.batch_size, keep_images=True)
+    examples = shown(
+        pair,
+        subject.pixels,
+        lambda points: subject.adversarial(attack, points, label),
+        subject.classes,
+        label,
+    )
+    if examples is None:
+        return {}
+    points = examples.points
+    values = {
+        "partition": np.array([pair.partition]),
+        "budget": np.array([pair.budget]),
+        "points": points,
+        "images": subject.pixels(points),
+        "perturbed": examples.perturbed,
+        "distance": distance[points],
+        "label": label[points],
+        "prediction": examples.prediction,
+        "level": np.array(pair.levels),
+    }
+    return {f"example_{key}": value for key, value in values.items()}

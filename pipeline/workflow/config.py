@@ -1,0 +1,342 @@
+"""Hydra's configuration as the workflow sees it: studies, their points, and the section that each stage reads.
+
+A *point* is one combination of dataset, method, audit and perhaps transport map that a study (``conf/experiment/``) or
+a sweep (``conf/sweep/``) asks for. What values it has is the matter of
+:mod:`pipeline.workflow.resolution`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pipeline.workflow import availability, composition, failures, references, superseded
+from pipeline.workflow.code_closure import modules_behind
+from pipeline.workflow.composition import Point, composed, encoded, plain
+from pipeline.workflow.plan import Plan
+from pipeline.workflow.plugins import module_name
+from pipeline.workflow.resolution import Override, Resolver, scale_rules
+from pipeline.workflow.resources import Resources
+from pipeline.workflow.sweep import Figure
+
+ROOT = Path(__file__).resolve().parents[2]
+CONF = ROOT / "conf"
+INVOCATION = {
+    "scale": "SCALE", "study": "STUDY", "blocks": "BLOCKS", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET",
+}  # fmt: skip
+"""What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
+ABSENT = "PIPELINE_ABSENT"
+"""The variable that tells the processes of a run which data cannot be had."""
+PUBLISHED = "paper"
+"""The scale that runs everything as published."""
+
+
+class Workflow:
+    """The resolved configuration of one invocation: a scale, a data source, the studies and the user's overrides.
+
+    The methods named after stages (``prepare``, ``train``, ``audit``, ...) return what a rule passes to its
+    stage: the whole of what the stage computes with, and nothing else, so that a changed value re-runs what reads it.
+    """
+
+    def __init__(
+        self,
+        scale: str = "laptop",
+        source: str = "auto",
+        tracker: str = "offline",
+        studies: Sequence[str] = (),
+        overrides: Sequence[str] = (),
+        conf: Path = CONF,
+        blocks: Sequence[str] = (),
+    ) -> None:
+        self.conf = Path(conf)
+        self.scale = scale
+        self.source = source
+        if source not in ("auto", "official", "twin"):
+            raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
+        self.resources = Resources.read(self.conf, scale)
+        self.overrides = tuple(Override.parse(text) for text in overrides)
+        self._resolver = Resolver(self.conf, scale_rules(self.conf, scale), self.overrides)
+        self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
+        self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
+        self.blocks = frozenset(blocks)
+        self._check_blocks()
+        self.sweeps = composition.declared(self.conf, "sweep")
+        if asked := sorted(set(self.studies) & set(self.sweeps)):
+            raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
+        known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
+        points = [point for study in known for point in self.points(study)]
+        self._datasets = {point.name("dataset"): point for point in points}
+        self._models = {(point.name("dataset"), point.name("method")): point for point in points}
+        self._maps = {(point.name("dataset"), point.name("transport")): point for point in points if point.transport}
+        self._audits = {self.place(point): point for point in points}
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
+        """The invocation that ``snakemake --config`` and the environment ask for.
+
+        Keys and variables: scale, SCALE; study, STUDY (several with spaces or commas); source, DATA_SOURCE; tracker,
+        TRACKER; blocks, BLOCKS, of the studies' grids, all where none is named; and set, a list of group.name.key=value
+        parted by semicolons. The command line wins over the environment. Raises ValueError for another key.
+        """
+        if unknown := sorted(set(config) - set(INVOCATION)):
+            hint = composition.nearest(unknown[0], INVOCATION)
+            raise ValueError(f"--config {unknown[0]}=... is unknown{hint}. There are: {', '.join(INVOCATION)}")
+
+        def asked(key: str, default: str) -> str:
+            return str(config.get(key) or environment.get(INVOCATION[key]) or default)
+
+        scale = asked("scale", "laptop")
+        return cls(
+            scale=scale,
+            source=asked("source", composed(CONF).data.source),
+            tracker=asked("tracker", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
+            studies=asked("study", "").replace(",", " ").split(),
+            blocks=asked("blocks", "").replace(",", " ").split(),
+            overrides=[text for text in asked("set", "").split(";") if text],
+        )
+
+    def points(self, study: str) -> tuple[Point, ...]:
+        """Every point of a study's grid, or of its blocks that this invocation is about."""
+        every = composition.points(self.conf, study)
+        chosen = study in self.studies and self.blocks
+        return tuple(point for point in every if point.block in self.blocks) if chosen else every
+
+    def experiment(self, study: str) -> dict[str, Any]:
+        """A study's declaration: title, paper, grid, artefacts."""
+        return composition.experiment(self.conf, study)
+
+    def section(self, group: str, point: Point) -> dict[str, Any]:
+        """The resolved values of a part of a point, with its ``name`` and its module's ``kind``."""
+        return dict(self._resolver.sections(point)[group])
+
+    def part(self, group: str, name: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """A section by its name, for this dataset, with settings such as ``{"method.epochs": 3}`` laid over it."""
+        empty = Point("", "", dataset, "", "", tuple(settings.items()))
+        return self.section(group, replace(empty, **{group: name}))  # type: ignore[arg-type]
+
+    # What the rules ask for, by the names that stand in their paths.
+
+    def prepare(self, dataset: str) -> dict[str, Any]:
+        """What a prepared dataset depends on."""
+        point = self._datasets[dataset]
+        alone = Point("", "", point.dataset, "", "", tuple(s for s in point.settings if s[0].startswith("dataset.")))
+        resolved = self._resolver.sections(alone)
+        return {"dataset": resolved["dataset"], "repetitions": resolved["repetitions"]}
+
+    def train(self, dataset: str, method: str) -> dict[str, Any]:
+        """What a method's classifiers depend on, besides the dataset."""
+        point = self._models[dataset, method]
+        resolved = self._resolver.sections(Point("", "", point.dataset, point.method, "", point.settings))
+        return {"method": resolved["method"], "repetitions": resolved["repetitions"]}
+
+    def transport(self, dataset: str, transport: str) -> dict[str, Any]:
+        """What transport maps depend on, besides the dataset."""
+        point = self._maps[dataset, transport]
+        resolved = self._resolver.sections(
+            Point("", "", point.dataset, "", "", point.settings, transport=point.transport)
+        )
+        return {"transport": resolved["transport"], "repetitions": resolved["repetitions"]}
+
+    def audit(self, *names: str) -> dict[str, Any]:
+        """What an audit depends on, besides the dataset and the classifiers; ``names`` as they stand in its path."""
+        return {"audit": self.section("audit", self._audits[names])}
+
+    def collect(self, study: str) -> list[dict[str, Any]]:
+        """For each audit file of a study: its path, its block and the values that the grid sets there."""
+        return [
+            {"path": self.audit_file(point), "block": point.block, "columns": point.columns()}
+            for point in self.points(study)
+        ]
+
+    def sweep(self, sweep: str) -> dict[str, Any]:
+        """What a sweep's summary and figure depend on, besides the rows.
+
+        Raises ValueError for a figure of what the grid does not have.
+        """
+        declaration = self.experiment(sweep)
+        Figure.of(sweep, declaration)
+        return {"sweep": declaration, "scale": self.scale}
+
+    def artefacts(self, study: str) -> dict[str, Any]:
+        """What a study's tables and figures depend on, besides the rows.
+
+        Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
+        what differs between the two is what an artefact's stamp has to say.
+        """
+        published = (
+            self
+            if self.scale == PUBLISHED and not self.overrides
+            else Workflow(PUBLISHED, studies=self.studies, conf=self.conf, blocks=tuple(self.blocks))
+        )
+        return {
+            "experiment": self.experiment(study),
+            "scale": self._scale(),
+            "sections": self._sections(study),
+            "published": published._sections(study),
+        }
+
+    # Where the files of a study lie.
+
+    def twin(self, dataset: str) -> list[str]:
+        """The fitted parameters of a dataset's twins, if it has any."""
+        folder = ROOT / "data" / "twins"
+        names = [f"{dataset}.json", *(path.name for path in sorted(folder.glob(f"{dataset}_*.json")))]
+        return [f"data/twins/{name}" for name in names if (folder / name).is_file()]
+
+    @staticmethod
+    def place(point: Point) -> tuple[str, ...]:
+        """The names in the path of a point's audit; ``audit+transport`` where it is of a transport map too."""
+        audit = "+".join([point.name("audit"), *([point.name("transport")] if point.transport else [])])
+        return (point.study, point.block, point.name("dataset"), point.name("method"), audit)
+
+    def audit_file(self, point: Point) -> str:
+        """The result of one point's audit."""
+        return f"results/audits/{self.scale}/{'/'.join(self.place(point))}.npz"
+
+    def audit_files(self, study: str) -> list[str]:
+        """The results of every audit of a study."""
+        return [self.audit_file(point) for point in self.points(study)]
+
+    def model_files(self, study: str) -> list[str]:
+        """The classifiers of every method of a study, each once, of data that can be had."""
+        names = dict.fromkeys((point.name("dataset"), point.name("method")) for point in self.plan.points(study))
+        return [f"results/models/{self.scale}/{dataset}/{method}.npz" for dataset, method in names]
+
+    def map_files(self, study: str) -> list[str]:
+        """The transport maps of a study, each once."""
+        return list(dict.fromkeys(file for point in self.points(study) for file in self._map_file(point)))
+
+    def maps_of(self, *names: str) -> list[str]:
+        """The transport maps that an audit needs: one file or none; ``names`` as they stand in its path."""
+        return self._map_file(self._audits[names])
+
+    def dataset_files(self, study: str) -> list[str]:
+        """The prepared datasets of a study that can be had, each once."""
+        names = dict.fromkeys(point.name("dataset") for point in self.plan.points(study))
+        return [f"data/prepared/{self.scale}/{name}.npz" for name in names]
+
+    @property
+    def referenced(self) -> tuple[str, ...]:
+        """The studies that have a reference of every block."""
+        studies = composition.declared(self.conf, "experiment")
+        return tuple(name for name in studies if references.whole(ROOT, name, self.experiment(name)["grid"]))
+
+    def reference_files(self, study: str) -> list[str]:
+        """The files of a study's reference; none where it has none, or not of every block."""
+        return references.files(ROOT, study) if study in self.referenced else []
+
+    def tables(self, study: str, below: str = "results/") -> list[str]:
+        """Every file of a study's tables."""
+        names = self.experiment(study)["artefacts"]["tables"]
+        return [f"{below}tables/{study}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
+
+    def figures(self, study: str, below: str = "results/") -> list[str]:
+        """Every file of a study's figures."""
+        names = self.experiment(study)["artefacts"]["figures"]
+        return [f"{below}figures/{study}/{name}.{suffix}" for name in names for suffix in ("pdf", "png")]
+
+    def captions(self, study: str) -> list[str]:
+        """The captions of a study's artefacts."""
+        names = self.experiment(study)["artefacts"]
+        return [f"pipeline/captions/{study}/{name}.rst" for name in (*names["tables"], *names["figures"])]
+
+    def artefact_files(self, study: str, below: str = "results/") -> list[str]:
+        """Every file of a study's tables and figures."""
+        return [*self.tables(study, below), *self.figures(study, below)]
+
+    def kind(self, group: str, name: str) -> str:
+        """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
+        chosen = re.split("[@+]", name)[0]
+        return str(composition.section(self.conf, group, chosen).get("kind", chosen))
+
+    def code(self, stage: str, **plugin: str) -> list[str]:
+        """The project's own source files that a job computes with: its stage, its plug-in and all that they import.
+
+        ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
+        the job's path.
+        """
+        behind = [
+            module_name(group, name if group == "study" else self.kind(group, name)) for group, name in plugin.items()
+        ]
+        files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
+        return [str(path.relative_to(ROOT)) for path in files]
+
+    def account_for(self, dag: Any, failed: Iterable[Any], root: Path = ROOT) -> str:
+        """Write down what failed in a run of Snakemake and what is missing because of it; the same in a few lines."""
+        names = {study: self.experiment(study)["artefacts"] for study in self.studies}
+        artefacts = {study: [*both["tables"], *both["figures"]] for study, both in names.items()}
+        content = failures.account(dag, failed, artefacts, root)
+        if not content["failed"]:
+            return "No job failed: the run was ended from outside."
+        without = {one["study"] for one in content["missing"]}
+        try:
+            failures.save(content, self.scale, [study for study in self.studies if study not in without], root)
+        except OSError as error:
+            return f"{failures.terminal(content)}\nNo account could be written: {error}"
+        return failures.terminal(content)
+
+    def forget_failures(self, root: Path = ROOT) -> None:
+        """Take the account of an earlier run away once all is made that it says is missing."""
+        failures.forget(root)
+
+    def sweeps_among(self, words: Iterable[str]) -> list[str]:
+        """The sweeps whose rules, ``sweep_<name>``, stand among the ``words`` of a command line.
+
+        Raises ValueError for a sweep that there is not, with the nearest.
+        """
+        asked = [word.removeprefix("sweep_") for word in words if re.fullmatch(r"sweep_\w+", word)]
+        for name in asked:
+            if name not in self.sweeps:
+                hint = composition.nearest(name, self.sweeps)
+                raise ValueError(f"there is no sweep {name!r}{hint}. There are: {', '.join(self.sweeps)}")
+        return asked
+
+    def export_tracker(self, environment: MutableMapping[str, str], sweeps: Sequence[str] = ()) -> None:
+        """Hand the tracker to the jobs by the environment: what only watches a job must not cause it to run again.
+
+        Runs are grouped by the ``sweeps`` that the invocation asks for, or else by its studies.
+        """
+        group = "+".join(sweeps or self.studies)
+        environment["PIPELINE_TRACKER"] = encoded({**self.tracker, "group": group, "scale": self.scale})
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is made by which job; nothing of data of which it was decided that they cannot be had."""
+        return Plan(self, frozenset(os.environ.get(ABSENT, "").split()))
+
+    def decide_absent(self, environment: MutableMapping[str, str], root: Path = ROOT) -> None:
+        """Find the data that are known not to be had, before anything is fetched, and tell all processes of the run.
+
+        It is decided once, by the process that plans: a node that looked for itself would find what came since.
+        """
+        kinds = sorted({self.kind("dataset", point.dataset) for point in self._datasets.values()})
+        raw = root / availability.RAW
+        absent = [kind for kind in kinds if availability.standing(kind, self.source, raw / kind) == "absent"]
+        environment[ABSENT] = " ".join(absent)
+
+    def forget_superseded(self, root: Path = ROOT) -> list[str]:
+        """Drop the records of stand-ins for which the published files have come to hand, unless asked for by name."""
+        return superseded.forget(root) if self.source == "auto" else []
+
+    def _check_blocks(self) -> None:
+        known = sorted({block for study in self.studies for block in self.experiment(study)["grid"]})
+        if unknown := sorted(self.blocks - set(known)):
+            hint = composition.nearest(unknown[0], known)
+            raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
+
+    def _sections(self, study: str) -> dict[str, Any]:
+        return {self.audit_file(point): self._resolver.sections(point) for point in self.points(study)}
+
+    def _scale(self) -> dict[str, Any]:
+        scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
+        return {key: scale[key] for key in ("name", "description") if key in scale}
+
+    def _map_file(self, point: Point) -> list[str]:
+        if not point.transport:
+            return []
+        return [f"results/transports/{self.scale}/{point.name('dataset')}/{point.name('transport')}.npz"]

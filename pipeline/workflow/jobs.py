@@ -1,0 +1,126 @@
+"""Which files one job makes: those that agree in the parts which ``together`` in ``conf/resources.yaml`` names.
+
+Every process imports what it computes with, some seconds of processor; where the work itself takes less, files that
+need the same go together. Who belongs together follows from ``conf/`` alone, whatever studies an invocation asks for:
+else the same files would be another job's the next time, and be made again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.workflow.resources import Resources
+
+PARTS = {
+    "prepare": ("dataset",),
+    "train": ("dataset", "method"),
+    "transport": ("dataset", "transport"),
+    "audit": ("study", "block", "dataset", "method", "audit"),
+}
+"""For each stage, in the order of the stages, the parts of a point that stand in the path of what it makes."""
+OWNER = ("study", "block", "kind")
+"""Parts that a file has from the first point that asks for it, ``kind`` being the module of its dataset."""
+TITLES = {
+    "prepare": "prepare {dataset}",
+    "train": "train {method} on {dataset}",
+    "transport": "map {dataset} by {transport}",
+    "audit": "audit {method} on {dataset} ({block}: {audit})",
+}
+NAMED = 4
+"""So many names of a part stand in a title; more are counted."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The files of a ``stage`` that one process makes, one after the other: of each the names of its parts."""
+
+    stage: str
+    name: str
+    members: tuple[Mapping[str, str], ...]
+
+    @property
+    def rule(self) -> str:
+        """The name of the job's rule."""
+        return f"{self.stage}_{self.name}"
+
+    @property
+    def places(self) -> list[tuple[str, ...]]:
+        """For each file the names that stand in its path."""
+        return [tuple(member[part] for part in PARTS[self.stage]) for member in self.members]
+
+    @property
+    def title(self) -> str:
+        """What the progress display calls the job."""
+        if len(self.members) == 1:
+            return TITLES[self.stage].format(**self.members[0])
+        told = {}
+        for part in PARTS[self.stage]:
+            names = list(dict.fromkeys(member[part].split("@")[0] for member in self.members))
+            told[part] = ", ".join(names) if len(names) <= NAMED else f"{len(names)} {part}s"
+        return f"{TITLES[self.stage].format(**told)}, {len(self.members)} together"
+
+    def asks(self, resources: Resources, attempt: int = 1) -> dict[str, Any]:
+        """What the job asks a scheduler for: of its files' times the sum, of numbers the most, else the last word."""
+        found: dict[str, Any] = {}
+        for member in self.members:
+            for key, value in resources.of(self.stage, member, attempt).items():
+                if key in ("runtime", "seconds"):
+                    found[key] = found.get(key, 0) + value
+                else:
+                    found[key] = max(found.get(key, value), value) if isinstance(value, int) else value
+        return found
+
+
+def jobs(stage: str, points: Iterable[Mapping[str, str]], resources: Resources) -> list[Job]:
+    """The jobs of a stage that make what the ``points`` ask for, each given by the names of its parts.
+
+    Raises ValueError where two jobs would go by one name.
+    """
+    members: dict[tuple[str, ...], Mapping[str, str]] = {}
+    for point in points:
+        place = tuple(point[part] for part in PARTS[stage])
+        if all(place) and place not in members:
+            members[place] = {part: point[part] for part in (*OWNER, *PARTS[stage])}
+    found: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
+    for place, member in members.items():
+        together = resources.of(stage, member).get("together")
+        if wrong := sorted(set(together or ()) - set(member)):
+            raise ValueError(
+                f"conf/resources.yaml: files of {stage} have no {wrong[0]} in common: together may be of "
+                f"{', '.join(member)}"
+            )
+        # What only a sweep or another study asks for is not made with what this one does.
+        key = tuple(member[part] for part in ("study", *together)) if together else place
+        found.setdefault(key, []).append(member)
+    made = [Job(stage, _name(key), tuple(together)) for key, together in found.items()]
+    names = [job.name for job in made]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two jobs go by the name {min(twice)!r}: rename one of what they are made of")
+    return made
+
+
+def longest_chains(
+    made: Sequence[Job],
+    inputs: Callable[[Job], Iterable[str]],
+    outputs: Callable[[Job], Iterable[str]],
+    seconds: Callable[[Job], int],
+) -> dict[str, int]:
+    """For each job's rule the seconds from its start to the end of the longest chain of jobs that wait for it.
+
+    ``made`` has every job after those that it waits for.
+    """
+    waited_for: dict[str, int] = {}
+    chains = {}
+    for job in reversed(made):
+        chains[job.rule] = seconds(job) + max((waited_for.get(path, 0) for path in outputs(job)), default=0)
+        for path in inputs(job):
+            waited_for[path] = max(waited_for.get(path, 0), chains[job.rule])
+    return chains
+
+
+def _name(key: Sequence[str]) -> str:
+    """A job's name, of letters, digits and ``_`` alone: it is part of a rule's name."""
+    return re.sub(r"\W+", "_", "_".join(key))

@@ -1,0 +1,133 @@
+"""What is made by which job: the files of each stage, their jobs, and what is left out for want of data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pipeline.workflow import availability, composition
+from pipeline.workflow.composition import Point, encoded
+from pipeline.workflow.jobs import PARTS, Job, jobs, longest_chains
+
+if TYPE_CHECKING:
+    from pipeline.workflow.config import Workflow
+
+
+class Plan:
+    """The jobs of every study and sweep that ``conf/`` declares; Snakemake runs those that an invocation asks for.
+
+    ``absent`` names the datasets (modules of ``pipeline.datasets``) that cannot be had. What would be made of them has
+    no job; their audits say that they were not run.
+    """
+
+    def __init__(self, workflow: Workflow, absent: frozenset[str]) -> None:
+        self.workflow = workflow
+        self.absent = absent
+        self.studies = (*composition.declared(workflow.conf, "experiment"), *workflow.sweeps)
+
+    def points(self, study: str) -> list[Point]:
+        """The points of a study whose data can be had."""
+        return [point for point in self.workflow.points(study) if self._kind(point) not in self.absent]
+
+    @cached_property
+    def jobs(self) -> list[Job]:
+        """Every job, after those that it waits for."""
+        places = [self._names(point) for study in self.studies for point in self.points(study)]
+        return [job for stage in PARTS for job in jobs(stage, places, self.workflow.resources)]
+
+    def outputs(self, job: Job) -> list[str]:
+        """The files that a job makes."""
+        return [self._file(job.stage, *place) for place in job.places]
+
+    def inputs(self, job: Job) -> list[str]:
+        """The files that a job is made from, besides the code."""
+        return list(dict.fromkeys(path for place in job.places for _, path in self._inputs(job.stage, place)))
+
+    def benchmark(self, job: Job) -> str:
+        """Where the time that a job took is written down."""
+        return f"results/benchmarks/{self.workflow.scale}/{job.stage}/{job.name}.tsv"
+
+    def benchmarks(self, study: str) -> dict[str, str]:
+        """Where the times stand of all jobs behind a study's classifiers, maps and audits, by what a job makes."""
+        flow = self.workflow
+        wanted = {*flow.model_files(study), *flow.map_files(study), *flow.audit_files(study)}
+        return {self._made(job): self.benchmark(job) for job in self.jobs if wanted & set(self.outputs(job))}
+
+    def _made(self, job: Job) -> str:
+        """``paper/train/adult/sensr``, with how many more files if there are."""
+        first, *others = job.places
+        more = f" and {len(others)} more" if others else ""
+        return f"{self.workflow.scale}/{job.stage}/{'/'.join(first)}{more}"
+
+    def arguments(self, job: Job) -> list[list[str]]:
+        """What :mod:`pipeline.workflow.batch` hands to the stage, for each file that the job makes."""
+        found = []
+        for place in job.places:
+            section = getattr(self.workflow, job.stage)(*place)
+            inputs = [word for flag, path in self._inputs(job.stage, place) for word in (flag, path)]
+            found.append(["--config", encoded(section), *inputs, "--output", self._file(job.stage, *place)])
+        return found
+
+    def code(self, job: Job) -> list[str]:
+        """The project's own source files that a job computes with."""
+        group = {"prepare": "dataset", "train": "method"}.get(job.stage, job.stage)
+        names = dict.fromkeys(member[group] for member in job.members)
+        return sorted({path for name in names for path in self.workflow.code(job.stage, **{group: name})})
+
+    def threads(self, job: Job) -> int:
+        """The processors that a job computes on: ``threads`` in conf/method, conf/transport and conf/audit."""
+        group = {"prepare": "dataset", "train": "method"}.get(job.stage, job.stage)
+        sections = [getattr(self.workflow, job.stage)(*place)[group] for place in job.places]
+        return max(section.get("threads", 1) for section in sections)
+
+    def asked(self, job: Job) -> dict[str, Callable[[Any, int], Any]]:
+        """The ``resources:`` of a job's rule: of each a function of wildcards and attempt; None asks for nothing."""
+        return self.workflow.resources.functions(lambda _, attempt: job.asks(self.workflow.resources, attempt))
+
+    def priority(self, job: Job) -> int:
+        """What starts first, in seconds: the job that the longest chain of jobs waits for."""
+        return self._chains[job.rule]
+
+    def not_run(self, study: str) -> list[dict[str, str]]:
+        """For each audit of a study whose data cannot be had what stands for it, as the stage ``absent`` reads it."""
+        found = []
+        for point in self.workflow.points(study):
+            if (kind := self._kind(point)) in self.absent:
+                manifest = f"{availability.RAW}/{kind}/{availability.RECORD}"
+                names = {"dataset": point.dataset, "method": point.method, "audit": point.audit}
+                found.append({"manifest": manifest, **names, "output": self.workflow.audit_file(point)})
+        return found
+
+    @cached_property
+    def _chains(self) -> dict[str, int]:
+        return longest_chains(
+            self.jobs, self.inputs, self.outputs, lambda job: int(job.asks(self.workflow.resources).get("seconds", 1))
+        )
+
+    def _kind(self, point: Point) -> str:
+        return self.workflow.kind("dataset", point.dataset)
+
+    def _names(self, point: Point) -> dict[str, str]:
+        """The names of a point's parts as they stand in paths, and the module of its dataset."""
+        names = dict(zip(PARTS["audit"], self.workflow.place(point), strict=True))
+        return {**names, "transport": point.transport and point.name("transport"), "kind": self._kind(point)}
+
+    def _inputs(self, stage: str, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """The files that one file of a stage is made from, each with the stage's option for it."""
+        if stage == "prepare":
+            kind = self.workflow.kind("dataset", place[0])
+            if availability.needs_files(kind):
+                yield "--manifest", f"{availability.RAW}/{kind}/{availability.RECORD}"
+            return
+        dataset, method = place[2:4] if stage == "audit" else place
+        yield "--dataset", self._file("prepare", dataset)
+        if stage == "audit":
+            yield "--classifier", self._file("train", dataset, method)
+            for path in self.workflow.maps_of(*place):
+                yield "--transport", path
+
+    def _file(self, stage: str, *place: str) -> str:
+        """Where what a stage makes lies."""
+        folder = {"prepare": "data/prepared", "train": "results/models", "transport": "results/transports"}
+        return f"{folder.get(stage, 'results/audits')}/{self.workflow.scale}/{'/'.join(place)}.npz"

@@ -1,0 +1,55 @@
+"""A dataset, method, transport or audit is one Python file, found by its name; its values are one file in ``conf``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PACKAGES = {
+    "dataset": "pipeline.datasets",
+    "method": "pipeline.methods",
+    "transport": "pipeline.transport",
+    "audit": "pipeline.audits",
+    "study": "pipeline.report",
+}
+
+
+def module_name(group: str, kind: str) -> str:
+    """The full name of the module behind ``kind``: of the group's package, or of a room in it (``audits/ROOM``)."""
+    package = PACKAGES[group]
+    folders = [Path(folder) for folder in importlib.import_module(package).__path__]
+    if any((folder / f"{kind}.py").is_file() for folder in folders):
+        return f"{package}.{kind}"
+    rooms = sorted(path.parent.name for folder in folders for path in folder.glob(f"*/{kind}.py"))
+    if len(rooms) > 1:
+        raise ValueError(f"{group} {kind!r} is in {' and in '.join(rooms)} of {package}: rename one of the files")
+    return ".".join([package, *rooms, kind])
+
+
+def load(group: str, kind: str) -> ModuleType:
+    """Import the module behind a dataset, method, transport or audit."""
+    name = module_name(group, kind)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        path = name.replace(".", "/") + ".py"
+        raise ValueError(f"{group} {kind!r} has no module: write {path}, or correct conf/{group}") from error
+
+
+def configure(module: ModuleType, section: Mapping[str, Any]) -> Any:
+    """Build the module's ``Config`` from a resolved section; a key too many or too few is an error that names it."""
+    values = {key: value for key, value in section.items() if key not in ("name", "kind")}
+    expected = {field.name for field in fields(module.Config)}
+    if unknown := sorted(set(values) - expected):
+        raise ValueError(f"{module.__name__}.Config has no field {unknown}: it has {sorted(expected)}")
+    if missing := sorted(expected - set(values)):
+        raise ValueError(
+            f"{module.__name__}.Config needs {missing}: give them in the YAML file of {section.get('name')!r}"
+        )
+    return module.Config(**values)

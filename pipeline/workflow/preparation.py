@@ -1,0 +1,69 @@
+"""Prepared data from verified raw files: what the prepare stage saves, for those who need it in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipeline import io
+from pipeline.datasets.twins import kinds
+from pipeline.seeds import generators
+from pipeline.types import Absent, Dataset, ImageDataset
+from pipeline.workflow import plugins
+from pipeline.workflow.availability import without_files
+
+
+def prepared(
+    section: Mapping[str, Any], repetitions: int, manifest: Mapping[str, Any] | None
+) -> Dataset | ImageDataset | Absent:
+    """The dataset that ``section`` configures, of the files in ``manifest``, split ``repetitions`` times.
+
+    Data that need no files need no manifest.
+    """
+    kind = section.get("kind", section["name"])
+    module = plugins.load("dataset", kind)
+    manifest = manifest or without_files(kind, module)
+    origin = manifest["origin"]
+    if manifest["dataset"] != kind:
+        raise ValueError(
+            f"the manifest is of {manifest['dataset']!r}, expected {kind!r}: give the manifest of {kind!r}"
+        )
+    config = plugins.configure(module, section)
+    if origin == "absent":
+        return Absent(section["name"], manifest["reason"])
+    files = manifest["files"]
+    if origin == "twin" and hasattr(module, "TWINS"):
+        wanted = module.TWINS[config.rows]
+        files = [file for file in files if Path(file["path"]).name == wanted]
+        if not files:
+            raise ValueError(f"the manifest does not list the twin {wanted}: delete it to have it written again")
+    paths = [_unchanged(file) for file in files]
+    rows: Any = None
+    if origin == "twin":
+        rows = kinds.sampled(io.load_json(paths[0]), generators("twin", kind, repetitions=1)[0])
+    elif origin == "bundled":
+        rows = module.parse()
+    elif origin != "simulated":
+        # Where one of several files may be what was found, its name says how to read it.
+        rows = module.parse(paths[0].parent, *([paths[0].name] if hasattr(module, "ALTERNATIVES") else []))
+    dataset = module.prepare(rows, config, generators("prepare", kind, repetitions=repetitions), origin)
+    checksums = {path.name: file["sha256"] for path, file in zip(paths, files, strict=True)}
+    return replace(dataset, name=section["name"], checksums=checksums)
+
+
+def _unchanged(file: Mapping[str, Any]) -> Path:
+    """The file's path, if it still holds what was verified when it was fetched."""
+    path = Path(file["path"])
+    if not path.is_file():
+        raise ValueError(f"{path} is missing, but was fetched before: delete the manifest beside it and run again")
+    with path.open("rb") as content:
+        found = hashlib.file_digest(content, "sha256").hexdigest()
+    if found != file["sha256"]:
+        raise ValueError(
+            f"{path} has changed since it was fetched: expected sha256 {file['sha256']}, found {found}. Restore it, or "
+            "delete it and the dataset's manifest.json to have it fetched again"
+        )
+    return path

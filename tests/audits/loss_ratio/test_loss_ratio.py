@@ -1,0 +1,274 @@
+"""The loss-ratio audit: whom it rejects, what its rows say, and that nothing depends on how jobs are batched."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.attacks.gradient_flow import gradient_flow, step_schedule
+from pipeline.audits.loss_ratio import loss_ratio
+from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
+from pipeline.fair_metric import learn, principal_angles
+from pipeline.group_metrics import average_odds_difference
+from pipeline.models import mlp
+from pipeline.types import AuditResult, Classifier, Dataset
+
+CONFIG = loss_ratio.Config(
+    regularization=50.0,
+    step_size=0.01,
+    steps=60,
+    record=[10, 30, 60],
+    schedule="constant",
+    power=0.0,
+    delta=1.25,
+    alpha=0.05,
+    metric="learned",
+    metric_split="test",
+    angle=0.0,
+    points=None,
+    examples=5,
+)
+
+
+def dataset(repetitions: int = 2, d: int = 4) -> Dataset:
+    """Sex and race each shift one feature; the label depends on the last; the first column is not standardised yet."""
+    rng = np.random.default_rng(0)
+    n = 600
+    groups = {name: rng.integers(0, 2, n) for name in ("sex", "race")}
+    x = rng.normal(size=(n, d))
+    x[:, 0] += groups["sex"]
+    x[:, 1] += groups["race"]
+    label = (x[:, -1] + 0.5 * rng.normal(size=n) > 0).astype(int)
+    x[:, 0] = 30 + 10 * x[:, 0]
+    order = np.stack([rng.permutation(n) for _ in range(repetitions)])
+    return Dataset(
+        name="toy",
+        origin="simulated",
+        features=x,
+        feature_names=tuple(f"x{j}" for j in range(d)),
+        continuous=("x0",),
+        label=label,
+        label_name="label",
+        protected=groups,
+        levels=dict.fromkeys(groups, ("0", "1")),
+        train=order[:, :300],
+        test=order[:, 300:],
+    )
+
+
+def networks(repetitions: int = 2, seed: int = 1) -> Classifier:
+    rng = np.random.default_rng(seed)
+    shapes = {"w1": (4, 6), "b1": (6,), "w2": (6, 2), "b2": (2,)}
+    parameters = {name: rng.normal(size=(repetitions, *shape)) for name, shape in shapes.items()}
+    return Classifier("random", "toy", "simulated", "mlp", parameters)
+
+
+def logistic(*coefficients: list[float], **index: list[float]) -> Classifier:
+    coef = np.array(coefficients, dtype=float)[:, None]
+    parameters = {"weight": np.ones(coef.shape[:2]), "coef": coef, "intercept": np.zeros(coef.shape[:2])}
+    return Classifier(
+        "given", "toy", "simulated", "logistic_mixture", parameters, index={k: np.array(v) for k, v in index.items()}
+    )
+
+
+def audit(data: Dataset, classifier: Classifier, **changes: Any) -> AuditResult:
+    return loss_ratio.run(data, classifier, replace(CONFIG, **changes), ())
+
+
+def value(result: AuditResult, **setting: Any) -> np.ndarray:
+    rows = result.rows
+    for key, wanted in setting.items():
+        rows = rows[rows[key] == wanted]
+    return rows["value"].to_numpy()
+
+
+def test_a_classifier_that_uses_the_sensitive_features_is_rejected_and_one_that_does_not_is_not() -> None:
+    result = audit(dataset(1), logistic([3, 3, 0, 2], [0, 0, 0, 2]), steps=300, record=[300])
+    assert value(result, statistic="rejected").tolist() == [1, 0]
+    assert value(result, statistic="error_rejected").tolist() == [1, 0]
+    unfair, fair = value(result, statistic="T_n")
+    assert unfair > 2
+    assert 0.9 < fair < 1.25
+
+
+def test_the_statistics_are_those_of_the_plain_attack_on_the_standardised_test_rows() -> None:
+    data, classifier = dataset(), networks()
+    result = audit(data, classifier)
+    batch = data.batch("test")
+    for r in range(2):
+        own = {name: values[r] for name, values in classifier.parameters.items()}
+        x, y = batch.features[r], batch.label[r]
+        metric = learn(x, {name: groups[r] for name, groups in batch.protected.items()})
+        hook = lambda z, own=own, y=y: mlp.loss_and_gradient(own, z, y)  # noqa: E731
+        flow = gradient_flow(hook, x, metric, 50.0, step_schedule("constant", 0.01, 0, 60), [10, 30, 60])
+        expected = loss_ratio_test(flow.original_loss, flow.losses, 1.25, 0.05)
+        np.testing.assert_allclose(value(result, statistic="T_n", repetition=r), expected.statistic, rtol=1e-9)
+        np.testing.assert_allclose(value(result, statistic="p_value", repetition=r), expected.p_value, atol=1e-9)
+
+
+def test_repetitions_in_one_job_are_the_same_as_alone_and_fewer_of_them_the_same_as_more() -> None:
+    data, classifier = dataset(3), networks(2)
+    together = audit(data, classifier)
+    first = Classifier("random", "toy", "simulated", "mlp", {k: v[:1] for k, v in classifier.parameters.items()})
+    alone = audit(data, first)
+    pd.testing.assert_frame_equal(alone.rows, together.rows[together.rows["repetition"] == 0].reset_index(drop=True))
+
+
+def test_a_list_runs_the_product_in_one_job() -> None:
+    data, classifier = dataset(1), networks(1)
+    lists: dict[str, Any] = {
+        "regularization": [20.0, 50.0],
+        "step_size": [0.005, 0.01],
+        "metric_split": ["test", "train"],
+    }
+    product = audit(data, classifier, **lists).rows
+    assert not product.duplicated(subset=[c for c in product if c != "value"]).any()
+    for regularization in lists["regularization"]:
+        for step_size in lists["step_size"]:
+            for split in lists["metric_split"]:
+                single = {"regularization": regularization, "step_size": step_size, "metric_split": split}
+                rows = audit(data, classifier, **single).rows.query("steps == steps")
+                same = product.query(
+                    "regularization == @regularization and step_size == @step_size and metric_split == @split"
+                ).query("steps == steps")
+                pd.testing.assert_frame_equal(rows.reset_index(drop=True), same.reset_index(drop=True))
+
+
+def test_given_metrics_run_over_angles_and_learned_ones_over_splits() -> None:
+    data, classifier = plane(), logistic([2.0, 1.0], [0.0, 1.0], theta_1=[2.0, 0.0], theta_2=[1.0, 1.0])
+    rows = audit(data, classifier, metric=["rotated", "diagonal", "learned"], angle=[0, 30], steps=5, record=[5]).rows
+    settings = rows[rows["statistic"] == "T_n"].groupby(["metric", "metric_split", "angle"], dropna=False).size()
+    assert sorted(settings.index.map(str)) == sorted(
+        map(str, [("rotated", "", 0.0), ("rotated", "", 30.0), ("diagonal", "", 0.0), ("diagonal", "", 30.0),
+                  ("learned", "test", np.nan)])
+    )  # fmt: skip
+    # The classifiers' own index travels with every row, and one split serves both.
+    assert set(zip(rows["repetition"], rows["theta_1"], rows["theta_2"], strict=True)) == {(0, 2.0, 1.0), (1, 0.0, 1.0)}
+    one, other = (rows[(rows["metric"] == m) & (rows["angle"] == 0)]["value"] for m in ("rotated", "diagonal"))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def plane() -> Dataset:
+    data = dataset(1)
+    return replace(data, features=data.features[:, [0, 3]], feature_names=("x0", "x3"))
+
+
+def test_the_attack_stops_at_the_last_recorded_step_and_record_is_cut_at_steps() -> None:
+    data, classifier = dataset(1), networks(1)
+    rows = audit(data, classifier, steps=40).rows
+    assert sorted(set(rows["steps"].dropna())) == [10, 30, 40]
+    longer = audit(data, classifier, steps=1000, record=[10, 30, 40]).rows
+    pd.testing.assert_frame_equal(rows, longer)
+
+
+def test_a_setting_beyond_the_stability_limit_leaves_a_gap_that_says_why() -> None:
+    data, classifier = dataset(1), networks(1)
+    result = audit(data, classifier, step_size=[0.03, 0.01])
+    gap = result.rows[result.rows["step_size"] == 0.03]
+    assert np.isnan(gap[gap["statistic"].isin(["T_n", "error_T_n", "p_value"])]["value"]).all()
+    assert set(value(result, step_size=0.03, statistic="unstable_steps")) == {60.0}
+    assert set(value(result, step_size=0.03, statistic="n")) == {0.0}
+    assert set(value(result, step_size=0.03, statistic="non_finite")) == {300.0}
+    assert np.isnan(value(result, step_size=0.03, statistic="rejected")).all()
+    assert np.isnan(value(result, step_size=0.03, statistic="error_rejected")).all()
+    assert set(value(result, step_size=0.01, statistic="rejected")) <= {0.0, 1.0}
+    pd.testing.assert_frame_equal(
+        result.rows[result.rows["step_size"] == 0.01].reset_index(drop=True),
+        audit(data, classifier).rows.query("step_size == 0.01").reset_index(drop=True),
+    )
+    with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02;"):
+        audit(data, classifier, step_size=[0.03, 0.04])
+
+
+def test_steps_on_the_stability_limit_are_run_and_counted() -> None:
+    result = audit(dataset(1), networks(1), step_size=[0.02, 0.01])
+    assert value(result, statistic="marginal_steps", step_size=0.02).tolist() == [60.0]
+    assert value(result, statistic="unstable_steps", step_size=0.02).tolist() == [0.0]
+    assert value(result, statistic="marginal_steps", step_size=0.01).tolist() == [0.0]
+    assert np.isfinite(value(result, statistic="T_n", step_size=0.02)).all()
+
+
+def test_once_for_each_repetition_there_are_group_metrics_angles_and_undefined_errors() -> None:
+    data, classifier = dataset(), networks()
+    result = audit(data, classifier, metric_split=["test", "train"])
+    once = result.rows[result.rows["steps"].isna() & result.rows["regularization"].isna()]
+    batch, other = data.batch("test"), data.batch("train")
+    predicted = mlp.predict(classifier.parameters, batch.features)
+    expected = average_odds_difference(batch.label, predicted, batch.protected["race"])
+    np.testing.assert_array_equal(once[once["statistic"] == "aod_race"]["value"], expected)
+    np.testing.assert_array_equal(
+        once[once["statistic"] == "accuracy"]["value"], (predicted == batch.label).mean(axis=1)
+    )
+    for r in range(2):
+        metrics = [learn(b.features[r], {k: v[r] for k, v in b.protected.items()}) for b in (batch, other)]
+        found = [value(result, statistic=f"principal_angle_{i}", repetition=r)[0] for i in (1, 2)]
+        np.testing.assert_allclose(found, principal_angles(*metrics), atol=1e-8)
+    assert not audit(data, classifier).rows["statistic"].str.startswith("principal_angle").any()
+    assert set(value(result, statistic="undefined_errors")) == {0.0}
+
+
+def test_a_classifier_without_errors_has_no_error_rate_ratio() -> None:
+    data = dataset(1)
+    batch = data.batch("test")
+    # Make the labels those of the classifier.
+    label = data.label.copy()
+    label[data.test[0]] = batch.features[0, :, 3] > 0
+    result = audit(replace(data, label=label), logistic([0, 0, 0, 5.0]))
+    assert value(result, statistic="undefined_errors").tolist() == [1]
+    assert np.isnan(value(result, statistic="error_T_n")).all()
+    assert np.isnan(value(result, statistic="error_rejected")).all()
+    assert np.isfinite(value(result, statistic="T_n")).all()
+
+
+def test_examples_are_the_most_unfair_points_in_the_units_of_the_data() -> None:
+    data, classifier = dataset(1), logistic([3, 0, 0, 1.0])
+    arrays = audit(data, classifier, steps=200, record=[200]).arrays
+    ratio = arrays["attacked_loss"][0] / arrays["original_loss"][0]
+    np.testing.assert_allclose(arrays["example_ratio"], np.sort(ratio)[::-1][:5])
+    rows = arrays["example_row"]
+    assert set(rows) <= set(data.test[0])
+    np.testing.assert_array_equal(arrays["example_original"], data.features[rows])
+    np.testing.assert_array_equal(arrays["example_label"], data.label[rows])
+    # Standardised again, the attacked example has the loss that the audit says it has.
+    fitted_on = data.features[data.train[0], 0]
+    moved = arrays["example_attacked"].copy()
+    moved[:, 0] = (moved[:, 0] - fitted_on.mean()) / fitted_on.std()
+    margin = np.where(arrays["example_label"] == 1, 1, -1) * (moved @ [3, 0, 0, 1.0])
+    np.testing.assert_allclose(np.logaddexp(0, -margin), arrays["example_attacked_loss"])
+
+
+def test_fewer_points_are_the_first_test_rows_with_the_metric_of_all() -> None:
+    data, classifier = dataset(1), networks(1)
+    whole, part = audit(data, classifier), audit(data, classifier, points=100)
+    assert set(value(part, statistic="n")) == {100.0}
+    np.testing.assert_allclose(part.arrays["attacked_loss"], whole.arrays["attacked_loss"][:, :100], rtol=1e-12)
+    assert value(part, statistic="accuracy") == value(whole, statistic="accuracy")
+
+
+def test_more_classifiers_than_splits_are_refused() -> None:
+    with pytest.raises(ValueError, match="prepared with 2 repetitions, but 3 were asked for"):
+        audit(dataset(2), networks(3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"regularization": [1.0, -1.0]}, r"audit\.regularization >= 0"),
+        ({"step_size": 0.0}, r"audit\.step_size > 0"),
+        ({"record": []}, r"audit\.steps >= 1 and step numbers >= 1 in audit\.record"),
+        ({"record": [0, 5]}, r"step numbers >= 1 in audit\.record, found 60 and \[0, 5\]"),
+        ({"schedule": "linear"}, r"audit\.schedule 'constant' or 'power', found 'linear'"),
+        ({"alpha": 1.5}, r"audit\.alpha between 0 and 1, found 1.25 and 1.5"),
+        ({"metric": "euclidean"}, r"audit\.metric among learned, rotated, diagonal, found 'euclidean'"),
+        ({"metric_split": ["test", "all"]}, r"audit\.metric_split among test, train"),
+        ({"points": 1}, r"audit\.points to be null \(all test rows\) or >= 2, found 1"),
+        ({"examples": -1}, r"audit\.examples >= 0, found -1"),
+    ],
+)
+def test_a_value_without_a_meaning_is_refused_by_its_key(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        loss_ratio.Config(**{**asdict(CONFIG), **changes})

@@ -1,0 +1,116 @@
+"""Metrics and their variances: closed forms, and what they do not depend on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics as reference
+
+from pipeline.audits.permutation.metrics import METRICS, Mean, Rate, log_loss, metric_named
+from pipeline.audits.permutation.statistics import Estimate, Proportion, RatioOfSums, studentized
+
+rng = np.random.default_rng(2)
+LABEL, DECISION = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
+TABLE = np.bincount(2 * LABEL + DECISION, minlength=4).reshape(2, 2)
+
+
+def rate(name: str) -> float:
+    metric = METRICS[name]
+    assert isinstance(metric, Rate)
+    return float(Proportion(0.0)(metric.split(TABLE)).value)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tpr", reference.recall_score(LABEL, DECISION)),
+        ("tnr", reference.recall_score(LABEL, DECISION, pos_label=0)),
+        ("precision", reference.precision_score(LABEL, DECISION)),
+        ("npv", reference.precision_score(LABEL, DECISION, pos_label=0)),
+        ("accuracy", reference.accuracy_score(LABEL, DECISION)),
+        ("selection_rate", DECISION.mean()),
+    ],
+)
+def test_rates_are_those_of_the_rows(name: str, expected: float) -> None:
+    assert rate(name) == pytest.approx(expected)
+
+
+def test_rates_and_their_complements_sum_to_one() -> None:
+    assert rate("tpr") + rate("fnr") == pytest.approx(1)
+    assert rate("fpr") + rate("tnr") == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if isinstance(metric, Rate)])
+def test_the_three_kinds_share_out_all_rows_and_stay_within_their_stratum(name: str) -> None:
+    metric = METRICS[name]
+    assert isinstance(metric, Rate)
+    assert metric.split(TABLE).sum() == TABLE.sum()
+    among = np.array(metric.among)
+    rows_or_columns = {
+        "label": among[:, 0] == among[:, 1],
+        "prediction": among[0] == among[1],
+        "everything": among == 1,
+    }
+    assert rows_or_columns[metric.within].all()
+
+
+def test_walds_variance_is_that_of_a_share_and_smoothing_fades() -> None:
+    counts = np.array([30, 70, 900])
+    assert Proportion(0.0)(counts).variance == pytest.approx(0.3 * 0.7 / 100)
+    assert Proportion(1.0)(counts).variance == pytest.approx((31 / 102) * (71 / 102) / 102)
+    ratio = Proportion(1.0)(counts * 10**4).variance / Proportion(0.0)(counts * 10**4).variance
+    assert ratio == pytest.approx(1, abs=1e-5)
+
+
+def test_smoothing_leaves_a_variance_where_no_event_was_seen() -> None:
+    assert Proportion(0.0)(np.array([0, 40, 7])).variance == 0
+    assert Proportion(1.0)(np.array([0, 40, 7])).variance == pytest.approx((1 / 42) * (41 / 42) / 42)
+
+
+def test_without_trials_there_is_neither_rate_nor_variance() -> None:
+    assert np.isnan(Proportion(1.0)(np.array([0, 0, 7]))).all()
+
+
+def test_a_difference_of_means_is_studentised_as_in_welchs_test() -> None:
+    a, b = rng.normal(1e6, 1, 40), rng.normal(1e6, 5, 60)
+    values = np.concatenate([a, b])
+    statistic = RatioOfSums(np.stack([values, np.ones(100)], axis=-1))
+    chosen = np.stack([np.arange(100) < 40, np.arange(100) >= 40]).astype(int)
+    expected = stats.ttest_ind(a, b, equal_var=False).statistic
+    assert studentized(statistic(chosen)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_variance_of_a_weighted_mean_is_that_of_its_linearisation() -> None:
+    value, weight = rng.normal(size=50), rng.random(50)
+    estimate = RatioOfSums(np.stack([value * weight, weight], axis=-1))(np.ones(50, dtype=int))
+    mean = np.average(value, weights=weight)
+    assert estimate.value == pytest.approx(mean)
+    assert estimate.variance == pytest.approx(50 / 49 * ((weight * (value - mean)) ** 2).sum() / weight.sum() ** 2)
+
+
+def test_equal_metrics_give_zero_and_missing_ones_give_none() -> None:
+    values, variances = np.array([[1.0, 1.0, 2.0, np.nan], [1.0, 1.0, 1.0, 1.0]]), np.array([[0.0, 1, 0, 1]] * 2)
+    np.testing.assert_array_equal(studentized(Estimate(values, variances)), [0, 0, np.inf, np.nan])
+
+
+def test_log_loss_is_that_of_the_probabilities() -> None:
+    score = rng.random(300)
+    assert log_loss(LABEL, score).mean() == pytest.approx(reference.log_loss(LABEL, score))
+    assert log_loss(np.array([1.0]), np.array([0.0])) == np.inf
+    assert log_loss(np.array([1.0, 0.0]), np.array([1.0, 0.0])).tolist() == [0, 0]
+
+
+def test_errors_are_of_score_against_label() -> None:
+    values = {
+        name: METRICS[name].value(np.array([1.0]), np.array([0.25]))  # type: ignore[union-attr]
+        for name, metric in METRICS.items()
+        if isinstance(metric, Mean) and name != "log_loss"
+    }
+    assert values == {"mean_score": 0.25, "mean_error": -0.75, "absolute_error": 0.75, "squared_error": 0.5625}
+
+
+def test_names_have_aliases_and_unknown_ones_are_listed() -> None:
+    assert metric_named("recall") is METRICS["tpr"]
+    with pytest.raises(ValueError, match=r"expected a metric among tpr, fnr, .*; found 'f1'"):
+        metric_named("f1")

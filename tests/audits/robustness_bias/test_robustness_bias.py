@@ -1,0 +1,387 @@
+"""The audit: true distances of linear networks, bounds on the right side of them, counted failures, an example."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.audits.robustness_bias import attacks
+from pipeline.audits.robustness_bias.distances import exact_arithmetic
+from pipeline.audits.robustness_bias.robustness_bias import Config, run
+from pipeline.models import networks
+from pipeline.seeds import generators
+from pipeline.types import Array, AuditResult, Classifier, ImageDataset
+
+torch = pytest.importorskip("torch")
+
+CONFIG = Config(
+    attacks=("exact", "deepfool"),
+    checkpoints="all",
+    exact_points=None,
+    exact_in_box_points=None,
+    deepfool_points=None,
+    deepfool_steps=50,
+    deepfool_candidates=10,
+    deepfool_overshoot=0.0,
+    carlini_wagner_points=None,
+    carlini_wagner_iterations=100,
+    carlini_wagner_searches=5,
+    carlini_wagner_learning_rate=0.02,
+    carlini_wagner_initial_c=0.1,
+    fmn_points=None,
+    fmn_steps=20,
+    fmn_start_steps=100,
+    smoothing_points=None,
+    smoothing_sigma=0.125,
+    smoothing_scale="pixels",
+    smoothing_selection_samples=100,
+    smoothing_samples=1000,
+    smoothing_first_samples=100,
+    smoothing_growth=2.0,
+    smoothing_tolerance=0.1,
+    smoothing_alpha=0.001,
+    smoothing_radius_of="right",
+    budget=None,
+    alpha=0.05,
+    bootstraps=50,
+    permutations=99,
+    examples="deepfool",
+    batch_size=None,
+    threads=1,
+)
+TRAIN, TEST = 6, 60
+MEAN, STD = (0.3, 0.6), (0.5, 0.25)
+SEEN = slice(None, -5)
+"""The last test points have no hand."""
+
+
+@pytest.fixture(scope="module")
+def dataset() -> ImageDataset:
+    """Three shapes of 4 x 4 pixels in two colours, in noise; the hand that drew each, of whom one is unsteady."""
+    rng = np.random.default_rng(0)
+    n = TRAIN + TEST
+    label, hand = rng.integers(3, size=n), rng.integers(2, size=n)
+    shapes = rng.uniform(60, 190, size=(3, 2, 4, 4))
+    noise = rng.normal(scale=np.where(hand == 0, 8, 25)[:, None, None, None], size=(n, 2, 4, 4))
+    hand[-5:] = -1
+    return ImageDataset(
+        name="shapes",
+        origin="simulated",
+        images=np.clip(shapes[label] + noise, 0, 255).astype(np.uint8),
+        maximum=255.0,
+        mean=MEAN,
+        std=STD,
+        label=label,
+        label_name="shape",
+        classes=("cross", "ring", "bar"),
+        partitions={"shape": label, "hand": hand},
+        levels={"shape": ("cross", "ring", "bar"), "hand": ("steady", "unsteady")},
+        train=np.arange(TRAIN)[None],
+        test=np.arange(TRAIN, n)[None],
+    )
+
+
+def trained(dataset: ImageDataset, architecture: str = "logistic_regression", checkpoints: int = 2) -> Classifier:
+    """Two checkpoints: of a linear network its nearest-mean rule, tilted in the first; of any other random weights."""
+    states = []
+    for k in range(checkpoints):
+        torch.manual_seed(k)
+        network = networks.network(architecture, dataset)
+        if architecture == "logistic_regression":
+            centre = np.array(MEAN)[:, None, None], np.array(STD)[:, None, None]
+            x = (dataset.pixels(np.arange(len(dataset.label))) - centre[0]) / centre[1]
+            means = np.stack([x[dataset.label == c].mean(axis=0).ravel() for c in range(3)])
+            tilt = np.random.default_rng(k).normal(scale=2.5 * (checkpoints - 1 - k), size=means.shape)
+            with torch.no_grad():
+                (weight, bias) = network.net.parameters()
+                weight.copy_(torch.from_numpy(means + tilt))
+                bias.copy_(torch.from_numpy(-(means**2).sum(axis=1) / 2))
+        states.append(networks.arrays(network.state_dict()))
+    facts = networks.facts(architecture, dataset, 1.0, None)
+    return Classifier(
+        method="standard",
+        dataset=dataset.name,
+        origin=dataset.origin,
+        architecture=f"networks.{architecture}",
+        parameters={name: np.stack([state[name] for state in states]) for name in states[0]},
+        facts={name: np.full(checkpoints, value) for name, value in facts.items()},
+        index={"epoch": np.array([1, 5, 9][:checkpoints])},
+    )
+
+
+def audited(dataset: ImageDataset, classifier: Classifier | None = None, **changes: Any) -> AuditResult:
+    known = trained(dataset) if classifier is None else classifier
+    return run(dataset, known, replace(CONFIG, **changes), generators("audit", repetitions=known.repetitions))
+
+
+def value(
+    result: AuditResult, statistic: str, attack: str, epoch: int = 5, level: str = "", denominator: str = ""
+) -> float:
+    rows = result.rows
+    wanted = (rows["statistic"] == statistic) & (rows["attack"] == attack) & (rows["epoch"] == epoch)
+    (found,) = rows.loc[wanted & (rows["level"] == level) & (rows["denominator"] == denominator), "value"]
+    return float(found)
+
+
+def true_distances(dataset: ImageDataset, classifier: Classifier, k: int) -> tuple[Array, Array]:
+    """Distances (n,) in pixels and predictions (n,) of the test points, from the weights alone and point by point."""
+    weight, bias = (classifier.parameters[name][k].astype(float) for name in classifier.parameters if "net" in name)
+    scale = np.repeat(STD, 16)
+    found, predicted = [], []
+    for x in dataset.pixels(dataset.test[0]).reshape(TEST, -1).astype(float):
+        z = weight @ ((x - np.repeat(MEAN, 16)) / scale) + bias
+        y = int(z.argmax())
+        others = [j for j in range(3) if j != y]
+        found.append(min((z[y] - z[j]) / np.linalg.norm((weight[y] - weight[j]) / scale) for j in others))
+        predicted.append(y)
+    return np.array(found), np.array(predicted)
+
+
+def test_exact_distances_are_those_to_the_planes_in_pixels(dataset: ImageDataset) -> None:
+    classifier = trained(dataset)
+    result = audited(dataset, classifier, attacks=["exact"])
+    for k in (0, 1):
+        distance, prediction = true_distances(dataset, classifier, k)
+        correct = prediction == dataset.label[dataset.test[0]]
+        assert correct.mean() > 0.3
+        np.testing.assert_array_equal(result.arrays["correct"][k], correct)
+        np.testing.assert_allclose(result.arrays["distance_exact"][k], np.where(correct, distance, np.nan), 1e-6, 1e-7)
+    # Otherwise no misclassified point would have been looked at.
+    assert not result.arrays["correct"][0].all()
+
+
+def test_without_overshoot_deepfool_finds_the_exact_distance_and_with_it_so_much_more(dataset: ImageDataset) -> None:
+    plain, pushed = audited(dataset), audited(dataset, deepfool_overshoot=0.05)
+    exact = plain.arrays["distance_exact"]
+    correct = plain.arrays["correct"]
+    for result, factor in ((plain, 1.0), (pushed, 1.05)):
+        ratio = (result.arrays["distance_deepfool"] / exact)[correct]
+        # A step is pushed by 1e-4, and the box is in the way of some.
+        assert np.median(ratio) == pytest.approx(factor, abs=5e-3)
+        assert (ratio >= factor - 1e-5).all()
+        assert np.isnan(result.arrays["distance_deepfool"][~correct]).all()
+
+
+def test_sigma_of_deepfool_is_that_of_the_exact_distances(dataset: ImageDataset) -> None:
+    result = audited(dataset)
+    for level in ("cross", "ring", "bar", "steady", "unsteady"):
+        for denominator in ("paper", "correct"):
+            exact, deepfool = (value(result, "sigma", name, 5, level, denominator) for name in CONFIG.attacks)
+            assert deepfool == pytest.approx(exact, abs=0.02)
+    assert (
+        value(result, "sigma", "exact", 5, "steady", "correct")
+        * value(result, "sigma", "exact", 5, "unsteady", "correct")
+        < 0
+    )
+
+
+def test_the_bounds_lie_on_their_sides_of_the_exact_distance(dataset: ImageDataset) -> None:
+    # With two classes the smoothed network has the boundary of the network itself.
+    two = dataset.label < 2
+    rows = np.flatnonzero(two)
+    pair = replace(
+        dataset,
+        images=dataset.images[rows],
+        label=dataset.label[rows],
+        classes=("cross", "ring"),
+        partitions={"shape": dataset.label[rows]},
+        levels={"shape": ("cross", "ring")},
+        train=np.arange(2)[None],
+        test=np.arange(2, len(rows))[None],
+    )
+    whole = trained(dataset, checkpoints=1)
+    cut = {name: values[:, :2] if "net" in name else values for name, values in whole.parameters.items()}
+    classifier = replace(whole, parameters=cut, facts={**whole.facts, "classes": np.array([2.0])})
+    result = audited(
+        pair, classifier, attacks=attacks.NAMES, carlini_wagner_points=12, fmn_points=12, smoothing_points=12
+    )
+    found = {name: result.arrays[f"distance_{name}"][0] for name in attacks.NAMES}
+    exact, correct = found["exact"], result.arrays["correct"][0]
+    assert correct[:12].sum() > 5
+    for name in ("deepfool", "carlini_wagner", "fmn"):
+        known = ~np.isnan(found[name])
+        assert known.any()
+        assert (found[name] >= exact * (1 - 1e-5))[known].all()
+    assert (found["smoothing"] <= exact + 1e-9)[~np.isnan(found["smoothing"])].all()
+    assert np.nanmax(found["smoothing"]) > 0.1
+    tight = np.nanmedian(found["fmn"] / exact)
+    assert 1 <= tight < 1.02
+
+
+def test_an_attack_is_made_on_the_first_so_many_points_and_on_the_correct_ones_of_them(dataset: ImageDataset) -> None:
+    result = audited(dataset, deepfool_points=20)
+    correct, tried = result.arrays["correct"], result.arrays["tried_deepfool"]
+    np.testing.assert_array_equal(tried, np.tile(np.arange(TEST) < 20, (2, 1)))
+    np.testing.assert_array_equal(~np.isnan(result.arrays["distance_deepfool"]), tried & correct)
+    assert result.arrays["tried_exact"].all()
+    for k, epoch in enumerate((1, 5)):
+        assert value(result, "points", "deepfool", epoch) == 20
+        assert value(result, "points", "exact", epoch) == TEST
+        assert value(result, "accuracy", "deepfool", epoch) == correct[k, :20].mean()
+        members = dataset.label[dataset.test[0]][:20] == 1
+        assert value(result, "n", "deepfool", epoch, "ring", "paper") == members.sum()
+        assert value(result, "n", "deepfool", epoch, "ring", "correct") == correct[k, :20][members].sum()
+
+
+def test_rows_and_arrays_say_whose_they_are(dataset: ImageDataset) -> None:
+    result = audited(dataset)
+    assert (result.audit, result.dataset, result.method, result.origin) == (
+        "robustness_bias",
+        "shapes",
+        "standard",
+        "simulated",
+    )
+    assert set(result.rows) == {
+        "repetition", "epoch", "attack", "partition", "level", "denominator", "statistic", "value",
+    }  # fmt: skip
+    assert not result.rows.duplicated(subset=[name for name in result.rows if name != "value"]).any()
+    assert set(result.rows["epoch"]) == {1, 5}
+    np.testing.assert_array_equal(result.arrays["rows"], dataset.test[0])
+    np.testing.assert_array_equal(result.arrays["hand"], dataset.partitions["hand"][dataset.test[0]])
+    assert result.arrays["distance_deepfool"].dtype == np.float64
+    # Unknown hands are on neither side.
+    counts = [value(result, "n", "exact", 5, level, "paper") for level in ("steady", "unsteady")]
+    assert sum(counts) == TEST - 5
+    assert value(result, "forward_passes", "exact") == result.arrays["correct"][1].sum()
+    assert value(result, "forward_passes", "deepfool") >= 2 * result.arrays["correct"][1].sum()
+
+
+def test_failed_attacks_are_counted_and_their_distances_unknown(dataset: ImageDataset) -> None:
+    hopeless: dict[str, Any] = {
+        "carlini_wagner_initial_c": 1e-6,
+        "carlini_wagner_searches": 1,
+        "carlini_wagner_iterations": 2,
+    }
+    result = audited(dataset, attacks=["carlini_wagner"], **hopeless)
+    correct = result.arrays["correct"][1]
+    assert value(result, "failed", "carlini_wagner") == correct.sum() > 0
+    shapes = dataset.label[dataset.test[0]]
+    assert value(result, "failed", "carlini_wagner", 5, "bar") == correct[shapes == 2].sum()
+    assert np.isnan(result.arrays["distance_carlini_wagner"][1]).all()
+    assert np.isnan(value(result, "sigma", "carlini_wagner", 5, "bar", "correct"))
+    assert value(result, "n", "carlini_wagner", 5, "bar", "correct") == 0
+    assert "example_images" not in result.arrays
+
+
+def test_only_linear_networks_have_exact_distances(dataset: ImageDataset) -> None:
+    large = replace(dataset, images=np.repeat(np.repeat(dataset.images, 8, axis=2), 8, axis=3))
+    result = audited(large, trained(large, "utk_classifier", 1), exact_points=5, deepfool_points=5, checkpoints="last")
+    assert set(result.rows["attack"]) == {"deepfool"}
+    assert "distance_exact" not in result.arrays
+
+
+def test_the_last_checkpoint_alone_is_the_last_of_all(dataset: ImageDataset) -> None:
+    every, last = audited(dataset), audited(dataset, checkpoints="last")
+    assert set(last.rows["epoch"]) == {5}
+    assert last.arrays["epoch"].tolist() == [5]
+    np.testing.assert_array_equal(last.arrays["distance_deepfool"], every.arrays["distance_deepfool"][1:])
+    kept = every.rows[every.rows["epoch"] == 5].reset_index(drop=True)
+    pd.testing.assert_frame_equal(last.rows, kept)
+
+
+def test_two_runs_are_alike_to_the_last_bit_and_attacks_do_not_disturb_one_another(dataset: ImageDataset) -> None:
+    small: dict[str, Any] = {"attacks": ["exact", "smoothing"], "smoothing_points": 10}
+    first, again, alone = (audited(dataset, **{**small, **change}) for change in ({}, {}, {"attacks": ["smoothing"]}))
+    pd.testing.assert_frame_equal(first.rows, again.rows, check_exact=True)
+    for name, values in first.arrays.items():
+        np.testing.assert_array_equal(values, again.arrays[name])
+    np.testing.assert_array_equal(first.arrays["distance_smoothing"], alone.arrays["distance_smoothing"])
+    theirs = first.rows[first.rows["attack"] == "smoothing"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(theirs, alone.rows, check_exact=True)
+
+
+def test_the_size_of_a_batch_does_not_matter(dataset: ImageDataset) -> None:
+    small: dict[str, Any] = {"attacks": ["deepfool", "smoothing"], "smoothing_points": 8}
+    one, other = (audited(dataset, batch_size=size, **small) for size in (100, 400))
+    np.testing.assert_allclose(one.arrays["distance_deepfool"], other.arrays["distance_deepfool"], rtol=1e-4)
+    np.testing.assert_allclose(one.arrays["distance_smoothing"], other.arrays["distance_smoothing"], rtol=1e-9)
+
+
+def test_noise_in_normalised_units_is_that_much_less_in_pixels(dataset: ImageDataset) -> None:
+    half = replace(dataset, std=(0.5, 0.5))
+    weights = trained(half, checkpoints=1)
+    asked: dict[str, Any] = {"attacks": ["smoothing"], "smoothing_points": 15}
+    coded = audited(half, weights, smoothing_scale="normalised", smoothing_sigma=0.25, **asked)
+    plain = audited(half, weights, smoothing_sigma=0.125, **asked)
+    np.testing.assert_allclose(coded.arrays["distance_smoothing"], plain.arrays["distance_smoothing"], rtol=1e-6)
+
+
+def test_the_example_is_two_points_and_one_budget_that_fools_one_of_them(dataset: ImageDataset) -> None:
+    result = audited(dataset)
+    found = {name.removeprefix("example_"): values for name, values in result.arrays.items() if "example_" in name}
+    near, far = found["points"]
+    assert found["partition"].tolist() == ["hand"]
+    assert (result.arrays["hand"][[near, far]] == found["level"]).all()
+    label = dataset.label[dataset.test[0]]
+    assert label[near] == label[far] == found["label"][0]
+    np.testing.assert_array_equal(found["images"], dataset.pixels(dataset.test[0][[near, far]]))
+    (budget,) = found["budget"]
+    assert found["distance"][0] < budget < found["distance"][1]
+    np.testing.assert_array_equal(found["distance"], result.arrays["distance_deepfool"][-1][[near, far]])
+    moved = np.sqrt(((found["perturbed"] - found["images"]).astype(float) ** 2).sum(axis=(1, 2, 3)))
+    np.testing.assert_allclose(moved, [found["distance"][0], budget], rtol=1e-4)
+    assert found["prediction"][0] != label[near]
+    assert found["prediction"][1] == label[far]
+    network = networks.of_checkpoint(trained(dataset), dataset, 1, torch.device("cpu"))
+    classes = network(torch.from_numpy(found["perturbed"])).argmax(dim=1).numpy()
+    np.testing.assert_array_equal(classes, found["prediction"])
+    assert found["images"].dtype == found["perturbed"].dtype == np.float32
+    assert found["perturbed"].min() >= 0
+    assert found["perturbed"].max() <= 1
+    assert not any("example" in name for name in audited(dataset, examples=None).arrays)
+    assert not any("example" in name for name in audited(dataset, attacks=["exact"]).arrays)
+
+
+def test_a_linear_network_is_one_matrix_even_where_it_resizes(dataset: ImageDataset) -> None:
+    torch.manual_seed(0)
+    f = networks.network("logistic_regression", dataset, input_size=7)
+    weight, bias = attacks.affine(f, (2, 4, 4))
+    x = np.random.default_rng(0).uniform(size=(5, 2, 4, 4)).astype(np.float32)
+    with torch.no_grad():
+        logits = f(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(x.reshape(5, -1) @ weight.T + bias, logits, atol=1e-5)
+    assert all(values.dtype == torch.float32 for values in f.state_dict().values())
+
+
+def test_torch_is_left_as_it_was() -> None:
+    def state() -> tuple[Any, ...]:
+        cudnn = torch.backends.cudnn
+        return (
+            torch.get_num_threads(),
+            torch.are_deterministic_algorithms_enabled(),
+            cudnn.allow_tf32,
+            cudnn.deterministic,
+        )
+
+    before = state()
+    with exact_arithmetic(2):
+        assert state() == (2, True, False, True)
+    with exact_arithmetic(1):
+        # One thread of a CPU computes in one order anyway.
+        assert state() == (1, torch.cuda.is_available(), False, True)
+    assert state() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"attacks": []}, "audit.attacks to be some of exact, exact_in_box, deepfool, .*, each once; found"),
+        ({"attacks": ["pgd"]}, r"found \['pgd'\]"),
+        ({"attacks": ["deepfool", "deepfool"]}, "each once"),
+        ({"checkpoints": "first"}, "audit.checkpoints among all, last; found 'first'"),
+        ({"examples": "smoothing"}, "audit.examples null or among deepfool, carlini_wagner, fmn, which change images"),
+        ({"smoothing_points": 0}, "audit.smoothing_points null or at least 1, found 0"),
+        ({"batch_size": 0}, "audit.batch_size null or at least 1, found 0"),
+        ({"budget": 0.0}, "audit.budget null or above 0, found 0.0"),
+        ({"smoothing_scale": "metres"}, "audit.smoothing_scale among pixels, normalised; found 'metres'"),
+        ({"threads": 0}, "audit.threads of at least 1, found 0"),
+        ({"alpha": 1.0}, r"audit: expected alpha in \(0, 1\), found 1.0"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(changes: dict[str, Any], found: str) -> None:
+    with pytest.raises(ValueError, match=found):
+        replace(CONFIG, **changes)

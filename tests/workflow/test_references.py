@@ -1,0 +1,49 @@
+"""The references in the repository: small, whole, and with the verdicts that the list says."""
+
+import importlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline import io
+from pipeline.report import reference
+from pipeline.report.comparison_table import verdicts
+from pipeline.workflow import shelf
+from pipeline.workflow.config import Workflow
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "data" / "reference"
+STUDIES = Workflow().referenced
+COMMAND = "make reference STUDY={study}, where the verdicts should change"
+
+
+def test_they_are_small() -> None:
+    sizes = [path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()]
+    assert max(sizes) <= shelf.LIMIT
+    assert sum(sizes) <= 15 * shelf.LIMIT
+
+
+def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() -> None:
+    assert set(shelf.load_verdicts(FOLDER / "verdicts.csv")["study"]) == set(STUDIES)
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_verdicts_are_those_of_the_reference(study: str) -> None:
+    """A change of the rules, of a published number or of a reference that moves a verdict is a line in the list."""
+    inputs, manifest = shelf.load_reference(FOLDER / study)
+    assert reference.whole(inputs)
+    assert set(manifest["blocks"]) == set(reference.blocks(inputs))
+    published = io.load_published(ROOT / "data" / "published" / f"{study}.csv")
+    found = verdicts(importlib.import_module(f"pipeline.report.{study}").compared(inputs, published))
+    listed = shelf.load_verdicts(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
+    listed = listed.reset_index(drop=True)
+    message = COMMAND.format(study=study)
+    texts = ["artefact", "row", "column", "reading", "verdict"]
+    pd.testing.assert_frame_equal(
+        found[texts].astype(object), listed[texts].astype(object), obj=message, check_dtype=False
+    )
+    for name in set(found.columns) - set(texts):
+        ours, theirs = (pd.to_numeric(frame[name]).to_numpy(float) for frame in (found, listed))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-12, err_msg=f"{name}: {message}")
