@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pipeline.report import registry
 from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.facts import given_of
 from pipeline.report.inputs import Inputs
@@ -50,8 +51,9 @@ WORDS = {
 }
 
 
+@registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration, one line a setting; where experiments differ, one for each."""
+    """As this run used them. What the paper leaves out, or says in appendices that are lost, is assumed here."""
     found: dict[tuple[str, str], dict[str, Cell]] = {}
     for point in inputs.points:
         trials_of = ("Trials", w.dataset_label(point["dataset"]["name"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeline.report import registry
 from pipeline.report.departures import NO_METHOD
 from pipeline.report.departures import value as text_of
 from pipeline.report.inputs import Inputs
@@ -53,8 +54,9 @@ LONG = 8
 """A list of more numbers is shown by its first, its last and their count."""
 
 
+@registry.table(place=5)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration of every part, one line a setting; where datasets differ, one for each."""
+    """Settings of every part. What the paper's text lost is proposed here."""
     body = []
     for block, part in PARTS.items():
         points = [point for point in inputs.points if point["block"] == block]

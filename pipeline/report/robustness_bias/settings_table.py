@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pipeline.report import registry
 from pipeline.report.departures import value
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study, used
@@ -41,8 +42,9 @@ VARIED = tuple(f"method.{key}" for key in ("model", *PENALISED, "alpha", "distan
 """What the grid varies: the artefacts say it."""
 
 
+@registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration, one line a setting; where places differ, one for each value with the places."""
+    """As this run used them. Most of them the paper leaves to the authors' program."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for point in used.as_networks(inputs.points):
         for group, key, text in _settings(point):
