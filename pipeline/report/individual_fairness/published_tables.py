@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipeline.report import words as w
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import configured, sensr_on_compas
 from pipeline.report.inputs import Inputs
@@ -16,7 +17,7 @@ SPREADS = "Mean \u00b1 sample standard deviation over the repetitions."
 def table_1(inputs: Inputs) -> Table:
     """Table 1: performance, group fairness and both tests on Adult, means over the repetitions."""
     return _by_method(
-        inputs, q.ADULT, "Results on Adult data.", (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO), spread=False
+        inputs, w.ADULT, "Results on Adult data.", (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO), spread=False
     )
 
 
@@ -27,7 +28,7 @@ def table_2(inputs: Inputs) -> Table:
         for method in ("baseline", "project"):
             values = configured(inputs, "audit", dataset, method)
             cells = tuple(float(values[f"method.{key}"]) for key in ("learning_rate", "batch_size", "steps"))
-            rows.append(Row((q.DATASETS[dataset], method_style(method).label), cells))
+            rows.append(Row((w.dataset_label(dataset), method_style(method).label), cells))
     return Table(
         title="Choice of hyperparameters for Baseline and Project.",
         stub=("Dataset", "Method"),
@@ -40,26 +41,26 @@ def table_2(inputs: Inputs) -> Table:
 
 def table_3(inputs: Inputs) -> Table:
     """Table 3: the same with standard deviations, a row for each quantity as published."""
-    steps = q.shown_steps(inputs, q.ADULT)
-    methods = inputs.names("method", block="audit", dataset=q.ADULT)
+    steps = q.shown_steps(inputs, w.ADULT)
+    methods = inputs.names("method", block="audit", dataset=w.ADULT)
     rows = []
     for quantity in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO):
         decimals = 1 if quantity.kind == "share" else 3
-        cells: list[Cell] = [quantity.measure(inputs, q.ADULT, method, steps) for method in methods]
+        cells: list[Cell] = [quantity.measure(inputs, w.ADULT, method, steps) for method in methods]
         rows.append(Row((quantity.group, quantity.key.split(" (")[0]), tuple(cells), decimals))
     return Table(
         title="Full results on Adult data.",
         stub=("", "Quantity"),
         columns=tuple(Column(method_style(method).label, show="spread") for method in methods),
         rows=tuple(rows),
-        stamp=inputs.stamp("audit", q.ADULT),
-        notes=(SPREADS, q.steps_note(inputs, q.ADULT), q.odds_note(inputs, q.ADULT)),
+        stamp=inputs.stamp("audit", w.ADULT),
+        notes=(SPREADS, q.steps_note(inputs, w.ADULT), q.odds_note(inputs, w.ADULT)),
     )
 
 
 def table_4(inputs: Inputs) -> Table:
     """Table 4: the loss-ratio test on COMPAS."""
-    table = _by_method(inputs, q.COMPAS, "Results on COMPAS data.", (*q.PERFORMANCE, *q.LOSS_RATIO), spread=True)
+    table = _by_method(inputs, w.COMPAS, "Results on COMPAS data.", (*q.PERFORMANCE, *q.LOSS_RATIO), spread=True)
     return replace(table, notes=(*table.notes, sensr_on_compas(inputs)))
 
 

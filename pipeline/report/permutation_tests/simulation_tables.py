@@ -7,9 +7,9 @@ import math
 import pandas as pd
 from scipy.stats import binomtest
 
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.permutation_tests import words as w
 from pipeline.report.table import Cell, Column, Row, Table
 
 CONFIDENCE = 0.95

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.audits.robustness_bias.agreement import Agreement, sigma_difference
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.robustness_bias import agreement, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -76,8 +76,8 @@ def table_agreement(inputs: Inputs) -> Table:
     body = []
     for denominator, words in w.DENOMINATORS.items():
         for comparison in agreement.comparisons(found):
-            whole = [name for name in w.PUBLISHED if name in here]
-            sides = [whole, *([name] for name in w.DATASETS)]
+            whole = [name for name in w.PUBLISHED_IMAGES if name in here]
+            sides = [whole, *([name] for name in w.IMAGES)]
             cells = [share(agreement.counted(inputs, found, comparison, names, denominator)) for names in sides]
             body.append(Row((words, where(comparison), comparison.name), tuple(cells)))
     compared = [(comparison, here) for comparison in agreement.comparisons(found)]
@@ -87,7 +87,7 @@ def table_agreement(inputs: Inputs) -> Table:
         stub=("Shares of", "Networks", "Compared"),
         columns=(
             Column("paper", show="text", name=study.together(here)),
-            *(Column(name, show="text", name=w.dataset_label(name)) for name in w.DATASETS),
+            *(Column(name, show="text", name=w.dataset_label(name)) for name in w.IMAGES),
         ),
         rows=tuple(body),
         stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
@@ -108,7 +108,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
     """By how much sigma differs between the exact distance and each estimate of it, on logistic regressions."""
     found = study.audited(inputs, study.LINEAR)
     here = w.datasets_in(one.dataset for one in study.run(found))
-    paper = [name for name in w.PUBLISHED if name in here]
+    paper = [name for name in w.PUBLISHED_IMAGES if name in here]
     body = []
     for comparison in agreement.comparisons(found):
         if comparison.block != study.LINEAR:
