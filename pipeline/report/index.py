@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from pipeline.report import words as w
 from pipeline.report.against import summary
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison_table import DEPENDENCE, LIKELY, RULES, lines, readings_notes
-from pipeline.report.departures import DATASETS
 from pipeline.report.inputs import Inputs
 from pipeline.report.provenance import digest
 from pipeline.report.registry import label
@@ -36,7 +36,7 @@ def describe(
         "scale": inputs.scale,
         "stamp": list(stamp.lines()),
         "emphatic": stamp.emphatic,
-        "twins": [DATASETS.get(name, name) for name in stamp.twins],
+        "twins": [w.dataset_in_a_sentence(name) for name in stamp.twins],
         "origins": list(stamp.origins),
         "artefacts": [_artefact(name, artefact, names) for name, artefact in made.items() if name != "comparison"],
         "comparison": lines(compared),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,11 @@ def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
             raise ValueError(f"there is no setting {key!r}: the rows have {sorted(map(str, rows.columns))}")
         keep &= _equal(rows[key], wanted)
     return rows[keep]
+
+
+def setting_label(key: str, words: Mapping[str, str]) -> str:
+    """What a configured value is called in ``words``: ``transport.batch_size`` -> ``batch size`` where they lack it."""
+    return words.get(key, re.sub(r"[._]", " ", key.split(".", 1)[-1]))
 
 
 def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -10,9 +10,9 @@ import pandas as pd
 
 from pipeline.report import comparison as rules
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
 from pipeline.report.fliptest import pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.facts import measurements
 from pipeline.report.fliptest.flipset_tables import (
     BOTH,

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.report import words as w
 from pipeline.report.fliptest import lines, quality, trials
 from pipeline.report.fliptest import report_tables as reports
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.claims import claims
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import configured_facts

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import bars, chance, lines, pages, trials
 from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import methods_figure as methods
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import Counts, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number

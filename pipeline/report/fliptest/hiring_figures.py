@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.pages import Page
 from pipeline.report.fliptest.trials import FirstTrial, Place
 from pipeline.report.inputs import Inputs
@@ -48,7 +48,14 @@ def figure_1(inputs: Inputs) -> Picture:
     for flipset in BOTH:
         members = np.flatnonzero(first.members(flipset))[:FLIPSET_ARROWS]
         label = f"{w.FLIPSETS_DRAWN[flipset]}, {int(first.members(flipset).sum()):,}"
-        _arrows(panels[1], first, np.isin(np.arange(len(first.decision)), members), columns, w.COLORS[flipset], label)
+        _arrows(
+            panels[1],
+            first,
+            np.isin(np.arange(len(first.decision)), members),
+            columns,
+            w.FLIPSET_COLORS[flipset],
+            label,
+        )
     weights, level = boundary(first)
     ends = np.array(panels[1].get_ylim())
     across = (level - weights[columns[1]] * ends) / weights[columns[0]]

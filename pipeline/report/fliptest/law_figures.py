@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import bars, lines, marginals, pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.marginals import Group
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
@@ -45,7 +45,7 @@ def figure_6(inputs: Inputs) -> Picture:
     for letter, place, first, axes in zip("ab", found, every, panels, strict=True):
         source, target = _group_names(inputs, place)
         for label, values, color in (
-            (f"{source}", first.score, w.COLORS[""]),
+            (f"{source}", first.score, w.FLIPSET_COLORS[""]),
             ("their counterparts", first.score_image, w.map_style(place.transport).color),
         ):
             axes.hist(values, bins=edges, color=color, alpha=0.55, linewidth=0, label=f"{label} ({len(values):,})")
@@ -78,7 +78,7 @@ def figure_7(inputs: Inputs) -> Picture:
     _complete([place.transport for place in found])
     every = [trials.first_trial(inputs, place) for place in found]
     source, _ = _group_names(inputs, found[0])
-    groups = [Group(f"all {source}", every[0].features, w.COLORS[""])]
+    groups = [Group(f"all {source}", every[0].features, w.FLIPSET_COLORS[""])]
     shown = [note for place in found for note in pages.shown(inputs, place, w.FORWARD, (w.NEGATIVE,))]
     for place, first in zip(found, every, strict=True):
         style = w.map_style(place.transport)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import quality, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.quality import Validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number

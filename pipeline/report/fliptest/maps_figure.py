@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import quality, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.quality import Validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import bars, lines, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs

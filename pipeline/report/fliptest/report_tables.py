@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.fliptest import lines, pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.pages import Page
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs

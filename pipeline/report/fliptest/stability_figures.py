@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.picture import Picture
 from pipeline.report.style import INK, new_figure, panel_letter

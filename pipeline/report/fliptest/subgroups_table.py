@@ -8,9 +8,9 @@ import re
 import pandas as pd
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.fliptest import lines, pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.quality import EXPERIMENTS
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from pipeline.report import registry
-from pipeline.report.fliptest import words as w
+from pipeline.report import words as w
 from pipeline.report.fliptest.training import Fitted, fitted, stamp
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.map_tables import HEALTHY
 from pipeline.report.fliptest.quality import Validated
 from pipeline.report.inputs import Inputs

@@ -11,6 +11,7 @@ import pandas as pd
 
 from pipeline.report import comparison as rules
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import measurements, sensr_on_compas
@@ -43,12 +44,12 @@ def table_1_steps(inputs: Inputs, published: pd.DataFrame) -> Table:
     methods. A published cell is best compared with the setting that made it.
     """
     parts = [
-        (q.ADULT, "table_1", q.T_N, q.REJECTED),
-        (q.ADULT, "table_1", q.ERROR_T_N, q.ERROR_REJECTED),
-        (q.COMPAS, "table_4", q.T_N, q.REJECTED),
+        (w.ADULT, "table_1", q.T_N, q.REJECTED),
+        (w.ADULT, "table_1", q.ERROR_T_N, q.ERROR_REJECTED),
+        (w.COMPAS, "table_4", q.T_N, q.REJECTED),
     ]
     wanted = (q.RELEASED_STEPS, q.STATED_STEPS)
-    steps = list(dict.fromkeys(q.shown_steps(inputs, q.ADULT, number) for number in wanted))
+    steps = list(dict.fromkeys(q.shown_steps(inputs, w.ADULT, number) for number in wanted))
     rows = []
     for dataset, artefact, quantity, share in parts:
         methods = inputs.names("method", block="audit", dataset=dataset)
@@ -60,7 +61,7 @@ def table_1_steps(inputs: Inputs, published: pd.DataFrame) -> Table:
             cells: list[Cell] = [ours[method, t] for t in steps]
             cells += [share.measure(inputs, dataset, method, t) for t in steps]
             cells += [theirs, rejected, _made_by(entry), _nearest(theirs, ours)]
-            rows.append(Row((f"{q.DATASETS[dataset]}, {quantity.key}", label), tuple(cells)))
+            rows.append(Row((f"{w.dataset_label(dataset)}, {quantity.key}", label), tuple(cells)))
     rejection = "rejection prop"
     return Table(
         title="The statistics of Tables 1 and 4 at two numbers of steps, beside the published cells.",
@@ -74,7 +75,7 @@ def table_1_steps(inputs: Inputs, published: pd.DataFrame) -> Table:
             Column("nearest of ours", "", "text"),
         ),
         rows=tuple(rows),
-        stamp=inputs.stamp("audit", (q.ADULT, q.COMPAS)),
+        stamp=inputs.stamp("audit", (w.ADULT, w.COMPAS)),
         notes=(
             "Published: as printed; the paper states 500 steps for Adult and no number for COMPAS. Probably made "
             "by: read off the networks and audits that the authors released (Adult), or off our statistics (COMPAS: a "

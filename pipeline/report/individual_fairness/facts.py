@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from pipeline.report import words as w
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import configured_facts, flat
@@ -53,16 +54,16 @@ def sensr_on_compas(inputs: Inputs) -> str:
     """How often SenSR is rejected on COMPAS here, beside the paper's finding that it never is."""
     counts = []
     for steps in dict.fromkeys(
-        q.shown_steps(inputs, q.COMPAS, wanted) for wanted in (q.RELEASED_STEPS, q.STATED_STEPS)
+        q.shown_steps(inputs, w.COMPAS, wanted) for wanted in (q.RELEASED_STEPS, q.STATED_STEPS)
     ):
-        share = q.REJECTED.measure(inputs, q.COMPAS, "sensr", steps)
+        share = q.REJECTED.measure(inputs, w.COMPAS, "sensr", steps)
         counts.append((round(share.value * share.n), share.n, steps))
     here = " and ".join(f"{k} of {n} after {steps:,} steps" for k, n, steps in counts)
     found = (
         "The paper finds that SenSR is never rejected on COMPAS, after a number of steps that it does not state. In "
         f"this run the loss ratio rejects it in {here} of the attack"
     )
-    stamp = inputs.stamp("audit", q.COMPAS)
+    stamp = inputs.stamp("audit", w.COMPAS)
     if stamp.twins or any(reduction.method == "sensr" for reduction in stamp.reductions):
         return f"{found}; data or settings are not the published ones: this says nothing about the finding."
     if all(k == 0 for k, _, _ in counts):
@@ -102,7 +103,7 @@ def _implied(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _shown_steps(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    for dataset in (q.ADULT, q.COMPAS):
+    for dataset in (w.ADULT, w.COMPAS):
         place = {"block": "audit", "dataset": dataset, "origin": "configuration"}
         yield {**place, "statistic": "shown_steps", "value": float(q.shown_steps(inputs, dataset))}
 

@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.individual_fairness.published_figures import BLUE_TO_RED, plain_log_ticks
@@ -53,7 +54,7 @@ def figure_tolerance(inputs: Inputs) -> Picture:
             axes.set_ylim(-0.04, 1.04)
             plain_log_ticks(axes, "x")
             panel_letter(axes, LETTERS[r * len(datasets) + c])
-            axes.set_title(f"{q.DATASETS[dataset]}, {test}")
+            axes.set_title(f"{w.dataset_label(dataset)}, {test}")
             if r == len(tests) - 1:
                 axes.set_xlabel(r"tolerance $\delta$")
         grid[r, 0].set_ylabel("share rejected")
@@ -97,7 +98,7 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
         axes = grid.flat[index]
         _cells(axes, table, norm)
         panel_letter(axes, LETTERS[index])
-        axes.set_title(f"{q.DATASETS[dataset]}, {method_style(method).label}")
+        axes.set_title(f"{w.dataset_label(dataset)}, {method_style(method).label}")
     for axes in grid[-1]:
         axes.set_xlabel(r"step size $\eta$")
     for axes in grid[:, 0]:
@@ -141,7 +142,7 @@ def figure_angles(inputs: Inputs) -> Picture:
             panels[0].plot([first + i - 0.28, first + i + 0.28], [angles.mean()] * 2, color=INK, linewidth=1.3)
             ticks.append((first + i, i + 1))
         panels[0].text(
-            first + (len(found) - 1) / 2, -0.13, q.DATASETS[dataset], ha="center", va="top", fontsize=8,
+            first + (len(found) - 1) / 2, -0.13, w.dataset_label(dataset), ha="center", va="top", fontsize=8,
             transform=panels[0].get_xaxis_transform(),
         )  # fmt: skip
     panels[0].set_xticks([place for place, _ in ticks], [str(i) for _, i in ticks])
@@ -151,7 +152,7 @@ def figure_angles(inputs: Inputs) -> Picture:
     for letter, dataset, axes in zip(LETTERS[1:], datasets, panels[1:], strict=False):
         _pairs(axes, inputs, dataset)
         panel_letter(axes, letter)
-        axes.set_title(q.DATASETS[dataset])
+        axes.set_title(w.dataset_label(dataset))
     panels[1].set_ylabel("test statistic $T_n$")
     return Picture.stamped(
         figure,

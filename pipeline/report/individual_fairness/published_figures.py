@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from pipeline.report import registry
-from pipeline.report.individual_fairness import quantities as q
+from pipeline.report import words as w
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
@@ -79,7 +79,7 @@ def figure_2(inputs: Inputs) -> Picture:
         axes.set_xlabel("number of steps $T$")
         plain_log_ticks(axes)
         panel_letter(axes, letter)
-        axes.set_title(q.DATASETS[dataset])
+        axes.set_title(w.dataset_label(dataset))
     panels[0].set_ylabel("test statistic $T_n$")
     panels[0].legend(loc="upper left")
     stamp = inputs.stamp("audit")
@@ -95,7 +95,7 @@ def figure_2(inputs: Inputs) -> Picture:
 @registry.figure()
 def figure_3(inputs: Inputs) -> Picture:
     """Two groups that differ in the first coordinate; the fair metric ignores that coordinate."""
-    name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{q.SIMULATED}@labels=centred")), "")
+    name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{w.SIMULATED}@labels=centred")), "")
     if not name:
         raise ValueError(f"figure_3 needs the prepared simulated data: found {sorted(inputs.datasets)}")
     points = inputs.datasets[name].points
@@ -144,7 +144,7 @@ def _heatmaps(inputs: Inputs, variants: Sequence[tuple[str, dict[str, str]]], ti
             "there are no rows of block 'heatmaps', method 'logistic_grid', statistic 'T_n': audit it again"
         )
     angles = sorted(rows[0][1]["angle"].unique())
-    delta = float(configured(inputs, "heatmaps", q.SIMULATED, "logistic_grid")["audit.delta"])
+    delta = float(configured(inputs, "heatmaps", w.SIMULATED, "logistic_grid")["audit.delta"])
     figure = new_figure(2.0 * len(rows) + 0.2)
     grid = figure.subplots(len(rows), len(angles), sharex=True, sharey=True, squeeze=False)
     for r, (name, found) in enumerate(rows):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import configured, sensr_on_compas
 from pipeline.report.inputs import Inputs
@@ -20,7 +21,7 @@ def table_1(inputs: Inputs) -> Table:
     ratio (Tₙ) and the error-rate ratio (T̃ₙ), each with the share of repetitions in which fairness is rejected.
     """
     return _by_method(
-        inputs, q.ADULT, "Results on Adult data.", (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO), spread=False
+        inputs, w.ADULT, "Results on Adult data.", (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO), spread=False
     )
 
 
@@ -32,7 +33,7 @@ def table_2(inputs: Inputs) -> Table:
         for method in ("baseline", "project"):
             values = configured(inputs, "audit", dataset, method)
             cells = tuple(float(values[f"method.{key}"]) for key in ("learning_rate", "batch_size", "steps"))
-            rows.append(Row((q.DATASETS[dataset], method_style(method).label), cells))
+            rows.append(Row((w.dataset_label(dataset), method_style(method).label), cells))
     return Table(
         title="Choice of hyperparameters for Baseline and Project.",
         stub=("Dataset", "Method"),
@@ -46,27 +47,27 @@ def table_2(inputs: Inputs) -> Table:
 @registry.table()
 def table_3(inputs: Inputs) -> Table:
     """The numbers of Table 1 with standard deviations, as in appendix F.6."""
-    steps = q.shown_steps(inputs, q.ADULT)
-    methods = inputs.names("method", block="audit", dataset=q.ADULT)
+    steps = q.shown_steps(inputs, w.ADULT)
+    methods = inputs.names("method", block="audit", dataset=w.ADULT)
     rows = []
     for quantity in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO):
         decimals = 1 if quantity.kind == "share" else 3
-        cells: list[Cell] = [quantity.measure(inputs, q.ADULT, method, steps) for method in methods]
+        cells: list[Cell] = [quantity.measure(inputs, w.ADULT, method, steps) for method in methods]
         rows.append(Row((quantity.group, quantity.key.split(" (")[0]), tuple(cells), decimals))
     return Table(
         title="Full results on Adult data.",
         stub=("", "Quantity"),
         columns=tuple(Column(method_style(method).label, show="spread") for method in methods),
         rows=tuple(rows),
-        stamp=inputs.stamp("audit", q.ADULT),
-        notes=(SPREADS, q.steps_note(inputs, q.ADULT), q.odds_note(inputs, q.ADULT)),
+        stamp=inputs.stamp("audit", w.ADULT),
+        notes=(SPREADS, q.steps_note(inputs, w.ADULT), q.odds_note(inputs, w.ADULT)),
     )
 
 
 @registry.table()
 def table_4(inputs: Inputs) -> Table:
     """Balanced accuracy, average odds differences for gender and race, and the loss-ratio test."""
-    table = _by_method(inputs, q.COMPAS, "Results on COMPAS data.", (*q.PERFORMANCE, *q.LOSS_RATIO), spread=True)
+    table = _by_method(inputs, w.COMPAS, "Results on COMPAS data.", (*q.PERFORMANCE, *q.LOSS_RATIO), spread=True)
     return replace(table, notes=(*table.notes, sensr_on_compas(inputs)))
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from scipy.stats import norm
 
 from pipeline.report import registry
-from pipeline.report.individual_fairness import quantities as q
+from pipeline.report import words as w
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, plain
@@ -107,7 +107,7 @@ def figure_validity(inputs: Inputs) -> Picture:
 
 def _setting(inputs: Inputs) -> str:
     """The one classifier, its attack, and the ratios that are true of the population."""
-    values = configured(inputs, BLOCK, q.SIMULATED, "logistic_grid")
+    values = configured(inputs, BLOCK, w.SIMULATED, "logistic_grid")
     truths = inputs.select(block=BLOCK, statistic="truth").groupby("test")["value"].mean()
     theta = plain(float(values["method.low"]))
     return (

@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import spread
-from pipeline.report.permutation_tests import words as w
+from pipeline.report.permutation_tests.facts import difference_of
 from pipeline.report.permutation_tests.simulation_tables import count
 from pipeline.report.picture import Picture
 from pipeline.report.style import FAINT, INK, new_figure, panel_letter
@@ -81,7 +82,7 @@ def thresholds(inputs: Inputs, attribute: str) -> Picture:
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     rows = inputs.select(**place, statistic="percentile_95")
     splits = rows["repetition"].nunique()
-    groups = "; ".join(f"{w.dataset_label(d)}: {w.difference_of(inputs, d, attribute)}" for d in datasets)
+    groups = "; ".join(f"{w.dataset_label(d)}: {difference_of(inputs, d, attribute)}" for d in datasets)
     return Picture.stamped(
         figure,
         f"Equalized odds and permutation tests by {w.ATTRIBUTES.get(attribute, attribute)}.",
@@ -133,7 +134,7 @@ def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
         for left, right, shade in zip(edges[:-1], edges[1:], rejected, strict=True):
             if shade > 0:
                 axes.broken_barh(
-                    [(left, right - left)], (row - 0.38, 0.76), facecolors=w.style_of(test).color, alpha=shade,
+                    [(left, right - left)], (row - 0.38, 0.76), facecolors=w.style_of_test(test).color, alpha=shade,
                     linewidth=0,
                 )  # fmt: skip
     axes.set_yticks(range(len(STRIPS)), ["exact", "studentised"], fontsize=6.5)
@@ -186,12 +187,12 @@ def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
 
 def _detected(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
     for test in (w.STUDENTIZED, w.EXACT):
-        style = w.style_of(test)
+        style = w.style_of_test(test)
         n, least = by_setting(inputs.select(**setting, statistic="minimum_difference", test=test), "n")
         low, median, high = quantiles(least, (QUARTILES[0], 50, QUARTILES[1]))
         axes.fill_between(n, low, high, color=style.color, alpha=0.15, linewidth=0)
         axes.plot(n, median, color=style.color, marker=style.marker, linestyle=style.line, label=style.label)
-    style = w.style_of(w.EXACT)
+    style = w.style_of_test(w.EXACT)
     n, corrected = by_setting(inputs.select(**setting, statistic="minimum_difference_corrected", test=w.EXACT), "n")
     axes.plot(
         n, quantiles(corrected, (50,))[0], color=style.color, linestyle=(0, (1, 1.2)), marker=style.marker,

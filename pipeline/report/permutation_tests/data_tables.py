@@ -7,10 +7,10 @@ import pandas as pd
 
 from pipeline.audits.permutation.power import rate_variance, sample_size
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.permutation_tests import words as w
 from pipeline.report.table import Cell, Column, Row, Table
 
 RATES = ("tpr", "fpr")

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import MINUS
 from pipeline.report.settings import configured_facts
 
 
@@ -20,6 +21,15 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     facts = [*configured_facts(inputs.points, implied=_percentile), *_data(inputs)]
     frame = pd.DataFrame(facts).drop_duplicates().assign(study=inputs.study, scale=inputs.scale, repetition=0)
     return pd.concat([inputs.rows, frame, _of_everyone(inputs.rows)], ignore_index=True)
+
+
+def difference_of(inputs: Inputs, dataset: str, attribute: str) -> str:
+    """Which group is taken from which: ``male \u2212 female``; by levels where the dataset does not name them."""
+    for name, prepared in sorted(inputs.datasets.items()):
+        if name.partition("@")[0] == dataset and attribute in prepared.levels:
+            low, high = prepared.levels[attribute]
+            return f"{high} {MINUS} {low}"
+    return f"level 1 {MINUS} level 0"
 
 
 def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.permutation_tests import words as w
 from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, count, rate, share
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -45,11 +45,11 @@ def table_levels(inputs: Inputs) -> Table:
         title="Levels of the tests of equal false negative rates and of equal AUCs.",
         stub=("Setting", "n_A", "n_B", "positives of B", "TPR"),
         columns=(
-            *(Column(w.style_of(test).label, "Equal FNR", show="value and interval") for test in tests),
+            *(Column(w.style_of_test(test).label, "Equal FNR", show="value and interval") for test in tests),
             Column("undefined", "Equal FNR", decimals=3),
             *(
                 Column(f"AUC, {label}", "Equal AUC", show="value and interval", name=label)
-                for label in (w.style_of(test).label for test in AUC_TESTS)
+                for label in (w.style_of_test(test).label for test in AUC_TESTS)
             ),
             Column("AUC, undefined", "Equal AUC", decimals=3, name="undefined"),
         ),

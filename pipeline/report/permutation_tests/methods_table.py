@@ -9,9 +9,10 @@ import pandas as pd
 
 from pipeline.audits.permutation.metrics import hypothesis, metric_named
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
-from pipeline.report.permutation_tests import words as w
+from pipeline.report.permutation_tests.facts import difference_of
 from pipeline.report.style import in_order, method_style
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -121,7 +122,7 @@ def _at(table: pd.Series, place: tuple[str, ...]) -> np.ndarray:
 def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
     groups = [
         f"{w.dataset_label(str(dataset))} {w.ATTRIBUTES.get(str(attribute), attribute)}: "
-        f"{w.difference_of(inputs, str(dataset), str(attribute))}"
+        f"{difference_of(inputs, str(dataset), str(attribute))}"
         for (dataset, attribute), _ in rows[rows["attribute"].notna()].groupby(["dataset", "attribute"], sort=True)
     ]
     exact = sorted(

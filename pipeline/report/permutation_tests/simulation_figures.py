@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from scipy.stats import binom
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.permutation_tests import words as w
 from pipeline.report.permutation_tests.levels_table import AUCS, DELONG, RARE, SMOOTHING
 from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, count, share
 from pipeline.report.picture import Picture
@@ -39,7 +39,7 @@ def figure_1(inputs: Inputs) -> Picture:
             raise ValueError(f"block 'p_values' has no histogram of test {test!r}: found {sorted(set(rows['test']))}")
         width = (bins["bin_high"] - bins["bin_low"]).to_numpy(float)
         height = bins["value"].to_numpy(float) / width
-        style = w.style_of(test)
+        style = w.style_of_test(test)
         low, high = multinomial_band(float(np.median(width)), simulations)
         for edge in (low, high):
             axes.axhline(edge, color=INK, linewidth=0.6, linestyle=(0, (1, 1.5)))
@@ -200,7 +200,7 @@ def binomial_band(expected: float, simulations: int) -> tuple[float, float]:
 
 
 def _curve(axes: Axes, rows: pd.DataFrame, against: str, test: str, hollow: bool = False) -> None:
-    style, points = w.style_of(test), rows.sort_values(against)
+    style, points = w.style_of_test(test), rows.sort_values(against)
     axes.plot(
         points[against], points["value"], color=style.color, linestyle=style.line, marker=style.marker,
         markerfacecolor="white" if hollow else style.color, label=style.label,

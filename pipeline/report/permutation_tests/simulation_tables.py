@@ -8,9 +8,9 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.permutation_tests import words as w
 from pipeline.report.table import Cell, Column, Row, Table
 
 CONFIDENCE = 0.95

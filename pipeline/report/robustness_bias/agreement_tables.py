@@ -6,10 +6,10 @@ import numpy as np
 
 from pipeline.audits.robustness_bias.agreement import Agreement, sigma_difference
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.robustness_bias import agreement, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -81,8 +81,8 @@ def table_agreement(inputs: Inputs) -> Table:
     body = []
     for denominator, words in w.DENOMINATORS.items():
         for comparison in agreement.comparisons(found):
-            whole = [name for name in w.PUBLISHED if name in here]
-            sides = [whole, *([name] for name in w.DATASETS)]
+            whole = [name for name in w.PUBLISHED_IMAGES if name in here]
+            sides = [whole, *([name] for name in w.IMAGES)]
             cells = [share(agreement.counted(inputs, found, comparison, names, denominator)) for names in sides]
             body.append(Row((words, where(comparison), comparison.name), tuple(cells)))
     compared = [(comparison, here) for comparison in agreement.comparisons(found)]
@@ -92,7 +92,7 @@ def table_agreement(inputs: Inputs) -> Table:
         stub=("Shares of", "Networks", "Compared"),
         columns=(
             Column("paper", show="text", name=study.together(here)),
-            *(Column(name, show="text", name=w.dataset_label(name)) for name in w.DATASETS),
+            *(Column(name, show="text", name=w.dataset_label(name)) for name in w.IMAGES),
         ),
         rows=tuple(body),
         stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
@@ -114,7 +114,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
     """How far sigma by each estimate is from sigma by the exact distance, on linear models."""
     found = study.audited(inputs, study.LINEAR)
     here = w.datasets_in(one.dataset for one in study.run(found))
-    paper = [name for name in w.PUBLISHED if name in here]
+    paper = [name for name in w.PUBLISHED_IMAGES if name in here]
     body = []
     for comparison in agreement.comparisons(found):
         if comparison.block != study.LINEAR:

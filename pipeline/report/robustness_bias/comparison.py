@@ -10,11 +10,10 @@ import pandas as pd
 
 from pipeline.report import comparison as rules
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
-from pipeline.report.departures import NO_METHOD
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.facts import DATA, measurements
 from pipeline.report.settings import parse_setting
 from pipeline.report.table import Table
@@ -32,7 +31,7 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     status = [_status(entry, missing) for entry in published.to_dict("records")]
     reduced = used.reductions(inputs)
     # How much of a data set is used shows in its own numbers too.
-    of_data = (replace(r, block=DATA, method=NO_METHOD) for r in reduced if r.key.startswith("dataset."))
+    of_data = (replace(r, block=DATA, method=w.NO_METHOD) for r in reduced if r.key.startswith("dataset."))
     return rules.compare(published.assign(status=status), measurements(inputs), (*reduced, *dict.fromkeys(of_data)))
 
 
@@ -63,6 +62,6 @@ def _status(entry: Mapping[str, Any], missing: Mapping[str, str]) -> str:
     # What is configured does not need the data.
     if "." in str(setting.get("statistic", "")):
         return status
-    needed = w.PUBLISHED if dataset == EVERY else (dataset,)
+    needed = w.PUBLISHED_IMAGES if dataset == EVERY else (dataset,)
     absent = [str(name) for name in needed if name in missing]
     return f"not run: data of {', '.join(map(w.dataset_label, absent))} are absent" if absent else status

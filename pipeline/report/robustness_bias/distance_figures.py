@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import PAGE_WIDTH, new_figure, panel_letter
 
@@ -57,8 +57,8 @@ def figure_bias(inputs: Inputs) -> Picture:
         # Of two levels each is the other's complement: one curve.
         for level in range(1 if len(group.partition) == 2 else len(group.partition)):
             color, line = w.line_style(level) if few else ("#0072B2", "-")
-            name = w.level_label(group.partition.levels[level])
-            name = " or ".join(map(w.level_label, group.partition.levels)) if len(group.partition) == 2 else name
+            name = w.plainly(group.partition.levels[level])
+            name = " or ".join(map(w.plainly, group.partition.levels)) if len(group.partition) == 2 else name
             curves.line(
                 axes, tau, robustness_bias(group.lengths, group.partition, level, tau), color=color, linestyle=line,
                 linewidth=0.9 if few else 0.4, alpha=1 if few else 0.5, label=name if few else None,

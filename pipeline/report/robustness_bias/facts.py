@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.robustness_bias.partitions import comparisons
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, network_tables, study, toy, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.settings import configured_facts
 
@@ -52,7 +52,7 @@ def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
     total = 0
     for key, dataset in inputs.datasets.items():
         name = key.partition("@")[0]
-        total += comparisons(dataset.levels) if name in w.PUBLISHED else 0
+        total += comparisons(dataset.levels) if name in w.PUBLISHED_IMAGES else 0
         values = {
             "images": dataset.rows,
             "train_images": dataset.train_rows,
@@ -63,7 +63,7 @@ def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
             yield {"block": DATA, "dataset": name, "origin": dataset.origin, "statistic": statistic, "value": value}
     place = {"block": DATA, "dataset": "all", "origin": "configuration"}
     yield {**place, "statistic": "networks.of_torchvision", "value": len(w.CONVOLUTIONAL)}
-    if set(w.PUBLISHED) <= {key.partition("@")[0] for key in inputs.datasets}:
+    if set(w.PUBLISHED_IMAGES) <= {key.partition("@")[0] for key in inputs.datasets}:
         yield {**place, "statistic": "comparisons", "value": total}
         yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
 
@@ -100,9 +100,9 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, 
         for comparison in agreement.comparisons(found):
             sides = (comparison.one, comparison.other)
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
-            if set(w.PUBLISHED) <= datasets:
-                origin = least_official(one for one in study.run(found) if one.dataset in w.PUBLISHED)
-                counted = agreement.counted(inputs, found, comparison, w.PUBLISHED, denominator)
+            if set(w.PUBLISHED_IMAGES) <= datasets:
+                origin = least_official(one for one in study.run(found) if one.dataset in w.PUBLISHED_IMAGES)
+                counted = agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
                 place = {"block": comparison.block, "dataset": "all", "origin": origin, "denominator": denominator}
                 if counted.total:
                     yield {**place, "statistic": f"agree_{name}", "value": counted.share, "simulations": counted.total}
@@ -120,14 +120,14 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
     """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
     linear = [one for one in study.run(found) if one.block == study.LINEAR]
-    if not set(w.PUBLISHED) <= {one.dataset for one in linear}:
+    if not set(w.PUBLISHED_IMAGES) <= {one.dataset for one in linear}:
         return
-    origin = least_official(one for one in linear if one.dataset in w.PUBLISHED)
+    origin = least_official(one for one in linear if one.dataset in w.PUBLISHED_IMAGES)
     for comparison in agreement.comparisons(found):
         if comparison.block != study.LINEAR:
             continue
         for denominator in w.DENOMINATORS:
-            one, other = agreement.pairs(inputs, found, comparison, w.PUBLISHED, denominator)
+            one, other = agreement.pairs(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
             gaps = (one - other)[np.isfinite(one - other)]
             place = {"block": study.LINEAR, "dataset": "all", "origin": origin, "denominator": denominator}
             place["attack"] = comparison.other[0]

@@ -12,11 +12,11 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import INK, new_figure, panel_letter
@@ -237,7 +237,7 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize, named: bo
     if not named:
         axes.set_xticks([])
         return
-    names = [w.level_label(level) for _, level in groups]
+    names = [w.plainly(level) for _, level in groups]
     places = np.arange(len(groups)) + 0.5
     if len(groups) > 2 * ANNOTATED:
         axes.set_xticks(places, names, rotation=90, fontsize=5)

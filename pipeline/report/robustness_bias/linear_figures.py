@@ -5,10 +5,10 @@ from __future__ import annotations
 from matplotlib.lines import Line2D
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing, panels
 
 SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))

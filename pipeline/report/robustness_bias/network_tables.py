@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN, TABLE_1
 from pipeline.report.robustness_bias.study import Audited, Points
 from pipeline.report.stamp import Stamp

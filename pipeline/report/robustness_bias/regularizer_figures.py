@@ -5,11 +5,11 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, plain
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, regularizer, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.regularizer import Penalised
@@ -119,7 +119,7 @@ def _group(inputs: Inputs, one: Penalised) -> Group:
 def _title(axes: Axes, one: Penalised) -> None:
     sigma = one.audited.sigmas(_attack(one), denominator=w.CORRECT)[one.group]
     penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
-    axes.set_title(rf"{w.level_label(one.level)}, {penalty}: $\sigma$ = {number(sigma, 2)}", fontsize=7.5)
+    axes.set_title(rf"{w.plainly(one.level)}, {penalty}: $\sigma$ = {number(sigma, 2)}", fontsize=7.5)
 
 
 def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Penalised], seen: str) -> Picture:  # type: ignore[no-untyped-def]

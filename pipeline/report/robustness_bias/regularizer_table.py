@@ -9,10 +9,10 @@ import numpy as np
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, p_value
 from pipeline.report.robustness_bias import curves, regularizer, regularizer_figures, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import test_accuracy
 from pipeline.report.robustness_bias.regularizer import Penalised
@@ -77,7 +77,7 @@ def _penalty_row(inputs: Inputs, one: Penalised, before: Penalised | None) -> Ro
     labels = (
         w.dataset_label(one.audited.dataset),
         w.network_label(one.audited.network),
-        w.level_label(one.level),
+        w.plainly(one.level),
         one.form if one.alpha else DASH,
     )
     cells: tuple[Cell, ...] = (

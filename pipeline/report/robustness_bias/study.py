@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.robustness_bias.lengths import DENOMINATORS
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import words as w
 from pipeline.types import Array, AuditResult
 
 LINEAR, NETWORKS, PRETRAINING, REGULARIZER = "linear", "networks", "pretraining", "regularizer"
@@ -152,7 +152,7 @@ def run(found: Iterable[Audited]) -> list[Audited]:
 
 def together(datasets: Iterable[str]) -> str:
     """What the data sets of the paper are called together, when these are there."""
-    return "all of the paper" if set(w.PUBLISHED) <= set(datasets) else "of the paper, those here"
+    return "all of the paper" if set(w.PUBLISHED_IMAGES) <= set(datasets) else "of the paper, those here"
 
 
 def at_points(inputs: Inputs, one: Audited) -> Points:

@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from pipeline.audits.robustness_bias.lengths import counted
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, toy
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import INK, new_figure, panel_letter
 

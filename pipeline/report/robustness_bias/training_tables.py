@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, number
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import test_accuracy
 from pipeline.report.robustness_bias.study import Audited

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.report import words as w
 from pipeline.report.fliptest import stability_figures as stability
 from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.claims import claims
 from pipeline.report.inputs import Inputs
 

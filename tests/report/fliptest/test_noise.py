@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from pipeline.report import words as w
 from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.inputs import Inputs
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import report_tables as reports
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.map_tables import TABLE_1
 from pipeline.report.fliptest.quality import EXPERIMENTS, Validated
 from pipeline.report.fliptest.subgroups_table import contexts, told

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from pipeline.report import words as w
 from pipeline.report.fliptest import lines, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.trials import Place, place_of
 from pipeline.report.inputs import Inputs

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.quality import Validated
 from pipeline.report.fliptest.which_map import Entry, entries, verdicts
 from pipeline.report.inputs import Inputs

@@ -40,8 +40,8 @@ def marginals(side: Side, space: Space) -> Figure:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    from pipeline.report.fliptest.words import COLORS
     from pipeline.report.style import new_figure
+    from pipeline.report.words import FLIPSET_COLORS
 
     shown = leading(side, space, PANELS)
     across = min(ACROSS, len(shown))
@@ -60,9 +60,9 @@ def marginals(side: Side, space: Space) -> Figure:
     for name, members in people.items():
         label = f"{WORDS[name].format(side.way.source.level)} ({members.sum():,})"
         if name:
-            handles.append(Line2D([], [], color=COLORS[name], linestyle=DASHES[name], label=label))
+            handles.append(Line2D([], [], color=FLIPSET_COLORS[name], linestyle=DASHES[name], label=label))
         else:
-            handles.append(Patch(color=COLORS[name], alpha=0.55, label=label))
+            handles.append(Patch(color=FLIPSET_COLORS[name], alpha=0.55, label=label))
     drawn.legend(handles=handles, loc="outside upper left", ncols=len(handles))
     return drawn
 
@@ -71,8 +71,8 @@ def transparency(side: Side, space: Space, alpha: float) -> Figure:
     """The two rankings of each flipset's transparency report."""
     from pipeline.report.fliptest import bars
     from pipeline.report.fliptest.lines import MEAN, SIGN
-    from pipeline.report.fliptest.words import COLORS
     from pipeline.report.style import new_figure
+    from pipeline.report.words import FLIPSET_COLORS
 
     present = _present(side)
     count = min(LINES, len(space.moving))
@@ -86,7 +86,7 @@ def transparency(side: Side, space: Space, alpha: float) -> Figure:
             axes = drawn.add_subplot(len(present), 2, 2 * row + column + 1)
             found = _lines(side, space, name, ranking, alpha)[:count]
             every += found
-            bars.draw(axes, found, ranking, COLORS[name], "")
+            bars.draw(axes, found, ranking, FLIPSET_COLORS[name], "")
             axes.set_xlabel(
                 "mean of person \u2212 counterpart, sd" if ranking == MEAN else "mean sign of person \u2212 counterpart"
             )
@@ -129,23 +129,23 @@ def _lines(side: Side, space: Space, flipset: str, ranking: str, alpha: float) -
 def _histogram(axes: Axes, values: Mapping[str, Array]) -> None:
     """Shares of the people in the same bins: the whole group filled, flipsets as lines; far tails are left out."""
     from pipeline.report.fliptest.marginals import limits
-    from pipeline.report.fliptest.words import COLORS
+    from pipeline.report.words import FLIPSET_COLORS
 
     low, high = limits(list(values.values()))
     counted = marginal({name: v[(v >= low) & (v <= high)] for name, v in values.items()}, BINS)
     for name, count in counted.counts.items():
         share = count / len(values[name])
         if name:
-            axes.stairs(share, counted.edges, color=COLORS[name], linestyle=DASHES[name], linewidth=1.3)
+            axes.stairs(share, counted.edges, color=FLIPSET_COLORS[name], linestyle=DASHES[name], linewidth=1.3)
         else:
-            axes.stairs(share, counted.edges, color=COLORS[name], fill=True, alpha=0.55, linewidth=0)
+            axes.stairs(share, counted.edges, color=FLIPSET_COLORS[name], fill=True, alpha=0.55, linewidth=0)
 
 
 def _bars(axes: Axes, values: Mapping[str, Array]) -> None:
     """Shares of the people in each level, from the most frequent level of the whole group down."""
     import pandas as pd
 
-    from pipeline.report.fliptest.words import COLORS
+    from pipeline.report.words import FLIPSET_COLORS
 
     levels = [level for level, count in pd.Series(values[""]).value_counts().items() if count]
     named, rest = levels[:LEVELS], levels[LEVELS:]
@@ -155,9 +155,11 @@ def _bars(axes: Axes, values: Mapping[str, Array]) -> None:
         share += [float(np.mean(pd.Series(own).isin(rest)))] if rest else []
         places = np.arange(len(share)) + offsets.get(name, 0.0)
         if name:
-            axes.bar(places, share, 0.34, fill=False, edgecolor=COLORS[name], linestyle=DASHES[name], linewidth=1.1)
+            axes.bar(
+                places, share, 0.34, fill=False, edgecolor=FLIPSET_COLORS[name], linestyle=DASHES[name], linewidth=1.1
+            )
         else:
-            axes.bar(places, share, 0.84, color=COLORS[name], alpha=0.55, linewidth=0)
+            axes.bar(places, share, 0.84, color=FLIPSET_COLORS[name], alpha=0.55, linewidth=0)
     _name_levels(axes, [_cut(_level(level), 12) for level in named] + (["others"] if rest else []))
 
 

@@ -89,8 +89,8 @@ def _panel(
     axes: Axes, lengths: Lengths, partition: Partition, entry: Mapping[str, Any], denominator: str, tau: Array
 ) -> None:
     """One curve for each level; those closest to the boundary come first in the legend."""
-    from pipeline.report.robustness_bias.words import line_style
     from pipeline.report.style import FAINT
+    from pipeline.report.words import line_style
 
     order = sorted(range(len(partition)), key=lambda level: entry["levels"][level][denominator]["sigma"] or 0.0)
     half = FEW // 2
