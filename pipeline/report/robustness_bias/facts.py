@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.audits.robustness_bias import illustrations
 from pipeline.audits.robustness_bias.partitions import comparisons
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, network_tables, study, toy, used
+from pipeline.report.robustness_bias import agreement, network_tables, study, used
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.settings import configured_facts
 
@@ -69,7 +70,7 @@ def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _toy() -> Iterator[dict[str, Any]]:
-    world = toy.two_boundaries()
+    world = illustrations.two_boundaries()
     for name, boundary in zip("ab", world.boundaries, strict=True):
         values = [100 * world.accuracy(boundary), *(100 * share for share in world.attacked(boundary))]
         for statistic, value in zip(("accuracy", "round_attacked", "cross_attacked"), values, strict=True):
