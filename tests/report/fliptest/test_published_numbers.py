@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import pipeline.report.fliptest as module
 from pipeline.io import load_published
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison import compare
-from pipeline.report.fliptest.comparison import compared
+from pipeline.report.fliptest.comparison import compared, table_flipsets
 from pipeline.report.fliptest.facts import measurements
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
@@ -166,4 +165,4 @@ def test_percentages_and_claims_follow_from_the_rows(inputs: Inputs) -> None:
 def test_the_published_sizes_need_a_whole_setting(inputs: Inputs, published: pd.DataFrame) -> None:
     cut = published.assign(setting=published["setting"].str.replace("; direction=forward", ""))
     with pytest.raises(ValueError, match=r"the published size .* needs direction"):
-        module.table_flipsets(inputs, cut)
+        table_flipsets(inputs, cut)
