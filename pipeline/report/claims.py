@@ -36,8 +36,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
+from pipeline.report.departures import DATASETS, joined
 from pipeline.report.difference import of_shares, wilson
-from pipeline.report.numbers import Estimate
+from pipeline.report.numbers import Estimate, interval, number
 from pipeline.report.settings import Reduction, select
 
 LEVEL = 0.05
@@ -115,6 +116,36 @@ class Decision:
     reduced: bool = field(default=False, compare=False)
 
 
+def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+    """Each decision as the page, the README and the list of outcomes print it; ``numbers`` has a text for each part."""
+    return [
+        {
+            "says": decision.says,
+            "source": decision.source,
+            "artefact": decision.artefact,
+            "outcome": decision.outcome,
+            "numbers": [_text(part) for part in decision.parts],
+            "why": decision.why,
+            "reduced": decision.reduced,
+        }
+        for decision in decisions
+    ]
+
+
+def counts(told: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many of these lines have each outcome."""
+    found = [line["outcome"] for line in told]
+    return {outcome: found.count(outcome) for outcome in OUTCOMES}
+
+
+def _text(part: Found) -> str:
+    held = {True: "", False: " (does not hold)", None: " (open)"}[part.holds]
+    text = f"{part.label}: {number(part.value, part.decimals)}"
+    if part.low < part.high and math.isfinite(part.high - part.low):
+        text += f" {interval(Estimate(part.value, low=part.low, high=part.high), part.decimals)}"
+    return text + held
+
+
 def check(claims: Sequence[Mapping[str, Any]]) -> None:
     """Raise ValueError for a claim or a part with an unknown or a missing key, or without exactly one region."""
     for place, claim in enumerate(claims, start=1):
@@ -155,7 +186,8 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequ
     origins = sorted({origin for rows in used for origin in rows["origin"].unique()})
     if "twin" in origins:
         names = sorted({name for rows in used for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()})
-        return Decision(*said, NOT_TESTABLE, why=f"the data here are a synthetic twin of {' and '.join(names)}")
+        twins = joined(DATASETS.get(name, name) for name in names)
+        return Decision(*said, NOT_TESTABLE, why=f"the data here are a synthetic twin of {twins}")
     found, refuted = [], False
     for part, label, quantity in quantities:
         region = _region(part)

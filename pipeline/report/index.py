@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,13 @@ from pipeline.report.tally import tallies
 
 
 def describe(
-    inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFrame, held: Mapping[str, Any] | None = None
+    inputs: Inputs,
+    made: Mapping[str, Artefact],
+    compared: pd.DataFrame,
+    claims: Sequence[Mapping[str, Any]] = (),
+    held: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
+    """The claims, titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
 
     ``held`` is what :func:`reference` says, if the study has a reference.
     """
@@ -33,6 +37,7 @@ def describe(
         "title": inputs.config["experiment"]["title"],
         "paper": inputs.config["experiment"]["paper"],
         "scale": inputs.scale,
+        "claims": list(claims),
         "stamp": list(stamp.lines()),
         "emphatic": stamp.emphatic,
         "twins": [DATASETS.get(name, name) for name in stamp.twins],
