@@ -65,8 +65,9 @@ def predicted(
     columns = [column for column in roles.columns.values() if column is not None]
     frame = fetched(table, columns, values)
     group, groups = _grouped(table, roles.group, frame[roles.group], against)
+    labels: Mapping[Any, int] = {}
     if roles.real_label:
-        label, labels = _numeric(table, Score(roles.label), "label", frame[roles.label]), {}
+        label = _numeric(table, Score(roles.label), "label", frame[roles.label])
     else:
         label, labels = _labelled(table, roles.label, frame[roles.label], positive)
     prediction = None
