@@ -32,19 +32,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from pipeline.fair_metric import FairMetric, learn_batch
+from pipeline.fields import Checked, Count, Positive, one_of
 from pipeline.methods.adam_training import (
     CHUNK,
+    HalfAndHalf,
     balanced_loss_and_accuracy,
     balanced_rows,
     glorot_networks,
     recorded_chunks,
-    require_even,
-    require_positive,
 )
 from pipeline.methods.fingerprint import fingerprint
 from pipeline.types import Array, Batch, Classifier, Dataset, Keeper
@@ -58,7 +58,7 @@ RESUMES = True
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="method"):
     """What one iteration does, and how many there are.
 
     ``hidden_units`` H; ``learning_rate`` of the parameters' Adam; ``batch_size`` n, half of each class; ``iterations``;
@@ -67,28 +67,18 @@ class Config:
     ``auto`` is torch where a GPU is visible and compiled elsewhere.
     """
 
-    hidden_units: int
-    learning_rate: float
-    batch_size: int
-    iterations: int
-    subspace_steps: int
-    subspace_rate: float
-    full_steps: int
-    full_rate: float
-    radius: float
-    initial_lambda: float
-    engine: str
-    threads: int
-
-    def __post_init__(self) -> None:
-        require_positive(
-            self,
-            *("hidden_units", "learning_rate", "batch_size", "iterations", "subspace_steps", "subspace_rate"),
-            *("full_steps", "full_rate", "radius", "initial_lambda", "threads"),
-        )
-        require_even(self.batch_size)
-        if self.engine not in ENGINES:
-            raise ValueError(f"expected engine to be one of {', '.join(ENGINES)}, found {self.engine!r}")
+    hidden_units: Count
+    learning_rate: Positive
+    batch_size: HalfAndHalf
+    iterations: Count
+    subspace_steps: Count
+    subspace_rate: Positive
+    full_steps: Count
+    full_rate: Positive
+    radius: Positive
+    initial_lambda: Positive
+    engine: Annotated[str, one_of(ENGINES)]
+    threads: Count
 
 
 class Iterations(Protocol):
