@@ -72,7 +72,6 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
 
 def table_null(inputs: Inputs) -> Table:
     """Section 5.1: flipsets between identical distributions, which are the error of the map and of the sample."""
-    inputs = trials.named(inputs)
     body = []
     for place in trials.places(inputs, dataset=w.IDENTICAL):
         counts = trials.counts(inputs, place)
@@ -101,7 +100,6 @@ def table_null(inputs: Inputs) -> Table:
 
 def table_methods(inputs: Inputs) -> Table:
     """The flipsets of every method of the first study, and the features at the top of their reports."""
-    inputs = trials.named(inputs)
     body = []
     for dataset, attribute in methods.panels_of(inputs):
         for place in methods.methods_at(inputs, dataset, attribute):
@@ -142,7 +140,6 @@ def table_methods(inputs: Inputs) -> Table:
 
 def table_law(inputs: Inputs) -> Table:
     """Section 5.4: causal counterfactuals beside transport, for the classifier and for the regression."""
-    inputs = trials.named(inputs)
     found = law.places(inputs, law.CLASSIFIER)
     regressions = {place.transport: place for place in law.places(inputs, law.REGRESSION)}
     causal = next((place for place in found if place.transport == w.COUNTERFACTUAL), None)

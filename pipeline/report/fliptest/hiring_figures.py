@@ -28,7 +28,6 @@ BOTH = (w.POSITIVE, w.NEGATIVE)
 
 def figure_1(inputs: Inputs) -> Picture:
     """Figure 1: the map from women to men as arrows, and the members of both flipsets with the model's boundary."""
-    inputs = trials.named(inputs)
     first = trials.first_trial(inputs, PLACE)
     source, target = (w.group_label(name) for name in trials.groups(inputs, PLACE))
     columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
@@ -84,7 +83,7 @@ def figure_5(inputs: Inputs) -> Picture:
     """Figure 5: marginals of both flipsets and of all women."""
     page = Page(PLACE, BOTH, _features(inputs), reports=False)
     return pages.drawn(
-        trials.named(inputs),
+        inputs,
         page,
         "Women in the hiring data, and the two flipsets.",
     )
@@ -94,10 +93,10 @@ def figure_5_opposite(inputs: Inputs) -> Picture:
     """Appendix D: the map from men to women."""
     page = Page(PLACE, BOTH, _features(inputs), direction=w.REVERSE)
     return pages.drawn(
-        trials.named(inputs),
+        inputs,
         page,
         "Men in the hiring data, and the flipsets of the opposite map.",
-        notes=(_sanity(trials.named(inputs)),),
+        notes=(_sanity(inputs),),
     )
 
 
@@ -142,7 +141,7 @@ def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], c
 
 
 def _features(inputs: Inputs) -> tuple[str, ...]:
-    names = trials.first_trial(trials.named(inputs), PLACE).names
+    names = trials.first_trial(inputs, PLACE).names
     return tuple(w.feature_named(label, names, w.HIRING) for label in ("work experience", "hair length"))
 
 

@@ -29,7 +29,6 @@ def places(inputs: Inputs, method: str) -> list[Place]:
 
 def figure_6(inputs: Inputs) -> Picture:
     """Figure 6: predicted first-year averages of black applicants, before and after each way of changing race."""
-    inputs = trials.named(inputs)
     found = [place for place in places(inputs, REGRESSION) if place.transport in PUBLISHED_MAPS]
     _complete([place.transport for place in found])
     figure = new_figure(2.5)
@@ -66,7 +65,6 @@ def figure_6(inputs: Inputs) -> Picture:
 
 def figure_7(inputs: Inputs) -> Picture:
     """Figure 7: GPA and LSAT in the negative flipset, by counterfactuals and by transport."""
-    inputs = trials.named(inputs)
     found = [place for place in places(inputs, CLASSIFIER) if place.transport in PUBLISHED_MAPS]
     _complete([place.transport for place in found])
     every = [trials.first_trial(inputs, place) for place in found]
@@ -99,7 +97,6 @@ def figure_7(inputs: Inputs) -> Picture:
 
 def figure_12(inputs: Inputs) -> Picture:
     """Figure 12: the transparency reports of both negative flipsets."""
-    inputs = trials.named(inputs)
     found = places(inputs, CLASSIFIER)
     _complete([place.transport for place in found])
     reports = [

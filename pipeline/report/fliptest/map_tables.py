@@ -46,7 +46,6 @@ PLAIN = (
 
 def table_1(inputs: Inputs) -> Table:
     """Table 1: KS, MSE difference and distances of the WGAN's maps, over all trials and over the healthy ones."""
-    inputs = trials.named(inputs)
     body, blocks = [], set()
     for one in quality.validated(inputs):
         if one.transport != w.WGAN or (one.dataset, one.given) not in TABLE_1:

@@ -22,7 +22,6 @@ ROW, AROUND = 0.3, 1.1
 
 def figure_maps(inputs: Inputs) -> Picture:
     """KS of the worst feature, MSE difference relative to the real one, and cost relative to exact transport."""
-    inputs = trials.named(inputs)
     maps = quality.validated(inputs)
     labels = list(dict.fromkeys(one.label for one in maps))
     kinds = w.maps_in(one.transport for one in maps)

@@ -36,7 +36,6 @@ def panels_of(inputs: Inputs) -> list[tuple[str, str]]:
 
 def figure_methods(inputs: Inputs) -> Picture:
     """Mean shifts of the features that shift most, in both flipsets of every method."""
-    inputs = trials.named(inputs)
     panels = panels_of(inputs)
     places = trials.places(inputs, block=BLOCK)
     methods = in_order([place.method for place in places])

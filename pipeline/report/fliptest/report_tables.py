@@ -21,7 +21,6 @@ NARCOTICS, AGE = "narcotic arrests", "age at latest arrest"
 
 def table_transparency_hiring(inputs: Inputs) -> Table:
     """Section 5.3: how the members of each flipset differ from their counterparts, by every map."""
-    inputs = trials.named(inputs)
     body = []
     found = trials.places(inputs, block=w.HIRING, method="given")
     for place in found:
@@ -74,7 +73,6 @@ def _cells(line: Line) -> tuple[Cell, ...]:
 
 def table_ssl_weights(inputs: Inputs) -> Table:
     """Section 5.2: least squares of the score on the features, and how each feature goes with race."""
-    inputs = trials.named(inputs)
     dataset = _dataset(inputs)
     weights = _weights(inputs)
     body = []

@@ -41,7 +41,6 @@ def figure_8(inputs: Inputs) -> Picture:
 
 def figure_9(inputs: Inputs) -> Picture:
     """Figure 9: a model that discriminates by a proxy of several correlated features."""
-    inputs = trials.named(inputs)
     found = trials.places(inputs, block="ssl_proxy", transport=w.WGAN)
     return pages.drawn(
         inputs,
@@ -65,7 +64,6 @@ def figure_11(inputs: Inputs) -> Picture:
 
 
 def _selected(inputs: Inputs, given: str, labels: tuple[str, ...]) -> Picture:
-    inputs = trials.named(inputs)
     where = place(inputs, given)
     names = trials.first_trial(inputs, where).names
     features = tuple(w.feature_named(label, names, w.SSL) for label in labels)
@@ -77,7 +75,6 @@ def _selected(inputs: Inputs, given: str, labels: tuple[str, ...]) -> Picture:
 
 
 def _whole(inputs: Inputs, given: str, flipsets: tuple[str, ...]) -> Picture:
-    inputs = trials.named(inputs)
     return pages.drawn(
         inputs,
         Page(place(inputs, given), flipsets, own_axis=True),

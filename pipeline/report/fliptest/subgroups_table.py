@@ -25,7 +25,6 @@ SHOWN = 7
 
 def table_subgroups(inputs: Inputs) -> Table:
     """Contexts of the search on held-out rows, and flipset sizes with the feature that shifts most."""
-    inputs = trials.named(inputs)
     body: list[Row] = []
     searched: list[str] = []
     datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]

@@ -101,7 +101,6 @@ class Entry:
 
 def table_maps(inputs: Inputs) -> Table:
     """Every kind of map by every measure, and which is best."""
-    inputs = trials.named(inputs)
     listed = entries(inputs)
     blocks = {str(block) for block in inputs.rows.loc[_used(inputs), "block"]}
     return Table(

@@ -13,10 +13,9 @@ from pipeline.report.table import Table
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
-    return rules.compare(published, measurements(inputs), inputs.reductions)
+    return rules.compared(inputs, published, measurements(inputs))
 
 
 def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
     """Every published number beside ours, with the verdict, and what is known of those that are lost."""
-    stamp = inputs.stamp(("null_rejection", "p_values", "thresholds", "auc"))
-    return as_table(compared(inputs, published), stamp, "Published numbers and ours.")
+    return as_table(compared(inputs, published), inputs.stamp(("null_rejection", "p_values", "thresholds", "auc")))
