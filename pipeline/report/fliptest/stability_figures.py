@@ -60,7 +60,7 @@ def images(rows: pd.DataFrame, point: str) -> Array:
     here = rows[rows["point"] == point]
     if here.duplicated(["repetition", "feature"]).any():
         raise ValueError("several images of one point in one draw: expected the rows of one map and one distribution")
-    return here.pivot(index="repetition", columns="feature", values="value").to_numpy(float)
+    return here.pivot(index="repetition", columns="feature", values="value").sort_index(axis=1).to_numpy(float)
 
 
 def variances(image: Array) -> Array:
