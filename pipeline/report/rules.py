@@ -21,10 +21,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.stats import fisher_exact, ttest_ind_from_stats
+from scipy.stats import fisher_exact, norm, ttest_ind_from_stats
 from scipy.stats import t as student
 
-from pipeline.audits.permutation.pvalue import wilson
 from pipeline.report.numbers import Estimate
 
 
@@ -76,9 +75,18 @@ def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -
     """Fisher's exact test on k of n of both sides, and Newcombe's interval; what was printed is k of n, not rounded."""
     events = [(round(share.value * share.n), share.n) for share in (published, ours)]
     p, q = ours.value, published.value
-    (below, above), (low, high) = (wilson(k, n, level) for k, n in events)
+    (low, high), (below, above) = wilson(ours, level), wilson(published, level)
     ends = (p - q - math.hypot(p - low, above - q), p - q + math.hypot(high - p, q - below))
     return Outcome(float(fisher_exact([[k, n - k] for k, n in events]).pvalue), None, p - q, *ends)
+
+
+def wilson(share: Estimate, level: float) -> tuple[float, float]:
+    """(p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n), z the normal (1 + level) / 2 quantile."""
+    z, n, p = float(norm.ppf((1 + level) / 2)), share.n, share.value
+    half = z * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    middle, size = p + z**2 / (2 * n), 1 + z**2 / n
+    # At shares of 0 and 1 an end is that share, but for rounding.
+    return max((middle - half) / size, 0.0), min((middle + half) / size, 1.0)
 
 
 def equality(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:

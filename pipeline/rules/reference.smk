@@ -46,10 +46,8 @@ for study in workflow_config.referenced:
             reference=workflow_config.reference_files(study),
             published=f"data/published/{study}.csv",
             code=workflow_config.code("artefacts", study=study),
-            captions=workflow_config.captions(study),
         output:
-            tables=workflow_config.tables(study, "results/reference/"),
-            figures=workflow_config.figures(study, "results/reference/"),
+            artefacts=workflow_config.artefact_files(study, "results/reference/"),
             index=f"results/reference/tables/{study}/index.json",
         params:
             study=study,

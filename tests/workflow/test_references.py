@@ -36,7 +36,7 @@ def test_verdicts_are_those_of_the_reference(study: str) -> None:
     assert reference.whole(inputs)
     assert set(manifest["blocks"]) == set(reference.blocks(inputs))
     published = io.load_published(ROOT / "data" / "published" / f"{study}.csv")
-    found = verdicts(importlib.import_module(f"pipeline.report.{study}").compared(inputs, published))
+    found = verdicts(importlib.import_module(f"pipeline.report.{study}.comparison").compared(inputs, published))
     listed = shelf.load_verdicts(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
     listed = listed.reset_index(drop=True)
     message = COMMAND.format(study=study)

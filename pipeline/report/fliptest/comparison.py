@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline.report import comparison as rules
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
 from pipeline.report.fliptest import pages, trials
@@ -50,8 +51,11 @@ def _compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     return rules.compared(inputs, published, measured, remark=remark)
 
 
+@registry.table()
 def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
-    """Every published number beside ours, with the verdict and what is known about the difference."""
+    """Each number that the paper prints beside ours, with a verdict where the settings match. Most are of one map,
+    printed without a spread, and are held against the spread of our trials.
+    """
     return as_table(
         compared(inputs, published),
         inputs.stamp(sorted(set(inputs.rows["block"]))),
@@ -65,8 +69,11 @@ def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
     )
 
 
+@registry.table(place=2)
 def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
-    """The flipsets of every experiment, both directions, with the published sizes beside them."""
+    """Who is decided differently from their counterpart in the other group, in every experiment and in both directions,
+    with how far each size depends on the people and on the map, and how large it is by chance where the map is exact.
+    """
     theirs = _published_sizes(published)
     listed = [place for place in trials.places(inputs) if place.block != METHODS_BLOCK]
     maps = w.maps_in(place.transport for place in listed)

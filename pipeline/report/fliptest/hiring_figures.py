@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import pages, trials
 from pipeline.report.fliptest.pages import Page
@@ -26,8 +27,11 @@ SOURCE, TARGET = "#b8860b", "#56B4E9"
 BOTH = (w.POSITIVE, w.NEGATIVE)
 
 
+@registry.figure()
 def figure_1(inputs: Inputs) -> Picture:
-    """Figure 1: the map from women to men as arrows, and the members of both flipsets with the model's boundary."""
+    """Left, the map from women to men, approximated by a GAN. Right, the women whose outcome differs from that of their
+    counterpart: hired with a counterpart who is not (F+), and the reverse (F−).
+    """
     first = trials.first_trial(inputs, PLACE)
     source, target = (w.group_label(name) for name in trials.groups(inputs, PLACE))
     columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
@@ -79,8 +83,11 @@ def figure_1(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure()
 def figure_5(inputs: Inputs) -> Picture:
-    """Figure 5: marginals of both flipsets and of all women."""
+    """Women who are hired though their counterparts among men are not (F+), and the reverse (F−), beside all women: the
+    model treats the two genders about alike, and people with short hair otherwise than people with long hair.
+    """
     page = Page(PLACE, BOTH, _features(inputs), reports=False)
     return pages.drawn(
         inputs,
@@ -89,8 +96,9 @@ def figure_5(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure(place=2)
 def figure_5_opposite(inputs: Inputs) -> Picture:
-    """Appendix D: the map from men to women."""
+    """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
     page = Page(PLACE, BOTH, _features(inputs), direction=w.REVERSE)
     return pages.drawn(
         inputs,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import bars, lines, marginals, pages, trials
 from pipeline.report.fliptest.marginals import Group
@@ -27,8 +28,11 @@ def places(inputs: Inputs, method: str) -> list[Place]:
     return trials.places(inputs, dataset=w.LAW, method=method)
 
 
+@registry.figure()
 def figure_6(inputs: Inputs) -> Picture:
-    """Figure 6: predicted first-year averages of black applicants, before and after each way of changing race."""
+    """Predicted first-year averages of black applicants and of their counterparts, made by the causal model of Kusner
+    et al. and by transport. Equal distributions before and after would be counterfactual fairness.
+    """
     found = [place for place in places(inputs, REGRESSION) if place.transport in PUBLISHED_MAPS]
     _complete([place.transport for place in found])
     figure = new_figure(2.5)
@@ -63,8 +67,11 @@ def figure_6(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure()
 def figure_7(inputs: Inputs) -> Picture:
-    """Figure 7: GPA and LSAT in the negative flipset, by counterfactuals and by transport."""
+    """Black applicants who are predicted below the median and whose counterparts are predicted above it, by both ways
+    of making counterparts.
+    """
     found = [place for place in places(inputs, CLASSIFIER) if place.transport in PUBLISHED_MAPS]
     _complete([place.transport for place in found])
     every = [trials.first_trial(inputs, place) for place in found]
@@ -95,8 +102,11 @@ def figure_7(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure()
 def figure_12(inputs: Inputs) -> Picture:
-    """Figure 12: the transparency reports of both negative flipsets."""
+    """How the members of the negative flipset differ from their counterparts, under the causal model and under
+    transport. Hatched bars are noise, pale ones shift as the whole group, full ones stand out.
+    """
     found = places(inputs, CLASSIFIER)
     _complete([place.transport for place in found])
     reports = [

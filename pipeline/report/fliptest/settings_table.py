@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.settings import NEUTRAL, setting_label
@@ -48,8 +49,9 @@ WORDS = {
 }
 
 
+@registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration, one line a setting; where experiments differ, one for each."""
+    """As this run used them. What the paper leaves out, or says in appendices that are lost, is assumed here."""
     of = Listing(("Trials", "Data", "Model", "Map", "Audit"), _part, _label, _place, _cell)
     note = "As configured for this run. The models of the first study are described there."
     return settings_table(inputs.points, of, inputs.stamp(sorted(set(inputs.rows["block"]))), (note,))

@@ -7,6 +7,7 @@ import re
 
 import pandas as pd
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.fliptest import lines, pages, trials
@@ -23,8 +24,11 @@ SHOWN = 7
 """Contexts that are shown: those with the largest effects, and whatever else is reported."""
 
 
+@registry.table(place=5)
 def table_subgroups(inputs: Inputs) -> Table:
-    """Contexts of the search on held-out rows, and flipset sizes with the feature that shifts most."""
+    """A search for subgroups compares people of like features, so a feature that is itself unequal between the groups
+    explains a difference away. Flipsets compare people with their counterparts, and show it.
+    """
     body: list[Row] = []
     searched: list[str] = []
     datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]

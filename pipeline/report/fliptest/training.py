@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.quality import EXPERIMENTS
@@ -66,8 +67,12 @@ def fitted(inputs: Inputs) -> list[Fitted]:
     return [one for _, one in sorted(listed, key=lambda entry: entry[0])]
 
 
+@registry.table(place=8)
 def table_training(inputs: Inputs) -> Table:
-    """What each fit reports of itself: failures, the checkpoint that was kept, errors, cost, and NUTS' diagnostics."""
+    """What each fit of a transport map reports of itself: trials that failed, the checkpoint that was kept, the
+    critic's gap and the cost of the WGANs, the errors of the plans, and the diagnostics of the sampler behind the
+    causal counterfactuals.
+    """
     listed = fitted(inputs)
     if not listed:
         raise ValueError(f"study {inputs.study!r} has no transport maps at hand: fit them, and give them to its report")

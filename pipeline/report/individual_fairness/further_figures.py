@@ -12,6 +12,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import configured
@@ -26,8 +27,9 @@ STABILITY = 2.0
 """The iteration x <- x - 2 lambda eta (x - x0) contracts for 2 lambda eta < 2 and diverges beyond."""
 
 
+@registry.figure(place=2)
 def figure_tolerance(inputs: Inputs) -> Picture:
-    """The share of repetitions that are rejected, against the tolerance delta, for both tests."""
+    """A conclusion that hangs on one value of the tolerance shows as a curve that falls there."""
     datasets = inputs.names("dataset", block="audit")
     tests = ((q.T_N, "loss ratio"), (q.ERROR_T_N, "error-rate ratio"))
     figure = new_figure(3.8)
@@ -70,8 +72,11 @@ def figure_tolerance(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure(place=3)
 def figure_sensitivity(inputs: Inputs) -> Picture:
-    """T_n over the penalty lambda and the step size eta, with the limit of stability."""
+    """The penalty λ holds the attack back outside the sensitive subspace; the step size η, times the number of steps,
+    is the length of the flow.
+    """
     rows = inputs.select(block="sensitivity", statistic="T_n")
     rows = rows[rows["steps"] == rows["steps"].max()]
     places = [
@@ -118,8 +123,12 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure(place=4)
 def figure_angles(inputs: Inputs) -> Picture:
-    """Principal angles between the subspaces of train and test rows, and T_n with either as the metric."""
+    """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. Left: the principal
+    angles between the two subspaces, one point for each repetition, a bar at their mean. Right: the statistic of each
+    repetition under the metric learned on test rows (filled) and on train rows (open).
+    """
     datasets = inputs.names("dataset", block="audit")
     figure = new_figure(2.6)
     panels = figure.subplots(1, 1 + len(datasets), width_ratios=[0.9, *[1.25] * len(datasets)])

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import configured
@@ -31,8 +32,9 @@ IN_TRAINING = {
 """What is counted at an audit and in training: the printed name, and the name in the rows or in the facts."""
 
 
+@registry.table(place=3)
 def table_error_ratio_compas(inputs: Inputs) -> Table:
-    """The error-rate-ratio test on COMPAS, which the paper reports for Adult alone."""
+    """The paper reports this test for Adult alone."""
     steps = q.shown_steps(inputs, w.COMPAS)
     ratio = q.Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
     quantities = (ratio, *q.ERROR_RATIO)
@@ -57,8 +59,9 @@ def table_error_ratio_compas(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=2)
 def table_confidence(inputs: Inputs) -> Table:
-    """Tables 1 and 4 with intervals: for the mean over repetitions, and what one repetition's audit says by itself."""
+    """How sure the means of Tables 1 and 4 are, and how sure a single audit is of its own value."""
     typical = {
         "T_n": ("audit value, one repetition", q.ENTROPY, "ci_low", "ci_high"),
         "T~_n": ("error-rate ratio, one repetition", q.ZERO_ONE, "error_ci_low", "error_ci_high"),
@@ -94,8 +97,9 @@ def table_confidence(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=4)
 def table_group_metrics(inputs: Inputs) -> Table:
-    """Group fairness by several definitions, each for sex and for race."""
+    """A method can look even-handed by one definition and not by another."""
     definitions = {
         "bal-acc": "balanced_accuracy",
         "accuracy": "accuracy",
@@ -129,8 +133,11 @@ def table_group_metrics(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=5)
 def table_angles(inputs: Inputs) -> Table:
-    """How far apart the sensitive subspaces of train and test rows are, and what each of them makes of T_n."""
+    """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. A projection onto the
+    complement of one subspace protects against the other only as far as the two agree.
+    """
     datasets = inputs.names("dataset", block="audit")
     rows, most = [], 0
     for dataset in datasets:
@@ -166,8 +173,11 @@ def table_angles(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=6)
 def table_counts(inputs: Inputs) -> Table:
-    """What was clipped, left out or failed: totals over the repetitions."""
+    """Loss ratios that were held at a bound of floating-point numbers, ratios that do not exist, ratios below 1 (the
+    attack helped), and attacks that failed or were not finite during training.
+    """
     datasets = inputs.names("dataset", block="audit")
     rows = []
     for dataset in datasets:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.described import Described
@@ -57,8 +58,12 @@ SHOWN_EXAMPLES = 3
 SHOWN_FEATURES = 5
 
 
+@registry.table(place=9)
 def table_settings(inputs: Inputs) -> Table:
-    """Every setting that the paper's text states, as it is configured here."""
+    """As this run used them. The paper states them for Adult and the simulation; for COMPAS it states features,
+    tolerance, level, repetitions, networks and violation tolerance. Penalty and step size for COMPAS are those of the
+    released code, and the number of steps is the one stated for Adult.
+    """
     measured = measurements(inputs)
     rows = []
     for label, places in _setting_rows():
@@ -100,8 +105,11 @@ def _setting_rows() -> Iterator[tuple[str, dict[str, dict[str, str | float]]]]:
         yield label, {w.SIMULATED: {**grid, "statistic": key}}
 
 
+@registry.table(place=8)
 def table_unfair_examples(inputs: Inputs) -> Table:
-    """Baseline's points with the largest loss ratios, first repetition, beside what the attack made of them."""
+    """For each original, a person whom the fair metric calls comparable and whom the network serves worse, as the
+    attack found one. It need not be the one who is served worst.
+    """
     rows: list[Row] = []
     last = []
     for dataset in inputs.names("dataset", block="audit"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from pipeline.report import comparison as rules
+from pipeline.report import registry
 from pipeline.report.comparison_table import as_table
 from pipeline.report.inputs import Inputs
 from pipeline.report.permutation_tests.facts import measurements
@@ -16,6 +17,10 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     return rules.compared(inputs, published, measurements(inputs))
 
 
+@registry.table()
 def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
-    """Every published number beside ours, with the verdict, and what is known of those that are lost."""
-    return as_table(compared(inputs, published), inputs.stamp(("null_rejection", "p_values", "thresholds", "auc")))
+    """Each number that the paper prints beside ours, with a verdict where the settings match; many of its numbers
+    survive nowhere in its text.
+    """
+    stamp = inputs.stamp(("null_rejection", "p_values", "thresholds", "auc"))
+    return as_table(compared(inputs, published), stamp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, count, rate, share
@@ -21,8 +22,12 @@ SMOOTHING = (
 DELONG = "Studentised, of AUCs: by DeLong's variance."
 
 
+@registry.table(place=1)
 def table_levels(inputs: Inputs) -> Table:
-    """How often each test rejects though nothing is different, by the sizes of the groups."""
+    """Both groups have the same false negative rate or, in the last columns, the same AUC. The upper rows are settings
+    as section 4.2 describes them, whose numbers are lost; in the lower ones the positives of group B get fewer and
+    fewer.
+    """
     rates = pd.concat([inputs.select(block=block, statistic="rejection_rate") for block in SETTINGS])
     aucs = inputs.select(block=AUCS, statistic="rejection_rate")
     rare = inputs.select(block=RARE, statistic="rejection_rate")

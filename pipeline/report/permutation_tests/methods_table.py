@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.permutation.metrics import hypothesis, metric_named
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
@@ -19,8 +20,11 @@ BLOCKS = ("methods", "methods_all")
 LABELS = {w.FOR_THE_PAPER: "Logistic regression"}
 
 
+@registry.table(place=3)
 def table_methods(inputs: Inputs) -> Table:
-    """The difference of every metric between the groups, and p over the splits with its multiplicity."""
+    """Whether each method's classifiers treat two groups alike, metric by metric. Rates, precision and NPV are tested
+    exactly, everything else by the studentised permutation test.
+    """
     blocks = [block for block in BLOCKS if (inputs.rows["block"] == block).any()]
     rows = pd.concat([inputs.select(block=block) for block in blocks], ignore_index=True)
     rows = rows.assign(shown=[w.dataset_label(name) for name in rows["dataset"]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.departures import value as text_of
 from pipeline.report.inputs import Inputs
@@ -54,8 +55,9 @@ LONG = 8
 """A list of more numbers is shown by its first, its last and their count."""
 
 
+@registry.table(place=5)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration of every part, one line a setting; where datasets differ, one for each."""
+    """Settings of every part. What the paper's text lost is proposed here."""
     of = Listing(tuple(PARTS.values()), _part, _label, _place, _cell, alphabetical=False)
     stamp = inputs.stamp(sorted(set(inputs.rows["block"])))
     return settings_table(inputs.points, of, stamp, ("As configured for this run.",))

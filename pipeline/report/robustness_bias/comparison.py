@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from pipeline.report import comparison as rules
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
 from pipeline.report.facts import DATA
@@ -24,8 +25,9 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     return rules.compared(inputs, published, measurements(inputs), (*reduced, *dict.fromkeys(of_data)))
 
 
+@registry.table()
 def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
-    """Every published number beside ours, with the verdict and what is known about the difference."""
+    """Each number that the paper prints beside ours, with a verdict where the settings match."""
     found = study.audited(inputs)
     return as_table(
         compared(inputs, published),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeline.audits.robustness_bias.partitions import comparisons, elements
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study, used
@@ -11,8 +12,11 @@ from pipeline.report.robustness_bias.network_tables import of_training
 from pipeline.report.table import Column, Row, Table
 
 
+@registry.table(place=7)
 def table_partitions(inputs: Inputs) -> Table:
-    """The partitions of every data set, how they add up, and what the data are."""
+    """Which groups are compared with the others, and of which images. Data that could not be had are listed with how to
+    get them.
+    """
     found = study.audited(inputs)
     blocks = sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})
     missing = study.absences(found)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
@@ -28,8 +29,11 @@ STRETCH = 0.5
 """The change is drawn so that its largest pixel is this far from grey."""
 
 
+@registry.figure()
 def figure_3(inputs: Inputs) -> Picture:
-    """Figure 3: the pair that the audit's rule chooses, as they are, their change, and moved."""
+    """Two inputs of different groups and one budget of change: a change within it takes the first to another class; the
+    second keeps its class when moved by all of it towards the attack's result.
+    """
     title = "Two inputs, the same budget."
     found = study.audited(inputs, study.NETWORKS)
     one = _chosen(found)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
@@ -87,8 +88,11 @@ def across(found: Sequence[Audited], attack: str) -> Across:
     return Across(tuple(one.network for one in having), *stacked)
 
 
+@registry.table(place=5)
 def table_sigma(inputs: Inputs) -> Table:
-    """sigma of every group: exact, and in how many networks it is significantly closer or farther by each distance."""
+    """Definition 1 as a test: for every group how much closer to the boundary it is than all others, and whether that
+    is significant.
+    """
     found = study.audited(inputs)
     linear = {one.dataset: one for one in study.run(found) if one.block == study.LINEAR}
     networks = [one for one in study.run(found) if one.block == study.NETWORKS]
@@ -142,8 +146,11 @@ def table_sigma(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=4)
 def table_findings(inputs: Inputs) -> Table:
-    """Section 8.2 as counts: which groups are less robust under every network, and which under some."""
+    """What section 8.2 concludes from its heat maps, counted: groups that are less robust whatever the network, and
+    groups for which it depends on the network.
+    """
     found = study.audited(inputs, study.NETWORKS)
     shown = study.run(found)
     body = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.departures import value as text_of
 from pipeline.report.inputs import Inputs
@@ -41,8 +42,9 @@ VARIED = tuple(f"method.{key}" for key in ("model", *PENALISED, "alpha", "distan
 LEFT_OUT = (*VARIED, "audit.attacks", "repetitions", *NEUTRAL)
 
 
+@registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration, one line a setting; where places differ, one for each value with the places."""
+    """As this run used them. Most of them the paper leaves to the authors' program."""
     of = Listing(
         ("Data", "Training", "Audit"),
         _part,

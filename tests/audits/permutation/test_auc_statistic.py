@@ -11,7 +11,7 @@ from pipeline.audits.permutation.auc_statistic import BinnedAuc
 from pipeline.audits.permutation.clustered import ClusteredRanks
 from pipeline.audits.permutation.draws import CountResampler
 from pipeline.audits.permutation.ranked_rows import RankedRows
-from pipeline.audits.permutation.statistics import Estimate, studentized
+from pipeline.audits.permutation.statistics import MetricEstimate, studentized
 from pipeline.types import Array
 
 
@@ -30,9 +30,9 @@ def sample(n: int, ties: bool, seed: int = 1) -> tuple[Array, Array, Array]:
     return label, np.round(score) if ties else score, group
 
 
-def of_groups(label: Array, score: Array, group: Array) -> Estimate:
+def of_groups(label: Array, score: Array, group: Array) -> MetricEstimate:
     parts = [delong(label[group == g], score[group == g]) for g in range(3)]
-    return Estimate(*(np.array(values) for values in zip(*parts, strict=True)))
+    return MetricEstimate(*(np.array(values) for values in zip(*parts, strict=True)))
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from pipeline.audits.permutation import auc_levels, correlation_levels, rate_levels, rate_power
-from pipeline.audits.permutation.simulated_tables import sampled
+from pipeline.audits.permutation.simulations import sampled
 from pipeline.datasets import none as no_data
 from pipeline.methods import none as no_model
 from pipeline.seeds import generators
