@@ -36,7 +36,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from pipeline.report.departures import DATASETS, joined
+from pipeline.report import words
+from pipeline.report.departures import joined
 from pipeline.report.difference import of_shares, wilson
 from pipeline.report.numbers import Estimate, interval, number
 from pipeline.report.settings import Reduction, select
@@ -132,6 +133,12 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     ]
 
 
+def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
+    """The outcomes with their numbers, a row for each claim."""
+    rows = [(d.says, d.outcome, "; ".join((*map(_text, d.parts), *filter(None, [d.why])))) for d in decisions]
+    return pd.DataFrame(rows, columns=["claim", "outcome", "numbers"])
+
+
 def counts(told: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """How many of these lines have each outcome."""
     found = [line["outcome"] for line in told]
@@ -186,7 +193,7 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequ
     origins = sorted({origin for rows in used for origin in rows["origin"].unique()})
     if "twin" in origins:
         names = sorted({name for rows in used for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()})
-        twins = joined(DATASETS.get(name, name) for name in names)
+        twins = joined(words.dataset_in_a_sentence(name) for name in names)
         return Decision(*said, NOT_TESTABLE, why=f"the data here are a synthetic twin of {twins}")
     found, refuted = [], False
     for part, label, quantity in quantities:

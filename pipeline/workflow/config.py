@@ -231,6 +231,10 @@ class Workflow:
         """The files of a study's reference; none where it has none, or not of every block."""
         return references.files(ROOT, study) if study in self.referenced else []
 
+    def present(self, *paths: str) -> list[str]:
+        """Those of these files that are there."""
+        return [path for path in paths if (ROOT / path).is_file()]
+
     def tables(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables."""
         return self._made(study, "table", f"{below}tables", ("csv", "md", "tex"))
