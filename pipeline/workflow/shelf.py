@@ -78,7 +78,8 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
 def _save_rows(rows: pd.DataFrame, folder: Path) -> None:
     for old in folder.glob("*.parquet"):
         old.unlink()
-    for block, part in rows.groupby("block", sort=True):
+    texts = {name: object for name, kind in rows.dtypes.items() if kind == "category"}
+    for block, part in rows.astype(texts).groupby("block", sort=True):
         path = folder / f"{block}.parquet"
         with io.written(path) as temporary:
             part.dropna(axis=1, how="all").to_parquet(temporary, index=False, compression="zstd")

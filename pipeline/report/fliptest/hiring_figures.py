@@ -32,7 +32,6 @@ def figure_1(inputs: Inputs) -> Picture:
     """Left, the map from women to men, approximated by a GAN. Right, the women whose outcome differs from that of their
     counterpart: hired with a counterpart who is not (F+), and the reverse (F−).
     """
-    inputs = trials.named(inputs)
     first = trials.first_trial(inputs, PLACE)
     source, target = (w.group_label(name) for name in trials.groups(inputs, PLACE))
     columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
@@ -91,7 +90,7 @@ def figure_5(inputs: Inputs) -> Picture:
     """
     page = Page(PLACE, BOTH, _features(inputs), reports=False)
     return pages.drawn(
-        trials.named(inputs),
+        inputs,
         page,
         "Women in the hiring data, and the two flipsets.",
     )
@@ -102,10 +101,10 @@ def figure_5_opposite(inputs: Inputs) -> Picture:
     """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
     page = Page(PLACE, BOTH, _features(inputs), direction=w.REVERSE)
     return pages.drawn(
-        trials.named(inputs),
+        inputs,
         page,
         "Men in the hiring data, and the flipsets of the opposite map.",
-        notes=(_sanity(trials.named(inputs)),),
+        notes=(_sanity(inputs),),
     )
 
 
@@ -150,7 +149,7 @@ def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], c
 
 
 def _features(inputs: Inputs) -> tuple[str, ...]:
-    names = trials.first_trial(trials.named(inputs), PLACE).names
+    names = trials.first_trial(inputs, PLACE).names
     return tuple(w.feature_named(label, names, w.HIRING) for label in ("work experience", "hair length"))
 
 

@@ -33,7 +33,6 @@ def figure_6(inputs: Inputs) -> Picture:
     """Predicted first-year averages of black applicants and of their counterparts, made by the causal model of Kusner
     et al. and by transport. Equal distributions before and after would be counterfactual fairness.
     """
-    inputs = trials.named(inputs)
     found = [place for place in places(inputs, REGRESSION) if place.transport in PUBLISHED_MAPS]
     _complete([place.transport for place in found])
     figure = new_figure(2.5)
@@ -73,7 +72,6 @@ def figure_7(inputs: Inputs) -> Picture:
     """Black applicants who are predicted below the median and whose counterparts are predicted above it, by both ways
     of making counterparts.
     """
-    inputs = trials.named(inputs)
     found = [place for place in places(inputs, CLASSIFIER) if place.transport in PUBLISHED_MAPS]
     _complete([place.transport for place in found])
     every = [trials.first_trial(inputs, place) for place in found]
@@ -109,7 +107,6 @@ def figure_12(inputs: Inputs) -> Picture:
     """How the members of the negative flipset differ from their counterparts, under the causal model and under
     transport. Hatched bars are noise, pale ones shift as the whole group, full ones stand out.
     """
-    inputs = trials.named(inputs)
     found = places(inputs, CLASSIFIER)
     _complete([place.transport for place in found])
     reports = [

@@ -51,7 +51,6 @@ def table_1(inputs: Inputs) -> Table:
     transport. The published table has the columns of all trials; a trial whose training failed counts there like any
     other.
     """
-    inputs = trials.named(inputs)
     body, blocks = [], set()
     for one in quality.validated(inputs):
         if one.transport != w.WGAN or (one.dataset, one.given) not in TABLE_1:

@@ -26,7 +26,6 @@ def figure_maps(inputs: Inputs) -> Picture:
     """How far each kind of map misses the other group, in the marginals and in the dependence between features, and how
     far it moves people.
     """
-    inputs = trials.named(inputs)
     maps = quality.validated(inputs)
     labels = list(dict.fromkeys(one.label for one in maps))
     kinds = w.maps_in(one.transport for one in maps)

@@ -59,7 +59,6 @@ def flipsets_of(
     inputs: Inputs, given: str, labels: Sequence[str] = (), flipsets: tuple[str, ...] = (w.POSITIVE,)
 ) -> Picture:
     """Marginals of the features with these labels; of all, with their transparency reports, where none are named."""
-    inputs = trials.named(inputs)
     where = place(inputs, given)
     names = trials.first_trial(inputs, where).names
     features = tuple(w.feature_named(label, names, w.SSL) for label in labels)
@@ -75,7 +74,6 @@ def flipsets_of(
 @registry.figure()
 def figure_9(inputs: Inputs) -> Picture:
     """As Figure 8, for a model that does not lean on one feature but on several that go together with race."""
-    inputs = trials.named(inputs)
     return pages.drawn(
         inputs,
         Page(trials.places(inputs, block="ssl_proxy", transport=w.WGAN)[0], (w.POSITIVE,), own_axis=True),
