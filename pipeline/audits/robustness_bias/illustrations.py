@@ -1,4 +1,4 @@
-"""Two small worlds in the plane, computed and not drawn by hand: the examples of section 2 of Nanda et al. (2021)."""
+"""Two small examples in the plane, computed and not drawn by hand: section 2 of Nanda et al. (2021)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.attacks.linear_distance import linear_distance
 from pipeline.types import Array
 
 SEED = 2021
@@ -118,25 +119,8 @@ class ThreeClasses:
 
     @property
     def distance(self) -> Array:
-        """The exact distance of each point to the boundary, see :func:`linear_distance`."""
-        return linear_distance(self.points, self.weights, self.bias)
-
-
-def linear_distance(points: Array, weights: Array, bias: Array) -> Array:
-    r"""min over j != c of (z_c - z_j) / ||w_c - w_j||, (n,), for points (n, d), c the predicted class.
-
-    Of a linear classifier z = W x + b with ``weights`` (C, d) and ``bias`` (C,) that is how far a point is from the
-    nearest point that another class has.
-    """
-    logits = points @ weights.T + bias
-    rows = np.arange(len(points))
-    predicted = logits.argmax(axis=1)
-    gaps = logits[rows, predicted][:, None] - logits
-    lengths = np.linalg.norm(weights[predicted][:, None] - weights[None], axis=-1)
-    with np.errstate(invalid="ignore"):
-        ratio = gaps / lengths
-    ratio[rows, predicted] = np.inf
-    return np.asarray(ratio.min(axis=1))
+        """The exact distance of each point to the boundary; 0 of one that is classified wrongly."""
+        return linear_distance(self.weights, self.bias, self.points, self.label).distance
 
 
 def three_classes() -> ThreeClasses:
