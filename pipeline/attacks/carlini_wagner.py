@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from pipeline.attacks.distances import (
     DEFAULT,
@@ -22,6 +22,7 @@ from pipeline.attacks.distances import (
     norms,
     spread,
 )
+from pipeline.fields import Checked, Count, NonNegative, Positive, at_least, interval
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -36,29 +37,17 @@ EPSILON = 1e-8
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Checked):
     """What :func:`carlini_wagner` is run with."""
 
-    iterations: int
-    searches: int
-    learning_rate: float
-    initial_c: float
-    confidence: float
-    patience: int
-    improvement: float
-    slack: float
-
-    def __post_init__(self) -> None:
-        positive = ("iterations", "searches", "learning_rate", "initial_c", "patience")
-        wrong = {name: getattr(self, name) for name in positive if getattr(self, name) <= 0}
-        if wrong:
-            raise ValueError(f"expected {', '.join(positive)} above 0, found {wrong}")
-        if self.confidence < 0 or not 0 <= self.improvement < 1:
-            raise ValueError(
-                f"expected confidence >= 0 and improvement in [0, 1), found {self.confidence} and {self.improvement}"
-            )
-        if self.slack < 1:
-            raise ValueError(f"expected slack >= 1, found {self.slack}: an infinite one makes every search")
+    iterations: Count
+    searches: Count
+    learning_rate: Positive
+    initial_c: Positive
+    confidence: NonNegative
+    patience: Count
+    improvement: Annotated[float, interval("[0, 1)")]
+    slack: Annotated[float, at_least(1)]
 
 
 @dataclass

@@ -14,11 +14,12 @@ with 250 rows a step the cost of a network is the cost of calling the library, w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from pipeline.fields import Checked, Count, Positive, at_least, even
 from pipeline.group_metrics import balanced_accuracy
 from pipeline.models import mlp
 from pipeline.models.device import arrays, visible_device
@@ -34,36 +35,18 @@ RECORDS = 20
 """Points of a training curve."""
 EPSILON = 1e-7
 """Added to Adam's denominator, as Keras does."""
+HalfAndHalf = Annotated[int, at_least(2), even]
+"""So many rows of a batch that half of them can be of each class."""
 
 
 @dataclass(frozen=True)
-class NetworkTraining:
+class NetworkTraining(Checked, of="method"):
     """``hidden_units`` H; Adam's ``learning_rate``; ``batch_size`` rows a step, half of each class; ``steps``."""
 
-    hidden_units: int
-    learning_rate: float
-    batch_size: int
-    steps: int
-
-    def __post_init__(self) -> None:
-        require_positive(self, "hidden_units", "learning_rate", "batch_size", "steps")
-        require_even(self.batch_size)
-
-
-def require_positive(config: object, *names: str) -> None:
-    """ValueError naming the first key whose value is not positive."""
-    known = {field.name for field in fields(config)}  # type: ignore[arg-type]
-    for name in names:
-        assert name in known
-        value = getattr(config, name)
-        if not value > 0:
-            raise ValueError(f"expected a positive {name}, found {value!r}")
-
-
-def require_even(batch_size: int) -> None:
-    """ValueError unless a batch can hold as many rows of one class as of the other."""
-    if batch_size % 2:
-        raise ValueError(f"expected an even batch_size (half of each class), found {batch_size}")
+    hidden_units: Count
+    learning_rate: Positive
+    batch_size: HalfAndHalf
+    steps: Count
 
 
 def balanced_rows(label: Array, batch_size: int, steps: int, rng: np.random.Generator) -> Iterator[Array]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from pipeline.methods.adam_training import require_even, require_positive
+from pipeline.fields import Checked, Count, Positive, one_of
+from pipeline.methods.adam_training import HalfAndHalf
 
 ENGINES = ("auto", "compiled", "torch")
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
@@ -16,7 +18,7 @@ RATE_DECAY = 0.999
 
 
 @dataclass(frozen=True)
-class SensrSettings:
+class SensrSettings(Checked, of="method"):
     """What one iteration does, and how many there are.
 
     ``hidden_units`` H; ``learning_rate`` of the parameters' Adam; ``batch_size`` n, half of each class; ``iterations``;
@@ -25,25 +27,15 @@ class SensrSettings:
     ``auto`` is torch where a GPU is visible and compiled elsewhere.
     """
 
-    hidden_units: int
-    learning_rate: float
-    batch_size: int
-    iterations: int
-    subspace_steps: int
-    subspace_rate: float
-    full_steps: int
-    full_rate: float
-    radius: float
-    initial_lambda: float
-    engine: str
-    threads: int
-
-    def __post_init__(self) -> None:
-        require_positive(
-            self,
-            *("hidden_units", "learning_rate", "batch_size", "iterations", "subspace_steps", "subspace_rate"),
-            *("full_steps", "full_rate", "radius", "initial_lambda", "threads"),
-        )
-        require_even(self.batch_size)
-        if self.engine not in ENGINES:
-            raise ValueError(f"expected engine to be one of {', '.join(ENGINES)}, found {self.engine!r}")
+    hidden_units: Count
+    learning_rate: Positive
+    batch_size: HalfAndHalf
+    iterations: Count
+    subspace_steps: Count
+    subspace_rate: Positive
+    full_steps: Count
+    full_rate: Positive
+    radius: Positive
+    initial_lambda: Positive
+    engine: Annotated[str, one_of(ENGINES)]
+    threads: Count

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
-from pipeline.transport.cost import Cost, cost_function
+from pipeline.fields import Checked, one_of
+from pipeline.transport.cost import CostOrName
 from pipeline.transport.plan import Plan, best_plan, overlaps
 from pipeline.types import Array, TransportMap
 
@@ -24,19 +26,11 @@ IMAGES = ("expectation", "sample")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="transport"):
     """``cost``: a name of :mod:`pipeline.transport.cost`, or a function. ``image``: expectation or sample."""
 
-    cost: str | Cost
-    image: str
-
-    def __post_init__(self) -> None:
-        try:
-            cost_function(self.cost)
-        except ValueError as error:
-            raise ValueError(f"transport.cost: {error}") from error
-        if self.image not in IMAGES:
-            raise ValueError(f"expected transport.image among {', '.join(IMAGES)}; found {self.image!r}")
+    cost: CostOrName
+    image: Annotated[str, one_of(IMAGES)]
 
 
 def fit(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pipeline.fields import Checked, Count, NonNegative, Positive, interval, one_of
 
 ENGINES = ("auto", "compiled", "torch")
 SELECTIONS = ("last", "best")
 
 
 @dataclass(frozen=True)
-class WganSettings:
+class WganSettings(Checked, of="transport"):
     """How the networks are trained, and which are kept.
 
     ``hidden_units`` H; RMSprop's ``learning_rate``, ``decay`` of v, and ``epsilon``; ``clip``; ``rounds`` of the critic
@@ -21,32 +24,17 @@ class WganSettings:
     where a GPU is visible and compiled elsewhere.
     """
 
-    hidden_units: int
-    learning_rate: float
-    decay: float
-    epsilon: float
-    clip: float
-    rounds: int
-    batch_size: int
-    steps: int
-    cost_weight: float
-    selection: str
-    check_every: int
-    diverged_above: float
-    engine: str
-    threads: int
-
-    def __post_init__(self) -> None:
-        for name in (
-            *("hidden_units", "learning_rate", "epsilon", "clip", "rounds", "batch_size", "steps", "check_every"),
-            *("diverged_above", "threads"),
-        ):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"expected a positive transport.{name}, found {getattr(self, name)!r}")
-        if not self.cost_weight >= 0:
-            raise ValueError(f"expected transport.cost_weight at least 0, found {self.cost_weight!r}")
-        if not 0 <= self.decay < 1:
-            raise ValueError(f"expected transport.decay in [0, 1), found {self.decay!r}")
-        for name, known in (("engine", ENGINES), ("selection", SELECTIONS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"expected transport.{name} among {', '.join(known)}, found {getattr(self, name)!r}")
+    hidden_units: Count
+    learning_rate: Positive
+    decay: Annotated[float, interval("[0, 1)")]
+    epsilon: Positive
+    clip: Positive
+    rounds: Count
+    batch_size: Count
+    steps: Count
+    cost_weight: NonNegative
+    selection: Annotated[str, one_of(SELECTIONS)]
+    check_every: Count
+    diverged_above: Positive
+    engine: Annotated[str, one_of(ENGINES)]
+    threads: Count

@@ -15,13 +15,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pipeline.messages import nearest
 from pipeline.workflow import availability, composition, failures, references, superseded
 from pipeline.workflow.code_closure import modules_behind
 from pipeline.workflow.composition import Point, composed, encoded, plain
 from pipeline.workflow.plan import Plan
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.resolution import Override, Resolver, scale_rules
+from pipeline.workflow.resolution import Resolver, of_scale
 from pipeline.workflow.resources import Resources
+from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,8 +61,8 @@ class Workflow:
         if source not in ("auto", "official", "twin"):
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
-        self.overrides = tuple(Override.parse(text) for text in overrides)
-        self._resolver = Resolver(self.conf, scale_rules(self.conf, scale), self.overrides)
+        self.overrides = tuple(map(of_user, overrides))
+        self._resolver = Resolver(self.conf, of_scale(self.conf, scale), self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.blocks = frozenset(blocks)
@@ -84,7 +86,7 @@ class Workflow:
         parted by semicolons. The command line wins over the environment. Raises ValueError for another key.
         """
         if unknown := sorted(set(config) - set(INVOCATION)):
-            hint = composition.nearest(unknown[0], INVOCATION)
+            hint = nearest(unknown[0], INVOCATION)
             raise ValueError(f"--config {unknown[0]}=... is unknown{hint}. There are: {', '.join(INVOCATION)}")
 
         def asked(key: str, default: str) -> str:
@@ -292,7 +294,7 @@ class Workflow:
         asked = [word.removeprefix("sweep_") for word in words if re.fullmatch(r"sweep_\w+", word)]
         for name in asked:
             if name not in self.sweeps:
-                hint = composition.nearest(name, self.sweeps)
+                hint = nearest(name, self.sweeps)
                 raise ValueError(f"there is no sweep {name!r}{hint}. There are: {', '.join(self.sweeps)}")
         return asked
 
@@ -326,7 +328,7 @@ class Workflow:
     def _check_blocks(self) -> None:
         known = sorted({block for study in self.studies for block in self.experiment(study)["grid"]})
         if unknown := sorted(self.blocks - set(known)):
-            hint = composition.nearest(unknown[0], known)
+            hint = nearest(unknown[0], known)
             raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
 
     def _sections(self, study: str) -> dict[str, Any]:

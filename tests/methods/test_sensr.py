@@ -246,19 +246,6 @@ def test_engines_are_chosen_by_name_and_by_what_is_visible(
     assert chosen("auto") is TorchIterations
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"batch_size": 7}, "expected an even batch_size .half of each class., found 7"),
-        ({"radius": 0.0}, r"expected a positive radius, found 0\.0"),
-        ({"engine": "fast"}, "expected engine to be one of auto, compiled, torch, found 'fast'"),
-    ],
-)
-def test_wrong_values_are_named(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        sensr.Config(**{**VALUES, **values})
-
-
 @pytest.mark.parametrize("engine", ["compiled", "torch"])
 @pytest.mark.parametrize("kill_after", [1, 2])
 def test_a_killed_training_goes_on_to_the_same_bytes(

@@ -257,17 +257,3 @@ def test_a_part_of_the_rows_is_refused(data: Dataset) -> None:
 def test_rows_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ValueError, match="expected finite rows, found NaN or inf"):
         images(exact_parameters(), [np.array([[3.0, np.nan, 30.0]])])
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"inference": "vi"}, r"transport\.inference among map, nuts; found 'vi'"),
-        ({"image": "mode"}, r"transport\.image among sample, mean; found 'mode'"),
-        ({"chains": 0}, r"transport\.chains of at least 1, found 0"),
-        ({"draws": 3}, r"transport\.draws of at least 4, found 3"),
-    ],
-)
-def test_bad_settings_are_refused(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        config(**values)

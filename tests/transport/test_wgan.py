@@ -255,23 +255,6 @@ def test_images_are_the_values_of_two_hidden_layers() -> None:
     assert [image.shape for image in images] == [(5, 3), (20_000, 3)]
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"steps": 0}, r"positive transport\.steps, found 0"),
-        ({"learning_rate": -1.0}, r"positive transport\.learning_rate, found -1\.0"),
-        ({"epsilon": 0.0}, r"positive transport\.epsilon"),
-        ({"cost_weight": -1e-4}, r"transport\.cost_weight at least 0, found -0\.0001"),
-        ({"decay": 1.0}, r"transport\.decay in \[0, 1\), found 1\.0"),
-        ({"selection": "first"}, r"transport\.selection among last, best, found 'first'"),
-        ({"engine": "jax"}, r"transport\.engine among auto, compiled, torch, found 'jax'"),
-    ],
-)
-def test_a_wrong_setting_is_named(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(CONFIG, **values)
-
-
 def test_rows_that_cannot_be_mapped_are_named() -> None:
     source, target = groups(2)
     rngs = generators("errors", repetitions=2)

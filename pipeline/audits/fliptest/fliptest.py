@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, cast, get_args
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pipeline.audits.fliptest.decisions import decisions, scored, scored_and_tos
 from pipeline.audits.fliptest.rows import Compared, group, noise, reports
 from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.audits.precision import Precision
+from pipeline.fields import Checked, Count, Share, Size, one_of
 from pipeline.transport.between import Mapped, directions, mapped
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
 
@@ -33,7 +34,7 @@ Judge = Callable[[Array, Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """What is audited, and how precisely.
 
     ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, 1[score >= ``threshold``] and
@@ -45,33 +46,20 @@ class Config:
     stand on a side at most.
     """
 
-    split: str
-    decision: str
+    split: Split
+    decision: Annotated[str, one_of(DECISIONS)]
     threshold: float | None
-    alpha: float
-    bootstraps: int
-    permutations: int
-    units: str
-    noise_deals: int
-    noise_people: int
+    alpha: Share
+    bootstraps: Count
+    permutations: Count
+    units: Annotated[str, one_of(UNITS)]
+    noise_deals: Size
+    noise_people: Count
 
     def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(f"expected audit.split among {', '.join(get_args(Split))}; found {self.split!r}")
-        if self.decision not in DECISIONS:
-            raise ValueError(f"expected audit.decision among {', '.join(DECISIONS)}; found {self.decision!r}")
+        super().__post_init__()
         if self.decision == "randomised" and self.threshold is not None:
             raise ValueError(f"a randomised decision has no threshold: expected null, found {self.threshold}")
-        if self.units not in UNITS:
-            raise ValueError(f"expected audit.units among {', '.join(UNITS)}; found {self.units!r}")
-        if self.noise_deals < 0:
-            raise ValueError(f"expected audit.noise_deals of at least 0, found {self.noise_deals}")
-        if self.noise_people < 1:
-            raise ValueError(f"expected audit.noise_people of at least 1, found {self.noise_people}")
-        try:
-            Precision(self.alpha, self.bootstraps, self.permutations)
-        except ValueError as error:
-            raise ValueError(f"audit: {error}") from error
 
     @property
     def precision(self) -> Precision:
@@ -119,7 +107,7 @@ def run(
     rows: list[dict[str, Any]] = []
     arrays: dict[str, Array] = {"feature_names": np.array(dataset.feature_names)}
     for place, (direction, source, target) in enumerate(directions(transport), start=1):
-        pairs = mapped(transport, dataset, cast(Split, config.split), count, direction)
+        pairs = mapped(transport, dataset, config.split, count, direction)
         where = {"direction": direction, "source": source, "target": target}
         shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):

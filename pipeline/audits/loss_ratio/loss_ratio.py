@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from pipeline.attacks.gradient_flow import check_stability, marginal_steps, step
 from pipeline.attacks.unfair_map import unfair_map
 from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
 from pipeline.fair_metric import FairMetric, diagonal, learn_batch, principal_angles, rotated
+from pipeline.fields import Checked, Count, Counts, NonNegative, Positive, Share, Size, at_least, one_of
 from pipeline.group_metrics import group_metrics
 from pipeline.models import architecture
 from pipeline.types import Array, AuditResult, Batch, Classifier, Dataset
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GIVEN_METRICS: Mapping[str, Callable[[float], FairMetric]] = {"rotated": rotated, "diagonal": diagonal}
-METRICS = ("learned", *GIVEN_METRICS)
-SPLITS = ("test", "train")
+Metric = Annotated[str, one_of(("learned", *GIVEN_METRICS))]
+Side = Literal["test", "train"]
 
 LOSS_STATISTICS = {
     "T_n": "statistic",
@@ -58,7 +59,7 @@ ERROR_STATISTICS = {
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """Parameters of attack and test; where a list stands for a number or name, the audit runs over the product.
 
     ``regularization`` lambda and ``step_size`` eta of the attack, ``schedule`` "constant" (eta) or "power"
@@ -69,42 +70,19 @@ class Config:
     most unfair examples of repetition 0 to keep.
     """
 
-    regularization: float | list[float]
-    step_size: float | list[float]
-    steps: int
-    schedule: str
+    regularization: NonNegative | list[NonNegative]
+    step_size: Positive | list[Positive]
+    steps: Count
+    schedule: Literal["constant", "power"]
     power: float
-    record: list[int]
-    delta: float
-    alpha: float
-    metric: str | list[str]
-    metric_split: str | list[str]
+    record: Counts
+    delta: Positive
+    alpha: Share
+    metric: Metric | list[Metric]
+    metric_split: Side | list[Side]
     angle: float | list[float]
-    points: int | None
-    examples: int
-
-    def __post_init__(self) -> None:
-        if min(_listed(self.regularization)) < 0:
-            raise ValueError(f"expected audit.regularization >= 0, found {self.regularization}")
-        if min(_listed(self.step_size)) <= 0:
-            raise ValueError(f"expected audit.step_size > 0, found {self.step_size}")
-        if self.steps < 1 or not self.record or min(self.record) < 1:
-            raise ValueError(
-                f"expected audit.steps >= 1 and step numbers >= 1 in audit.record, found {self.steps} and {self.record}"
-            )
-        if self.schedule not in ("constant", "power"):
-            raise ValueError(f"expected audit.schedule 'constant' or 'power', found {self.schedule!r}")
-        if self.delta <= 0 or not 0 < self.alpha < 1:
-            raise ValueError(
-                f"expected audit.delta > 0 and audit.alpha between 0 and 1, found {self.delta} and {self.alpha}"
-            )
-        for key, known in (("metric", METRICS), ("metric_split", SPLITS)):
-            if not set(_listed(getattr(self, key))) <= set(known):
-                raise ValueError(f"expected audit.{key} among {', '.join(known)}, found {getattr(self, key)!r}")
-        if self.points is not None and self.points < 2:
-            raise ValueError(f"expected audit.points to be null (all test rows) or >= 2, found {self.points}")
-        if self.examples < 0:
-            raise ValueError(f"expected audit.examples >= 0, found {self.examples}")
+    points: Annotated[int, at_least(2)] | None
+    examples: Size
 
     @property
     def recorded(self) -> tuple[int, ...]:

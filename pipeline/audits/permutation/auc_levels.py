@@ -23,38 +23,32 @@ from scipy.special import ndtr, ndtri
 
 from pipeline.audits.permutation.many_scores import auc_p
 from pipeline.audits.permutation.simulated_shares import share
+from pipeline.fields import Checked, Count, Counts, Share
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 NUMBERS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """Setting i has ``n_a[i]`` and ``n_b[i]`` rows; ``auc`` is that of both groups.
 
     ``positives_a`` and ``positives_b`` are the shares of positives. Both tests at level ``alpha``, ``draws``
     permutations, ``simulations`` samples.
     """
 
-    n_a: list[int]
-    n_b: list[int]
-    auc: float
-    positives_a: float
-    positives_b: float
-    draws: int
-    simulations: int
-    alpha: float
+    n_a: Counts
+    n_b: Counts
+    auc: Share
+    positives_a: Share
+    positives_b: Share
+    draws: Count
+    simulations: Count
+    alpha: Share
 
     def __post_init__(self) -> None:
-        if not len(self.n_a) == len(self.n_b) > 0:
-            raise ValueError(
-                f"expected audit.n_a and audit.n_b of one length, found {len(self.n_a)} and {len(self.n_b)}"
-            )
-        if min(*self.n_a, *self.n_b, self.draws, self.simulations) < 1:
-            raise ValueError("expected audit.n_a, n_b, draws and simulations of at least 1")
-        shares = self.auc, self.positives_a, self.positives_b, self.alpha
-        if not all(0 < value < 1 for value in shares):
-            raise ValueError(f"expected audit.auc, positives_a, positives_b and alpha in (0, 1), found {shares}")
+        super().__post_init__()
+        self.expect_equal_lengths("n_a", "n_b")
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:

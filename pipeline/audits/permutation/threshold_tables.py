@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from pipeline.audits.permutation.metrics import METRICS, Rate
 from pipeline.types import Array
 
-
-def rates_named(metrics: Sequence[str]) -> list[Rate]:
-    """The rates of these names. Raises ValueError for no name, and for one that is not of a rate."""
-    rates = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
-    if not metrics or not set(metrics) <= set(rates):
-        raise ValueError(f"expected audit.metrics among the rates {', '.join(rates)}; found {list(metrics)}")
-    return [rates[name] for name in metrics]
+RATES = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
 
 
 def threshold_tables(label: Array, score: Array, protected: Array, thresholds: Array) -> Array:

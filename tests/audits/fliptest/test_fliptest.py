@@ -335,20 +335,3 @@ def test_a_group_without_rows_is_named(groups: Dataset, rule: Rules, shift: Maps
     unlabelled = replace(groups, label=np.zeros_like(groups.label))
     with pytest.raises(ValueError, match="no test rows with true label 1: there is no one to map"):
         audited(unlabelled, rule(1.0, 0.0, 0.0), shift(given_label=1))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"split": "both"}, "expected audit.split among train, test, all; found 'both'"),
-        ({"decision": "coin"}, "expected audit.decision among threshold, randomised; found 'coin'"),
-        ({"decision": "randomised", "threshold": 0.5}, "a randomised decision has no threshold"),
-        ({"units": "inches"}, "expected audit.units among model, deviations; found 'inches'"),
-        ({"noise_deals": -1}, "expected audit.noise_deals of at least 0, found -1"),
-        ({"noise_people": 0}, "expected audit.noise_people of at least 1, found 0"),
-        ({"permutations": 0}, "audit: expected permutations of at least 1, found 0"),
-    ],
-)
-def test_settings_that_make_no_audit_are_refused(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(CONFIG, **change)  # type: ignore[arg-type]

@@ -161,23 +161,3 @@ def test_power_is_the_level_without_a_difference_and_the_formulas_with_one(nothi
         predicted = value(rows, statistic="predicted_power", n=n, difference=0.1)
         assert predicted == pytest.approx(stats.norm.cdf(0.1 / spread - stats.norm.isf(0.025)))
         assert near(value(rows, statistic="power", n=n, difference=0.1, test="studentized_smoothed"), predicted, 500)
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: replace(LEVELS, metric="auc"), r"audit\.metric among fnr, tpr; found 'auc'"),
-        (lambda: replace(LEVELS, n_a=[10]), r"audit\.n_a, audit\.n_b and audit\.rate of one length, found 1, 2 and 2"),
-        (lambda: replace(LEVELS, rate=[0.5, 1.0]), r"audit\.rate, positives_a, positives_b and alpha in \(0, 1\)"),
-        (lambda: replace(LEVELS, tests=["welch"]), r"audit\.tests among .*; found \['welch'\]"),
-        (lambda: replace(AUC, n_b=[10]), r"audit\.n_a and audit\.n_b of one length, found 2 and 1"),
-        (lambda: replace(AUC, auc=1.0), r"audit\.auc, positives_a, positives_b and alpha in \(0, 1\), found \(1\.0"),
-        (lambda: replace(AUC, draws=0), r"audit\.n_a, n_b, draws and simulations of at least 1"),
-        (lambda: replace(POWER, differences=[0.5]), r"audit\.rate \+ each of audit\.differences in \[0, 1\]"),
-        (lambda: replace(CORRELATION, cases=["null"]), r"audit\.cases among uncorrelated, independent"),
-        (lambda: replace(CORRELATION, low=0.0), r"audit\.alpha and audit\.low between 0 and 1, found 0\.05 and 0\.0"),
-    ],
-)
-def test_bad_settings_are_refused(build: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build()  # type: ignore[operator]
