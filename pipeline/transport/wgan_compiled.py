@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.transport.wgan_kernels import AREA, LANES, ROWS, Network, Plan, Scratch, Trained, train
+from pipeline.transport.wgan_kernels import AREA, LANES, ROWS, Scratch, Trained, WganNetwork, WganPlan, train
 from pipeline.transport.wgan_settings import WganSettings
 from pipeline.types import Array
 
@@ -52,7 +52,7 @@ class CompiledTraining:
         """Train on the minibatches ``rows`` (T, steps, 2 rounds + 1, n), except the trials that are not ``running``."""
         plan = self._plan
         values = (plan.learning_rate, plan.decay, 1 - plan.decay, plan.epsilon, plan.clip, plan.cost_weight)
-        constants = Plan(*map(self._kind.type, values))
+        constants = WganPlan(*map(self._kind.type, values))
 
         def work(t: int) -> None:
             memory = Scratch(*(np.zeros(size, self._kind) for size in self._sizes))
@@ -101,12 +101,12 @@ def _unpacked(trained: Sequence[Trained], shapes: Shapes) -> dict[str, Array]:
     return {name: np.stack(values) for name, values in result.items()}
 
 
-def _network(shapes: Shapes, kind: np.dtype[Any]) -> Network:
+def _network(shapes: Shapes, kind: np.dtype[Any]) -> WganNetwork:
     """Zeros, each layer a view of one flat array."""
     sizes = [int(np.prod(shape)) for shape in shapes]
     flat = np.zeros(sum(sizes), kind)
     parts = np.split(flat, np.cumsum(sizes)[:-1])
-    return Network(flat, *(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
+    return WganNetwork(flat, *(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
 
 
 def _panels(inputs: int, outputs: int) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ compiled: Any = _njit(**_internal)
 fused: Any = _njit(fastmath={"contract"}, **_internal)
 
 
-class Network(NamedTuple):
+class WganNetwork(NamedTuple):
     """A network's parameters, or their gradient: ``flat``, and views of it by layer.
 
     ``w1`` (panels, d, LANES), ``b1`` (H,), ``w2`` (panels, H, LANES), ``b2`` (H,). A generator has ``w3``
@@ -56,7 +56,7 @@ class Network(NamedTuple):
     b3: Array
 
 
-class Plan(NamedTuple):
+class WganPlan(NamedTuple):
     """Constants of the training, as numbers of its precision; ``keep`` is one minus RMSprop's ``decay``."""
 
     rate: float
@@ -70,9 +70,9 @@ class Plan(NamedTuple):
 class Trained(NamedTuple):
     """A network in training, RMSprop's moving means ``moments`` of squared gradients, and memory for a gradient."""
 
-    network: Network
+    network: WganNetwork
     moments: Array
-    gradient: Network
+    gradient: WganNetwork
 
 
 class Scratch(NamedTuple):
@@ -175,7 +175,7 @@ def add_weight_gradient(w: Array, b: Array, inputs: Array, slope: Array, panel: 
 
 
 @compiled
-def critic_units(critic: Network, x: Array, first: Array, second: Array) -> None:
+def critic_units(critic: WganNetwork, x: Array, first: Array, second: Array) -> None:
     """The first layer's units after the rectifier, the second's before it."""
     affine(first, critic.w1, critic.b1, x)
     rectify(first)
@@ -205,7 +205,7 @@ def add_output_gradient(h: Array, lane_slope: Array, w3: Array, for_w3: Array, f
 
 
 @compiled
-def add_critic_gradient(critic: Network, x: Array, work: Scratch, gradient: Network) -> None:
+def add_critic_gradient(critic: WganNetwork, x: Array, work: Scratch, gradient: WganNetwork) -> None:
     """The gradient of sum_i lane_slope_i D(x_i) by the critic's parameters."""
     first, second, panel = work.first, work.second, work.panel
     critic_units(critic, x, first, second)
@@ -225,7 +225,7 @@ def add_critic_gradient(critic: Network, x: Array, work: Scratch, gradient: Netw
 
 
 @compiled
-def generate(generator: Network, work: Scratch) -> None:
+def generate(generator: WganNetwork, work: Scratch) -> None:
     """y = G(x)."""
     affine(work.generator_first, generator.w1, generator.b1, work.x)
     rectify(work.generator_first)
@@ -251,7 +251,9 @@ def add_cost_slope(x: Array, y: Array, weight: float, lane_slope: Array, slope: 
 
 
 @compiled
-def add_generator_gradient(generator: Network, critic: Network, plan: Plan, work: Scratch, gradient: Network) -> None:
+def add_generator_gradient(
+    generator: WganNetwork, critic: WganNetwork, plan: WganPlan, work: Scratch, gradient: WganNetwork
+) -> None:
     """The gradient of sum_i lane_slope_i D(G(x_i)) plus the cost, by the generator's parameters."""
     generate(generator, work)
     critic_units(critic, work.y, work.first, work.second)
@@ -273,7 +275,7 @@ def add_generator_gradient(generator: Network, critic: Network, plan: Plan, work
 
 
 @compiled
-def descend(trained: Trained, plan: Plan, bound: float) -> None:
+def descend(trained: Trained, plan: WganPlan, bound: float) -> None:
     """One step of RMSprop, then each value kept within the bound; the gradient becomes 0.
 
     A moment is kept from falling below TINIEST squared: numbers too small to be normal cost processors a hundred times
@@ -306,7 +308,7 @@ def gather(features: Array, rows: Array, slope: float, x: Array, lane_slope: Arr
 
 @compiled_entry
 def train(
-    source: Array, target: Array, rows: Array, generator: Trained, critic: Trained, plan: Plan, work: Scratch
+    source: Array, target: Array, rows: Array, generator: Trained, critic: Trained, plan: WganPlan, work: Scratch
 ) -> None:
     """Train on the minibatches ``rows`` (steps, 2 rounds + 1, n): target and source in turn, then the generator's own.
 

@@ -26,8 +26,8 @@ from pipeline.methods.sensr_compiled.lanes import (
     STATE,
     TINIEST,
     Attack,
-    Network,
     Q,
+    SensrNetwork,
     active_outputs,
     add_products,
     compiled,
@@ -44,7 +44,7 @@ from pipeline.types import Array
 def full_attack(
     hidden: Array,
     sign: Array,
-    network: Network,
+    network: SensrNetwork,
     attack: Attack,
     rate: float,
     penalty: float,
@@ -81,7 +81,7 @@ def full_attack(
 
 
 @compiled
-def _margin_gradient(hidden: Array, network: Network, attack: Attack, q: Array, state: Array) -> None:
+def _margin_gradient(hidden: Array, network: SensrNetwork, attack: Attack, q: Array, state: Array) -> None:
     """q = sum_{j: h_j > 0} v_j W_j into ``state``."""
     active = np.empty_like(hidden)
     active_outputs(hidden, network, active)
@@ -159,7 +159,7 @@ def _patience(h: float, norm: float, furthest: float) -> int:
 
 
 @compiled
-def _near_units(hidden: Array, network: Network, steps: int, furthest: float, near: Array) -> int:
+def _near_units(hidden: Array, network: SensrNetwork, steps: int, furthest: float, near: Array) -> int:
     """The (unit, lane, step of the next look, active) that could change sign within ``steps``; returns their number."""
     count = 0
     for j in range(network.output.shape[0]):
@@ -180,7 +180,7 @@ def _near_units(hidden: Array, network: Network, steps: int, furthest: float, ne
 @compiled
 def _cross(
     hidden: Array,
-    network: Network,
+    network: SensrNetwork,
     attack: Attack,
     near: Array,
     t: int,

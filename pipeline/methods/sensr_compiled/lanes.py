@@ -53,7 +53,7 @@ compiled: Any = _njit(fastmath={"contract"}, **_internal)
 compiled_sums: Any = _njit(fastmath={"contract", "reassoc", "nsz"}, **_internal)
 
 
-class Network(NamedTuple):
+class SensrNetwork(NamedTuple):
     """W (H, d) and its transpose, v (H,), c (1,), the effects W D_k (H, m) and their transpose, and |W_j|_1 (H,)."""
 
     weights: Array
@@ -134,7 +134,7 @@ def add_products(out: Array, weights: Array, x: Array) -> None:
 
 
 @compiled
-def margins(hidden: Array, network: Network, margin: Array) -> None:
+def margins(hidden: Array, network: SensrNetwork, margin: Array) -> None:
     """z = sum_j v_j max(h_j, 0) + c."""
     zero = hidden.dtype.type(0)
     margin[:] = network.bias[0]
@@ -176,7 +176,7 @@ def total_loss(margin: Array, sign: Array) -> float:
 
 
 @compiled
-def active_outputs(hidden: Array, network: Network, active: Array) -> None:
+def active_outputs(hidden: Array, network: SensrNetwork, active: Array) -> None:
     """v_j of the active units, 0 of the others: dz / dh_j."""
     zero = hidden.dtype.type(0)
     for j in range(network.output.shape[0]):

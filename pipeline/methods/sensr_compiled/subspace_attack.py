@@ -10,7 +10,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     LANES,
     TINIEST,
     Attack,
-    Network,
+    SensrNetwork,
     active_outputs,
     add_products,
     compiled,
@@ -24,7 +24,7 @@ from pipeline.types import Array
 
 
 @compiled
-def subspace_attack(start: Array, sign: Array, network: Network, attack: Attack, a: Array) -> tuple[float, float]:
+def subspace_attack(start: Array, sign: Array, network: SensrNetwork, attack: Attack, a: Array) -> tuple[float, float]:
     """Adam's ascent on the loss over the weights a (m, LANES) of the directions, from 0; the loss before and after."""
     number = start.dtype.type
     b1, b2, c1, c2, epsilon = number(BETA_1), number(BETA_2), number(1 - BETA_1), number(1 - BETA_2), attack.epsilon

@@ -14,7 +14,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     LANES,
     TINIEST,
     Attack,
-    Network,
+    SensrNetwork,
     add_products,
     compiled,
     compiled_entry,
@@ -30,7 +30,7 @@ GAP = 16
 
 
 @compiled
-def _network(parameters: Array, attack: Attack) -> Network:
+def _network(parameters: Array, attack: Attack) -> SensrNetwork:
     """The network of flat ``parameters``."""
     inputs = attack.directions.shape[1]
     units = (parameters.shape[0] - 1) // (inputs + 1)
@@ -46,7 +46,7 @@ def _network(parameters: Array, attack: Attack) -> Network:
             for k in range(effects.shape[1]):
                 effects[j, k] += attack.directions[k, c] * weights[j, c]
     doubled = parameters.dtype.type(2) * parameters[units * inputs :]
-    return Network(weights, transposed, doubled[:units], doubled[units:], effects, effects.T.copy(), norms)
+    return SensrNetwork(weights, transposed, doubled[:units], doubled[units:], effects, effects.T.copy(), norms)
 
 
 @compiled
@@ -88,7 +88,7 @@ def _keep(
 
 
 @compiled_sums
-def _parameter_gradient(active: Array, moved: Array, bias: float, network: Network, gradient: Array) -> None:
+def _parameter_gradient(active: Array, moved: Array, bias: float, network: SensrNetwork, gradient: Array) -> None:
     """The gradient of the batch's summed loss in (W, half of v, half of c).
 
     With A_j = sum of slope x over the samples where h_j > 0: v_j A_j, W_j . A_j and the sum of the slopes.
