@@ -8,23 +8,25 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.cli.audit.robustness.arrays import array_images
-from pipeline.cli.audit.robustness.folder import files_in, folder_images
-from pipeline.cli.audit.robustness.groups import chosen, partition_of
-from pipeline.cli.audit.robustness.images import SUFFIXES, Images, check_path
-from pipeline.cli.audit.robustness.labels import true_classes
+from pipeline.cli.audit.robustness_bias.groups import chosen, partition_of, true_classes
+from pipeline.cli.audit.robustness_bias.images import (
+    SUFFIXES,
+    Images,
+    array_images,
+    check_path,
+    files_in,
+    folder_images,
+)
 from pipeline.datasets.image_sets import stratified_order
 from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.seeds import generators
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 USUAL = ("file", "filename", "file_name", "image", "path")
 """Columns that are taken for the file names without being told."""
@@ -69,12 +71,10 @@ def read_points(table: pd.DataFrame, arguments: Namespace) -> Points:
     label = None if arguments.label is None else true_classes(table[arguments.label], arguments.classes, path)
     columns, passed_over = chosen(table, arguments, name)
     partitions = tuple(partition_of(table[column], path) for column in columns)
-    everyone = Points(images, np.arange(len(table)), label, partitions, {})
-    readable = ~np.isin(everyone.rows, list(images.unreadable))
-    everyone = everyone.only(readable)
-    drawn = _drawn(everyone, arguments.points, arguments.seed)
     facts = {"column": name, "rows": len(table), "passed_over": passed_over, **beside}
-    return replace(everyone.only(drawn), facts=facts)
+    everyone = Points(images, np.arange(len(table)), label, partitions, facts)
+    everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
+    return everyone.only(_drawn(everyone, arguments.points, arguments.seed))
 
 
 def _file_column(table: pd.DataFrame, arguments: Namespace) -> str:

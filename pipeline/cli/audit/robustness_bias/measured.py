@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,17 @@ import numpy as np
 from pipeline.audits.robustness_bias.lengths import Lengths
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.cli.audit.robustness import DENOMINATORS
-from pipeline.cli.audit.robustness.evidence import Evidence
-from pipeline.cli.audit.robustness.look import Subjects
+from pipeline.cli.audit.robustness_bias.evidence import DENOMINATORS, Evidence
+from pipeline.cli.audit.robustness_bias.look import Subjects
 from pipeline.cli.document import Verdict
-from pipeline.cli.numbers import finite, fixed, level, p_text, span
+from pipeline.cli.numbers import fixed, level, p_text, plain, span
 from pipeline.types import Array
 
+BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model", "exact": "exact"}
+WHOSE = {
+    "paper": "all images of a group, those classified wrongly at distance 0",
+    "correct": "the images classified correctly alone",
+}
 GRID = 101
 """Sizes of perturbations at which the JSON has the curves, from 0 to T."""
 POOR = 0.5
@@ -27,56 +31,64 @@ HEADLINES = {True: "ROBUSTNESS BIAS", False: "NO BIAS SHOWN", None: "NOT TESTED"
 Entry = Mapping[str, Any]
 
 
+def settings_text(found: Entry) -> str:
+    """``deepfool: steps 100, candidates 10, ...``: the attack with its settings, as every output is stamped."""
+    told = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found["settings"].items())
+    return f"{found['attack']}: {told}" if told else str(found["attack"])
+
+
 def result(evidence: Evidence, subjects: Subjects) -> dict[str, Any]:
-    """What one attack found: of all images, and of the levels of each partition."""
+    """What one attack found: of all images, and of the levels of each partition; what does not exist is null."""
     correct = subjects.correct
     known = evidence.distance[correct & ~evidence.failed]
-    return {
-        "attack": evidence.asked.name,
-        "bound": evidence.asked.bound,
-        "settings": dict(evidence.asked.settings),
-        "images": len(correct),
-        "n_correct": int(correct.sum()),
-        "failed": int(evidence.failed.sum()),
-        "budget": finite(evidence.budget),
-        "mean_distance": finite(known.mean()) if len(known) else None,
-        "median_distance": finite(np.median(known)) if len(known) else None,
-        "partitions": [
-            _partition(evidence, subjects, place, partition)
-            for place, partition in enumerate(subjects.points.partitions)
-        ],
-    }
+    return plain(  # type: ignore[no-any-return]
+        {
+            "attack": evidence.asked.name,
+            "bound": evidence.asked.bound,
+            "settings": dict(evidence.asked.settings),
+            "images": len(correct),
+            "n_correct": correct.sum(),
+            "failed": evidence.failed.sum(),
+            "budget": evidence.budget,
+            "mean_distance": _some(np.mean, known),
+            "median_distance": _some(np.median, known),
+            "partitions": [
+                {
+                    "name": partition.name,
+                    "unknown": (partition.codes < 0).sum(),
+                    "levels": [_level(evidence, correct, place, partition, level) for level in range(len(partition))],
+                }
+                for place, partition in enumerate(subjects.points.partitions)
+            ],
+        }
+    )
 
 
-def _partition(evidence: Evidence, subjects: Subjects, place: int, partition: Partition) -> dict[str, Any]:
-    return {
-        "name": partition.name,
-        "unknown": int((partition.codes < 0).sum()),
-        "levels": [_level(evidence, subjects, place, partition, level) for level in range(len(partition))],
-    }
+def _some(statistic: Callable[[Array], Any], values: Array) -> Any:
+    return statistic(values) if len(values) else None
 
 
-def _level(evidence: Evidence, subjects: Subjects, place: int, partition: Partition, level: int) -> dict[str, Any]:
+def _level(evidence: Evidence, correct: Array, place: int, partition: Partition, level: int) -> dict[str, Any]:
     inside = partition.element(level)[0]
     entry: dict[str, Any] = {
         "level": partition.levels[level],
-        "images": int(inside.sum()),
-        "n_correct": int((subjects.correct & inside).sum()),
-        "failed": int((evidence.failed & inside).sum()),
+        "images": inside.sum(),
+        "n_correct": (correct & inside).sum(),
+        "failed": (evidence.failed & inside).sum(),
     }
     for denominator in DENOMINATORS:
         compared, lengths = evidence.compared[denominator][place], evidence.lengths[denominator]
         own, outside = (lengths.length[lengths.counts & members] for members in partition.element(level))
         entry[denominator] = {
-            "n": int(compared.measures.n[level]),
-            "mean": finite(own.mean()) if len(own) else None,
-            "mean_of_others": finite(outside.mean()) if len(outside) else None,
-            "median": finite(np.median(own)) if len(own) else None,
-            "auc": finite(compared.measures.area[level]),
-            "sigma": finite(compared.measures.sigma[level]),
-            "interval": [finite(end) for end in compared.interval[:, level]],
-            "p": finite(compared.test.p[level]),
-            "p_adjusted": finite(compared.test.adjusted[level]),
+            "n": compared.measures.n[level],
+            "mean": _some(np.mean, own),
+            "mean_of_others": _some(np.mean, outside),
+            "median": _some(np.median, own),
+            "auc": compared.measures.area[level],
+            "sigma": compared.measures.sigma[level],
+            "interval": compared.interval[:, level],
+            "p": compared.test.p[level],
+            "p_adjusted": compared.test.adjusted[level],
             **_curve(lengths, partition, level, evidence.budget),
         }
     return entry
@@ -92,11 +104,11 @@ def _curve(lengths: Lengths, partition: Partition, level: int, budget: float) ->
     largest = int(np.argmax(bias)) if np.isfinite(bias).all() else None
     tau = np.linspace(0, budget, GRID)
     return {
-        "largest_bias": None if largest is None else {"tau": float(steps[largest]), "value": float(bias[largest])},
+        "largest_bias": None if largest is None else {"tau": steps[largest], "value": bias[largest]},
         "curve": {
-            "tau": tau.tolist(),
-            "group": _series(survival(lengths, inside, tau)),
-            "others": _series(survival(lengths, outside, tau)),
+            "tau": tau,
+            "group": survival(lengths, inside, tau),
+            "others": survival(lengths, outside, tau),
         },
     }
 
@@ -219,7 +231,3 @@ def _sigma(level: Entry, denominator: str) -> float:
 
 def _named(pair: tuple[Entry, Entry]) -> dict[str, str]:
     return {"partition": pair[0]["name"], "level": pair[1]["level"]}
-
-
-def _series(values: Array) -> list[float | None]:
-    return [finite(value) for value in values]

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from pipeline.audits.robustness_bias.lengths import Lengths
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.cli.audit.robustness.evidence import Evidence
-from pipeline.cli.audit.robustness.look import Subjects
-from pipeline.cli.audit.robustness.words import BOUNDS, settings_text
+from pipeline.cli.audit.robustness_bias.evidence import Evidence
+from pipeline.cli.audit.robustness_bias.look import Subjects
+from pipeline.cli.audit.robustness_bias.measured import BOUNDS, settings_text
+from pipeline.cli.numbers import label_text
+from pipeline.report.style import FAINT, new_figure, panel_letter, print_stamp
+from pipeline.report.words import line_style
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ACROSS = 2
 GRID = 600
@@ -36,8 +37,6 @@ def curves(evidence: Evidence, subjects: Subjects, found: Mapping[str, Any], den
 
     To be drawn and saved within :func:`pipeline.report.style.paper`.
     """
-    from pipeline.report.style import new_figure, panel_letter, print_stamp
-
     partitions = subjects.points.partitions
     lengths = evidence.lengths[denominator]
     places = placed([len(partition) for partition in partitions])
@@ -52,7 +51,7 @@ def curves(evidence: Evidence, subjects: Subjects, found: Mapping[str, Any], den
         _panel(axes, lengths, partition, entry, denominator, tau)
         axes.set_ylabel("$I_P(\\tau)$: share with distance > $\\tau$" if columns.start == 0 else "")
         axes.set_xlabel("$\\tau$ (L2, pixels in [0, 1])")
-        axes.set_title(_cut(partition.name))
+        axes.set_title(label_text(partition.name, LETTERS))
         if len(partitions) > 1:
             panel_letter(axes, chr(ord("a") + number % 26))
     whose = {
@@ -89,9 +88,6 @@ def _panel(
     axes: Axes, lengths: Lengths, partition: Partition, entry: Mapping[str, Any], denominator: str, tau: Array
 ) -> None:
     """One curve for each level; those closest to the boundary come first in the legend."""
-    from pipeline.report.style import FAINT
-    from pipeline.report.words import line_style
-
     order = sorted(range(len(partition)), key=lambda level: entry["levels"][level][denominator]["sigma"] or 0.0)
     half = FEW // 2
     named = order if len(order) <= FEW else [*order[:half], *order[-half:]]
@@ -101,7 +97,7 @@ def _panel(
             color, line = line_style(named.index(level))
             own = entry["levels"][level][denominator]
             sigma = "" if own["sigma"] is None else f", $\\sigma$ = {own['sigma']:+.2f}".replace("-", "\u2212")
-            label = f"{_cut(partition.levels[level])} ({own['n']:,}{sigma})"
+            label = f"{label_text(partition.levels[level], LETTERS)} ({own['n']:,}{sigma})"
             axes.plot(tau, curve, color=color, linestyle=line, label=label, drawstyle="steps-post")
         else:
             axes.plot(tau, curve, color=FAINT, linewidth=0.4, alpha=0.6)
@@ -129,8 +125,3 @@ def _settle(drawn: Figure) -> None:
     for axes in drawn.axes:
         left, bottom, width, height = axes.get_position(original=True).bounds
         axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
-
-
-def _cut(name: str) -> str:
-    # A dollar sign would begin a formula.
-    return (name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}\u2026").replace("$", r"\$")

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from pipeline.cli.audit.robustness import figures, tables
-from pipeline.cli.audit.robustness.caveats import caveats
-from pipeline.cli.audit.robustness.evidence import Evidence, Settings
-from pipeline.cli.audit.robustness.look import Subjects
-from pipeline.cli.audit.robustness.measured import OTHER, result, verdict
-from pipeline.cli.audit.robustness.words import BOUNDS, WHOSE, images_text, scale_text, settings_text
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text
+import numpy as np
+import pandas as pd
+
+from pipeline.cli import words
+from pipeline.cli.audit.robustness_bias.caveats import caveats
+from pipeline.cli.audit.robustness_bias.evidence import DENOMINATORS, Evidence, Settings
+from pipeline.cli.audit.robustness_bias.look import Subjects
+from pipeline.cli.audit.robustness_bias.measured import BOUNDS, OTHER, WHOSE, result, settings_text, verdict
+from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, drawn_by
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
 from pipeline.messages import listed
+from pipeline.types import Array
 
 SCHEMA = 1
 SHOWN_LEVELS = 12
 SMALL = 0.01
 """Smaller numbers have two digits, so that they fit their column."""
 SIGNED = fixed(2, "+")
+GREYS = 255
+CURVES = "pipeline.cli.audit.robustness_bias.figures:curves"
+MEASURED = """
+images: {images}
+unit: L2 in pixels in [0, 1]; a distance of 1, spread evenly, changes each of the {values:,} values by {grey:.2g}/255
+model: {origin}; {scores}, {kind} ({read}); {accuracy}
+input: (pixels - {mean}) / {std}
+label: {label}
+attack: {attack}
+failed: {failed} attacks; {unreadable}
+sigma: of {whose}, against all other images; below 0 is closer
+p: {permutations:,} permutations, adjusted (Holm) over all groups; level {alpha:g}
+"""
 Entry = Mapping[str, Any]
 
 
@@ -52,8 +68,8 @@ def document(found: Result, given: Mapping[str, Mapping[str, Any]]) -> AuditDocu
         sections=tuple(_sections(found, facts)),
         facts=facts,
         tables={
-            "distances": tables.points(subjects, found.evidence, found.classes),
-            "groups": tables.groups(results),
+            "distances": table_of_images(subjects, found.evidence, found.classes),
+            "groups": table_of_groups(results),
         },
         libraries=("numpy", "torch"),
     )
@@ -84,28 +100,41 @@ def _sections(found: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
         yield Section(f"The same of {WHOSE[other]}", parts, where="page", below=True)
 
 
-def _measured(facts: Mapping[str, Any], settings: Settings) -> Facts:
+def _measured(facts: Entry, settings: Settings) -> Facts:
     data, model = facts["data"], facts["model"]
-    read = "read off the values" if model["output_kind_detected"] else "as told"
-    scores = f"{model['output_columns']} outputs" if model["output_columns"] > 1 else "one output, class 1"
-    accuracy = "accuracy unknown" if facts["accuracy"] is None else f"accuracy {facts['accuracy']:.3f}"
-    failed = listed([f"{found['attack']} {found['failed']:,} of {found['n_correct']:,}" for found in facts["results"]])
-    return Facts(
-        (
-            ("images", images_text(data, facts["parameters"])),
-            ("unit", f"L2 in pixels in [0, 1]; {scale_text(data['shape'])}"),
-            ("model", f"{model['origin']}; {scores}, {model['output_kind']} ({read}); {accuracy}"),
-            ("input", f"(pixels - {_some(model['mean'])}) / {_some(model['std'])}"),
-            ("label", data["label"] or "none: the model's own prediction is taken for it"),
-            *(("attack", settings_text(found)) for found in facts["results"]),
-            ("failed", f"{failed} attacks; {plural(len(data['unreadable']), 'unreadable image')}"),
-            ("sigma", f"of {WHOSE[settings.denominator]}, against all other images; below 0 is closer"),
-            (
-                "p",
-                f"{settings.permutations:,} permutations, adjusted (Holm) over all groups; level {settings.alpha:g}",
-            ),
-        )
+    values = math.prod(data["shape"])
+    return words.facts(
+        MEASURED,
+        images=images_text(data, facts["parameters"]),
+        values=values,
+        grey=GREYS / math.sqrt(values),
+        origin=model["origin"],
+        scores=f"{model['output_columns']} outputs" if model["output_columns"] > 1 else "one output, class 1",
+        kind=model["output_kind"],
+        read="read off the values" if model["output_kind_detected"] else "as told",
+        accuracy="accuracy unknown" if facts["accuracy"] is None else f"accuracy {facts['accuracy']:.3f}",
+        mean=_once(model["mean"]),
+        std=_once(model["std"]),
+        attack=[settings_text(found) for found in facts["results"]],
+        label=data["label"] or "none: the model's own prediction is taken for it",
+        failed=listed(
+            [f"{found['attack']} {found['failed']:,} of {found['n_correct']:,}" for found in facts["results"]]
+        ),
+        unreadable=plural(len(data["unreadable"]), "unreadable image"),
+        whose=WHOSE[settings.denominator],
+        permutations=settings.permutations,
+        alpha=settings.alpha,
     )
+
+
+def images_text(data: Entry, parameters: Entry) -> str:
+    """How many images were audited, and of what shape."""
+    said = f"{data['audited']:,} images"
+    if data["audited"] < data["rows"]:
+        said = f"{data['audited']:,} of {data['rows']:,} images"
+        if parameters["points"]:
+            said += f", drawn with seed {parameters['seed']}"
+    return f"{said}; {' x '.join(map(str, data['shape']))} (channels x height x width)"
 
 
 def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Table:
@@ -154,11 +183,13 @@ def _figure(evidence: Evidence, subjects: Subjects, found: Entry, denominator: s
         caption="The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
         f"the boundary; in brackets the number of its images and sigma. Of {WHOSE[denominator]}, by "
         f"{settings_text(found)}.",
-        draw=partial(figures.curves, evidence, subjects, found, denominator, images),
+        draw=drawn_by(
+            "pipeline.cli.audit.robustness_bias.figures:curves", evidence, subjects, found, denominator, images
+        ),
     )
 
 
-def _some(values: Sequence[float]) -> str:
+def _once(values: Sequence[float]) -> str:
     return f"{values[0]:g}" if len(set(values)) == 1 else f"[{', '.join(f'{value:g}' for value in values)}]"
 
 
@@ -168,3 +199,56 @@ def _number(value: float | None) -> str:
 
 def _signed(value: float | None) -> str:
     return "-" if value is None else SIGNED(value)
+
+
+def table_of_images(subjects: Subjects, evidence: Sequence[Evidence], classes: Sequence[str] | None) -> pd.DataFrame:
+    """One row for each audited image.
+
+    ``distance_<attack>`` is empty where the image is classified wrongly or the attack failed; ``length_<attack>`` is
+    what the paper's denominator takes: 0 where the image is classified wrongly, empty where the attack failed. So any
+    partition is a group-by of these rows.
+    """
+    some = subjects.points
+    columns: dict[str, Any] = {"audit_image": some.names, "audit_row": some.rows}
+    if some.label is not None:
+        columns["audit_label"] = _named(some.label, classes)
+    columns["audit_prediction"] = _named(subjects.prediction, classes)
+    columns["audit_correct"] = subjects.correct
+    for one in evidence:
+        columns[f"distance_{one.asked.name}"] = one.distance
+        columns[f"length_{one.asked.name}"] = np.where(one.failed, np.nan, one.lengths["paper"].length)
+        columns[f"failed_{one.asked.name}"] = one.failed
+    for partition in some.partitions:
+        columns[partition.name] = np.array([*partition.levels, ""], dtype=object)[partition.codes]
+    return pd.DataFrame(columns)
+
+
+def table_of_groups(results: Sequence[Entry]) -> pd.DataFrame:
+    """One row for each attack, denominator, partition and level."""
+    return pd.DataFrame(
+        [
+            {
+                **{name: found[name] for name in ("attack", "bound")},
+                "denominator": denominator,
+                "partition": partition["name"],
+                **{name: level[name] for name in ("level", "images", "n_correct", "failed")},
+                "budget": found["budget"],
+                **{name: own[name] for name in ("n", "mean", "mean_of_others", "median", "auc", "sigma")},
+                "sigma_ci_low": own["interval"][0],
+                "sigma_ci_high": own["interval"][1],
+                "sigma_p": own["p"],
+                "sigma_p_adjusted": own["p_adjusted"],
+                "largest_bias": (own["largest_bias"] or {}).get("value"),
+                "largest_bias_tau": (own["largest_bias"] or {}).get("tau"),
+            }
+            for found in results
+            for partition in found["partitions"]
+            for level in partition["levels"]
+            for denominator in DENOMINATORS
+            for own in [level[denominator]]
+        ]
+    )
+
+
+def _named(codes: Array, classes: Sequence[str] | None) -> Array:
+    return codes if classes is None else np.array(classes, dtype=object)[codes]

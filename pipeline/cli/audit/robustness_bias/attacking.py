@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.deepfool import deepfool
@@ -17,8 +18,8 @@ from pipeline.attacks.distances import CPU_BATCH, GPU_BATCH, Distances, Executio
 from pipeline.attacks.fmn import fmn
 from pipeline.attacks.linear_distance import linear_distance
 from pipeline.attacks.smoothing import certify
-from pipeline.cli.audit.robustness.checkpoint import Kept
-from pipeline.cli.audit.robustness.look import Subjects
+from pipeline.cli.audit.robustness_bias.checkpoint import Kept
+from pipeline.cli.audit.robustness_bias.look import Subjects
 from pipeline.cli.progress import followed
 from pipeline.messages import listed
 from pipeline.types import Array
@@ -167,8 +168,6 @@ def affine(subjects: Subjects) -> tuple[Array, Array]:
 
     Raises ValueError where the scores of the audited images show that the network is something else.
     """
-    import torch
-
     classifier, points = subjects.classifier, subjects.points
     nothing = torch.zeros((1, *points.images.shape), device=subjects.device, requires_grad=True)
     with torch.enable_grad():

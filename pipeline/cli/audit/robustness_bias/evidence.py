@@ -12,10 +12,11 @@ from pipeline.audits.robustness_bias.lengths import Lengths, counted
 from pipeline.audits.robustness_bias.measures import ByLevel, by_level
 from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.audits.robustness_bias.significance import Significance, significance
-from pipeline.cli.audit.robustness import DENOMINATORS
-from pipeline.cli.audit.robustness.attacking import Asked
+from pipeline.cli.audit.robustness_bias.attacking import Asked
 from pipeline.seeds import generators
 from pipeline.types import Array
+
+DENOMINATORS = ("paper", "correct")
 
 
 @dataclass(frozen=True)
