@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,9 +20,13 @@ from pipeline.report.tally import tallies
 
 
 def describe(
-    inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFrame, held: Mapping[str, Any] | None = None
+    inputs: Inputs,
+    made: Mapping[str, Artefact],
+    compared: pd.DataFrame,
+    claims: Sequence[Mapping[str, Any]] = (),
+    held: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
+    """The claims, titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
 
     ``held`` is what :func:`reference` says, if the study has a reference.
     """
@@ -34,6 +38,7 @@ def describe(
         "title": inputs.config["experiment"]["title"],
         "paper": inputs.config["experiment"]["paper"],
         "scale": inputs.scale,
+        "claims": list(claims),
         "stamp": list(stamp.lines()),
         "emphatic": stamp.emphatic,
         "twins": [w.dataset_in_a_sentence(name) for name in stamp.twins],

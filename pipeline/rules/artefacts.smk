@@ -13,7 +13,7 @@ for study in workflow_config.studies:
             classifiers=workflow_config.model_files(study),
             maps=workflow_config.map_files(study),
             datasets=workflow_config.dataset_files(study),
-            published=f"data/published/{study}.csv",
+            published=[f"data/published/{study}.csv", *workflow_config.present(f"data/published/claims/{study}.yaml")],
             code=workflow_config.code("artefacts", study=study),
             reference=workflow_config.reference_files(study),
         output:

@@ -15,14 +15,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pipeline.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, references, superseded
 from pipeline.workflow.code_closure import modules_behind
 from pipeline.workflow.composition import Point, composed, encoded, plain
 from pipeline.workflow.plan import Plan
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.resolution import Override, Resolver, scale_rules
+from pipeline.workflow.resolution import Resolver, of_scale
 from pipeline.workflow.resources import Resources
+from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,8 +62,8 @@ class Workflow:
         if source not in ("auto", "official", "twin"):
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
-        self.overrides = tuple(Override.parse(text) for text in overrides)
-        self._resolver = Resolver(self.conf, scale_rules(self.conf, scale), self.overrides)
+        self.overrides = tuple(map(of_user, overrides))
+        self._resolver = Resolver(self.conf, of_scale(self.conf, scale), self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.blocks = frozenset(blocks)
@@ -85,7 +87,7 @@ class Workflow:
         parted by semicolons. The command line wins over the environment. Raises ValueError for another key.
         """
         if unknown := sorted(set(config) - set(INVOCATION)):
-            hint = composition.nearest(unknown[0], INVOCATION)
+            hint = nearest(unknown[0], INVOCATION)
             raise ValueError(f"--config {unknown[0]}=... is unknown{hint}. There are: {', '.join(INVOCATION)}")
 
         def asked(key: str, default: str) -> str:
@@ -231,6 +233,10 @@ class Workflow:
         """The files of a study's reference; none where it has none, or not of every block."""
         return references.files(ROOT, study) if study in self.referenced else []
 
+    def present(self, *paths: str) -> list[str]:
+        """Those of these files that are there."""
+        return [path for path in paths if (ROOT / path).is_file()]
+
     def tables(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables."""
         return self._made(study, "table", f"{below}tables", ("csv", "md", "tex"))
@@ -302,7 +308,7 @@ class Workflow:
         asked = [word.removeprefix("sweep_") for word in words if re.fullmatch(r"sweep_\w+", word)]
         for name in asked:
             if name not in self.sweeps:
-                hint = composition.nearest(name, self.sweeps)
+                hint = nearest(name, self.sweeps)
                 raise ValueError(f"there is no sweep {name!r}{hint}. There are: {', '.join(self.sweeps)}")
         return asked
 
@@ -336,7 +342,7 @@ class Workflow:
     def _check_blocks(self) -> None:
         known = sorted({block for study in self.studies for block in self.experiment(study)["grid"]})
         if unknown := sorted(self.blocks - set(known)):
-            hint = composition.nearest(unknown[0], known)
+            hint = nearest(unknown[0], known)
             raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
 
     def _made(self, study: str, kind: str, below: str, suffixes: Sequence[str]) -> list[str]:

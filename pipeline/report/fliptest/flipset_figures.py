@@ -34,7 +34,6 @@ def figure_1(inputs: Inputs) -> Picture:
     """Left, the map from women to men, approximated by a GAN. Right, the women whose outcome differs from that of their
     counterpart: hired with a counterpart who is not (F+), and the reverse (F−).
     """
-    inputs = trials.named(inputs)
     first = trials.first_trial(inputs, PLACE)
     source, target = (w.group_label(name) for name in trials.groups(inputs, PLACE))
     columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
@@ -86,7 +85,7 @@ def figure_5(inputs: Inputs) -> Picture:
     model treats the two genders about alike, and people with short hair otherwise than people with long hair.
     """
     page = Page(PLACE, BOTH, _features(inputs), reports=False)
-    return pages.drawn(trials.named(inputs), page, "Women in the hiring data, and the two flipsets.")
+    return pages.drawn(inputs, page, "Women in the hiring data, and the two flipsets.")
 
 
 @registry.figure(place=2)
@@ -94,10 +93,10 @@ def figure_5_opposite(inputs: Inputs) -> Picture:
     """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
     page = Page(PLACE, BOTH, _features(inputs), direction=w.REVERSE)
     return pages.drawn(
-        trials.named(inputs),
+        inputs,
         page,
         "Men in the hiring data, and the flipsets of the opposite map.",
-        notes=(_sanity(trials.named(inputs)),),
+        notes=(_sanity(inputs),),
     )
 
 
@@ -142,7 +141,7 @@ def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], c
 
 
 def _features(inputs: Inputs) -> tuple[str, ...]:
-    names = trials.first_trial(trials.named(inputs), PLACE).names
+    names = trials.first_trial(inputs, PLACE).names
     return tuple(w.feature_named(label, names, w.HIRING) for label in ("work experience", "hair length"))
 
 
@@ -207,7 +206,6 @@ def flipsets_of(
     inputs: Inputs, given: str, labels: Sequence[str] = (), flipsets: tuple[str, ...] = (w.POSITIVE,)
 ) -> Picture:
     """Marginals of the features with these labels; of all, with their transparency reports, where none are named."""
-    inputs = trials.named(inputs)
     where = place(inputs, given)
     names = trials.first_trial(inputs, where).names
     features = tuple(w.feature_named(label, names, w.SSL) for label in labels)
@@ -223,7 +221,6 @@ def flipsets_of(
 @registry.figure()
 def figure_9(inputs: Inputs) -> Picture:
     """As Figure 8, for a model that does not lean on one feature but on several that go together with race."""
-    inputs = trials.named(inputs)
     return pages.drawn(
         inputs,
         Page(trials.places(inputs, block="ssl_proxy", transport=w.WGAN)[0], (w.POSITIVE,), own_axis=True),

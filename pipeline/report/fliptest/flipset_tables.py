@@ -76,7 +76,6 @@ def table_null(inputs: Inputs) -> Table:
     """How large flipsets are where nothing can be discriminated: the paper's benchmark of section 5.1, made from two
     groups with the same distribution of all that the model sees.
     """
-    inputs = trials.named(inputs)
     body = []
     for place in trials.places(inputs, dataset=w.IDENTICAL):
         counts = trials.counts(inputs, place)
@@ -109,7 +108,6 @@ def table_methods(inputs: Inputs) -> Table:
     method may equalise the numbers of positive decisions and still decide differently about many people and their
     counterparts.
     """
-    inputs = trials.named(inputs)
     body = []
     for dataset, attribute in methods.panels_of(inputs):
         for place in methods.methods_at(inputs, dataset, attribute):
@@ -153,7 +151,6 @@ def table_law(inputs: Inputs) -> Table:
     """Counterfactuals need a causal model of the data, transport needs none; the paper finds that both lead to nearly
     the same flipsets.
     """
-    inputs = trials.named(inputs)
     found = law.places(inputs, law.CLASSIFIER)
     regressions = {place.transport: place for place in law.places(inputs, law.REGRESSION)}
     causal = next((place for place in found if place.transport == w.COUNTERFACTUAL), None)

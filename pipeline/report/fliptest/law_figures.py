@@ -33,7 +33,6 @@ def figure_6(inputs: Inputs) -> Picture:
     """Predicted first-year averages of black applicants and of their counterparts, made by the causal model of Kusner
     et al. and by transport. Equal distributions before and after would be counterfactual fairness.
     """
-    inputs = trials.named(inputs)
     found = _published(places(inputs, REGRESSION))
     figure = new_figure(2.5)
     panels = figure.subplots(1, len(found), sharex=True, sharey=True)
@@ -70,7 +69,6 @@ def figure_7(inputs: Inputs) -> Picture:
     """Black applicants who are predicted below the median and whose counterparts are predicted above it, by both ways
     of making counterparts.
     """
-    inputs = trials.named(inputs)
     found = _published(places(inputs, CLASSIFIER))
     every = [trials.first_trial(inputs, place) for place in found]
     source, _ = _group_names(inputs, found[0])
@@ -104,7 +102,6 @@ def figure_12(inputs: Inputs) -> Picture:
     """How the members of the negative flipset differ from their counterparts, under the causal model and under
     transport. Hatched bars are noise, pale ones shift as the whole group, full ones stand out.
     """
-    inputs = trials.named(inputs)
     found = places(inputs, CLASSIFIER)
     _published(found)
     reports = [[lines.report(inputs, place, w.NEGATIVE, ranking) for ranking in lines.RANKS] for place in found]

@@ -42,7 +42,6 @@ def figure_methods(inputs: Inputs) -> Picture:
     """The features in which flipset members differ most from their counterparts, before and after each mitigation. Open
     marks are noise, pale ones shift as the whole group, full ones stand out.
     """
-    inputs = trials.named(inputs)
     panels = panels_of(inputs)
     places = trials.places(inputs, block=BLOCK)
     methods = in_order([place.method for place in places])

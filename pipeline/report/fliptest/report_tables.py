@@ -25,7 +25,6 @@ def table_transparency_hiring(inputs: Inputs) -> Table:
     """How women whose outcome would be another differ from their counterparts among men, by every kind of map; and
     which lines are noise, which are as the whole group, and which stand out.
     """
-    inputs = trials.named(inputs)
     body = []
     found = trials.places(inputs, block=w.HIRING, method="given")
     for place in found:
@@ -81,7 +80,6 @@ def table_ssl_weights(inputs: Inputs) -> Table:
     """What the list's own score rests on, by least squares, before the audited model is biased towards narcotic
     arrests.
     """
-    inputs = trials.named(inputs)
     dataset = _dataset(inputs)
     weights = _weights(inputs)
     body = []

@@ -7,8 +7,7 @@ from typing import Any
 
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.fliptest.facts import given_of
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.settings import NEUTRAL, setting_label
 from pipeline.report.settings_table import Listing, settings_table, span
 from pipeline.report.table import Cell, Table

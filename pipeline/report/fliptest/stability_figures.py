@@ -100,7 +100,7 @@ def _figure(
     inputs: Inputs, point: str, summary: Callable[[Array], Array], label: str, title: str, alternative: str,
     notes: Sequence[str],
 ) -> Picture:  # fmt: skip
-    rows = stability_rows(inputs)
+    rows = stability_rows(inputs).astype({"feature": object})
     correlations = sorted(set(rows["correlation"]))
     maps = w.maps_in(rows["transport"])
     figure = new_figure(2.7)

@@ -29,7 +29,6 @@ def table_subgroups(inputs: Inputs) -> Table:
     """A search for subgroups compares people of like features, so a feature that is itself unequal between the groups
     explains a difference away. Flipsets compare people with their counterparts, and show it.
     """
-    inputs = trials.named(inputs)
     body: list[Row] = []
     searched: list[str] = []
     datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]

@@ -14,7 +14,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.quality import EXPERIMENTS
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, label_given
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.picture import Picture
 from pipeline.report.stamp import Stamp
@@ -52,15 +52,15 @@ class Fitted:
 
 def fitted(inputs: Inputs) -> list[Fitted]:
     """Every map of the study in each direction that was fitted; experiments in the order of Table 1, others after."""
+    correlations = {point["goes_by"].transport: point["dataset"].get("correlation") for point in inputs.points}
     listed = []
     for key, maps in inputs.transports.items():
         dataset = maps.dataset
-        given = w.EVERYONE if maps.given_label is None else trials.LABELS_GIVEN[float(maps.given_label)]
-        found = re.search(r"correlation=([\d.]+)", key)
+        given = label_given(maps.given_label)
         experiment = EXPERIMENTS.get((dataset, given), w.dataset_label(dataset))
         if dataset == w.GAUSSIAN:
             d = len(maps.features)
-            correlated = f", r = {float(found[1]):g}" if found and float(found[1]) else ""
+            correlated = f", r = {correlations[key]:g}" if correlations[key] else ""
             experiment = f"Normal, {d} feature{'s' * (d != 1)}{correlated}"
         named = (dataset, given) in EXPERIMENTS
         order = list(EXPERIMENTS).index((dataset, given)) if named else len(EXPERIMENTS)

@@ -58,7 +58,6 @@ def table_1(inputs: Inputs) -> Table:
     transport. The published table has the columns of all trials; a trial whose training failed counts there like any
     other.
     """
-    inputs = trials.named(inputs)
     body, blocks = [], set()
     for one in quality.validated(inputs):
         if one.transport != w.WGAN or (one.dataset, one.given) not in TABLE_1:
@@ -123,7 +122,6 @@ def figure_maps(inputs: Inputs) -> Picture:
     """How far each kind of map misses the other group, in the marginals and in the dependence between features, and how
     far it moves people.
     """
-    inputs = trials.named(inputs)
     maps = quality.validated(inputs)
     labels = list(dict.fromkeys(one.label for one in maps))
     kinds = w.maps_in(one.transport for one in maps)

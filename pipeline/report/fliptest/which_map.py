@@ -106,7 +106,6 @@ def table_maps(inputs: Inputs) -> Table:
     every kind of map is held against the others: on the validation of Table 1, where the true map is known, on what it
     flips where nothing can be discriminated, and on the decisions about counterparts.
     """
-    inputs = trials.named(inputs)
     listed = entries(inputs)
     blocks = {str(block) for block in inputs.rows.loc[_used(inputs), "block"]}
     return Table(

@@ -24,7 +24,7 @@ from pipeline.report.table import Cell, Column, Row, Table
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
-    return rules.compare(published, measurements(inputs), inputs.reductions)
+    return rules.compared(inputs, published, measurements(inputs))
 
 
 @registry.table()
@@ -33,7 +33,6 @@ def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
     return as_table(
         compared(inputs, published),
         inputs.stamp(("audit", "heatmaps")),
-        "Published numbers and ours.",
         notes=(sensr_on_compas(inputs),),
     )
 
@@ -104,8 +103,7 @@ def _nearest(theirs: Estimate, ours: dict[tuple[str, int], Estimate]) -> str:
 
 
 def _made_by(entry: Mapping[str, Any]) -> str:
-    likely = entry["likely"] if isinstance(entry["likely"], str) else entry["setting"]
-    setting = parse_setting(likely)
+    setting = parse_setting(entry["likely"]) or parse_setting(entry["setting"])
     return f"{method_style(str(setting['method'])).label}, {int(float(setting['steps'])):,} steps"
 
 

@@ -14,7 +14,7 @@ from pipeline.report.table import Table
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
-    return rules.compare(published, measurements(inputs), inputs.reductions)
+    return rules.compared(inputs, published, measurements(inputs))
 
 
 @registry.table()
@@ -23,4 +23,4 @@ def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
     survive nowhere in its text.
     """
     stamp = inputs.stamp(("null_rejection", "p_values", "thresholds", "auc"))
-    return as_table(compared(inputs, published), stamp, "Published numbers and ours.")
+    return as_table(compared(inputs, published), stamp)

@@ -17,18 +17,16 @@ import pandas as pd
 from pipeline.audits.robustness_bias import illustrations
 from pipeline.audits.robustness_bias.partitions import comparisons
 from pipeline.report import words as w
+from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, network_tables, study, used
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.settings import configured_facts
 
-DATA, TOY = "data", "toy"
-"""Blocks of what no audit writes down."""
+TOY = "toy"
+"""The block of the two small worlds."""
 LEAST_OFFICIAL = ("jpeg", "bundled", "simulated", "official")
-COLUMNS = (
-    "block", "dataset", "method", "statistic", "value", "repetition", "origin", "simulations", "denominator",
-    "attack", "partition", "level",
-)  # fmt: skip
+COLUMNS = ("simulations", "denominator", "attack", "partition", "level")
+"""Of the facts, which a smaller study may lack."""
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
@@ -36,7 +34,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     found = study.audited(inputs)
     facts = [
         *configured_facts(used.as_networks(inputs.points)),
-        *_data(inputs),
+        *_comparisons(inputs),
         *_toy(),
         *_linear(found),
         *_accuracies(inputs, found),
@@ -44,27 +42,16 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_differences(inputs, found),
         *_findings(found),
     ]
-    frame = pd.DataFrame(facts, columns=[*COLUMNS]).drop_duplicates()
-    frame["repetition"] = frame["repetition"].fillna(0).astype(int)
-    return frame.assign(study=inputs.study, scale=inputs.scale)
+    return with_facts(inputs, facts, rows=pd.DataFrame(), columns=COLUMNS)
 
 
-def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    total = 0
-    for key, dataset in inputs.datasets.items():
-        name = key.partition("@")[0]
-        total += comparisons(dataset.levels) if name in w.PUBLISHED_IMAGES else 0
-        values = {
-            "images": dataset.rows,
-            "train_images": dataset.train_rows,
-            "test_images": dataset.test_rows,
-            "classes": len(dataset.classes),
-        }
-        for statistic, value in values.items():
-            yield {"block": DATA, "dataset": name, "origin": dataset.origin, "statistic": statistic, "value": value}
+def _comparisons(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """How many networks and comparisons there are, of all data sets of the paper."""
+    published = {one.name: one.levels for one in inputs.datasets.values() if one.name in w.PUBLISHED_IMAGES}
     place = {"block": DATA, "dataset": "all", "origin": "configuration"}
     yield {**place, "statistic": "networks.of_torchvision", "value": len(w.CONVOLUTIONAL)}
-    if set(w.PUBLISHED_IMAGES) <= {key.partition("@")[0] for key in inputs.datasets}:
+    if len(published) == len(w.PUBLISHED_IMAGES):
+        total = sum(map(comparisons, published.values()))
         yield {**place, "statistic": "comparisons", "value": total}
         yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
 

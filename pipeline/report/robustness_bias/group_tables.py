@@ -216,7 +216,7 @@ def table_partitions(inputs: Inputs) -> Table:
     sizes = {}
     body = []
     for name in w.IMAGES:
-        data = next((d for key, d in inputs.datasets.items() if key.partition("@")[0] == name), None)
+        data = next((one for one in inputs.datasets.values() if one.name == name), None)
         if data is None:
             said = f"{NOT_RUN}: {missing[name]}" if name in missing else "not in this grid"
             body.append(Row((w.dataset_label(name),), (None,) * 6 + ("", said)))
