@@ -45,4 +45,5 @@ for study in workflow_config.studies:
             " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
             " --transports {input.maps:q}"
             " --published {input.published} --tables results/tables/{params.study}"
-            " --figures results/figures/{params.study} --captions results/captions/{params.study} {params.against} --index {output.index} --processes {threads} > {log} 2>&1"
+            " --figures results/figures/{params.study} --captions results/captions/{params.study} {params.against}"
+            " --index {output.index} --processes {threads} > {log} 2>&1"
