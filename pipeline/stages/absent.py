@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 
 from pipeline import io
 from pipeline.types import Absent
+from pipeline.workflow import stage
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the manifests, save what stands for each audit."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--audits", required=True, help="JSON: a list of {manifest, dataset, method, audit, output}; -: standard input"
-    )
-    options = parser.parse_args(arguments)
+    told = {"help": "JSON: a list of {manifest, dataset, method, audit, output}; -: standard input"}
+    options = stage.options(__doc__, arguments, audits=told)
     for entry in json.loads(sys.stdin.read() if options.audits == "-" else options.audits):
         manifest = io.load_json(entry["manifest"])
         if manifest["origin"] != "absent":

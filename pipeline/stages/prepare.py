@@ -5,13 +5,12 @@ Of images: ``files -> ImageDataset``; and :class:`pipeline.types.Absent`, with t
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
 
 from pipeline import io
 from pipeline.types import Absent, Dataset, ImageDataset
+from pipeline.workflow import stage
 from pipeline.workflow.preparation import prepared
 
 LISTED = 20
@@ -20,12 +19,8 @@ LISTED = 20
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read what the manifest names, prepare, save, say what was made in one line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True, help="JSON: the resolved dataset and the number of repetitions")
-    parser.add_argument("--manifest", help="what the fetch stage wrote (.json); none of data that need no files")
-    parser.add_argument("--output", required=True, help="where the prepared dataset goes (.npz)")
-    options = parser.parse_args(arguments)
-    config = json.loads(options.config)
+    options = stage.options(__doc__, arguments, "config", "manifest", "output")
+    config = options.config
     try:
         manifest = io.load_json(options.manifest) if options.manifest else None
         dataset = prepared(config["dataset"], config["repetitions"], manifest)

@@ -12,22 +12,23 @@ from pipeline.workflow.resolution import of_scale
 
 def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=conf)
-    assert workflow.train("d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
+    assert workflow.asked("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
     (conf / "scale" / "bare.yaml").write_text("settings: []\n")
-    bare = Workflow(scale="bare", tracker="none", conf=conf).train("d", "m")
+    bare = Workflow(scale="bare", tracker="none", conf=conf).asked("train", "d", "m")
     assert (bare["method"]["rate"], bare["repetitions"]) == (3, 10)
 
 
 def test_the_user_beats_the_scale_and_reaches_only_what_is_named(conf: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.rate=7"])
-    assert workflow.train("d", "m")["method"]["rate"] == 7
-    assert workflow.train("d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
+    assert workflow.asked("train", "d", "m")["method"]["rate"] == 7
+    assert workflow.asked("train", "d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
 
 
 def test_repetitions_of_a_dataset_a_method_or_a_map_are_the_users_to_set(conf: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.repetitions=7"])
     found = {
-        point.method: workflow.train(point.name("dataset"), point.name("method")) for point in workflow.points("s")
+        point.method: workflow.asked("train", point.name("dataset"), point.name("method"))
+        for point in workflow.points("s")
     }
     assert {method: section["repetitions"] for method, section in found.items()} == {"m": 7, "other": 10}
     assert "repetitions" not in found["m"]["method"]
@@ -39,13 +40,13 @@ def test_a_typo_in_an_override_is_refused_before_anything_runs(conf: Path) -> No
 
 
 def test_a_dataset_is_prepared_with_as_many_splits_as_any_method_asks_for(conf: Path) -> None:
-    assert Workflow(scale="small", tracker="none", conf=conf).prepare("d")["repetitions"] == 10
+    assert Workflow(scale="small", tracker="none", conf=conf).asked("prepare", "d")["repetitions"] == 10
 
 
 def test_the_audit_is_handed_its_points_own_settings(conf: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=conf)
-    paths = [path.removeprefix("results/audits/small/").removesuffix(".npz") for path in workflow.audit_files("s")]
-    deltas = [workflow.audit(*path.split("/"))["audit"]["delta"] for path in paths]
+    paths = [path.removeprefix("results/audits/small/").removesuffix(".npz") for path in workflow.files("audit", "s")]
+    deltas = [workflow.asked("audit", *path.split("/"))["audit"]["delta"] for path in paths]
     assert deltas == [1.1, 1.25, 1.1, 1.25, [1, 2, 3]]
 
 
@@ -60,15 +61,17 @@ def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(co
     )
     (conf / "scale" / "few.yaml").write_text("settings:\n  - {where: {transport: t}, set: {repetitions: 3}}\n")
     workflow = Workflow(scale="few", tracker="none", conf=conf, studies=["maps"])
-    assert workflow.map_files("maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
-    assert workflow.transport("d", "t@source=y") == {
+    assert workflow.files("transport", "maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
+    assert workflow.asked("transport", "d", "t@source=y") == {
         "transport": {"kind": "t", "name": "t", "steps": 4, "source": "y"},
         "repetitions": 3,
     }
-    audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.audit_files("maps")]
+    audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.files("audit", "maps")]
     assert audits[0] == "maps/main/d/m/a+t@source=x"
-    assert [workflow.maps_of(*path.split("/")) for path in audits] == [[f] for f in workflow.map_files("maps") * 2]
-    assert workflow.train("d", "m")["repetitions"] == 10
+    assert [workflow.maps_of(*path.split("/")) for path in audits] == [
+        [f] for f in workflow.files("transport", "maps") * 2
+    ]
+    assert workflow.asked("train", "d", "m")["repetitions"] == 10
     assert workflow.kind("audit", "a+t@source=x") == "a"
 
 

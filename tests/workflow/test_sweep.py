@@ -53,15 +53,15 @@ def test_what_only_looks_like_a_range_is_refused() -> None:
 
 def test_a_sweeps_values_win_over_the_scales_and_stand_in_the_names_of_files(sweep: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
-    assert workflow.model_files("w") == [
+    assert workflow.files("train", "w") == [
         f"results/models/small/d/m@rate={rate}@repetitions=4.npz" for rate in (1, 5, 7)
     ]
     for rate in (1, 5, 7):
-        trained = workflow.train("d", f"m@rate={rate}@repetitions=4")
+        trained = workflow.asked("train", "d", f"m@rate={rate}@repetitions=4")
         assert (trained["method"]["rate"], trained["repetitions"]) == (rate, 4)
-    path = workflow.audit_files("w")[0].removeprefix("results/audits/small/").removesuffix(".npz")
-    assert workflow.audit(*path.split("/"))["audit"]["delta"] == 2
-    assert workflow.train("d", "m") == {"method": {"kind": "m", "name": "m", "rate": 9}, "repetitions": 2}
+    path = workflow.files("audit", "w")[0].removeprefix("results/audits/small/").removesuffix(".npz")
+    assert workflow.asked("audit", *path.split("/"))["audit"]["delta"] == 2
+    assert workflow.asked("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 9}, "repetitions": 2}
 
 
 def test_a_number_of_repetitions_is_no_column_of_the_rows(sweep: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_typo_in_a_grids_key_is_refused_with_the_nearest_when_the_jobs_are_pla
     path.write_text(path.read_text().replace("method.rate:", "method.rte:"))
     workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
     with pytest.raises(ValueError, match=r"there is no key 'method\.rte' \(did you mean 'method\.rate'\?\)"):
-        workflow.train("d", "m@rte=1@repetitions=4")
+        workflow.asked("train", "d", "m@rte=1@repetitions=4")
     with pytest.raises(ValueError, match=r"the grid has no key 'method\.rate' \(did you mean 'method\.rte'\?\)"):
         workflow.sweep("w")
 
@@ -149,8 +149,8 @@ def test_every_shipped_sweep_is_accepted_by_its_modules(name: str, scale: str) -
         if point.transport:
             _, own = parted(workflow.section("transport", point))
             plugins.configure(plugins.load("transport", own["kind"]), own)
-    for point, path in zip(workflow.points(name), workflow.audit_files(name), strict=True):
-        found = workflow.audit(*path.removesuffix(".npz").split("/")[3:])["audit"]
+    for point, path in zip(workflow.points(name), workflow.files("audit", name), strict=True):
+        found = workflow.asked("audit", *path.removesuffix(".npz").split("/")[3:])["audit"]
         for key, value in point.settings:
             if key.startswith("audit."):
                 assert found[key.removeprefix("audit.")] == (list(value) if isinstance(value, tuple) else value)
