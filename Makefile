@@ -19,7 +19,7 @@ SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakem
 # What to resume; everything where nothing is said.
 TARGETS ?=
 UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
-# Where only a download can tell what data there are, they are fetched first: the plan of the rest leaves out what nobody has.
+# Where only a download can tell what data there are, they are fetched first: the plan of the rest leaves out what cannot be had.
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help

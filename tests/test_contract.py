@@ -59,7 +59,7 @@ def prepared(name: str, folder: Path) -> Dataset | ImageDataset:
         module = plugins.load("dataset", kind)
         rngs = generators("prepare", kind, repetitions=config["repetitions"])
         rows = module.parse(folder / "raw" / kind)
-        io.save_dataset(module.prepare(rows, plugins.configure(module, config["dataset"]), rngs, "official"), output)
+        io.save(module.prepare(rows, plugins.configure(module, config["dataset"]), rngs, "official"), output)
     else:
         manifest = folder / f"{kind}.json"
         source = "auto" if of_images(name) else "twin"
@@ -87,7 +87,7 @@ def transported(point: Point, folder: Path) -> TransportMap:
     output = folder / f"{dataset}+{transport}.npz"
     config = json.dumps(WORKFLOW.asked("transport", dataset, transport))
     fit_maps.main(["--config", config, "--dataset", str(folder / f"{dataset}.npz"), "--output", str(output)])
-    return io.load_transport(output)
+    return io.load(output, TransportMap)
 
 
 @pytest.fixture(scope="module")

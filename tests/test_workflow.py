@@ -19,9 +19,12 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
+from pipeline import io
+from pipeline.types import Classifier
 from pipeline.workflow.composition import declared
 from pipeline.workflow.config import CONF, Workflow
 
@@ -197,19 +200,15 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
 
 @pytest.mark.slow
 def test_hydra_alone_trains_into_a_folder_of_its_own(everything: Path) -> None:
-    import numpy as np
-
-    from pipeline import io
-
     command = [sys.executable, "-m", "pipeline.stages.train", "-m", "method=baseline", "dataset=compas", "scale=smoke"]
     run = subprocess.run(
         [*command, "seed=range(2)"], cwd=everything, env=environment(everything), capture_output=True, text=True
     )
     assert run.returncode == 0, run.stdout + run.stderr
     (folder,) = (everything / "results" / "hydra").iterdir()
-    every = io.load_classifier(everything / "results" / "models" / "smoke" / "compas" / "baseline.npz")
+    every = io.load(everything / "results" / "models" / "smoke" / "compas" / "baseline.npz", Classifier)
     for seed in range(2):
-        one = io.load_classifier(next(folder.glob(f"*seed={seed}")) / "classifier.npz")
+        one = io.load(next(folder.glob(f"*seed={seed}")) / "classifier.npz", Classifier)
         for name, values in every.parameters.items():
             assert np.allclose(one.parameters[name][0], values[seed], atol=1e-4), (seed, name)
 

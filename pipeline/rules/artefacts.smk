@@ -30,8 +30,8 @@ for study in workflow_config.studies:
             captions=workflow_config.captions(study),
             reference=workflow_config.reference_files(study),
         output:
-            tables=workflow_config.tables(study),
-            figures=workflow_config.figures(study),
+            tables=workflow_config.artefact_files(study, kinds=["tables"]),
+            figures=workflow_config.artefact_files(study, kinds=["figures"]),
             index=f"results/tables/{study}/index.json",
         params:
             study=study,
@@ -88,8 +88,8 @@ for study in workflow_config.referenced:
             code=workflow_config.code("artefacts", study=study),
             captions=workflow_config.captions(study),
         output:
-            tables=workflow_config.tables(study, "results/reference/"),
-            figures=workflow_config.figures(study, "results/reference/"),
+            tables=workflow_config.artefact_files(study, "results/reference/", ["tables"]),
+            figures=workflow_config.artefact_files(study, "results/reference/", ["figures"]),
             index=f"results/reference/tables/{study}/index.json",
         params:
             study=study,

@@ -18,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
         manifest = io.load_json(entry["manifest"])
         if manifest["origin"] != "absent":
             sys.exit(f"{entry['dataset']} has come to hand since this run was planned: give the same command again")
-        io.save_absent(Absent(entry["dataset"], manifest["reason"], entry["method"], entry["audit"]), entry["output"])
+        io.save(Absent(entry["dataset"], manifest["reason"], entry["method"], entry["audit"]), entry["output"])
         print(f"not run: {entry['method']} on {entry['dataset']}")
 
 

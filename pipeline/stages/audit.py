@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pipeline import io
 from pipeline.seeds import generators
-from pipeline.types import Absent, Classifier, Dataset, ImageDataset
+from pipeline.types import Absent, Classifier, Dataset, ImageDataset, TransportMap
 from pipeline.workflow import plugins, stage, tracking
 
 
@@ -17,16 +17,16 @@ def main(arguments: list[str] | None = None) -> None:
     audit = config["audit"]
     dataset, classifier = io.load_if_present(options.dataset), io.load_if_present(options.classifier)
     if isinstance(classifier, Absent):
-        io.save_absent(replace(classifier, audit=audit["name"]), options.output)
+        io.save(replace(classifier, audit=audit["name"]), options.output)
         print(f"nothing to audit: {classifier.name} is absent")
         return
     assert isinstance(dataset, (Dataset, ImageDataset))
     assert isinstance(classifier, Classifier)
     module = plugins.load("audit", audit["kind"])
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
-    maps = [io.load_transport(path) for path in options.transport]
+    maps = [io.load(path, TransportMap) for path in options.transport]
     result = module.run(dataset, classifier, plugins.configure(module, audit), rngs, *maps)
-    io.save_audit(result, options.output)
+    io.save(result, options.output)
     tracking.record(options.output, config, result.rows.groupby("statistic")["value"].mean().to_dict())
 
 

@@ -2,7 +2,7 @@
 
 The manifest (JSON) holds ``dataset``, ``origin``, ``files`` (``path``, ``sha256``, ``size`` and ``place``, where each
 came from) and ``reason`` (why the official files are not what is used, otherwise null). Origins are ``official``;
-``jpeg``, a copy that stands in for it; ``twin``; ``absent``, where nobody has the files of a dataset without a twin;
+``jpeg``, a copy in its place; ``twin``; ``absent``, where the files of a dataset without a twin cannot be had;
 and of datasets that need no files ``simulated`` or ``bundled``.
 """
 

@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, OSError) as error:
         sys.exit(f"prepare {config['dataset']['name']}: {error}")
     if isinstance(dataset, Absent):
-        io.save_absent(dataset, options.output)
+        io.save(dataset, options.output)
         print(f"{dataset.name} is absent: what needs it is listed as not run.\n{dataset.reason}")
         return
-    io.save_dataset(dataset, options.output)
+    io.save(dataset, options.output)
     print(_line(dataset) if isinstance(dataset, Dataset) else _line_of_images(dataset))
 
 

@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> None:
     method = config["method"]
     dataset = io.load_if_present(options.dataset)
     if isinstance(dataset, Absent):
-        io.save_absent(replace(dataset, method=method["name"]), options.output)
+        io.save(replace(dataset, method=method["name"]), options.output)
         print(f"nothing to train: {dataset.name} is absent")
         return
     assert isinstance(dataset, (Dataset, ImageDataset))
@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
     resumes = {"keeper": keeper} if getattr(module, "RESUMES", False) else {}
     classifier = module.fit(dataset, plugins.configure(module, method), rngs, **resumes)
     # A configuration of a method has a name of its own: two of one kind are two methods.
-    io.save_classifier(replace(classifier, method=method["name"]), options.output)
+    io.save(replace(classifier, method=method["name"]), options.output)
     keeper.forget()
     facts = {name: float(values.mean()) for name, values in classifier.facts.items()}
     tracking.record(options.output, config, facts, classifier.history)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pipeline import io
 from pipeline.seeds import generators
 from pipeline.transport.between import fitted, levels, parted, transported_columns
+from pipeline.types import Dataset
 from pipeline.workflow import plugins, stage, tracking
 
 
@@ -17,7 +18,7 @@ def main(arguments: list[str] | None = None) -> None:
     config = options.config
     section = config["transport"]
     between, own = parted(section)
-    dataset = io.load_dataset(options.dataset)
+    dataset = io.load(options.dataset, Dataset)
     module = plugins.load("transport", section["kind"])
     rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
     code, other = levels(dataset, between.attribute, between.source)
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
         points=between.points,
         features=tuple(dataset.feature_names[c] for c in transported_columns(dataset, between.attribute)),
     )
-    io.save_transport(maps, options.output)
+    io.save(maps, options.output)
     facts = {name: float(values.mean()) for name, values in maps.facts.items()}
     tracking.record(options.output, config, facts, maps.history)
 

@@ -35,6 +35,8 @@ INVOCATION = {
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 ABSENT = "PIPELINE_ABSENT"
 """The variable that tells the processes of a run which data cannot be had."""
+SUFFIXES = {"tables": ("csv", "md", "tex"), "figures": ("pdf", "png")}
+"""The kinds of artefacts, and the files that each is saved as."""
 PUBLISHED = "paper"
 """The scale that runs everything as published."""
 
@@ -203,12 +205,7 @@ class Workflow:
         """What a study's tables and figures are drawn from, by the names of the stage's options."""
         rows = f"results/rows/{self.scale}/{study}.parquet"
         stages = {"datasets": "prepare", "audits": "audit", "classifiers": "train", "transports": "transport"}
-        published = f"data/published/{study}.csv"
-        return {
-            "rows": rows,
-            **{name: self.files(stage, study) for name, stage in stages.items()},
-            "published": published,
-        }
+        return {"rows": rows, **{name: self.files(stage, study) for name, stage in stages.items()}}
 
     def maps_of(self, *names: str) -> list[str]:
         """The transport maps that an audit needs: one file or none; ``names`` as they stand in its path."""
@@ -225,24 +222,20 @@ class Workflow:
         """The files of a study's reference; none where it has none, or not of every block."""
         return references.files(ROOT, study) if study in self.referenced else []
 
-    def tables(self, study: str, below: str = "results/") -> list[str]:
-        """Every file of a study's tables."""
-        names = self.experiment(study)["artefacts"]["tables"]
-        return [f"{below}tables/{study}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
-
-    def figures(self, study: str, below: str = "results/") -> list[str]:
-        """Every file of a study's figures."""
-        names = self.experiment(study)["artefacts"]["figures"]
-        return [f"{below}figures/{study}/{name}.{suffix}" for name in names for suffix in ("pdf", "png")]
+    def artefact_files(self, study: str, below: str = "results/", kinds: Iterable[str] = tuple(SUFFIXES)) -> list[str]:
+        """Every file of a study's tables and figures, or of one of these kinds."""
+        declared = self.experiment(study)["artefacts"]
+        return [
+            f"{below}{kind}/{study}/{name}.{suffix}"
+            for kind in kinds
+            for name in declared[kind]
+            for suffix in SUFFIXES[kind]
+        ]
 
     def captions(self, study: str) -> list[str]:
         """The captions of a study's artefacts."""
         names = self.experiment(study)["artefacts"]
         return [f"pipeline/captions/{study}/{name}.rst" for name in (*names["tables"], *names["figures"])]
-
-    def artefact_files(self, study: str, below: str = "results/") -> list[str]:
-        """Every file of a study's tables and figures."""
-        return [*self.tables(study, below), *self.figures(study, below)]
 
     def kind(self, group: str, name: str) -> str:
         """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""

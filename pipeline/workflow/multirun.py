@@ -41,7 +41,7 @@ def main(config: DictConfig) -> None:
     choices = running.runtime.choices
     classifier = trained(choices["dataset"], choices["method"], choices["scale"], config.seed, settings)
     path = Path(running.runtime.output_dir, "classifier.npz")
-    io.save_classifier(classifier, path)
+    io.save(classifier, path)
     facts = ", ".join(f"{name} {float(values.mean()):.6g}" for name, values in classifier.facts.items())
     log.info(
         "%s on %s, repetition %d: %s%s",

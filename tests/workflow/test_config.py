@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.transport.between import parted
+from pipeline.workflow import plugins
 from pipeline.workflow.config import CONF, Workflow
 from pipeline.workflow.resolution import of_scale
 
@@ -76,18 +77,23 @@ def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(co
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_every_shipped_section_is_accepted_by_its_module(scale: str) -> None:
-    from pipeline.workflow import plugins
-
+def test_every_shipped_section_is_accepted_by_its_module_and_a_sweeps_values_are_the_last_word(scale: str) -> None:
     workflow = Workflow(scale=scale)
-    for study in workflow.studies:
+    for study in (*workflow.studies, *workflow.sweeps):
         for point in workflow.points(study):
-            for group in ("dataset", "method", "audit"):
+            for group in ("dataset", "method", "transport", "audit"):
+                if not getattr(point, group):
+                    continue
                 section = workflow.section(group, point)
-                plugins.configure(plugins.load(group, section["kind"]), section)
-            if point.transport:
-                _, own = parted(workflow.section("transport", point))
-                plugins.configure(plugins.load("transport", own["kind"]), own)
+                own = parted(section)[1] if group == "transport" else section
+                plugins.configure(plugins.load(group, own["kind"]), own)
+                if study in workflow.sweeps:
+                    given = {
+                        key.split(".", 1)[1]: value for key, value in point.settings if key.startswith(f"{group}.")
+                    }
+                    assert {key: section[key] for key in given} == json.loads(json.dumps(given))
+    for sweep in workflow.sweeps:
+        workflow.sweep(sweep)
 
 
 def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:

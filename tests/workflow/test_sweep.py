@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.workflow.composition import declared, points, several
-from pipeline.workflow.config import CONF, Workflow
+from pipeline.workflow.composition import points, several
+from pipeline.workflow.config import Workflow
 from pipeline.workflow.sweep import Figure, column
 
 GRID = {"main": {"dataset": "d", "method": ["m", "other"], "audit": "a", "audit.delta": "range(1.1, 1.3, 0.1)"}}
@@ -132,25 +132,3 @@ def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
 def test_a_sweep_that_is_not_there_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"no sweep 'atack' \(did you mean 'attack'\?\)\. There are: attack, "):
         Workflow(scale="smoke").sweeps_among(["--cores", "2", "sweep_atack"])
-
-
-@pytest.mark.parametrize("name", declared(CONF, "sweep"))
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_every_shipped_sweep_is_accepted_by_its_modules(name: str, scale: str) -> None:
-    from pipeline.transport.between import parted
-    from pipeline.workflow import plugins
-
-    workflow = Workflow(scale=scale)
-    workflow.sweep(name)
-    for point in workflow.points(name):
-        for group in ("dataset", "method", "audit"):
-            section = workflow.section(group, point)
-            plugins.configure(plugins.load(group, section["kind"]), section)
-        if point.transport:
-            _, own = parted(workflow.section("transport", point))
-            plugins.configure(plugins.load("transport", own["kind"]), own)
-    for point, path in zip(workflow.points(name), workflow.files("audit", name), strict=True):
-        found = workflow.asked("audit", *path.removesuffix(".npz").split("/")[3:])["audit"]
-        for key, value in point.settings:
-            if key.startswith("audit."):
-                assert found[key.removeprefix("audit.")] == (list(value) if isinstance(value, tuple) else value)
