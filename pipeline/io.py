@@ -178,6 +178,13 @@ def load_published(path: Path | str) -> pd.DataFrame:
     return pd.read_csv(path, dtype={"row": str, "column": str, "setting": str}, keep_default_na=True)
 
 
+def load_claims(path: Path | str) -> list[dict[str, Any]]:
+    """Read a list of claims (``data/published/claims/<study>.yaml``)."""
+    import yaml
+
+    return list(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+
+
 def _column(series: pd.Series) -> np.ndarray:
     """A column as a plain array: numbers as they are, anything else as fixed-width text (never pickled)."""
     array = series.to_numpy()

@@ -16,6 +16,11 @@ draw_run = (
 )
 
 
+def published(study):
+    """The study's published numbers, and what the paper claims of them."""
+    return [f"data/published/{study}.csv", *workflow_config.present(f"data/published/claims/{study}.yaml")]
+
+
 for study in workflow_config.studies:
 
     rule:
@@ -25,13 +30,12 @@ for study in workflow_config.studies:
             f"tables and figures of {study}"
         input:
             **workflow_config.sources(study),
-            published=f"data/published/{study}.csv",
+            published=published(study),
             code=workflow_config.code("artefacts", study=study),
-            captions=workflow_config.captions(study),
             reference=workflow_config.reference_files(study),
         output:
-            tables=workflow_config.artefact_files(study, kinds=["tables"]),
-            figures=workflow_config.artefact_files(study, kinds=["figures"]),
+            artefacts=workflow_config.marked(study),
+            captions=workflow_config.captions(study),
             index=f"results/tables/{study}/index.json",
         params:
             study=study,
@@ -50,6 +54,7 @@ for study in workflow_config.studies:
             f"tables_{study}"
         shell:
             f"{draw_run} --tables results/tables/{study} --figures results/figures/{study}"
+            f" --captions results/captions/{study}"
             " {params.against} --index {output.index} --processes {threads} > {log} 2>&1"
 
     rule:
@@ -59,7 +64,7 @@ for study in workflow_config.studies:
             f"reference of {study}"
         input:
             **workflow_config.sources(study),
-            published=f"data/published/{study}.csv",
+            published=published(study),
         output:
             touch(f"results/reference/{workflow_config.scale}/{study}.recorded"),
         params:
@@ -71,7 +76,7 @@ for study in workflow_config.studies:
         log:
             f"results/logs/{workflow_config.scale}/reference/{study}.log",
         shell:
-            f"{draw_run} --record data/reference/{study} --verdicts data/reference/verdicts.csv"
+            f"{draw_run} --record data/reference/{study} --verdicts data/reference"
             " --benchmarks {params.benchmarks:q} --tables {params.folder} --figures {params.folder} > {log} 2>&1"
 
 
@@ -84,12 +89,10 @@ for study in workflow_config.referenced:
             f"tables and figures of {study} from its reference"
         input:
             reference=workflow_config.reference_files(study),
-            published=f"data/published/{study}.csv",
+            published=published(study),
             code=workflow_config.code("artefacts", study=study),
-            captions=workflow_config.captions(study),
         output:
-            tables=workflow_config.artefact_files(study, "results/reference/", ["tables"]),
-            figures=workflow_config.artefact_files(study, "results/reference/", ["figures"]),
+            artefacts=workflow_config.artefact_files(study, "results/reference/"),
             index=f"results/reference/tables/{study}/index.json",
         params:
             study=study,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.messages import nearest
+from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, references, superseded
 from pipeline.workflow.code_closure import modules_behind
 from pipeline.workflow.composition import GROUPS, REPETITIONS, Point, composed, encoded, plain
@@ -35,8 +36,8 @@ INVOCATION = {
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 ABSENT = "PIPELINE_ABSENT"
 """The variable that tells the processes of a run which data cannot be had."""
-SUFFIXES = {"tables": ("csv", "md", "tex"), "figures": ("pdf", "png")}
-"""The kinds of artefacts, and the files that each is saved as."""
+SAVED = {"table": ("tables", ("csv", "md", "tex")), "figure": ("figures", ("pdf", "png"))}
+"""The folder of each kind of artefact, and the files that one is saved as."""
 PUBLISHED = "paper"
 """The scale that runs everything as published."""
 
@@ -109,7 +110,7 @@ class Workflow:
         return tuple(point for point in every if point.block in self.blocks) if chosen else every
 
     def experiment(self, study: str) -> dict[str, Any]:
-        """A study's declaration: title, paper, grid, artefacts."""
+        """A study's declaration: title, paper, grid."""
         return composition.experiment(self.conf, study)
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
@@ -222,20 +223,36 @@ class Workflow:
         """The files of a study's reference; none where it has none, or not of every block."""
         return references.files(ROOT, study) if study in self.referenced else []
 
-    def artefact_files(self, study: str, below: str = "results/", kinds: Iterable[str] = tuple(SUFFIXES)) -> list[str]:
-        """Every file of a study's tables and figures, or of one of these kinds."""
-        declared = self.experiment(study)["artefacts"]
+    def present(self, *paths: str) -> list[str]:
+        """Those of these files that are there."""
+        return [path for path in paths if (ROOT / path).is_file()]
+
+    def artefact_files(self, study: str, below: str = "results/") -> list[str]:
+        """Every file of a study's tables, then of its figures."""
         return [
-            f"{below}{kind}/{study}/{name}.{suffix}"
-            for kind in kinds
-            for name in declared[kind]
-            for suffix in SUFFIXES[kind]
+            f"{below}{folder}/{study}/{one.name}.{suffix}"
+            for kind, (folder, suffixes) in SAVED.items()
+            for one in registry.declared(study)
+            if one.kind == kind
+            for suffix in suffixes
         ]
 
     def captions(self, study: str) -> list[str]:
-        """The captions of a study's artefacts."""
-        names = self.experiment(study)["artefacts"]
-        return [f"pipeline/captions/{study}/{name}.rst" for name in (*names["tables"], *names["figures"])]
+        """The caption of each artefact of a study, as Snakemake's report takes it."""
+        return [f"results/captions/{study}/{one.name}.rst" for one in registry.declared(study)]
+
+    def marked(self, study: str) -> list[str]:
+        """Every file of a study's artefacts, for Snakemake's report to show one of each, with its caption."""
+        from snakemake.io import report
+
+        names = [one.name for one in registry.declared(study)]
+        files = []
+        for path in map(Path, self.artefact_files(study)):
+            labels = {"artefact": registry.label(path.stem, names), "file": path.name}
+            caption = Path("results", "captions", study, f"{path.stem}.rst").absolute()
+            shown = path.suffix in (".csv", ".png")
+            files.append(report(str(path), str(caption), category=study, labels=labels) if shown else str(path))
+        return files
 
     def kind(self, group: str, name: str) -> str:
         """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
@@ -248,16 +265,15 @@ class Workflow:
         ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
         the job's path.
         """
-        behind = [
-            module_name(group, name if group == "study" else self.kind(group, name)) for group, name in plugin.items()
-        ]
+        study = plugin.pop("study", "")
+        behind = [module_name(group, self.kind(group, name)) for group, name in plugin.items()]
+        behind += sorted({one.module for one in registry.declared(study)}) if study else []
         files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
         return [str(path.relative_to(ROOT)) for path in files]
 
     def account_for(self, dag: Any, failed: Iterable[Any], root: Path = ROOT) -> str:
         """Write down what failed in a run of Snakemake and what is missing because of it; the same in a few lines."""
-        names = {study: self.experiment(study)["artefacts"] for study in self.studies}
-        artefacts = {study: [*both["tables"], *both["figures"]] for study, both in names.items()}
+        artefacts = {study: [one.name for one in registry.declared(study)] for study in self.studies}
         content = failures.account(dag, failed, artefacts, root)
         if not content["failed"]:
             return "No job failed: the run was ended from outside."
