@@ -213,11 +213,6 @@ def test_hydra_alone_trains_into_a_folder_of_its_own(everything: Path) -> None:
             assert np.allclose(one.parameters[name][0], values[seed], atol=1e-4), (seed, name)
 
 
-def models(project: Path) -> list[Path]:
-    """The classifiers that the study trained."""
-    return sorted((project / "results" / "models" / "smoke").rglob("*.npz"))
-
-
 def jobs(log: str, line: str) -> set[str]:
     """The jobs, by their messages ("train sensr on adult"), of the ``log``'s lines "Job 7" or "Finished jobid: 7"."""
     messages = dict(re.findall(r"^Job (\d+): (.+)$", log, re.MULTILINE))
@@ -246,7 +241,8 @@ def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_b
     finished: Path, tmp_path: Path
 ) -> None:
     # The finished run had two cores: neither the interruption nor the order of the jobs leaves a trace.
-    targets = [str(path.relative_to(finished)) for path in models(finished)]
+    trained = (finished / "results" / "models" / "smoke" / "compas").glob("*.npz")
+    targets = sorted(str(path.relative_to(finished)) for path in trained)
     project = project_copy(tmp_path, finished)
     shutil.copytree(finished / "data" / "raw", project / "data" / "raw")
     log = tmp_path / "killed.log"

@@ -157,10 +157,6 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
     assert official.exists()
 
 
-def test_the_shipped_configuration_is_where_the_module_looks_for_it() -> None:
-    assert (CONF / "config.yaml").is_file()
-
-
 def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:
     (conf / "method" / "m.yaml").write_text(
         "rate: 1\nmodel: small\nsettings:\n  - {where: {method.model: large, dataset: d}, set: {method.rate: 2}}\n"
