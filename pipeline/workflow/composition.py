@@ -43,7 +43,7 @@ class Point:
     transport: str = ""
 
     def name(self, group: str) -> str:
-        """The name that a file of this point's part goes by, with the settings that it was given.
+        """The name of a file of this point's part, with the settings that it was given.
 
         An audit's file lies below its study and block, so only the settings that vary within the block are in it. What
         is fitted says how often, where the grid does.
@@ -167,7 +167,7 @@ def several(value: Any, where: str) -> Any:
         return value
     try:
         values = OverridesParser.create().parse_override(f"key={value}").sweep_iterator()
-        # Of .1 + .1 + .1 the seventeenth digit is nobody's business, and it would stand in the names of files.
+        # Not 0.30000000000000004 for .1 + .1 + .1, which would be in the names of files.
         return [float(f"{item:.12g}") if isinstance(item, float) else item for item in values]
     except HydraException as error:
         raise ValueError(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.workflow.composition import Point, composed, points, update
+from pipeline.workflow.composition import Point, composed, points
 from pipeline.workflow.config import CONF
 from pipeline.workflow.resolution import of_scale
 from pipeline.workflow.settings import of_user
@@ -48,11 +48,6 @@ def test_a_block_without_a_method_is_refused(conf: Path) -> None:
     (conf / "experiment" / "broken.yaml").write_text("grid:\n  main: {dataset: d, audit: a}\n")
     with pytest.raises(ValueError, match="study 'broken', block 'main': method is not given"):
         points(conf, "broken")
-
-
-def test_an_unknown_key_is_refused_with_the_nearest(conf: Path) -> None:
-    with pytest.raises(ValueError, match=r"no key 'audit.dleta' \(did you mean 'audit.delta'"):
-        update(composed(conf).copy(), "audit.dleta", 2, "here")
 
 
 @pytest.mark.parametrize(
