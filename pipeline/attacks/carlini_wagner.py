@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from pipeline.attacks.distances import (
     DEFAULT,
     Closest,
+    CountedNetwork,
     Distances,
     Execution,
-    Network,
-    drawn_in,
     fooled_by,
     margin,
     measured,
@@ -118,19 +118,16 @@ def carlini_wagner(
     :func:`pipeline.attacks.distances.measured` says.
     """
     settings = Settings(iterations, searches, learning_rate, initial_c, confidence, patience, improvement, slack)
-    if bisections < 0 or (bisections and confidence):
+    if bisections and confidence:
         raise ValueError(
-            f"expected bisections >= 0, and 0 with a confidence, found {bisections} and {confidence}: a bisection ends "
-            "on the boundary, where no confidence is left"
+            f"expected no bisections with a confidence, found {bisections} and {confidence}: a bisection ends on the "
+            "boundary, where no confidence is left"
         )
-
-    def search(network: Network, x: Tensor, y: Tensor) -> Closest:
-        return drawn_in(network, minimised(network, x, y, settings), y, bisections)
-
-    return measured(model, images, label, search, execution)
+    search = partial(minimised, settings=settings)
+    return measured(model, images, label, search, execution, bisections)
 
 
-def minimised(network: Network, x: Tensor, label: Tensor, settings: Settings) -> Closest:
+def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Settings) -> Closest:
     """All searches of all points of a batch; a point that is done leaves."""
     closest = Closest(x)
     points = started(x, label, settings)
@@ -188,7 +185,7 @@ def started(x: Tensor, label: Tensor, settings: Settings) -> Points:
 
 
 def objective(
-    network: Network, points: Points, closest: Closest, settings: Settings
+    network: CountedNetwork, points: Points, closest: Closest, settings: Settings
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The objective (m,), its gradient in w (m, c, h, w), who is fooled (m,), and whose c is hopeless (m,).
 

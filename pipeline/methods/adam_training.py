@@ -23,6 +23,7 @@ from pipeline.fields import Checked, Count, Positive, at_least, even
 from pipeline.group_metrics import balanced_accuracy
 from pipeline.models import mlp
 from pipeline.models.device import arrays, visible_device
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.types import Array, Batch
 
 if TYPE_CHECKING:
@@ -63,18 +64,6 @@ def balanced_rows(label: Array, batch_size: int, steps: int, rng: np.random.Gene
         yield np.concatenate([rows[rng.integers(0, len(rows), size)] for rows in classes], axis=1)
 
 
-def glorot_networks(rngs: Sequence[np.random.Generator], inputs: int, hidden: int, bias: float) -> dict[str, Array]:
-    """Weights uniform on +-sqrt(6 / (fan-in + fan-out)), every bias equal to ``bias``; a network for each generator."""
-
-    def weights(shape: tuple[int, int]) -> Array:
-        limit = np.sqrt(6 / sum(shape))
-        return np.stack([rng.uniform(-limit, limit, shape) for rng in rngs])
-
-    count = len(rngs)
-    w1, w2 = weights((inputs, hidden)), weights((hidden, 2))
-    return {"w1": w1, "b1": np.full((count, hidden), bias), "w2": w2, "b2": np.full((count, 2), bias)}
-
-
 def balanced_loss_and_accuracy(parameters: Mapping[str, Array], held_out: Batch) -> tuple[Array, Array]:
     """Cross entropy and accuracy on the test rows, each class weighing one half: two arrays (R,).
 
@@ -99,7 +88,7 @@ def train(
     import torch
 
     device = visible_device()
-    start = glorot_networks(rngs, data.features.shape[-1], plan.hidden_units, bias=0.0)
+    start = glorot_networks(rngs, (data.features.shape[-1], plan.hidden_units, 2))
     # The biases are the weights of one more input that is always 1.
     w1 = torch.tensor(np.concatenate([start["w1"], start["b1"][:, None]], axis=1), dtype=torch.float32, device=device)
     w2 = torch.tensor(start["w2"], dtype=torch.float32, device=device)

@@ -52,14 +52,11 @@ def parted(section: Mapping[str, Any]) -> tuple[Between, dict[str, Any]]:
 class Groups:
     """The rows of two groups in each of T trials.
 
-    ``source[t]`` (n_t, k) and ``target[t]`` (m_t, k) hold the k transported columns, whose numbers are ``columns``;
-    ``source_rows[t]`` and ``target_rows[t]`` are row numbers of the dataset.
+    ``source[t]`` (n_t, k) and ``target[t]`` (m_t, k) hold the k transported columns, whose numbers are ``columns``.
     """
 
     source: list[Array]
     target: list[Array]
-    source_rows: list[Array]
-    target_rows: list[Array]
     columns: Array
 
 
@@ -126,10 +123,7 @@ def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
                     f"the {between.split} rows of repetition {t}, true label {between.given_label}: at least 2 needed"
                 )
     return Groups(
-        source=[features[t][members[0]][:, columns] for t, members in enumerate(picked)],
-        target=[features[t][members[1]][:, columns] for t, members in enumerate(picked)],
-        source_rows=[rows[t][members[0]] for t, members in enumerate(picked)],
-        target_rows=[rows[t][members[1]] for t, members in enumerate(picked)],
+        *([features[t][members[side]][:, columns] for t, members in enumerate(picked)] for side in (0, 1)),
         columns=columns,
     )
 

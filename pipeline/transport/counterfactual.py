@@ -23,7 +23,7 @@ from pipeline.fields import Checked, Count, at_least, one_of
 from pipeline.transport.between import Between, groups, levels
 from pipeline.transport.knowledge import Grades, drawn, posterior
 from pipeline.transport.law_school import LOADINGS, Students
-from pipeline.transport.law_school_posterior import Estimate, Sampling, estimates
+from pipeline.transport.law_school_posterior import FittedStudents, Sampling, estimates
 from pipeline.types import Array, Dataset, TransportMap
 
 INFERENCES = ("map", "nuts")
@@ -160,7 +160,7 @@ def _fixed(dataset: Dataset, attribute: str, columns: Array, code: int) -> Array
 def _parameters(
     dataset: Dataset,
     config: Config,
-    found: Sequence[Estimate],
+    found: Sequence[FittedStudents],
     dummies: Sequence[int],
     columns: Array,
     start: Array,

@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.fields import Checked, one_of
 from pipeline.transport.cost import CostOrName
-from pipeline.transport.plan import Plan, best_plan, overlaps
+from pipeline.transport.plan import TransportPlan, best_plan, overlaps
 from pipeline.types import Array, TransportMap
 
 FITTED_ROWS_ONLY = True
@@ -80,7 +80,7 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
 
 
 def _map(
-    plans: Sequence[Plan], source: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
+    plans: Sequence[TransportPlan], source: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
     """What :func:`fit` returns, of plans that are solved."""
     size = np.array([len(rows) for rows in source])
@@ -97,7 +97,7 @@ def _map(
     )
 
 
-def _images(found: Plan, image: str, rng: np.random.Generator) -> tuple[Array, float]:
+def _images(found: TransportPlan, image: str, rng: np.random.Generator) -> tuple[Array, float]:
     """The image of every source point (n, d), and the share of points with more than one counterpart.
 
     The points of an atom stand in random order beside what the atom sends, in random order too; each gets its part.

@@ -23,49 +23,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from pipeline.fields import Checked, Count, NonNegative, Positive, interval, one_of
+from pipeline.models.device import gpu_is_visible
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.transport.wgan_monitor import CURVES, Selection, Watch
-from pipeline.transport.wgan_networks import glorot_networks, minibatches, outputs
+from pipeline.transport.wgan_networks import minibatches, outputs
+from pipeline.transport.wgan_settings import WganSettings
 from pipeline.types import Array, TransportMap
 
 LOG = logging.getLogger(__name__)
-ENGINES = ("auto", "compiled", "torch")
-SELECTIONS = ("last", "best")
 CHUNK = 100
 """Steps for which minibatches are drawn together."""
 
 
 @dataclass(frozen=True)
-class Config(Checked, of="transport"):
-    """How the networks are trained, and which are kept.
-
-    ``hidden_units`` H; RMSprop's ``learning_rate``, ``decay`` of v, and ``epsilon``; ``clip``; ``rounds`` of the critic
-    for each of ``steps`` of the generator; ``batch_size`` n; ``cost_weight`` lambda. Every ``check_every`` steps, and
-    after the last, the maps are measured (see ``wgan_monitor``): ``selection`` "last" keeps the last map, "best" the
-    measured one whose largest Kolmogorov-Smirnov statistic over the features is smallest; a kept map in which that
-    statistic is above ``diverged_above`` is reported as diverged. ``engine``: ``compiled`` runs on ``threads`` threads,
-    a trial in each, and gives the same numbers for any of them; ``torch`` runs on the visible device; ``auto`` is torch
-    where a GPU is visible and compiled elsewhere.
-    """
-
-    hidden_units: Count
-    learning_rate: Positive
-    decay: Annotated[float, interval("[0, 1)")]
-    epsilon: Positive
-    clip: Positive
-    rounds: Count
-    batch_size: Count
-    steps: Count
-    cost_weight: NonNegative
-    selection: Annotated[str, one_of(SELECTIONS)]
-    check_every: Count
-    diverged_above: Positive
-    engine: Annotated[str, one_of(ENGINES)]
-    threads: Count
+class Config(WganSettings):
+    """See :class:`pipeline.transport.wgan_settings.WganSettings`."""
 
 
 class Training(Protocol):
@@ -146,22 +122,16 @@ def started(
     target: Sequence[Array],
     generators: Mapping[str, Array],
     critics: Mapping[str, Array],
-    config: Config,
+    config: WganSettings,
 ) -> Training:
     """The engine that ``config`` asks for, before its first step."""
-    if config.engine == "torch" or (config.engine == "auto" and _gpu_is_visible()):
+    if config.engine == "torch" or (config.engine == "auto" and gpu_is_visible()):
         from pipeline.transport.wgan_torch import TorchTraining
 
         return TorchTraining(source, target, generators, critics, config)
     from pipeline.transport.wgan_compiled import CompiledTraining
 
     return CompiledTraining(source, target, generators, critics, config)
-
-
-def _gpu_is_visible() -> bool:
-    from pipeline.models.device import gpu_is_visible
-
-    return gpu_is_visible()
 
 
 def _features(source: Sequence[Array], target: Sequence[Array], trials: int) -> int:

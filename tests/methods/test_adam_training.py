@@ -11,6 +11,7 @@ import torch
 from pipeline.methods import adam_training as training
 from pipeline.methods.adam_training import CHUNK, NetworkTraining
 from pipeline.models import mlp
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Batch, Dataset
 
@@ -43,7 +44,7 @@ def test_a_class_without_rows_cannot_be_balanced() -> None:
 
 
 def test_initial_weights_fill_the_glorot_interval() -> None:
-    network = training.glorot_networks(generators("glorot", repetitions=2), inputs=60, hidden=200, bias=0.1)
+    network = glorot_networks(generators("glorot", repetitions=2), (60, 200, 2), bias=0.1)
     limit = np.sqrt(6 / 260)
     assert limit * 0.999 < np.abs(network["w1"]).max() < limit
     # A uniform variable on (-l, l) has variance l^2 / 3.

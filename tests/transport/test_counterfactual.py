@@ -14,7 +14,7 @@ from pipeline.seeds import generators
 from pipeline.transport import counterfactual
 from pipeline.transport.between import Between, fitted, mapped, transported_columns
 from pipeline.transport.counterfactual import Config, images, independent_dummies
-from pipeline.transport.law_school_posterior import Estimate, Sampling, estimates
+from pipeline.transport.law_school_posterior import FittedStudents, Sampling, estimates
 from pipeline.types import Array, Dataset, TransportMap
 
 VALUES: dict[str, Any] = {
@@ -187,7 +187,7 @@ def test_facts_say_what_was_estimated(maps: TransportMap) -> None:
 def test_the_posterior_is_drawn_from_where_that_is_asked_for(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def recorded(trials: list[Any], sampling: Sampling | None, seeds: list[int]) -> list[Estimate]:
+    def recorded(trials: list[Any], sampling: Sampling | None, seeds: list[int]) -> list[FittedStudents]:
         asked.append((sampling, len(seeds)))
         return estimates(trials, None, seeds)
 

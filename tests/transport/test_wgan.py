@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
-from pipeline.transport import wgan, wgan_kernels
+from pipeline.transport import wgan, wgan_compiled, wgan_kernels
 from pipeline.transport.wgan_compiled import CompiledTraining
 from pipeline.transport.wgan_monitor import CURVES
-from pipeline.transport.wgan_networks import glorot_networks, minibatches
+from pipeline.transport.wgan_networks import minibatches
 from pipeline.transport.wgan_torch import TorchTraining
 from pipeline.types import Array, TransportMap
 
@@ -179,7 +180,7 @@ def test_machine_code_from_disk_computes_the_same_bytes(monkeypatch: pytest.Monk
     """Where the compiled code was on disk already both runs read it; where it was not the first has just made it."""
     made = fitted(2)
     read = wgan_kernels.compiled_entry(wgan_kernels.train.py_func)
-    monkeypatch.setattr(wgan_kernels, "train", read)
+    monkeypatch.setattr(wgan_compiled, "train", read)
     assert same(made, fitted(2), trials=2)
     assert sum(read.stats.cache_hits.values()) == 1
 
