@@ -28,7 +28,7 @@ from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, Trans
 DECISIONS = ("threshold", "randomised")
 UNITS = ("model", "deviations")
 EXACT = "exact"
-"""The kind of map that can be fitted again, between dealt halves, at no cost to speak of."""
+"""The kind of map that can be fitted again, between dealt halves, in milliseconds."""
 
 
 @dataclass(frozen=True)
