@@ -173,7 +173,7 @@ def _units(people: Array, asked: str) -> Array:
 
 def _arrays(compared: Compared, suffix: str) -> dict[str, Array]:
     """What the figures need of the first repetition."""
-    names = "rows", "features", "images", "decision", "decision_image", "score", "score_image", "target_score"
-    known = {**vars(compared), **vars(compared.flips)}
-    arrays = {f"{name}{suffix}": known[name] for name in names} | {f"target_features{suffix}": compared.target}
+    names = ("rows", "features", "images", "decision", "decision_image", "score", "score_image", "target_features")
+    known = {**vars(compared), **vars(compared.flips), "target_features": compared.target}
+    arrays = {f"{name}{suffix}": known[name] for name in (*names, "target_score")}
     return arrays if suffix else {**arrays, "units": compared.units}
