@@ -24,6 +24,8 @@ from pipeline.messages import nearest
 GROUPS = ("dataset", "method", "transport", "audit")
 REQUIRED = ("dataset", "method", "audit")
 """A point need not have a transport map."""
+NOTHING = {"dataset": "none", "method": "none"}
+"""What a block that names neither has: its audit draws populations of its own."""
 REPETITIONS, FITTED = "repetitions", ("method", "transport")
 SWEPT = re.compile(r"(range|choice)\(.*\)")
 """Hydra's own notations for several values."""
@@ -141,6 +143,8 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
     """
     expanded: list[Point] = []
     for block, written in experiment(conf, study)["grid"].items():
+        if not NOTHING.keys() & written.keys():
+            written = NOTHING | written
         grid = {key: several(value, f"study {study!r}, block {block!r}, {key}") for key, value in written.items()}
         for key in map(str, grid):
             if key != REPETITIONS and key.split(".")[0] not in GROUPS:

@@ -50,6 +50,11 @@ def test_a_block_without_a_method_is_refused(conf: Path) -> None:
         points(conf, "broken")
 
 
+def test_a_block_without_a_dataset_and_a_method_is_of_an_audit_that_looks_at_neither(conf: Path) -> None:
+    (conf / "experiment" / "drawn.yaml").write_text("grid:\n  main: {audit: a}\n")
+    assert points(conf, "drawn") == (Point("drawn", "main", "none", "none", "a"),)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
