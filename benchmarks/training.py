@@ -46,7 +46,7 @@ def main() -> None:
     options = parser.parse_args()
     with threadpool_limits(1):
         torch.set_num_threads(1)
-        dataset = io.load_dataset(options.dataset) if options.dataset else drawn_dataset(options.repetitions)
+        dataset = io.load(options.dataset, Dataset) if options.dataset else drawn_dataset(options.repetitions)
         rows = dataset.train.shape[1]
         print(f"{dataset.name}: {rows:,} training rows, {dataset.features.shape[1]} features, one thread\n")
         compare_baseline(dataset, options.repetitions, options.repeats)

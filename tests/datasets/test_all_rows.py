@@ -29,7 +29,7 @@ def through_the_stages(name: str, rows: str, source: str, folder: Path) -> Datas
     section = {"name": f"{name}_all", "kind": name, "train_fraction": 0.8, "rows": rows}
     config = json.dumps({"dataset": section, "repetitions": 1})
     prepare.main(["--config", config, "--manifest", str(manifest), "--output", str(output)])
-    return io.load_dataset(output)
+    return io.load(output, Dataset)
 
 
 @pytest.mark.parametrize("name", ["adult", "compas"])
