@@ -122,8 +122,8 @@ class Workflow:
     # What the rules ask for, by the names that stand in their paths.
 
     def prepare(self, dataset: str) -> dict[str, Any]:
-        """What a prepared dataset depends on."""
-        point = self._datasets[dataset]
+        """What a prepared dataset depends on; one that no study names is as its own file says."""
+        point = self._datasets.get(dataset) or Point("", "", dataset, "", "", ())
         alone = Point("", "", point.dataset, "", "", tuple(s for s in point.settings if s[0].startswith("dataset.")))
         resolved = self._resolver.sections(alone)
         return {"dataset": resolved["dataset"], "repetitions": resolved["repetitions"]}

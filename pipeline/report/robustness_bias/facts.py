@@ -23,7 +23,7 @@ from pipeline.report.settings import configured_facts
 
 DATA, TOY = "data", "toy"
 """Blocks of what no audit writes down."""
-LEAST_OFFICIAL = ("jpeg", "bundled", "simulated", "official")
+LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
 COLUMNS = (
     "block", "dataset", "method", "statistic", "value", "repetition", "origin", "simulations", "denominator",
     "attack", "partition", "level",
