@@ -21,6 +21,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from pipeline.datasets import image_files, image_sets
 from pipeline.datasets.image_files import ImageFiles
 from pipeline.datasets.image_sets import Labelled
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import expect_choice, expect_fraction
+from pipeline.fields import Share
 from pipeline.types import ImageDataset, Origin
 
 ARCHIVE = "aligned.tar.gz"
@@ -70,13 +71,8 @@ USED = 14_007 + 3_445
 class Config(image_sets.ImageConfig):
     """``split``: ``folds`` or ``random``, which trains on the share ``train_fraction``."""
 
-    split: str
-    train_fraction: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect_fraction(self.train_fraction)
-        expect_choice("split", self.split, ("folds", "random"))
+    split: Literal["folds", "random"]
+    train_fraction: Share
 
 
 def parse(folder: Path) -> Labelled:

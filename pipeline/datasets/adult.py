@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,8 @@ import pandas as pd
 from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, parsed, whole
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import SplitConfig, expect_choice, random_split
+from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.fields import one_of
 from pipeline.types import Dataset, Origin
 
 HOME = "https://archive.ics.uci.edu/dataset/2/adult"
@@ -114,11 +116,7 @@ LEFT_OUT = ("fnlwgt", "education")
 class Config(SplitConfig):
     """``rows``: "complete", the rows without unknown values and the published inputs; "all", every row and column."""
 
-    rows: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect_choice("rows", self.rows, tuple(TWINS))
+    rows: Annotated[str, one_of(TWINS)]
 
 
 def parse(folder: Path) -> pd.DataFrame:

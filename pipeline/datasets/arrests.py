@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.datasets import drawn
+from pipeline.fields import Checked, Count
 from pipeline.types import Dataset, Origin
 
 LEVELS = ("S'", "S")
@@ -23,13 +24,10 @@ SUCCESS = (1 / 2, 1 / 4)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``n``: the number of people in each group."""
 
-    n: int
-
-    def __post_init__(self) -> None:
-        drawn.expect_sizes(n=self.n)
+    n: Count
 
 
 def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from pipeline.datasets import cifar, image_sets
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import expect_choice
+from pipeline.fields import one_of
 from pipeline.types import ImageDataset, Origin
 
 SUPERCLASSES = {
@@ -77,11 +78,7 @@ SOURCES = (
 class Config(image_sets.ImageConfig):
     """``rows``: the labels, ``fine`` (100 classes) or ``coarse`` (20 superclasses)."""
 
-    rows: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect_choice("rows", self.rows, KINDS)
+    rows: Annotated[str, one_of(KINDS)]
 
 
 def recognised(path: Path) -> tuple[Origin, dict[str, str]] | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,8 @@ import pandas as pd
 from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, parsed, whole
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import SplitConfig, expect_choice, stratified_split
+from pipeline.datasets.splits import SplitConfig, stratified_split
+from pipeline.fields import one_of
 from pipeline.types import Dataset, Origin
 
 FILE = "compas-scores-two-years.csv"
@@ -86,11 +88,7 @@ MAXIMUM_DAYS = 30
 class Config(SplitConfig):
     """``rows``: "complete", the rows of ProPublica's filter and the published inputs; "all", every row, more inputs."""
 
-    rows: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect_choice("rows", self.rows, tuple(TWINS))
+    rows: Annotated[str, one_of(TWINS)]
 
 
 def parse(folder: Path) -> pd.DataFrame:

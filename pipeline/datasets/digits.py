@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
 from pipeline.datasets import image_sets
 from pipeline.datasets.image_files import Held, resized
-from pipeline.datasets.splits import expect_choice, expect_fraction
+from pipeline.fields import Share
 from pipeline.types import ImageDataset, Origin
 
 ORIGIN: Origin = "bundled"
@@ -30,13 +31,8 @@ FINER = 15
 class Config(image_sets.ImageConfig):
     """``train_fraction``: the share to train on. ``interpolation``: how to enlarge, ``nearest`` or ``bilinear``."""
 
-    train_fraction: float
-    interpolation: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect_fraction(self.train_fraction)
-        expect_choice("interpolation", self.interpolation, ("nearest", "bilinear"))
+    train_fraction: Share
+    interpolation: Literal["nearest", "bilinear"]
 
 
 def parse() -> image_sets.Labelled:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.datasets import drawn
+from pipeline.fields import Checked, Count
 from pipeline.types import Array, Dataset, Origin
 
 FEATURES = ("work_experience", "hair_length")
@@ -36,14 +37,11 @@ HIRED = (-25.5, 2.5)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``train`` and ``test``: so many women, and as many men, to train on and to test."""
 
-    train: int
-    test: int
-
-    def __post_init__(self) -> None:
-        drawn.expect_sizes(train=self.train, test=self.test)
+    train: Count
+    test: Count
 
 
 def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:

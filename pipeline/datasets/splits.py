@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from pipeline.fields import Checked, Share
 from pipeline.types import Array
 
 Split = tuple[Array, Array]
@@ -16,25 +16,10 @@ Split = tuple[Array, Array]
 
 
 @dataclass(frozen=True)
-class SplitConfig:
+class SplitConfig(Checked, of="dataset"):
     """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows."""
 
-    train_fraction: float
-
-    def __post_init__(self) -> None:
-        expect_fraction(self.train_fraction)
-
-
-def expect_fraction(train_fraction: float) -> None:
-    """Raise ValueError unless the share of rows to train on lies between 0 and 1."""
-    if not 0 < train_fraction < 1:
-        raise ValueError(f"dataset.train_fraction must lie between 0 and 1, found {train_fraction}")
-
-
-def expect_choice(key: str, value: str, choices: Sequence[str]) -> None:
-    """Raise ValueError unless a setting has one of the values that it may have."""
-    if value not in choices:
-        raise ValueError(f"dataset.{key} must be one of {', '.join(choices)}, found {value!r}")
+    train_fraction: Share
 
 
 def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> Split:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, code, decimal, parsed, whole
 from pipeline.datasets.source import Source
 from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.fields import interval
 from pipeline.types import Dataset, Origin
 
 FILE = "Strategic_Subject_List.csv"
@@ -77,12 +79,7 @@ UNCOUNTED = 153
 class Config(SplitConfig):
     """``threshold``: the least score of high risk."""
 
-    threshold: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.threshold <= HIGHEST_SCORE:
-            raise ValueError(f"dataset.threshold must be a score of 1 to {HIGHEST_SCORE}, found {self.threshold}")
+    threshold: Annotated[float, interval(f"(0, {HIGHEST_SCORE}]")]
 
 
 def parse(folder: Path) -> pd.DataFrame:

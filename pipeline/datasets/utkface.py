@@ -27,7 +27,7 @@ from pipeline.datasets import image_files, image_sets
 from pipeline.datasets.image_files import ImageFiles
 from pipeline.datasets.image_sets import Labelled
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import expect_fraction
+from pipeline.fields import Share
 from pipeline.types import ImageDataset, Origin
 
 ARCHIVE = "UTKFace.tar.gz"
@@ -47,11 +47,7 @@ LEVELS = {"gender": ("male", "female"), "race": ("White", "Black", "Asian", "Ind
 class Config(image_sets.ImageConfig):
     """``train_fraction``: the share of faces to train on, rounded down."""
 
-    train_fraction: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        expect_fraction(self.train_fraction)
+    train_fraction: Share
 
 
 def parse(folder: Path, filename: str = ARCHIVE) -> Labelled:
