@@ -416,7 +416,7 @@ def compare_rules(_: Subject, __: argparse.Namespace) -> None:
         hits = np.random.default_rng(0).binomial(RULE_SAMPLES, share, RULE_POINTS)
         fixed = smoothing.radius(smoothing.lower_limit(hits, RULE_SAMPLES, 0.001), 1.0)
         for tolerance in TOLERANCES:
-            plan = smoothing.planned(0.125, 100, RULE_SAMPLES, 0.001, 100, 1.5, tolerance, 0)
+            plan = smoothing.SamplePlan(0.125, 100, RULE_SAMPLES, 0.001, 100, 1.5, tolerance, 0)
             coins: Any = Coins(shares, np.random.default_rng(1))
             points, own = np.arange(RULE_POINTS), np.zeros(RULE_POINTS, dtype=int)
             lower, drawn = smoothing.estimated(coins, plan, points, own)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pipeline.models.ragged import stacked
 from pipeline.transport.cost import Cost, cost_function
 from pipeline.types import Array
 
@@ -77,8 +78,8 @@ class DualProblem:
         if not (np.isfinite(unit) & (unit > 0)).all():
             raise ValueError(f"expected groups with a positive, finite mean cost between them, found {unit.tolist()}")
         return cls(
-            _padded(source),
-            _padded(target),
+            torch.from_numpy(stacked(source)).float(),
+            torch.from_numpy(stacked(target)).float(),
             [(len(x), len(y)) for x, y in zip(source, target, strict=True)],
             torch.from_numpy(shift).float()[:, None],
             torch.from_numpy(scale).float()[:, None],
@@ -162,11 +163,6 @@ def pair_costs(x: torch.Tensor, y: torch.Tensor, cost: str | Cost) -> torch.Tens
 def minibatches(sizes: Sequence[int], shape: tuple[int, int], rngs: Sequence[np.random.Generator]) -> torch.Tensor:
     """Row numbers (T, steps, B), with replacement."""
     return torch.from_numpy(np.stack([rng.integers(size, size=shape) for size, rng in zip(sizes, rngs, strict=True)]))
-
-
-def _padded(groups: Sequence[Array]) -> torch.Tensor:
-    longest = max(len(rows) for rows in groups)
-    return torch.from_numpy(np.stack([np.pad(rows, [(0, longest - len(rows)), (0, 0)]) for rows in groups])).float()
 
 
 def trained(
