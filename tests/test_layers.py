@@ -29,6 +29,7 @@ NUMERICAL = tuple(
 BEYOND = tuple(f"pipeline.{name}" for name in ("io", "workflow", "stages", "report", "cli", "datasets"))
 FOUNDATIONS = tuple(name for name in NUMERICAL if name not in ("pipeline.methods", "pipeline.audits"))
 MACHINERY = ("hydra", "omegaconf", "snakemake", "pathlib", "os.path", "matplotlib", "wandb")
+READ_PUBLISHED = ("load_published", "load_claims")
 BELOW_DATASETS = ("pipeline.types", "pipeline.fields")
 READERS = {"open", "read_csv", "read_parquet", "read_table", "read_text", "read_bytes", "load", "loadtxt", "genfromtxt"}
 HEAVY = (
@@ -207,9 +208,9 @@ def published_breaches(root: Path) -> list[str]:
             text = node.value if isinstance(node, ast.Constant) and id(node) not in docstrings else None
             if isinstance(text, str) and "data/published" in text:
                 found.append(f"{module} names {text}: the path of the published numbers comes from the rule")
-            if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).endswith("load_published"):
+            if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).endswith(READ_PUBLISHED):
                 users.append(module)
-        users += [module for name in imports(path, root) if name.endswith(".load_published")]
+        users += [module for name in imports(path, root) if name.endswith(READ_PUBLISHED)]
     strangers = {name for name in users if not below(name, ("pipeline.stages",))}
     found += [f"{name} reads the published numbers: only the comparison's stage does" for name in sorted(strangers)]
     if len(set(users) - strangers) > 1:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.messages import nearest
+from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, references, superseded
 from pipeline.workflow.code_closure import modules_behind
 from pipeline.workflow.composition import Point, composed, encoded, plain
@@ -109,7 +110,7 @@ class Workflow:
         return tuple(point for point in every if point.block in self.blocks) if chosen else every
 
     def experiment(self, study: str) -> dict[str, Any]:
-        """A study's declaration: title, paper, grid, artefacts."""
+        """A study's declaration: title, paper, grid."""
         return composition.experiment(self.conf, study)
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
@@ -232,20 +233,34 @@ class Workflow:
         """The files of a study's reference; none where it has none, or not of every block."""
         return references.files(ROOT, study) if study in self.referenced else []
 
+    def present(self, *paths: str) -> list[str]:
+        """Those of these files that are there."""
+        return [path for path in paths if (ROOT / path).is_file()]
+
     def tables(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables."""
-        names = self.experiment(study)["artefacts"]["tables"]
-        return [f"{below}tables/{study}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
+        return self._made(study, "table", f"{below}tables", ("csv", "md", "tex"))
 
     def figures(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's figures."""
-        names = self.experiment(study)["artefacts"]["figures"]
-        return [f"{below}figures/{study}/{name}.{suffix}" for name in names for suffix in ("pdf", "png")]
+        return self._made(study, "figure", f"{below}figures", ("pdf", "png"))
 
     def captions(self, study: str) -> list[str]:
-        """The captions of a study's artefacts."""
-        names = self.experiment(study)["artefacts"]
-        return [f"pipeline/captions/{study}/{name}.rst" for name in (*names["tables"], *names["figures"])]
+        """The caption of each artefact of a study, as Snakemake's report takes it."""
+        return [f"results/captions/{study}/{one.name}.rst" for one in registry.declared(study)]
+
+    def marked(self, study: str) -> list[str]:
+        """Every file of a study's artefacts, for Snakemake's report to show one of each, with its caption."""
+        from snakemake.io import report
+
+        names = [one.name for one in registry.declared(study)]
+        files = []
+        for path in map(Path, self.artefact_files(study)):
+            labels = {"artefact": registry.label(path.stem, names), "file": path.name}
+            caption = Path("results", "captions", study, f"{path.stem}.rst").absolute()
+            shown = path.suffix in (".csv", ".png")
+            files.append(report(str(path), str(caption), category=study, labels=labels) if shown else str(path))
+        return files
 
     def artefact_files(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables and figures."""
@@ -262,16 +277,15 @@ class Workflow:
         ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
         the job's path.
         """
-        behind = [
-            module_name(group, name if group == "study" else self.kind(group, name)) for group, name in plugin.items()
-        ]
+        study = plugin.pop("study", "")
+        behind = [module_name(group, self.kind(group, name)) for group, name in plugin.items()]
+        behind += sorted({one.module for one in registry.declared(study)}) if study else []
         files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
         return [str(path.relative_to(ROOT)) for path in files]
 
     def account_for(self, dag: Any, failed: Iterable[Any], root: Path = ROOT) -> str:
         """Write down what failed in a run of Snakemake and what is missing because of it; the same in a few lines."""
-        names = {study: self.experiment(study)["artefacts"] for study in self.studies}
-        artefacts = {study: [*both["tables"], *both["figures"]] for study, both in names.items()}
+        artefacts = {study: [one.name for one in registry.declared(study)] for study in self.studies}
         content = failures.account(dag, failed, artefacts, root)
         if not content["failed"]:
             return "No job failed: the run was ended from outside."
@@ -330,6 +344,10 @@ class Workflow:
         if unknown := sorted(self.blocks - set(known)):
             hint = nearest(unknown[0], known)
             raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
+
+    def _made(self, study: str, kind: str, below: str, suffixes: Sequence[str]) -> list[str]:
+        names = [one.name for one in registry.declared(study) if one.kind == kind]
+        return [f"{below}/{study}/{name}.{suffix}" for name in names for suffix in suffixes]
 
     def _sections(self, study: str) -> dict[str, Any]:
         return {self.audit_file(point): self._resolver.sections(point) for point in self.points(study)}

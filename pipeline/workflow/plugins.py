@@ -15,7 +15,6 @@ PACKAGES = {
     "method": "pipeline.methods",
     "transport": "pipeline.transport",
     "audit": "pipeline.audits",
-    "study": "pipeline.report",
 }
 
 

@@ -8,7 +8,7 @@ is learned, and halves of the audited group itself, where the map is exact trans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -16,7 +16,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pipeline.audits.fliptest.decisions import decisions, scored, scored_and_tossed, tossed
+from pipeline.audits.fliptest.dealt import Judge
+from pipeline.audits.fliptest.decisions import judged
 from pipeline.audits.fliptest.rows import Compared, group, noise, reports
 from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.audits.precision import Precision
@@ -28,9 +29,6 @@ DECISIONS = ("threshold", "randomised")
 UNITS = ("model", "deviations")
 EXACT = "exact"
 """The kind of map that can be fitted again, between dealt halves, at no cost to speak of."""
-
-Judge = Callable[[Array, Array], tuple[Array, Array]]
-"""Features (n, d) and a coin for each person (n,) to scores and decisions, (n,) each."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +109,16 @@ def run(
         where = {"direction": direction, "source": source, "target": target}
         shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):
-            compared = _compared(partial(_judge, classifier, r, config), pair, coins[r], config)
+            judge = partial(_judge, classifier, r, config)
+            compared = _compared(judge, pair, coins[r], config)
             measured = chain(
-                group(compared, config, transported, shared[r]),
-                reports(compared, config, dataset.feature_names, transported, streams[r][place]),
+                group(compared, config.alpha, transported, shared[r]),
+                reports(compared, config.precision, dataset.feature_names, transported, streams[r][place]),
             )
             rows += [{"repetition": r, **where, **row} for row in measured]
             if r == 0 and config.noise_deals and transport.kind == EXACT:
-                decide = partial(_decide, classifier, r, config)
-                found = noise(compared, config, transported, decide, dealing[place - 1])
+                limits = config.noise_people, config.noise_deals, config.alpha
+                found = noise(compared, transported, judge, *limits, dealing[place - 1])
                 rows += [{"repetition": r, **where, **row} for row in found]
             if r == 0:
                 arrays |= _arrays(compared, "" if direction == "forward" else "_reverse")
@@ -129,17 +128,8 @@ def run(
     return AuditResult("fliptest", dataset.name, classifier.method, dataset.origin, table, arrays)
 
 
-def _decide(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> Array:
-    if config.decision == "randomised":
-        return tossed(classifier, repetition, x, coin)
-    return decisions(classifier, repetition, x, config.threshold)
-
-
 def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> tuple[Array, Array]:
-    """Scores and decisions."""
-    if config.decision == "randomised":
-        return scored_and_tossed(classifier, repetition, x, coin)
-    return scored(classifier, repetition, x, config.threshold)
+    return judged(classifier, repetition, x, config.threshold, coin if config.decision == "randomised" else None)
 
 
 def _shared(rows: Sequence[Array], people: int) -> list[float]:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from pipeline.audits.fliptest.decisions import decisions, scores, tossed
+from pipeline.audits.fliptest.decisions import judged
 from pipeline.audits.fliptest.guided_tree import (
     Context,
     Limits,
@@ -33,7 +33,6 @@ from pipeline.audits.fliptest.guided_tree import (
     products,
 )
 from pipeline.fields import Checked, Share, Size, at_least, one_of
-from pipeline.models import architecture
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split
 
 OUTPUTS = ("decision", "randomised", "score")
@@ -155,16 +154,9 @@ def findings(contexts: Sequence[Context], held_out: Searched, config: Config) ->
 
 def _output(classifier: Classifier, r: int, x: Array, output: str, rng: np.random.Generator) -> Array:
     """The output (n,) of repetition r's classifier on rows x (n, d)."""
-    if output == "score":
-        return scores(classifier, r, x)
-    if output == "randomised":
-        if not hasattr(architecture(classifier.architecture), "log_probabilities"):
-            raise ValueError(
-                f"audit.output=randomised needs probabilities, and the scores of {classifier.method!r} are none: "
-                "set audit.output=decision"
-            )
-        return tossed(classifier, r, x, rng.random(len(x))).astype(float)
-    return decisions(classifier, r, x, None).astype(float)
+    coin = rng.random(len(x)) if output == "randomised" else None
+    score, decision = judged(classifier, r, x, coin=coin)
+    return score if output == "score" else decision.astype(float)
 
 
 def _rows(names: Sequence[str], contexts: Sequence[Context], found: Findings, grew: Array) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, ndtri, xlog1py, xlogy
+from scipy.special import gammaln, xlog1py, xlogy
 
 from pipeline.audits.permutation.result import Alternative
 from pipeline.fields import Checked, Share
@@ -44,20 +44,28 @@ def monte_carlo_p(extremes: Array | int, draws: int) -> Array:
 
 
 def wilson(extremes: int, draws: int, level: float = MONTE_CARLO_LEVEL) -> tuple[float, float]:
-    """The score interval for a probability of which S successes in B trials were seen.
+    """The score interval for a probability of which S successes in B trials were seen. Source: Wilson 1927."""
+    from scipy.stats import binomtest
 
-    .. math:: \\Big(\\hat p + \\tfrac{z^2}{2B} \\pm z \\sqrt{\\tfrac{\\hat p (1 - \\hat p)}{B} + \\tfrac{z^2}{4B^2}}
-              \\Big) \\Big/ \\Big(1 + \\tfrac{z^2}{B}\\Big)
+    # Its ends at 0 and B successes are exactly 0 and 1; those of statsmodels miss them by a rounding.
+    low, high = binomtest(extremes, draws).proportion_ci(level, "wilson")
+    return float(low), float(high)
 
-    Source: Wilson 1927.
+
+def furthest(signed: Array, alpha: float) -> Array:
+    """The k-th largest of draws (..., B), k = floor(alpha (B + 1)), infinite for k = 0 and where so many are NaN.
+
+    p <= alpha if fewer than k draws are as extreme, that is if the statistic lies beyond it.
     """
-    z, share = float(ndtri((1 + level) / 2)), extremes / draws
-    middle = share + z * z / (2 * draws)
-    reach = z * np.sqrt(share * (1 - share) / draws + z * z / (4 * draws * draws))
-    scale = 1 + z * z / draws
-    low = 0.0 if extremes == 0 else float((middle - reach) / scale)
-    high = 1.0 if extremes == draws else float((middle + reach) / scale)
-    return low, high
+    k = int(np.floor(alpha * (signed.shape[-1] + 1) * (1 + 1e-12)))
+    known = np.where(np.isnan(signed), np.inf, signed)
+    return np.sort(known, axis=-1)[..., -k] if k else np.full(signed.shape[:-1], np.inf)
+
+
+def bound(units: Array | float, scale: Array | float) -> Array:
+    """``units`` >= 0 of this ``scale``: where that is 0 nothing, or infinitely much of infinitely many units."""
+    with np.errstate(invalid="ignore"):
+        return np.where((np.asarray(scale) == 0) & np.isinf(units), np.inf, np.multiply(units, scale))
 
 
 @dataclass(frozen=True)

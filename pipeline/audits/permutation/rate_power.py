@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 
 from pipeline.audits.permutation.power import power_of, rate_variance
-from pipeline.audits.permutation.simulated_shares import share
-from pipeline.audits.permutation.simulated_tables import TESTS, sampled, tested
+from pipeline.audits.permutation.simulations import TESTS, Population, all_tested, rejections, sampled, simulated
 from pipeline.fields import Checked, Share, at_least, not_empty, one_of, some_of
 from pipeline.types import AuditResult, Classifier, Dataset
 
@@ -53,26 +53,21 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     For each ``test`` ``power``, the share of simulations that it rejects, with its standard error, and ``undefined``,
     the share without positives in a group, which are not rejected; without test ``predicted_power``.
     """
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    positives = config.positives_a, config.positives_b
-    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
-        for n in config.n:
-            sizes = round(n * config.share_a), n - round(n * config.share_a)
-            for difference in config.differences:
-                rates = config.rate + difference, config.rate
-                tables = sampled(sizes, positives, rates, config.rate, config.simulations, rng)
-                place = {"n": n, "n_a": sizes[0], "n_b": sizes[1], "difference": difference}
-                where = {"repetition": repetition, **place}
-                variances = tuple(float(rate_variance(f, share)) for f, share in zip(rates, positives, strict=True))
-                predicted = power_of(difference, variances, sizes, alpha=config.alpha)  # type: ignore[arg-type]
-                rows.append({**where, "test": "", "statistic": "predicted_power", "value": float(predicted)})
-                for test in config.tests:
-                    p = tested(tables, config.metric, test, config.draws, rng)
-                    found = share("power", p <= config.alpha)
-                    found.append({"statistic": "undefined", "value": float(np.isnan(p).mean())})
-                    rows += [{**where, "test": test, **row} for row in found]
-    names = ("metric", "rate", "positives_a", "positives_b", "draws", "simulations", "alpha")
-    table = pd.DataFrame(rows).assign(**{name: getattr(config, name) for name in names})
+    populations = [_population(config, n, difference) for n in config.n for difference in config.differences]
+    columns = ("metric", "rate", "positives_a", "positives_b", "draws", "simulations", "alpha")
+    rows = partial(rejections, statistic="power")
+    table, _ = simulated(config, populations, rngs[: classifier.repetitions], columns, rows)
     return AuditResult("rate_power", dataset.name, classifier.method, dataset.origin, table)
+
+
+def _population(config: Config, n: int, difference: float) -> Population:
+    n_a = round(n * config.share_a)
+    sizes, rates = (n_a, n - n_a), (config.rate + difference, config.rate)
+    positives = config.positives_a, config.positives_b
+    variances: Any = rate_variance(np.array(rates), np.array(positives))
+    return Population(
+        place={"n": n, "n_a": sizes[0], "n_b": sizes[1], "difference": difference},
+        known={"predicted_power": float(power_of(difference, variances, sizes, alpha=config.alpha))},
+        draw=partial(sampled, sizes, positives, rates, config.rate),
+        p_values=partial(all_tested, config),
+    )

@@ -19,9 +19,8 @@ import numpy as np
 
 from pipeline.audits.correction import corrected
 from pipeline.audits.permutation.power import detectable
-from pipeline.audits.permutation.scores import named_attributes, scores_of
-from pipeline.audits.permutation.simulated_tables import TESTS, tested
-from pipeline.audits.permutation.threshold_tables import RATES, threshold_tables
+from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
+from pipeline.audits.permutation.simulations import TESTS, tested
 from pipeline.fields import Checked, Count, Counts, Probability, Share, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
@@ -108,9 +107,7 @@ def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random
     p = np.full(enough.shape, np.nan)
     if enough.any():
         p[enough] = tested(tables[enough], metric, test, config.draws, rng)
-    adjusted = np.full_like(p, np.nan)
-    for sample in np.flatnonzero(enough.any(axis=1)):
-        adjusted[sample, enough[sample]] = corrected(p[sample, enough[sample]], "holm")
+    adjusted = np.stack([corrected(of_sample, "holm") for of_sample in p])
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = kinds[..., 0] / kinds.sum(axis=-1)
     size = np.abs(rate[..., 0] - rate[..., 1])

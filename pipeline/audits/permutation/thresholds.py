@@ -19,10 +19,9 @@ import numpy as np
 
 from pipeline.audits.permutation.draws import split
 from pipeline.audits.permutation.many_tables import table_p
-from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.scores import named_attributes, scores_of
-from pipeline.audits.permutation.statistics import Estimate, Proportion, studentized
-from pipeline.audits.permutation.threshold_tables import RATES, threshold_tables
+from pipeline.audits.permutation.pvalue import bound, extreme, furthest, monte_carlo_p
+from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
+from pipeline.audits.permutation.statistics import Proportion, studentized
 from pipeline.fields import Checked, Count, Share, at_least, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
@@ -84,8 +83,9 @@ def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Gene
     reference = permuted.value[0] - permuted.value[1]
     found["unstudentized"] = _test(difference, reference, np.ones_like(difference), config.alpha)
     for kind, smoothing in SMOOTHINGS.items():
-        scaled, scale = _scaled(Proportion(smoothing)(groups))
-        found[kind] = _test(scaled, studentized(Proportion(smoothing)(permuted_groups)), scale, config.alpha)
+        own = Proportion(smoothing)(groups)
+        reference, scale = studentized(Proportion(smoothing)(permuted_groups)), np.sqrt(own.variance.sum(axis=0))
+        found[kind] = _test(studentized(own), reference, scale, config.alpha)
     p = table_p(tables, name, method="exact", rng=rng)
     found["exact"] = {"p_value": p, "rejected": p <= config.alpha}
     found[""] = {
@@ -101,19 +101,8 @@ def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Gene
     return found
 
 
-def _scaled(observed: Estimate) -> tuple[Array, Array]:
-    """T and the standard error of D."""
-    return studentized(observed), np.sqrt(observed.variance.sum(axis=0))
-
-
 def _test(statistic: Array, reference: Array, scale: Array, alpha: float) -> dict[str, Array]:
     """p-values (T,) of statistics (T,) in their references (T, B), and the bound of |D| = ``scale`` |statistic|."""
-    draws = reference.shape[-1]
-    p = monte_carlo_p(extreme(reference, statistic, "two-sided").sum(axis=-1), draws)
+    p = monte_carlo_p(extreme(reference, statistic, "two-sided").sum(axis=-1), reference.shape[-1])
     p = np.where(np.isnan(statistic), np.nan, p)
-    k = int(np.floor(alpha * (draws + 1) * (1 + 1e-12)))
-    # A statistic that does not exist after a permutation counts as extreme.
-    size = np.sort(np.where(np.isnan(reference), np.inf, np.abs(reference)), axis=-1)
-    with np.errstate(invalid="ignore"):
-        critical = size[:, -k] * scale if k else np.full(len(p), np.inf)
-    return {"p_value": p, "rejected": p <= alpha, "critical": critical}
+    return {"p_value": p, "rejected": p <= alpha, "critical": bound(furthest(np.abs(reference), alpha), scale)}

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.report import settings
-from pipeline.report.departures import NO_METHOD
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.numbers import plain
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
 
@@ -65,7 +64,7 @@ def merged(reduced: Sequence[Reduction], places: Iterable[tuple[str, str, str]])
     for same in found.values():
         held = {(r.dataset, r.method) for r in same}
         if held == every:
-            texts.append(replace(same[0], method=NO_METHOD))
+            texts.append(replace(same[0], method=w.NO_METHOD))
             continue
         for dataset in dict.fromkeys(r.dataset for r in same):
             own = {place for place in every if place[0] == dataset}
@@ -89,7 +88,7 @@ def ranges(reduced: Iterable[Reduction]) -> list[Reduction]:
         if len(of) > 1 and len(numbers) == len(of):
             least, largest = plain(min(numbers)), plain(max(numbers))
             here = least if least == largest else f"{least} to {largest}"
-            told.append(replace(of[0], here=f"{here}, by network", dataset="", method=NO_METHOD))
+            told.append(replace(of[0], here=f"{here}, by network", dataset="", method=w.NO_METHOD))
         else:
             told += of
     return told

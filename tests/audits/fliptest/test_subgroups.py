@@ -177,16 +177,6 @@ def test_contexts_read_as_predicates_in_the_dataset_s_units() -> None:
         assert subgroups.described(Context(bounds, len(bounds), None), names, pairs) == predicate
 
 
-def test_a_random_output_needs_probabilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.models import linear
-
-    monkeypatch.setattr(subgroups, "architecture", lambda name: linear)
-    with pytest.raises(
-        ValueError, match=r"audit\.output=randomised needs probabilities, .* set audit\.output=decision"
-    ):
-        subgroups.run(planted(), by_carrier(1), replace(CONFIG, output="randomised"), generators("s", repetitions=1))
-
-
 def test_what_cannot_be_searched_is_said() -> None:
     data, rngs = independent(1, 150), generators("s", repetitions=1)
     with pytest.raises(ValueError, match=r"audit\.attribute among \['g'\], found 'race'"):

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import expit
 
 from pipeline.audits.permutation import auc, sample_size, thresholds
-from pipeline.audits.permutation.threshold_tables import threshold_tables
+from pipeline.audits.permutation.scores import threshold_tables
 from pipeline.seeds import generators
 from pipeline.types import Classifier, Dataset
 

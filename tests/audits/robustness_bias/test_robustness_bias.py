@@ -336,17 +336,6 @@ def test_the_example_is_two_points_and_one_budget_that_fools_one_of_them(dataset
     assert not any("example" in name for name in audited(dataset, attacks=["exact"]).arrays)
 
 
-def test_a_linear_network_is_one_matrix_even_where_it_resizes(dataset: ImageDataset) -> None:
-    torch.manual_seed(0)
-    f = networks.network("logistic_regression", dataset, input_size=7)
-    weight, bias = attacks.affine(f, (2, 4, 4))
-    x = np.random.default_rng(0).uniform(size=(5, 2, 4, 4)).astype(np.float32)
-    with torch.no_grad():
-        logits = f(torch.from_numpy(x)).numpy()
-    np.testing.assert_allclose(x.reshape(5, -1) @ weight.T + bias, logits, atol=1e-5)
-    assert all(values.dtype == torch.float32 for values in f.state_dict().values())
-
-
 def test_torch_is_left_as_it_was() -> None:
     def state() -> tuple[Any, ...]:
         cudnn = torch.backends.cudnn
