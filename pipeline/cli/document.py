@@ -17,18 +17,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 
+Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What follows from an audit.
 
-    ``outcome``: True where the audit found what it looks for, False where it did not, None where it could not tell.
-    ``headline`` says it in two or three words, ``sentence`` in plain sentences; ``facts`` are the JSON's other keys.
+    ``outcome``: whether the audit found what it looks for, did not, or cannot tell, for this ``reason``. ``headline``
+    says it in two or three words, ``sentence`` in plain sentences; ``facts`` are the JSON's other keys.
     """
 
-    outcome: bool | None
+    outcome: Outcome
     headline: str
     sentence: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+    reason: str | None = None
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,14 @@ loss-ratio => {DIRECTIONS} --model own.py:p => read_as_probabilities saturated r
 loss-ratio => --directions all.npy => all_alike => weak_direction
 loss-ratio => --sensitive sex,region=north => weak_direction metric_of_audited_rows =>
 loss-ratio => --sensitive sex --metric-data teachers.parquet => => metric_of_audited_rows weak_direction
-permutation => {AUC} => held_out_rows independent_rows => several_tests few_units too_few_draws
+permutation => {AUC} => held_out_rows independent_rows => several_tests few_units
 permutation => {AUC} --cluster person => => independent_rows few_units
 permutation => {AUC} --cluster family => few_units =>
 permutation => --prediction d --group sex --metric fpr --cluster family => few_units =>
 permutation => {AUC} --label few49 => few_units =>
 permutation => {AUC} --label few50 => => few_units
 permutation => {AUC} --method lift => method_to_compare_with =>
-permutation => {AUC} --draws 19 --metric mean_score => too_few_draws several_tests => no_correction
+permutation => {AUC} --metric mean_score => several_tests => no_correction
 permutation => {AUC} --metric mean_score --correct none => no_correction => several_tests
 permutation => {AUC} --resampling-risk 0.01 --draws 5000 => stopped_early =>
 permutation => {AUC} --metric tpr,fnr --threshold 0.5 => one_hypothesis_twice => correction_by_metric

@@ -11,7 +11,7 @@ from pipeline.cli import words
 from pipeline.cli.audit.robustness_bias.evidence import Evidence, Settings
 from pipeline.cli.audit.robustness_bias.groups import sizes
 from pipeline.cli.audit.robustness_bias.look import Subjects
-from pipeline.cli.audit.robustness_bias.measured import POOR
+from pipeline.cli.audit.robustness_bias.measured import POOR, at_ceiling
 from pipeline.cli.document import Caveat
 from pipeline.cli.probe import OUTPUT_CAVEATS, output_conditions
 from pipeline.messages import SHOWN, listed
@@ -23,8 +23,6 @@ FEW = 30
 """In a smaller group, intervals of percentiles are rather too short."""
 CEILING = 0.2
 """Where a larger share of the certified radii is the largest one, that is the number of samples and not the model."""
-ALIKE = 1e-6
-"""Radii that differ by a smaller share are the same."""
 OF_LABELS = """
 no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
   classified correctly, no distance is 0, and both denominators are the same. Images that the model gets wrong count for
@@ -103,7 +101,7 @@ def _of_an_attack(one: Evidence) -> dict[str, Any]:
     if one.asked.bound != "lower":
         return {"linear_model": one.asked.bound == "exact"}
     known = one.distance[np.isfinite(one.distance)]
-    share = float((known >= (1 - ALIKE) * known.max()).mean()) if len(known) else 0.0
+    share = at_ceiling(known) if len(known) else 0.0
     settings = {"attack": one.asked.name, **one.asked.settings}
     ceiling = share > CEILING and {**settings, "share": 100 * share, "largest": known.max()}
     return {"certified_radii": settings, "certified_ceiling": ceiling}

@@ -63,7 +63,7 @@ def document(found: Result, given: Mapping[str, Mapping[str, Any]]) -> AuditDocu
         schema=SCHEMA,
         title="Robustness audit",
         subject=f"{given['model']['given']} on {given['data']['images']}",
-        verdict=verdict(results[0], settings.denominator, settings.alpha, labelled),
+        verdict=verdict(results[0], found.evidence[0], subjects, settings),
         caveats=tuple(caveats(subjects, found.evidence, settings)),
         sections=tuple(_sections(found, facts)),
         facts=facts,
