@@ -7,7 +7,7 @@ A command computes a result (pure functions of arrays), fills a document with it
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -45,12 +45,16 @@ class Caveat:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. ``short`` is its heading in the terminal (None: the same), ``where`` it is shown."""
+    """A column of a table. ``short`` is its heading in the terminal (None: the same), ``where`` it is shown.
+
+    ``cell`` says what an entry has in it, for :func:`rows_of`.
+    """
 
     head: str
     short: str | None = None
     where: Literal["both", "page"] = "both"
     kind: Literal["number", "text"] = "number"
+    cell: Callable[[Any], str] = str
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,11 @@ class Row:
     cells: tuple[str, ...]
     note: str = ""
     group: str = ""
+
+
+def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
+    """A row for each entry, of the cells that the columns say."""
+    return tuple(Row(tuple(column.cell(entry) for column in columns), group=group) for entry in entries)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,19 @@ from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.measured import result
 from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, Verdict, drawn_by
+from pipeline.cli.document import (
+    AuditDocument,
+    Column,
+    Facts,
+    Figure,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    drawn_by,
+    rows_of,
+)
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
 from pipeline.cli.verdict import concluded
 from pipeline.messages import listed
@@ -227,44 +239,30 @@ def _figures(side: Side, found: Result) -> Iterator[Figure]:
 
 def _report(report: Sequence[Entry]) -> Table:
     """All lines of a transparency report; features that the map does not move have no rank."""
+    shift = fixed(2, "+")
+
+    def rank(name: str) -> Callable[[Entry], str]:
+        return lambda entry: "-" if entry[name] is None else COUNT(entry[name])
+
+    def interval(name: str) -> Callable[[Entry], str]:
+        return lambda entry: span((entry[f"{name}_ci_low"], entry[f"{name}_ci_high"]), fixed(2))
+
     columns = (
-        Column("feature", ""),
-        Column("rank by mean", where="page"),
-        Column("mean shift, sd", "shift"),
-        Column("interval"),
-        Column("mean sign", "sign"),
-        Column("its interval", where="page"),
-        Column("the sign is", where="page", kind="text"),
-        Column("rank by sign", "rank"),
-        Column("p, adjusted", "p"),
-        Column("the shift is", "that is", kind="text"),
-        Column("shift, own units", where="page"),
-        Column("mean of the people", where="page"),
+        Column("feature", "", cell=lambda entry: entry["feature"]),
+        Column("rank by mean", where="page", cell=rank("rank_mean")),
+        Column("mean shift, sd", "shift", cell=lambda entry: shift(entry["mean_shift"])),
+        Column("interval", cell=interval("mean_shift")),
+        Column("mean sign", "sign", cell=lambda entry: shift(entry["mean_sign"])),
+        Column("its interval", where="page", cell=interval("mean_sign")),
+        Column("the sign is", where="page", kind="text", cell=lambda entry: entry["mean_sign_standing"] or "-"),
+        Column("rank by sign", "rank", cell=rank("rank_sign")),
+        Column("p, adjusted", "p", cell=lambda entry: p_text(entry["mean_shift_p_adjusted"])),
+        Column("the shift is", "that is", kind="text", cell=lambda entry: entry["mean_shift_standing"] or "-"),
+        Column("shift, own units", where="page", cell=lambda entry: decimal(entry["mean_shift"] * entry["unit"])),
+        Column("mean of the people", where="page", cell=lambda entry: decimal(entry["members_mean"])),
     )
-    shift, ranks = fixed(2, "+"), ("rank_mean", "rank_sign")
-    rows = []
-    for entry in report:
-        by_mean, by_sign = ("-" if entry[rank] is None else COUNT(entry[rank]) for rank in ranks)
-        rows.append(
-            Row(
-                (
-                    entry["feature"],
-                    by_mean,
-                    shift(entry["mean_shift"]),
-                    span((entry["mean_shift_ci_low"], entry["mean_shift_ci_high"]), fixed(2)),
-                    shift(entry["mean_sign"]),
-                    span((entry["mean_sign_ci_low"], entry["mean_sign_ci_high"]), fixed(2)),
-                    entry["mean_sign_standing"] or "-",
-                    by_sign,
-                    p_text(entry["mean_shift_p_adjusted"]),
-                    entry["mean_shift_standing"] or "-",
-                    decimal(entry["mean_shift"] * entry["unit"]),
-                    decimal(entry["members_mean"]),
-                )
-            )
-        )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
-    return Table(columns, tuple(rows), min(SHOWN_LINES, ranked), file="transparency.csv")
+    return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), file="transparency.csv")
 
 
 def _quality(found: Entry) -> Facts:

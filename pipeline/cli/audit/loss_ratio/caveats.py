@@ -38,7 +38,7 @@ left_out <= {MOST_LEFT_OUT}: {{value:.0f}} % of the audited rows have no finite 
 saturated <= {MOST_SATURATED}: The model's probability is exactly 0 or 1 in {{value:.0f}} % of the rows, more than
   {{limit:.0f}} %: the attack has no gradient to follow there.
 balanced_accuracy > {TRIVIAL}: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model
-  that always says the same.
+  that always says the same: check the order of --features and which class is --positive (1 stands for {{positive!r}}).
 """
 CAVEATS = f"""
 held_out_rows: The test is valid only if the audited rows played no part in making the model.
@@ -49,8 +49,6 @@ not_rejected: Not rejecting is no proof of fairness: the attack finds comparable
 still_growing: S_n was still growing at the last step: more --steps look further.
 columns_of_two_values: Comparable individuals are points in the space of features: columns of two values move
   continuously too, so such a point need not describe a real person.
-worse_than_chance: The model predicts the label worse than chance: check the order of --features and which class is
-  --positive (1 stands for {{positive!r}}).
 {OUTPUT_CAVEATS.strip()}
 weak_direction: The features hardly tell the groups of {{name!r}} apart (AUC {{auc:.2f}}): its direction is mostly
   chance.
@@ -84,6 +82,7 @@ def quantities(result: Result, found: Mapping[str, Any]) -> dict[str, Any]:
         "left_out": 100 * test["non_finite"] / audited,
         "saturated": 100 * result.scores.saturated / audited,
         "balanced_accuracy": found["balanced_accuracy"],
+        "positive": result.rows.label_levels[1],
     }
 
 
@@ -95,16 +94,12 @@ def conditions(result: Result, facts: Mapping[str, Any]) -> dict[str, Any]:
     mean = evidence.course.mean
     growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
     share = float(np.nanmax(evidence.ratio / np.nansum(evidence.ratio)))
-    label = result.rows.label
-    right = (result.scores.probability > 0.5) == (label == 1)
-    by_class = np.mean([right[label == c].mean() for c in np.unique(label)])
     return {
         "held_out_rows": True,
         "metric_of_audited_rows": metric["path"] == data["path"],
         "not_rejected": not test["rejected"],
         "still_growing": not test["rejected"] and growing,
         "columns_of_two_values": any(len(np.unique(column)) == 2 for column in result.rows.features.T),
-        "worse_than_chance": by_class < 0.5 and {"positive": data["label_levels"][1]},
         **output_conditions(result.scores, "row"),
         "weak_direction": [
             {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.cli import words
-from pipeline.cli.audit.robustness_bias.evidence import Evidence, Settings
+from pipeline.cli.audit.robustness_bias.evidence import Evidence
 from pipeline.cli.audit.robustness_bias.groups import sizes
 from pipeline.cli.audit.robustness_bias.look import Subjects
 from pipeline.cli.audit.robustness_bias.measured import POOR, at_ceiling
@@ -55,12 +55,10 @@ unknown_group: {{count:,}} images have no {{partition}}: they are in none of its
 columns_passed_over: Columns that were not compared: {{told}}. --group names those to compare.
 small_group: {{group}} has {{count}} images: the intervals of so small groups are rather too short, and differences
   easily missed.
-too_few_permutations: With {{permutations:,}} permutations and {{comparisons}} comparisons no adjusted p-value can be as
-  small as {{alpha:g}}: raise --permutations.
 """
 
 
-def caveats(subjects: Subjects, evidence: Sequence[Evidence], settings: Settings) -> Iterator[Caveat]:
+def caveats(subjects: Subjects, evidence: Sequence[Evidence]) -> Iterator[Caveat]:
     """The conditions that hold of this audit: of the labels first, then what is always so, then what was seen."""
     unlabelled, correct = subjects.points.label is None, subjects.correct
     few = [
@@ -85,7 +83,7 @@ def caveats(subjects: Subjects, evidence: Sequence[Evidence], settings: Settings
         "failed_attacks": [_failures(subjects, one) for one in evidence if one.failed.any()],
         **output_conditions(subjects.classifier, "image"),
         **_of_images(subjects),
-        **_of_groups(subjects, settings),
+        **_of_groups(subjects),
     }
     yield from words.caveats(OF_IMAGES, found)
 
@@ -128,17 +126,13 @@ def _of_images(subjects: Subjects) -> dict[str, Any]:
     }
 
 
-def _of_groups(subjects: Subjects, settings: Settings) -> dict[str, Any]:
+def _of_groups(subjects: Subjects) -> dict[str, Any]:
     partitions, passed_over = subjects.points.partitions, subjects.points.facts["passed_over"]
     told = listed([f"{name} ({why})" for name, why in passed_over.items()], SHOWN)
     unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
     smallest = {f"{one.name} = {one.levels[sizes(one).argmin()]}": int(sizes(one).min()) for one in partitions}
-    power = {"permutations": settings.permutations, "alpha": settings.alpha}
-    comparisons = sum(len(np.unique(one.comparisons)) for one in partitions)
     return {
         "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
         "columns_passed_over": passed_over and {"told": told},
         "small_group": [{"group": name, "count": count} for name, count in smallest.items() if count < FEW],
-        "too_few_permutations": comparisons / (settings.permutations + 1) > settings.alpha
-        and {**power, "comparisons": comparisons},
     }
