@@ -21,7 +21,7 @@ UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce sweep report reference figures fetch test test-cluster lint types check resume clean times lock
+.PHONY: help reproduce sweep report reference figures fetch test test-cluster lint types check resume clean lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -39,7 +39,6 @@ help:
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'
 	@echo 'make clean       remove results of scales smoke and laptop (PAPER=1: of paper too, RAW=1: downloaded data too)'
-	@echo 'make times       record what the jobs took here, for the progress display of a first run elsewhere'
 	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
 	@echo
 	@echo 'Variables: SCALE=smoke|laptop|paper (laptop)  STUDY=name (all)  CORES=n (all)  PYTHON=python3.11'
@@ -129,10 +128,6 @@ clean:
 	rm -rf results/tables results/figures results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \
 	  $(if $(PAPER),results/wandb)
 	rm -rf build *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
-
-# What each job took here, for the progress display of those who have no run of their own yet.
-times: $(READY)
-	$(BIN)/python -m snakemake_logger_plugin_progress.record results/benchmarks > conf/profile/local/times.csv
 
 lock: | $(BIN)/uv
 	@set -e; $(LIKE_PIP); \

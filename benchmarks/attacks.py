@@ -389,7 +389,7 @@ def compare_smoothing(subject: Subject, options: argparse.Namespace) -> None:
         fixed = found.distance if fixed is None else fixed
         print(
             f"{name:34}{found.forward_passes / count:10,.0f}{spent:9.1f}{np.median(found.distance):15.4f}"
-            f"{found.distance.mean():9.4f}{found.abstained.sum():11}",
+            f"{found.distance.mean():9.4f}{(found.predicted == -1).sum():11}",
             flush=True,
         )
 

@@ -115,19 +115,6 @@ def from_directions(directions: Array) -> FairMetric:
     return FairMetric(np.eye(given.shape[1]) - basis @ basis.T, basis, given)
 
 
-def from_matrix(matrix: Array) -> FairMetric:
-    """A metric given by its own matrix Sigma (d, d). Raises ValueError unless symmetric positive semi-definite."""
-    sigma = np.asarray(matrix, dtype=float)
-    if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1]:
-        raise ValueError(f"expected a square matrix of the fair metric, found shape {sigma.shape}")
-    scale = np.abs(sigma).max(initial=0.0)
-    if not np.isfinite(sigma).all() or np.abs(sigma - sigma.T).max(initial=0.0) > 1e-10 * scale:
-        raise ValueError("expected a finite symmetric matrix of the fair metric: use (Sigma + Sigma') / 2")
-    if np.linalg.eigvalsh(sigma).min(initial=0.0) < -1e-10 * scale:
-        raise ValueError("expected a positive semi-definite matrix of the fair metric, found a negative eigenvalue")
-    return FairMetric(sigma)
-
-
 def rotated(angle: float) -> FairMetric:
     """Sigma = v v', v = R(angle) (0, 1)' = (-sin, cos)': the plane's metric that ignores the direction at ``angle``.
 

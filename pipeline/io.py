@@ -187,6 +187,13 @@ def load_published(path: Path | str) -> pd.DataFrame:
     return pd.read_csv(path, dtype={"row": str, "column": str, "setting": str}, keep_default_na=True)
 
 
+def load_claims(path: Path | str) -> list[dict[str, Any]]:
+    """Read a list of claims (``data/published/claims/<study>.yaml``)."""
+    import yaml
+
+    return list(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+
+
 def _save(value: Stored, path: Path | str) -> None:
     """Write a dataclass: arrays as members of an ``.npz``, everything else in its JSON header."""
     header: dict[str, Any] = {"format": FORMAT, "type": type(value).__name__}

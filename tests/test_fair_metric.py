@@ -15,7 +15,6 @@ from pipeline.fair_metric import (
     FairMetric,
     diagonal,
     from_directions,
-    from_matrix,
     learn,
     learn_batch,
     principal_angles,
@@ -130,23 +129,9 @@ def test_integer_points_are_refused_rather_than_truncating_the_metric(points: ob
         from_directions(directions_of(0)).operator(points)
 
 
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (np.ones((2, 3)), r"square matrix of the fair metric, found shape \(2, 3\)"),
-        (np.array([[1.0, 0.5], [0, 1]]), "finite symmetric matrix"),
-        (np.array([[1.0, np.inf], [np.inf, 1]]), "finite symmetric matrix"),
-        (np.array([[1.0, 2], [2, 1]]), "negative eigenvalue"),
-    ],
-)
-def test_a_matrix_that_is_no_metric_is_refused(matrix: np.ndarray, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        from_matrix(matrix)
-
-
 def test_a_given_matrix_measures_its_quadratic_form() -> None:
     sigma = np.array([[2.0, 1], [1, 3]])
-    assert from_matrix(sigma).squared_distance(np.array([1.0, 1]), np.zeros(2)) == pytest.approx(2 + 1 + 1 + 3)
+    assert FairMetric(sigma).squared_distance(np.array([1.0, 1]), np.zeros(2)) == pytest.approx(2 + 1 + 1 + 3)
 
 
 @given(st.floats(-180, 180))

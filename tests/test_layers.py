@@ -29,6 +29,8 @@ NUMERICAL = tuple(
 BEYOND = tuple(f"pipeline.{name}" for name in ("io", "workflow", "stages", "report", "cli", "datasets"))
 FOUNDATIONS = tuple(name for name in NUMERICAL if name not in ("pipeline.methods", "pipeline.audits"))
 MACHINERY = ("hydra", "omegaconf", "snakemake", "pathlib", "os.path", "matplotlib", "wandb")
+READ_PUBLISHED = ("load_published", "load_claims")
+BELOW_DATASETS = ("pipeline.types", "pipeline.fields")
 READERS = {"open", "read_csv", "read_parquet", "read_table", "read_text", "read_bytes", "load", "loadtxt", "genfromtxt"}
 HEAVY = (
     "torch",
@@ -158,7 +160,7 @@ def dataset_breaches(path: Path, root: Path, names: list[str]) -> list[str]:
         for p in folder.glob("*.py")
         if p.stem != "__init__" and not is_dataset(p, root)
     }
-    local = [name for name in names if below(name, ("pipeline",)) and not below(name, ("pipeline.types", *shared))]
+    local = [name for name in names if below(name, ("pipeline",)) and not below(name, (*BELOW_DATASETS, *shared))]
     local = [name for name in local if name != "pipeline.datasets"]
     found = [f"{module} imports {name}: a dataset imports types and what datasets share" for name in local]
     known = functions(path)
@@ -206,9 +208,9 @@ def published_breaches(root: Path) -> list[str]:
             text = node.value if isinstance(node, ast.Constant) and id(node) not in docstrings else None
             if isinstance(text, str) and "data/published" in text:
                 found.append(f"{module} names {text}: the path of the published numbers comes from the rule")
-            if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).endswith("load_published"):
+            if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).endswith(READ_PUBLISHED):
                 users.append(module)
-        users += [module for name in imports(path, root) if name.endswith(".load_published")]
+        users += [module for name in imports(path, root) if name.endswith(READ_PUBLISHED)]
     strangers = {name for name in users if not below(name, ("pipeline.stages",))}
     found += [f"{name} reads the published numbers: only the comparison's stage does" for name in sorted(strangers)]
     if len(set(users) - strangers) > 1:

@@ -24,13 +24,16 @@ STATSMODELS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh", "by":
 
 
 def corrected(p: Array, correction: str) -> Array:
-    """Adjusted p-values (k,) of k hypotheses, in their order."""
-    if correction == "none" or not len(p):
+    """Adjusted p-values (k,) of k hypotheses, in their order; one that is NaN stays so, and is no hypothesis."""
+    known = ~np.isnan(p)
+    if correction == "none" or not known.any():
         return p
     from statsmodels.stats.multitest import multipletests
 
+    adjusted = np.full(p.shape, np.nan)
     with _quick_collection():
-        return np.asarray(multipletests(p, method=STATSMODELS[correction])[1])
+        adjusted[known] = multipletests(p[known], method=STATSMODELS[correction])[1]
+    return adjusted
 
 
 @contextmanager

@@ -22,7 +22,7 @@ import pandas as pd
 from scipy.stats import ttest_ind_from_stats
 
 from pipeline.report.comparison import LEVEL, holm
-from pipeline.report.inputs import Inputs, points
+from pipeline.report.inputs import Inputs
 from pipeline.report.settings import reductions
 
 TOLERANCE = 1e-9
@@ -89,7 +89,7 @@ def _moved(run: Inputs, reference: Inputs) -> set[tuple[str, ...]]:
 
     def by_name(inputs: Inputs) -> dict[tuple[str, ...], list[Mapping[str, Any]]]:
         found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-        for point in points(inputs.config["sections"]):
+        for point in inputs.points:
             found.setdefault(_place(point), []).append(point)
         return found
 
@@ -125,7 +125,7 @@ def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: b
             return line
         unequal = both.loc[~equal, keys].drop_duplicates()
     p = _welch(_means(ours, keys), _means(theirs, keys), keys, unequal)
-    return line | {"tested": len(p), "differ": int((holm(p.tolist()) < LEVEL).sum())}
+    return line | {"tested": len(p), "differ": int((holm(p) < LEVEL).sum())}
 
 
 def _matched(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -1,18 +1,16 @@
 """Each published number beside ours, with both spreads and a verdict by a stated rule.
 
-The rules, by the kind of number:
+The rules, by the kind of number (:mod:`pipeline.report.rules`):
 
-* ``mean`` over repetitions: Welch's test of equal means from (mean, standard deviation, n) of both sides, two-sided. A
-  printed number stands for every number that rounds to it, so the difference is taken to the nearest of them.
-* ``run``, a number of one repetition, printed without a spread: whether it could be one more repetition of ours, by
-  Student's test of one draw against a normal sample, two-sided.
-* ``proportion`` of repetitions or simulations: Fisher's exact test on the two counts, two-sided.
+* ``mean`` over repetitions: Welch's test.
+* ``run``, a number of one repetition, printed without a spread: whether it could be one more repetition of ours.
+* ``proportion`` of repetitions or simulations: Fisher's exact test.
 * ``constant`` (a row count, a hyperparameter): equal after rounding as printed.
 * ``reading`` off a figure: within the stated reading error.
 
 p-values are adjusted by Holm's method within each published table or figure; ``differs`` means an adjusted p-value
 below ``LEVEL``. A test that does not reject has not shown that both are equal: it reads ``no difference shown``, and
-the interval of the difference (:mod:`pipeline.report.difference`) says how large a difference it leaves open.
+the interval of the difference says how large a difference it leaves open.
 ``agrees`` is for constants that are equal and readings within their error.
 
 A verdict is given for matching settings and official data; fewer repetitions are allowed: they only widen the test.
@@ -23,23 +21,24 @@ verdict. Everything else is ``not comparable`` too, and the row says why.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import fisher_exact, ttest_ind_from_stats
 
+from pipeline.audits.correction import corrected
+from pipeline.report import words as w
 from pipeline.report.departures import departures
-from pipeline.report.difference import UNKNOWN, Difference, of_means, of_one_run, of_shares, one_more
+from pipeline.report.inputs import Inputs, points
 from pipeline.report.numbers import Estimate
+from pipeline.report.rules import RULES, Outcome
 from pipeline.report.settings import Reduction, by_statistic, explain_absence, parse_setting, select
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = {"official", "bundled", "simulated", "configuration"}
 VERDICTS = ("agrees", "no difference shown", "differs", "not comparable", "not run", "published value lost")
-KINDS = ("mean", "run", "proportion", "constant", "reading")
 COLUMNS = (
     "artefact", "row", "column", "value", "std", "n", "source",
     "kind", "rounding", "setting", "likely", "status", "by", "note",
@@ -48,6 +47,8 @@ UNSTATED = "unstated"
 """The column, which a list may lack, that names what of a setting the paper does not state."""
 AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
 """Readings of a published number: the setting is the paper's, ours for want of one, or the likelier one."""
+ALL_DATA = "all"
+"""The data set of a number of all those of the paper together."""
 
 # Settings that decide which steps are written down, not what is computed at a step that is named.
 BOOKKEEPING = ("audit.record", "audit.steps")
@@ -55,67 +56,25 @@ BOOKKEEPING = ("audit.record", "audit.steps")
 # Fewer independent simulations or repetitions widen a test and leave each as published.
 LIKE_REPETITIONS = ("audit.simulations", "repetitions")
 
-NEEDED = {
-    "mean": ("value", "std", "n", "rounding"),
-    "run": ("value", "rounding"),
-    "proportion": ("value", "n"),
-    "constant": ("value",),
-    "reading": ("value", "rounding"),
-}
-"""Which columns the comparison of a number of each kind reads."""
 
-WORDS = {
-    "mean": "Welch's test",
-    "run": "one more repetition",
-    "proportion": "Fisher's exact test",
-    "constant": "equality",
-    "reading": "reading error",
-}
+def compared(
+    inputs: Inputs,
+    published: pd.DataFrame,
+    measured: pd.DataFrame,
+    reductions: Sequence[Reduction] | None = None,
+    remark: Callable[[Mapping[str, Any]], str] = lambda line: "",
+) -> pd.DataFrame:
+    """:func:`compare` for a study: ``measured`` are its rows with what it derives from them.
 
-
-@dataclass(frozen=True)
-class Test:
-    """The outcome of one comparison before adjustment: a p-value, or (for constants and readings) equality."""
-
-    p: float = math.nan
-    equal: bool | None = None
-    obstacle: str = ""
-    difference: Difference = UNKNOWN
-
-
-def welch(published: Estimate, ours: Estimate, rounding: float = 0.0) -> float:
-    """Two-sided p-value of Welch's t test, t = d / sqrt(s1^2 / n1 + s2^2 / n2), Welch-Satterthwaite degrees of freedom.
-
-    d is the difference of the means shrunk towards zero by ``rounding``, half the last printed digit. Without any
-    spread on both sides p is 1 for d = 0 and 0 otherwise. Raises ValueError for fewer than two repetitions on a side.
+    ``reductions`` are those of the inputs where nothing else is said; a smaller number of repetitions reduces that
+    number alone. What needs data that could not be had is not run, and says which. ``remark`` adds to a line's note.
     """
-    if published.n < 2 or ours.n < 2:
-        raise ValueError(f"Welch's test needs two repetitions on each side, found {published.n} and {ours.n}")
-    gap = max(abs(ours.value - published.value) - rounding, 0.0)
-    if published.std == 0 and ours.std == 0:
-        return 1.0 if gap == 0 else 0.0
-    result = ttest_ind_from_stats(gap, published.std, published.n, 0.0, ours.std, ours.n, equal_var=False)
-    return float(result.pvalue)
-
-
-def fisher(published: Estimate, ours: Estimate) -> float:
-    """Two-sided p-value of Fisher's exact test that both proportions are equal, from k of n on each side."""
-    table = [[round(e.value * e.n), e.n - round(e.value * e.n)] for e in (published, ours)]
-    return float(fisher_exact(table).pvalue)
-
-
-def holm(p_values: Sequence[float]) -> np.ndarray:
-    """Holm's adjusted p-values: the i-th smallest of m becomes max over j <= i of (m - j + 1) p_(j), at most 1.
-
-    NaN stays NaN and does not count.
-    """
-    p = np.asarray(p_values, float)
-    adjusted = np.full(p.shape, np.nan)
-    tested = np.flatnonzero(np.isfinite(p))
-    order = tested[np.argsort(p[tested], kind="stable")]
-    factors = len(order) - np.arange(len(order))
-    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p[order]), 1.0)
-    return adjusted
+    missing = set(inputs.rows.loc[inputs.rows["origin"] == "absent", "dataset"])
+    entries = published.assign(status=[_status(entry, missing) for entry in published.to_dict("records")])
+    found = compare(entries, measured, (*(inputs.reductions if reductions is None else reductions), *_fewer(inputs)))
+    notes = [(line["note"], remark(line)) for line in found.to_dict("records")]
+    found["note"] = [" ".join(text for text in texts if isinstance(text, str) and text) or None for texts in notes]
+    return found
 
 
 def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequence[Reduction]) -> pd.DataFrame:
@@ -132,23 +91,23 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
         published = published.assign(**{UNSTATED: None})
     numbers = ("value", "std", "n", "rounding")
     published = published.assign(**{name: pd.to_numeric(published[name]) for name in numbers})
+    sides = _Sides(measured, by_statistic(measured), reductions)
     lines: list[dict[str, Any]] = []
-    parts = by_statistic(measured)
     for entry in published.to_dict("records"):
         reading = AS_ASSUMED if isinstance(entry[UNSTATED], str) else AS_STATED
-        lines.append(_line(entry, entry["setting"], reading, measured, parts, reductions))
+        lines.append(_line(entry, entry["setting"], reading, sides))
         if isinstance(entry["likely"], str):
-            likely = _line(entry, entry["likely"], AS_LIKELY, measured, parts, reductions)
+            likely = _line(entry, entry["likely"], AS_LIKELY, sides)
             # Where that setting was not run there is nothing to add to the line above.
             if math.isfinite(likely["ours"]):
                 lines[-1]["likelier"] = True
                 lines.append(likely)
-    compared = pd.DataFrame(lines)
-    compared["p_holm"] = np.nan
-    for _, group in compared.groupby(["artefact", "reading"], sort=False):
-        compared.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(float))
-    compared["verdict"] = [_verdict(line) for line in compared.to_dict("records")]
-    return compared.drop(columns=["equal"])
+    found = pd.DataFrame(lines)
+    found["p_holm"] = np.nan
+    for _, group in found.groupby(["artefact", "reading"], sort=False):
+        found.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(float))
+    found["verdict"] = [_verdict(line) for line in found.to_dict("records")]
+    return found.drop(columns=["equal"])
 
 
 def check_published(published: pd.DataFrame) -> None:
@@ -159,15 +118,15 @@ def check_published(published: pd.DataFrame) -> None:
     if absent:
         raise ValueError(f"the list of published numbers lacks the columns {absent}: it needs {list(COLUMNS)}")
     for line, entry in enumerate(published.to_dict("records"), start=2):
-        if entry["kind"] not in KINDS:
-            raise ValueError(f"published numbers, line {line}: kind {entry['kind']!r} is not one of {list(KINDS)}")
+        if entry["kind"] not in RULES:
+            raise ValueError(f"published numbers, line {line}: kind {entry['kind']!r} is not one of {list(RULES)}")
         status = str(entry["status"])
         if status not in ("reproduced", "published value lost") and not status.startswith("not run: "):
             raise ValueError(
                 f"published numbers, line {line}: status {status!r}: write 'reproduced', 'not run: <reason>' or "
                 "'published value lost'"
             )
-        absent = [name for name in NEEDED[entry["kind"]] if pd.isna(entry[name])]
+        absent = [name for name in RULES[entry["kind"]].needs if pd.isna(entry[name])]
         if status == "reproduced" and absent:
             raise ValueError(
                 f"published numbers, line {line}: a {entry['kind']} cannot be compared without {' and '.join(absent)}: "
@@ -192,22 +151,31 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
     return Estimate.share(values) if kind == "proportion" else Estimate(float(values[0]))
 
 
-def _line(
-    entry: Mapping[str, Any],
-    setting: Any,
-    reading: str,
-    measured: pd.DataFrame,
-    parts: Mapping[str, pd.DataFrame],
-    reductions: Sequence[Reduction],
-) -> dict[str, Any]:
-    ours, test = Estimate(math.nan), Test()
-    if entry["status"] == "reproduced":
-        ours, test = _test(entry, str(setting), measured, parts, reductions)
-    elif entry["status"] == "published value lost" and isinstance(setting, str):
-        # There is nothing to compare with; ours still stands where the lost number stood.
-        ours, _ = _test(entry, setting, measured, parts, reductions)
-    why = test.obstacle
-    if reading == AS_ASSUMED and entry["status"] == "reproduced":
+def holm(p: np.ndarray) -> np.ndarray:
+    """p-values adjusted by Holm's method; NaN stays NaN and does not count."""
+    adjusted, tested = np.full(p.shape, np.nan), np.isfinite(p)
+    adjusted[tested] = corrected(p[tested], "holm")
+    return adjusted
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Our rows, all and by statistic, and where the run departs from the published one."""
+
+    measured: pd.DataFrame
+    parts: Mapping[str, pd.DataFrame]
+    reductions: Sequence[Reduction]
+
+
+def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -> dict[str, Any]:
+    ours, why, found = Estimate(math.nan), "", Outcome()
+    reproduced = entry["status"] == "reproduced"
+    # Where the published number is lost there is nothing to compare with; ours still stands in its place.
+    if reproduced or (entry["status"] == "published value lost" and isinstance(setting, str)):
+        ours, why, found = _outcome(entry, parse_setting(setting), sides)
+    if not reproduced:
+        why, found = "", Outcome()
+    elif reading == AS_ASSUMED:
         why = "; ".join(filter(None, (f"the paper does not state {entry[UNSTATED]}", why)))
     return {
         **entry,
@@ -217,48 +185,38 @@ def _line(
         "ours": ours.value,
         "our_std": ours.std,
         "our_n": ours.n,
-        "difference": test.difference.value,
-        "difference_low": test.difference.low,
-        "difference_high": test.difference.high,
-        "p": math.nan if reading == AS_ASSUMED else test.p,
-        "equal": test.equal,
-        "rule": WORDS[entry["kind"]],
+        "difference": found.difference,
+        "difference_low": found.low,
+        "difference_high": found.high,
+        "p": math.nan if reading == AS_ASSUMED else found.p,
+        "equal": found.equal,
+        "rule": RULES[entry["kind"]].called,
         "why": why,
     }
 
 
-def _test(
-    entry: Mapping[str, Any],
-    text: str,
-    measured: pd.DataFrame,
-    parts: Mapping[str, pd.DataFrame],
-    reductions: Sequence[Reduction],
-) -> tuple[Estimate, Test]:
-    where = f"published {entry['artefact']}, {entry['row']} x {entry['column']}"
-    setting = parse_setting(text)
+def _outcome(
+    entry: Mapping[str, Any], setting: Mapping[str, str | float], sides: _Sides
+) -> tuple[Estimate, str, Outcome]:
+    """Our number, why it cannot be held against the published one, if so, and else what the rule says."""
+    rule = RULES[entry["kind"]]
     try:
-        rows = select(parts.get(str(setting.get("statistic")), measured), setting)
+        rows = select(sides.parts.get(str(setting.get("statistic")), sides.measured), setting)
         if rows.empty:
-            return Estimate(math.nan), Test(obstacle=f"not measured in this run: {explain_absence(measured, setting)}")
+            absence = explain_absence(sides.measured, setting)
+            return Estimate(math.nan), f"not measured in this run: {absence}", Outcome()
         ours = estimate(rows, entry["kind"])
     except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
-    obstacle = _obstacle(rows, setting, reductions)
-    if obstacle or entry["value"] != entry["value"]:
-        return ours, Test(obstacle=obstacle)
-    if not math.isfinite(ours.value):
-        return ours, Test(obstacle="ours is not a finite number")
-    theirs = Estimate(entry["value"], entry["std"], int(entry["n"]) if entry["n"] == entry["n"] else 0)
-    if entry["kind"] in ("mean", "run"):
-        if ours.n < 2 or not math.isfinite(ours.std):
-            return ours, Test(obstacle="one repetition has no spread")
-        test, interval = (welch, of_means) if entry["kind"] == "mean" else (one_more, of_one_run)
-        sides = (theirs, ours, entry["rounding"])
-        return ours, Test(p=test(*sides), difference=interval(*sides, 1 - LEVEL))
-    if entry["kind"] == "proportion":
-        return ours, Test(p=fisher(theirs, ours), difference=of_shares(theirs, ours, 1 - LEVEL))
-    tolerance = max(entry["rounding"] if entry["rounding"] == entry["rounding"] else 0.0, 1e-9 * abs(theirs.value))
-    return ours, Test(equal=bool(abs(ours.value - theirs.value) <= tolerance * (1 + 1e-9)))
+        raise ValueError(f"published {entry['artefact']}, {entry['row']} x {entry['column']}: {error}") from error
+    obstacle = _obstacle(rows, setting, sides.reductions)
+    if not obstacle and not math.isfinite(ours.value):
+        obstacle = "ours is not a finite number"
+    if not obstacle and rule.spread and (ours.n < 2 or not math.isfinite(ours.std)):
+        obstacle = "one repetition has no spread"
+    if obstacle or math.isnan(entry["value"]):
+        return ours, obstacle, Outcome()
+    theirs = Estimate(entry["value"], entry["std"], 0 if math.isnan(entry["n"]) else int(entry["n"]))
+    return ours, "", rule.compare(theirs, ours, entry["rounding"], 1 - LEVEL)
 
 
 def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], reductions: Sequence[Reduction]) -> str:
@@ -281,6 +239,24 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], reductions: Sequen
         if applies:
             found.append(reduction)
     return f"not as published: {'; '.join(departures(found))}" if found else ""
+
+
+def _fewer(inputs: Inputs) -> Iterator[Reduction]:
+    """Where a run has another number of repetitions than the published one."""
+    for here, there in zip(inputs.points, points(inputs.config["published"]), strict=True):
+        if here["repetitions"] != there["repetitions"]:
+            yield Reduction.at(here, "repetitions", here["repetitions"], there["repetitions"])
+
+
+def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
+    """``not run: data ...`` for a number of data that could not be had; else as it is in the list."""
+    status, setting = str(entry["status"]), parse_setting(entry["setting"])
+    # What is configured does not need the data.
+    if status != "reproduced" or not setting or "." in str(setting.get("statistic", "")):
+        return status
+    dataset = str(setting.get("dataset", ALL_DATA))
+    absent = w.datasets_in(missing) if dataset == ALL_DATA else sorted({dataset} & set(missing))
+    return f"not run: data of {', '.join(map(w.dataset_label, absent))} are absent" if absent else status
 
 
 def _verdict(line: Mapping[str, Any]) -> str:

@@ -89,7 +89,7 @@ def difference(line: Mapping[str, Any]) -> str:
     return f"{number(ends.value, decimals)} {interval(ends, decimals)}"
 
 
-def as_table(compared: pd.DataFrame, stamp: Stamp, title: str, notes: Sequence[str] = ()) -> Table:
+def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) -> Table:
     """The comparison as a table: one line for each published number, and one more for a likelier setting.
 
     ``notes`` are the study's own, below those on the rules.
@@ -120,7 +120,7 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, title: str, notes: Sequence[s
             cells[key] = Estimate(exact[key], text=line[key])
         rows.append(Row((line["artefact"], line["row"], line["number"]), tuple(cells[key] for key in columns)))
     return Table(
-        title=title,
+        title="Published numbers and ours.",
         stub=("Artefact", "Row", "Number"),
         columns=tuple(Column(name, show="text", printed=key not in in_csv_alone) for key, name in columns.items()),
         rows=tuple(rows),

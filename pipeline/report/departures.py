@@ -5,31 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pipeline.report import words as w
 from pipeline.report.numbers import plain
-from pipeline.report.settings import Reduction
+from pipeline.report.settings import Reduction, setting_label
 from pipeline.report.style import in_order, method_style
 
-DATASETS = {
-    "adult": "Adult",
-    "adult_all": "Adult, all rows",
-    "compas": "COMPAS",
-    "compas_all": "COMPAS, all rows",
-    "simulated": "simulated data",
-    "hiring": "the hiring data",
-    "ssl": "the Strategic Subject List",
-    "law": "the law-school data",
-    "arrests": "the arrests",
-    "identical": "identical distributions",
-    "gaussian": "the normal distribution",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "cifar100_super": "the superclasses of CIFAR-100",
-    "utkface": "UTKFace",
-    "adience": "Adience",
-    "digits": "the digits",
-}
-NO_METHOD = "none"
-"""What the method is called where an audit draws its own populations: there is no place to name."""
 WORDS = {
     "audit.steps": "attack steps",
     "audit.points": "audited points",
@@ -41,7 +21,6 @@ WORDS = {
     "dataset.train": "people of a group to train on",
     "dataset.test": "people of a group to test",
     "audit.members": "people for the distances",
-    "method.per_model": "settings of single networks",
     "method.train_points": "images trained on",
     "dataset.train_points": "training images",
     "dataset.test_points": "test images",
@@ -58,16 +37,6 @@ WORDS = {
     "audit.fmn_steps": "FMN steps",
 }
 """Keys whose last part alone would not say enough."""
-COUNTED = ("method.per_model",)
-"""Lists too long for a stamp, which says how many; the table of settings holds them."""
-MAPS = {
-    "wgan": "WGAN maps",
-    "exact": "exact maps",
-    "stochastic": "stochastic maps",
-    "entropic": "entropic maps",
-    "counterfactual": "causal counterfactuals",
-}
-"""What a transport map is called where it takes a method's place."""
 
 
 def departures(reductions: Sequence[Reduction]) -> list[str]:
@@ -81,10 +50,7 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
         places.setdefault((r.key, r.here, r.published), set()).add((by, r.dataset))
     values: dict[frozenset[tuple[str, str]], list[str]] = {}
     for (key, here, published), where in places.items():
-        texts: tuple[object, object] = (
-            (len(here), len(published)) if key in COUNTED else (value(here), value(published))
-        )
-        text = f"{_key(key)} {texts[0]} (published: {texts[1]})"
+        text = f"{setting_label(key, WORDS)} {value(here)} (published: {value(published)})"
         values.setdefault(frozenset(where), []).append(text)
     return [": ".join(filter(None, (_where(where), ", ".join(texts)))) for where, texts in values.items()]
 
@@ -106,13 +72,9 @@ def value(found: Any) -> str:
     return str(found)
 
 
-def _key(key: str) -> str:
-    return WORDS.get(key, key.split(".", 1)[-1].replace("_", " "))
-
-
 def _where(places: frozenset[tuple[str, str]]) -> str:
-    methods, datasets = in_order([m for m, _ in places if m != NO_METHOD]), sorted({d for _, d in places})
+    methods, datasets = in_order([m for m, _ in places if m != w.NO_METHOD]), sorted({d for _, d in places})
     if not methods:
         return ""
-    names = joined(MAPS.get(m) or method_style(m).label for m in methods)
-    return f"{names} on {joined(DATASETS.get(d, d) for d in datasets)}"
+    names = joined(w.MAPS_IN_A_SENTENCE.get(m) or method_style(m).label for m in methods)
+    return f"{names} on {joined(map(w.dataset_in_a_sentence, datasets))}"

@@ -72,6 +72,8 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
     for study in studies:
         kinds = [artefact["kind"] for artefact in study["artefacts"]]
         out.append(f"{study['title']} ({study['paper']})")
+        for claim in study["claims"]:
+            out += _wrapped(f"{claim['outcome'] + ':':<18} {claim['says']}", " " * 21)
         out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
         out += [part for line in study["stamp"] for part in _wrapped(line)]
         for what in tally.PARTS:
@@ -87,8 +89,8 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
     return "\n".join(out)
 
 
-def _wrapped(text: str) -> list[str]:
-    return wrap(symbols(text), 110, initial_indent="  ", subsequent_indent="    ")
+def _wrapped(text: str, indent: str = " " * 4) -> list[str]:
+    return wrap(symbols(text), 110, initial_indent="  ", subsequent_indent=indent)
 
 
 def _with_pictures(study: Mapping[str, Any], pictures: Mapping[tuple[str, str], bytes]) -> dict[str, Any]:

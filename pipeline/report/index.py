@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
+from pipeline.report import words as w
 from pipeline.report.against import summary
-from pipeline.report.artefacts import Artefact, label
+from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison_table import DEPENDENCE, LIKELY, RULES, lines, readings_notes
-from pipeline.report.departures import DATASETS
 from pipeline.report.inputs import Inputs
 from pipeline.report.provenance import digest
+from pipeline.report.registry import label
 from pipeline.report.table import Table
 from pipeline.report.tally import tallies
 
 
 def describe(
-    inputs: Inputs, made: Mapping[str, Artefact], compared: pd.DataFrame, held: Mapping[str, Any] | None = None
+    inputs: Inputs,
+    made: Mapping[str, Artefact],
+    compared: pd.DataFrame,
+    claims: Sequence[Mapping[str, Any]] = (),
+    held: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
+    """The claims, titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
 
     ``held`` is what :func:`reference` says, if the study has a reference.
     """
@@ -33,9 +38,10 @@ def describe(
         "title": inputs.config["experiment"]["title"],
         "paper": inputs.config["experiment"]["paper"],
         "scale": inputs.scale,
+        "claims": list(claims),
         "stamp": list(stamp.lines()),
         "emphatic": stamp.emphatic,
-        "twins": [DATASETS.get(name, name) for name in stamp.twins],
+        "twins": [w.dataset_in_a_sentence(name) for name in stamp.twins],
         "origins": list(stamp.origins),
         "artefacts": [_artefact(name, artefact, names) for name, artefact in made.items() if name != "comparison"],
         "comparison": lines(compared),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from pipeline.report import settings
+from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
@@ -44,9 +46,12 @@ class Inputs:
     def _by_statistic(self) -> dict[str, pd.DataFrame]:
         return settings.by_statistic(self.rows)
 
-    @property
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", identified(self.rows))
+
+    @cached_property
     def points(self) -> list[dict[str, Any]]:
-        """Every point of the study: its block and its resolved dataset, method, audit and repetitions."""
+        """Every point of the study, see :func:`points`."""
         return points(self.config["sections"])
 
     @cached_property
@@ -121,11 +126,48 @@ class Inputs:
         return Stamp.of(rows, self.scale, reduced)
 
 
+class GoesBy(NamedTuple):
+    """Under which keys a point's data set, classifier, audit and map, if it has one, stand in :class:`Inputs`."""
+
+    dataset: str
+    classifier: str
+    audit: str
+    transport: str
+
+
 def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The sections of each audit file with its block, which is in the file's path, in a fixed order."""
+    """The resolved sections of each audit file with its ``block``, and what it ``goes_by``, in the order of the paths.
+
+    A path is ``results/audits/<scale>/<study>/<block>/<dataset>/<method>/<audit>.npz``; it is read here alone.
+    """
     found = []
     for path, section in sections.items():
-        # results/audits/<scale>/<study>/<block>/<dataset>/<method>/<audit>.npz
-        places = path.split("/")
-        found.append((places[-4:], {**section, "block": places[-4]}))
+        block, dataset, method, audit = places = path.removesuffix(".npz").split("/")[-4:]
+        transport = audit.partition("+")[2]
+        goes_by = GoesBy(dataset, f"{dataset}/{method}", "/".join(places), transport and f"{dataset}/{transport}")
+        found.append(([block, dataset, method, f"{audit}.npz"], {**section, "block": block, "goes_by": goes_by}))
     return [section for _, section in sorted(found, key=lambda item: item[0])]
+
+
+def given_of(point: Mapping[str, Any]) -> str:
+    """Which true label a point's map is restricted to."""
+    return label_given(point.get("transport", {}).get("given_label"))
+
+
+def identified(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of maps with the column ``given`` (everyone, negatives, positives): no setting can ask for a missing label.
+
+    Their texts, which are asked for very often, are categories: those are compared by number.
+    """
+    if "transport" not in rows:
+        return rows
+    if "given" not in rows:
+        labels = pd.to_numeric(rows["given_label"]) if "given_label" in rows else pd.Series(np.nan, rows.index)
+        rows = rows.assign(given=labels.map(label_given))
+    texts = [name for name, kind in rows.dtypes.items() if kind != "category" and not is_numeric_dtype(kind)]
+    return rows.astype(dict.fromkeys(texts, "category")) if texts else rows
+
+
+def label_given(label: float | None) -> str:
+    """``None`` -> ``everyone``, ``0`` -> ``negatives``."""
+    return w.EVERYONE if label is None or np.isnan(label) else (w.NEGATIVES, w.POSITIVES)[int(label)]

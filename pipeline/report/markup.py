@@ -85,6 +85,11 @@ def markdown(text: str) -> str:
     return re.sub(r"([\\|*_`<>])", r"\\\1", text).replace("\n", " ")
 
 
+def rst(text: str) -> str:
+    """Text for reStructuredText that Jinja reads first: what would open a reference or an expression is escaped."""
+    return re.sub(r"([\\*_`|{])", r"\\\1", text)
+
+
 def _latex_characters(text: str) -> str:
     return "".join(LATEX_CHARACTERS.get(character, character) for character in text)
 

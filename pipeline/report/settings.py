@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,13 +31,15 @@ NEUTRAL = (
 """Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
 
 
-def parse_setting(text: str) -> dict[str, str | float]:
+def parse_setting(text: Any) -> dict[str, str | float]:
     """``"block=audit; dataset=adult; steps=500"`` -> ``{"block": "audit", "dataset": "adult", "steps": 500.0}``.
 
+    Nothing for what is no text: a list of published numbers may lack it.
     Raises ValueError for a part without ``=``, or a key given twice.
     """
     setting: dict[str, str | float] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+    pieces = text.split(";") if isinstance(text, str) else []
+    for part in filter(None, (piece.strip() for piece in pieces)):
         key, separator, value = (piece.strip() for piece in part.partition("="))
         if not separator or not key or not value:
             raise ValueError(f"cannot read the setting {part!r} in {text!r}: write key=value; key=value")
@@ -57,6 +60,11 @@ def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
             raise ValueError(f"there is no setting {key!r}: the rows have {sorted(map(str, rows.columns))}")
         keep &= _equal(rows[key], wanted)
     return rows[keep]
+
+
+def setting_label(key: str, words: Mapping[str, str]) -> str:
+    """What a configured value is called in ``words``: ``transport.batch_size`` -> ``batch size`` where they lack it."""
+    return words.get(key, re.sub(r"[._]", " ", key.split(".", 1)[-1]))
 
 
 def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -89,6 +97,12 @@ class Reduction:
     published: Any
     transport: str = ""
 
+    @classmethod
+    def at(cls, point: Mapping[str, Any], key: str, here: Any, published: Any) -> Reduction:
+        """Of this point."""
+        dataset, method, transport = (point.get(part, {}).get("name", "") for part in GROUPS[:3])
+        return cls(point["block"], dataset, method, key, here, published, transport)
+
 
 def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[str, Any]]) -> tuple[Reduction, ...]:
     """Where the resolved points of a run differ from the same points as published, repetitions apart.
@@ -104,46 +118,8 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
         for key, value in flat(here):
             other = dict(flat(there)).get(key)
             if value != other and key not in NEUTRAL:
-                names = (here["dataset"]["name"], here["method"]["name"])
-                transport = here.get("transport", {}).get("name", "")
-                found[Reduction(here["block"], *names, key, value, other, transport)] = None
+                found[Reduction.at(here, key, value, other)] = None
     return tuple(found)
-
-
-def configured_numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Every configured number: ``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
-    repetitions = [("repetitions", point["repetitions"])] if "repetitions" in point else []
-    for key, value in (*flat(point), *repetitions):
-        if isinstance(value, (list, tuple)):
-            items = [(f"{key}[{i}]", item) for i, item in enumerate(value)]
-        elif isinstance(value, Mapping):
-            items = [(f"{key}.{name}", item) for name, item in value.items()]
-        else:
-            items = [(key, value)]
-        for name, item in items:
-            if isinstance(item, (int, float)) and not isinstance(item, bool):
-                yield name, float(item)
-
-
-def configured_facts(
-    points: Iterable[Mapping[str, Any]],
-    columns: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda point: {},
-    implied: Callable[[Mapping[str, Any]], Mapping[str, float]] = lambda values: {},
-) -> Iterator[dict[str, Any]]:
-    """One row for each configured number of each point, a published number's counterpart.
-
-    ``columns`` of a point are further columns of its rows; ``implied`` are numbers that follow from its values.
-    """
-    for point in points:
-        place = {
-            "block": point["block"],
-            "dataset": point["dataset"]["name"],
-            "method": point["method"]["name"],
-            "origin": "configuration",
-            **columns(point),
-        }
-        for name, value in (*configured_numbers(point), *implied(dict(flat(point))).items()):
-            yield {**place, "statistic": name, "value": value}
 
 
 def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pipeline.report.departures import DATASETS, NO_METHOD, departures, joined
+from pipeline.report import words as w
+from pipeline.report.departures import departures, joined
 from pipeline.report.settings import Reduction
 
 FULL_SCALE = "paper"
@@ -44,7 +45,7 @@ class Stamp:
         split = rows[rows["theta_1"].isna()] if "theta_1" in rows else rows
         # Without a model there are trials all the same where there is a transport map.
         mapped = split["transport"].notna() if "transport" in split else False
-        split = split[(split["method"] != NO_METHOD) | mapped]
+        split = split[(split["method"] != w.NO_METHOD) | mapped]
         counted = split.groupby(["block", "dataset", "method"], observed=True)["repetition"].nunique()
         # A setting that is not run for want of stability has no points.
         points = rows[rows["statistic"] == "n"].groupby(["block", "dataset"], observed=True)["value"].max()
@@ -77,7 +78,7 @@ class Stamp:
         first = " \u00b7 ".join(part for part in (f"{self.scale} scale", *sizes, self._origin()) if part)
         lines = [first[0].upper() + first[1:]]
         if self.twins:
-            names = joined(DATASETS.get(name, name) for name in self.twins)
+            names = joined(w.dataset_in_a_sentence(name) for name in self.twins)
             lines.append(f"Synthetic twin of {names}, not the official data: no number here is evidence about it")
         if self.reductions:
             lines.append(f"Not as published: {'; '.join(departures(self.reductions))}")

@@ -12,12 +12,12 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as DrawnFigure
 
-from pipeline.report.departures import DATASETS
+from pipeline.messages import nearest
+from pipeline.report import words as w
 from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import INK, METHODS, PAGE_WIDTH, method_style, new_figure, raised
-from pipeline.workflow.composition import nearest
 from pipeline.workflow.sweep import Figure
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
@@ -182,7 +182,8 @@ def _word(figure: Figure, value: Any) -> str:
         return figure.labels.get(str(value)) or raised(plain(float(value)))
     if value in METHODS and str(value) not in figure.labels:
         return method_style(str(value)).label
-    return figure.labels.get(str(value)) or DATASETS.get(str(value)) or figure.label(value)
+    known = w.dataset_in_a_sentence(value) if value in w.DATASETS else figure.label(value)
+    return figure.labels.get(str(value)) or known
 
 
 def _values(table: pd.DataFrame, name: str | None) -> list[Any]:

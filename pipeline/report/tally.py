@@ -85,7 +85,7 @@ def repetitions(counted: Mapping[str, Any]) -> str:
 
 
 def _key(line: Mapping[str, Any]) -> Any:
-    setting = line["used_setting"]
-    if not isinstance(setting, str) or line["value"] != line["value"]:
+    setting = parse_setting(line["used_setting"])
+    if not setting or line["value"] != line["value"]:
         return line["artefact"], line["row"], line["column"]
-    return frozenset(parse_setting(setting).items()), line["value"]
+    return frozenset(setting.items()), line["value"]

@@ -13,13 +13,12 @@ for study in workflow_config.studies:
             classifiers=workflow_config.model_files(study),
             maps=workflow_config.map_files(study),
             datasets=workflow_config.dataset_files(study),
-            published=f"data/published/{study}.csv",
+            published=[f"data/published/{study}.csv", *workflow_config.present(f"data/published/claims/{study}.yaml")],
             code=workflow_config.code("artefacts", study=study),
-            captions=workflow_config.captions(study),
             reference=workflow_config.reference_files(study),
         output:
-            tables=workflow_config.tables(study),
-            figures=workflow_config.figures(study),
+            artefacts=workflow_config.marked(study),
+            captions=workflow_config.captions(study),
             index=f"results/tables/{study}/index.json",
         params:
             study=study,
@@ -46,4 +45,4 @@ for study in workflow_config.studies:
             " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
             " --transports {input.maps:q}"
             " --published {input.published} --tables results/tables/{params.study}"
-            " --figures results/figures/{params.study} {params.against} --index {output.index} --processes {threads} > {log} 2>&1"
+            " --figures results/figures/{params.study} --captions results/captions/{params.study} {params.against} --index {output.index} --processes {threads} > {log} 2>&1"

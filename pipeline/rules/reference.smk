@@ -13,7 +13,7 @@ for study in workflow_config.studies:
             classifiers=workflow_config.model_files(study),
             maps=workflow_config.map_files(study),
             datasets=workflow_config.dataset_files(study),
-            published=f"data/published/{study}.csv",
+            published=[f"data/published/{study}.csv", *workflow_config.present(f"data/published/claims/{study}.yaml")],
         output:
             touch(f"results/reference/{workflow_config.scale}/{study}.recorded"),
         params:
@@ -30,7 +30,7 @@ for study in workflow_config.studies:
             " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
             " --transports {input.maps:q} --published {input.published}"
             " --record data/reference/{params.study} --benchmarks {params.benchmarks:q}"
-            " --verdicts data/reference/verdicts.csv"
+            " --verdicts data/reference"
             " --tables results/reference/{params.scale}/{params.study} --figures results/reference/{params.scale}/{params.study}"
             " > {log} 2>&1"
 
@@ -44,12 +44,10 @@ for study in workflow_config.referenced:
             f"tables and figures of {study} from its reference"
         input:
             reference=workflow_config.reference_files(study),
-            published=f"data/published/{study}.csv",
+            published=[f"data/published/{study}.csv", *workflow_config.present(f"data/published/claims/{study}.yaml")],
             code=workflow_config.code("artefacts", study=study),
-            captions=workflow_config.captions(study),
         output:
-            tables=workflow_config.tables(study, "results/reference/"),
-            figures=workflow_config.figures(study, "results/reference/"),
+            artefacts=workflow_config.artefact_files(study, "results/reference/"),
             index=f"results/reference/tables/{study}/index.json",
         params:
             study=study,

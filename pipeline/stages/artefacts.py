@@ -13,14 +13,13 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from pipeline import io
-from pipeline.report import artefacts, index, provenance, reference, style
+from pipeline.report import artefacts, claims, index, markup, provenance, reference, registry, style
 from pipeline.report.against import against
 from pipeline.report.comparison_table import verdicts
 from pipeline.report.described import described
@@ -29,17 +28,6 @@ from pipeline.report.table import Table
 from pipeline.report.together import together
 from pipeline.types import Absent
 from pipeline.workflow import shelf
-
-
-def caption(study: str, name: str) -> str:
-    """The artefact's caption, one paragraph of ``pipeline/captions/<study>/<artefact>.rst``.
-
-    Raises ValueError where it is not written.
-    """
-    path = files("pipeline").joinpath("captions", study, f"{name}.rst")
-    if not path.is_file():
-        raise ValueError(f"artefact {name!r} has no caption: write pipeline/captions/{study}/{name}.rst")
-    return " ".join(path.read_text(encoding="utf-8").split())
 
 
 def place(path: str, depth: int) -> str:
@@ -83,16 +71,20 @@ class Maker:
     published: pd.DataFrame
     tables: Path
     figures: Path
+    captions: Path | None
 
     def __call__(self, name: str) -> artefacts.Artefact:
         """The artefact; a picture comes back with an empty drawing, since the page needs none."""
-        artefact = artefacts.build(name, self.inputs, self.published, caption(self.inputs.study, name))
+        artefact = artefacts.build(name, self.inputs, self.published)
         if isinstance(artefact, Table):
             io.save_table(artefact, self.tables / name)
         else:
             with style.paper():
                 io.save_figure(artefact.figure, self.figures / name)
             artefact = replace(artefact, figure=style.new_figure(1.0))
+        if self.captions:
+            told = (artefact.title, artefact.caption, *artefact.stamp.lines())
+            io.save_text("\n\n".join(map(markup.rst, told)), self.captions / f"{name}.rst")
         print(f"made {name}", flush=True)
         return artefact
 
@@ -139,8 +131,15 @@ def record(
     return made
 
 
+def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
+    """The claims of these lists, decided by the study's rows."""
+    measured = importlib.import_module(f"pipeline.report.{inputs.study}.facts").measurements(inputs)
+    found = [claim for path in lists for claim in io.load_claims(path)]
+    return claims.decide(found, measured, inputs.reductions)
+
+
 def main(arguments: list[str] | None = None) -> None:
-    """Load rows and values, build every artefact that the study lists, save each, and the index for the page."""
+    """Load rows and values, build every artefact of the study, save each, and the index for the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", required=True)
     parser.add_argument("--config", help="JSON: experiment, scale, sections, published; -: standard input")
@@ -153,11 +152,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--against", help="the reference (folder) that the run is held against")
     parser.add_argument("--record", help="make this reference (folder) of the run")
     parser.add_argument("--benchmarks", default="{}", help="JSON: each job's benchmark file (.tsv), for --record")
-    parser.add_argument("--published", required=True, help="the study's published numbers (.csv)")
+    parser.add_argument("--published", nargs="+", required=True, help="published numbers (.csv), and claims (.yaml)")
     parser.add_argument("--tables", required=True, help="folder for the tables")
     parser.add_argument("--figures", required=True, help="folder for the figures")
+    parser.add_argument("--captions", help="folder for the captions in Snakemake's report (.rst)")
     parser.add_argument("--index", help="where the index for the page goes (.json)")
-    parser.add_argument("--verdicts", help="list of verdicts of all references (.csv), brought up to date by --record")
+    parser.add_argument("--verdicts", help="folder of the lists of all references' verdicts and claims, for --record")
     parser.add_argument("--processes", type=int, default=1, help="how many artefacts are made at once")
     options = parser.parse_args(arguments)
     manifest = None
@@ -173,16 +173,19 @@ def main(arguments: list[str] | None = None) -> None:
             options.transports,
             options.audits,
         )
-    published = io.load_published(options.published)
-    listed = inputs.config["experiment"]["artefacts"]
-    names = [*listed["tables"], *listed["figures"]]
-    maker = Maker(inputs, published, Path(options.tables), Path(options.figures))
-    compared = importlib.import_module(f"pipeline.report.{options.study}").compared
+    published_numbers, *claim_lists = options.published
+    published = io.load_published(published_numbers)
+    names = [one.name for one in registry.declared(options.study)]
+    captions = Path(options.captions) if options.captions else None
+    maker = Maker(inputs, published, Path(options.tables), Path(options.figures), captions)
+    compared = importlib.import_module(f"pipeline.report.{options.study}.comparison").compared
     if options.record:
         drawn = reference.watched(inputs)
         made = record(drawn, names, replace(maker, inputs=drawn.inputs), json.loads(options.benchmarks), options.record)
         if reference.whole(made):
-            shelf.save_verdicts(verdicts(compared(made, published)), options.study, options.verdicts)
+            shelf.save_list(verdicts(compared(made, published)), options.study, Path(options.verdicts, "verdicts.csv"))
+            listed = claims.listed(decided(made, claim_lists))
+            shelf.save_list(listed, options.study, Path(options.verdicts, "claims.csv"))
         return
     artefacts_made = dict(zip(names, together(maker, names, options.processes), strict=True))
     held = None
@@ -190,7 +193,9 @@ def main(arguments: list[str] | None = None) -> None:
         theirs, manifest = shelf.load_reference(options.against)
         held = against(inputs, theirs)
     told = index.reference(manifest, held, machine()["processor"])
-    io.save_json(index.describe(inputs, artefacts_made, compared(inputs, published), told), options.index)
+    told_claims = claims.lines(decided(inputs, claim_lists))
+    page = index.describe(inputs, artefacts_made, compared(inputs, published), told_claims, told)
+    io.save_json(page, options.index)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """From rows in files, in memory or on a cluster to what a permutation test sees.
 
 :func:`contingency` counts the rows in one scan, by DuckDB, Spark or pandas: the same counts from each, and so the same
-p-values for the same seed. :func:`predictions`, :func:`numbers` and :func:`rows` fetch the rows themselves, where
-counts are not enough.
+p-values for the same seed. :func:`predictions` and :func:`numbers` fetch the rows themselves, where counts are not
+enough.
 
 A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a data frame. The columns of a CSV file are
 text, and a number is read from it where one is needed, to the last bit.
@@ -19,7 +19,7 @@ from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.tabulate.counted import counted
 from pipeline.tabulate.faults import check_named
 from pipeline.tabulate.reading import reading
-from pipeline.tabulate.rows import Roles, fetched, measured, predicted
+from pipeline.tabulate.rows import Roles, measured, predicted
 from pipeline.tabulate.table import Request, Table
 from pipeline.types import Array
 
@@ -142,22 +142,3 @@ def numbers(
     """
     with opened(source, engine, threads, memory) as table:
         return measured(table, columns, label, positive, values)
-
-
-def rows(
-    source: Any,
-    columns: Sequence[str],
-    engine: Engine = "duckdb",
-    *,
-    threads: int | None = None,
-    memory: str | None = None,
-    values: int = VALUES,
-) -> dict[str, Array]:
-    """The columns as arrays (n,) in the order of the rows, as they stand: numbers as numbers, text as objects.
-
-    Raises ValueError for a column that is not there, and where more than ``values`` values would be fetched.
-    """
-    with opened(source, engine, threads, memory) as table:
-        check_named(table, {f"column {position + 1}": column for position, column in enumerate(columns)})
-        frame = fetched(table, columns, values)
-        return {column: frame[column].to_numpy() for column in columns}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 import json
@@ -20,10 +19,11 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline.messages import nearest
+
 GROUPS = ("dataset", "method", "transport", "audit")
 REQUIRED = ("dataset", "method", "audit")
 """A point need not have a transport map."""
-CONDITIONS = ("study", "block", *GROUPS)
 REPETITIONS, FITTED = "repetitions", ("method", "transport")
 SWEPT = re.compile(r"(range|choice)\(.*\)")
 """Hydra's own notations for several values."""
@@ -215,12 +215,6 @@ def _keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{key}"
         if isinstance(value, DictConfig):
             yield from _keys(value, f"{prefix}{key}.")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name most like ``name``, as the end of an error's sentence; nothing where none is like it."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _frozen(value: Any) -> Any:

@@ -15,13 +15,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pipeline.messages import nearest
+from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, references, superseded
 from pipeline.workflow.code_closure import modules_behind
 from pipeline.workflow.composition import Point, composed, encoded, plain
 from pipeline.workflow.plan import Plan
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.resolution import Override, Resolver, scale_rules
+from pipeline.workflow.resolution import Resolver, of_scale
 from pipeline.workflow.resources import Resources
+from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,8 +62,8 @@ class Workflow:
         if source not in ("auto", "official", "twin"):
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
-        self.overrides = tuple(Override.parse(text) for text in overrides)
-        self._resolver = Resolver(self.conf, scale_rules(self.conf, scale), self.overrides)
+        self.overrides = tuple(map(of_user, overrides))
+        self._resolver = Resolver(self.conf, of_scale(self.conf, scale), self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.blocks = frozenset(blocks)
@@ -84,7 +87,7 @@ class Workflow:
         parted by semicolons. The command line wins over the environment. Raises ValueError for another key.
         """
         if unknown := sorted(set(config) - set(INVOCATION)):
-            hint = composition.nearest(unknown[0], INVOCATION)
+            hint = nearest(unknown[0], INVOCATION)
             raise ValueError(f"--config {unknown[0]}=... is unknown{hint}. There are: {', '.join(INVOCATION)}")
 
         def asked(key: str, default: str) -> str:
@@ -107,7 +110,7 @@ class Workflow:
         return tuple(point for point in every if point.block in self.blocks) if chosen else every
 
     def experiment(self, study: str) -> dict[str, Any]:
-        """A study's declaration: title, paper, grid, artefacts."""
+        """A study's declaration: title, paper, grid."""
         return composition.experiment(self.conf, study)
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
@@ -230,20 +233,34 @@ class Workflow:
         """The files of a study's reference; none where it has none, or not of every block."""
         return references.files(ROOT, study) if study in self.referenced else []
 
+    def present(self, *paths: str) -> list[str]:
+        """Those of these files that are there."""
+        return [path for path in paths if (ROOT / path).is_file()]
+
     def tables(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables."""
-        names = self.experiment(study)["artefacts"]["tables"]
-        return [f"{below}tables/{study}/{name}.{suffix}" for name in names for suffix in ("csv", "md", "tex")]
+        return self._made(study, "table", f"{below}tables", ("csv", "md", "tex"))
 
     def figures(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's figures."""
-        names = self.experiment(study)["artefacts"]["figures"]
-        return [f"{below}figures/{study}/{name}.{suffix}" for name in names for suffix in ("pdf", "png")]
+        return self._made(study, "figure", f"{below}figures", ("pdf", "png"))
 
     def captions(self, study: str) -> list[str]:
-        """The captions of a study's artefacts."""
-        names = self.experiment(study)["artefacts"]
-        return [f"pipeline/captions/{study}/{name}.rst" for name in (*names["tables"], *names["figures"])]
+        """The caption of each artefact of a study, as Snakemake's report takes it."""
+        return [f"results/captions/{study}/{one.name}.rst" for one in registry.declared(study)]
+
+    def marked(self, study: str) -> list[str]:
+        """Every file of a study's artefacts, for Snakemake's report to show one of each, with its caption."""
+        from snakemake.io import report
+
+        names = [one.name for one in registry.declared(study)]
+        files = []
+        for path in map(Path, self.artefact_files(study)):
+            labels = {"artefact": registry.label(path.stem, names), "file": path.name}
+            caption = Path("results", "captions", study, f"{path.stem}.rst").absolute()
+            shown = path.suffix in (".csv", ".png")
+            files.append(report(str(path), str(caption), category=study, labels=labels) if shown else str(path))
+        return files
 
     def artefact_files(self, study: str, below: str = "results/") -> list[str]:
         """Every file of a study's tables and figures."""
@@ -260,16 +277,15 @@ class Workflow:
         ``plugin`` is at most one of ``dataset``, ``method``, ``transport``, ``audit`` and ``study``, with the name in
         the job's path.
         """
-        behind = [
-            module_name(group, name if group == "study" else self.kind(group, name)) for group, name in plugin.items()
-        ]
+        study = plugin.pop("study", "")
+        behind = [module_name(group, self.kind(group, name)) for group, name in plugin.items()]
+        behind += sorted({one.module for one in registry.declared(study)}) if study else []
         files = modules_behind((f"pipeline.stages.{stage}", *behind), ROOT)
         return [str(path.relative_to(ROOT)) for path in files]
 
     def account_for(self, dag: Any, failed: Iterable[Any], root: Path = ROOT) -> str:
         """Write down what failed in a run of Snakemake and what is missing because of it; the same in a few lines."""
-        names = {study: self.experiment(study)["artefacts"] for study in self.studies}
-        artefacts = {study: [*both["tables"], *both["figures"]] for study, both in names.items()}
+        artefacts = {study: [one.name for one in registry.declared(study)] for study in self.studies}
         content = failures.account(dag, failed, artefacts, root)
         if not content["failed"]:
             return "No job failed: the run was ended from outside."
@@ -292,7 +308,7 @@ class Workflow:
         asked = [word.removeprefix("sweep_") for word in words if re.fullmatch(r"sweep_\w+", word)]
         for name in asked:
             if name not in self.sweeps:
-                hint = composition.nearest(name, self.sweeps)
+                hint = nearest(name, self.sweeps)
                 raise ValueError(f"there is no sweep {name!r}{hint}. There are: {', '.join(self.sweeps)}")
         return asked
 
@@ -326,8 +342,12 @@ class Workflow:
     def _check_blocks(self) -> None:
         known = sorted({block for study in self.studies for block in self.experiment(study)["grid"]})
         if unknown := sorted(self.blocks - set(known)):
-            hint = composition.nearest(unknown[0], known)
+            hint = nearest(unknown[0], known)
             raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
+
+    def _made(self, study: str, kind: str, below: str, suffixes: Sequence[str]) -> list[str]:
+        names = [one.name for one in registry.declared(study) if one.kind == kind]
+        return [f"{below}/{study}/{name}.{suffix}" for name in names for suffix in suffixes]
 
     def _sections(self, study: str) -> dict[str, Any]:
         return {self.audit_file(point): self._resolver.sections(point) for point in self.points(study)}

@@ -78,7 +78,8 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
 def _save_rows(rows: pd.DataFrame, folder: Path) -> None:
     for old in folder.glob("*.parquet"):
         old.unlink()
-    for block, part in rows.groupby("block", sort=True):
+    texts = {name: object for name, kind in rows.dtypes.items() if kind == "category"}
+    for block, part in rows.astype(texts).groupby("block", sort=True):
         path = folder / f"{block}.parquet"
         with io.written(path) as temporary:
             part.dropna(axis=1, how="all").to_parquet(temporary, index=False, compression="zstd")
@@ -162,19 +163,19 @@ def _tuples(value: Any) -> Any:
     return {key: _tuples(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def save_verdicts(found: pd.DataFrame, study: str, path: Path | str) -> None:
-    """Put a study's verdicts in place of its earlier ones in the list of all, ours with ten significant digits."""
+def save_list(found: pd.DataFrame, study: str, path: Path | str) -> None:
+    """Put a study's verdicts or claims in place of its earlier ones in the list of all, with ten significant digits."""
     import pandas as pd
 
     path = Path(path)
-    others = [load_verdicts(path).query("study != @study")] if path.is_file() else []
+    others = [load_list(path).query("study != @study")] if path.is_file() else []
     every = pd.concat([*others, found.assign(study=study)[["study", *found.columns]]], ignore_index=True)
     with io.written(path) as temporary:
         every.sort_values("study", kind="stable").to_csv(temporary, index=False, float_format="%.10g")
 
 
-def load_verdicts(path: Path | str) -> pd.DataFrame:
-    """The verdicts of every reference."""
+def load_list(path: Path | str) -> pd.DataFrame:
+    """The verdicts or the claims of every reference."""
     import pandas as pd
 
     return pd.read_csv(path, dtype={"row": str, "column": str})

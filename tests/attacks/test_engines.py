@@ -13,7 +13,7 @@ from pipeline.attacks import autograd, unfair_map
 from pipeline.attacks.gradient_flow import Flow, gradient_flow, step_schedule
 from pipeline.attacks.mixture_flow import eigenprojectors, mixture_flow
 from pipeline.attacks.relu_flow import relu_flow
-from pipeline.fair_metric import FairMetric, diagonal, from_directions, from_matrix
+from pipeline.fair_metric import FairMetric, diagonal, from_directions
 from pipeline.models import logistic_mixture, mlp
 from pipeline.types import Classifier
 
@@ -121,7 +121,7 @@ def test_a_metric_without_a_subspace_takes_the_plain_loop(
 ) -> None:
     regularization, steps = SCHEDULES[regularization_schedule]
     parameters, (x, y) = network(3), points(4)
-    metric = from_matrix(np.diag([1.0, 0.5, 0.2, 0.1, 0.0]))
+    metric = FairMetric(np.diag([1.0, 0.5, 0.2, 0.1, 0.0]))
     assert_same(
         relu_flow(parameters, x, y, metric, regularization, steps, RECORD),
         plain(mlp, parameters, x, y, metric, regularization, steps),
@@ -145,7 +145,7 @@ def test_the_margin_space_computes_the_flow(
 def test_a_general_metric_in_margin_space(d: int, members: int, mixture: Build, points: Points) -> None:
     parameters, (x, y) = mixture(7, repetitions=3, d=d, members=members), points(8, d=d)
     root = np.random.default_rng(9).normal(size=(d, d))
-    metric = diagonal(30) if d == 2 else from_matrix(root @ root.T / d)
+    metric = diagonal(30) if d == 2 else FairMetric(root @ root.T / d)
     steps = step_schedule("constant", 0.02, 0, 120)
     assert_same(
         mixture_flow(parameters, x, y, metric, 4.0, steps, RECORD),
@@ -183,7 +183,7 @@ def test_margins_beyond_the_range_of_the_exponential_are_left_to_logarithms(
 
 def test_a_metric_is_the_sum_of_its_eigenprojectors() -> None:
     sigma = np.array([[2.0, 0, 0], [0, 1, 1], [0, 1, 1]])  # eigenvalues 2 (twice) and 0
-    for metric, count in ((from_matrix(sigma), 2), (metric_of(2), 2), (diagonal(30), 2), (from_matrix(np.eye(3)), 1)):
+    for metric, count in ((FairMetric(sigma), 2), (metric_of(2), 2), (diagonal(30), 2), (FairMetric(np.eye(3)), 1)):
         parts = eigenprojectors(metric)
         assert len(parts) == count
         np.testing.assert_allclose(sum(value * p for value, p in parts), metric.matrix, atol=1e-12)

@@ -19,7 +19,7 @@ from pipeline.attacks.gradient_flow import (
 )
 from pipeline.attacks.unfair_map import unfair_map
 from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
-from pipeline.fair_metric import FairMetric, diagonal, from_directions, from_matrix, rotated
+from pipeline.fair_metric import FairMetric, diagonal, from_directions, rotated
 from pipeline.models import logistic_mixture, mlp
 from pipeline.types import Classifier
 
@@ -59,7 +59,7 @@ def test_theorem_2_2_the_error_is_linear_in_the_step_and_within_its_bound(smooth
         path = exact_flow(hook, x0, SIGMA, LAMBDA, times)
         error = np.zeros(x0.shape[:-1])
         for k in range(1, steps + 1, 7):
-            flow = gradient_flow(hook, x0, from_matrix(SIGMA), LAMBDA, np.full(k, h), [k])
+            flow = gradient_flow(hook, x0, FairMetric(SIGMA), LAMBDA, np.full(k, h), [k])
             error = np.maximum(error, np.linalg.norm(flow.x - path[k], axis=-1))
         errors.append(error)
         # The Hessian of the loss is p (1 - p) w w', at most w w' / 4 and not negative.
@@ -82,7 +82,7 @@ def test_theorem_a_1_the_ratio_moves_little_when_the_metric_does(smooth) -> None
     steps, eta = 50, 0.04
 
     def attacked(sigma: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        flow = gradient_flow(hook, x0, from_matrix(sigma), LAMBDA, np.full(count, eta), [count])
+        flow = gradient_flow(hook, x0, FairMetric(sigma), LAMBDA, np.full(count, eta), [count])
         return flow.losses[..., -1, :] / flow.original_loss, np.linalg.norm(flow.x - x0, axis=-1)
 
     ratio, _ = attacked(SIGMA, steps)
@@ -190,7 +190,7 @@ def test_a_schedule_that_is_none_is_refused(arguments: tuple, message: str) -> N
 
 @pytest.mark.parametrize(("share", "grows"), [(0.99, False), (1.01, True)])
 def test_the_stability_limit_is_where_the_penalty_amplifies(share: float, grows: bool) -> None:
-    metric = from_matrix(np.diag([4.0, 1.0]))
+    metric = FairMetric(np.diag([4.0, 1.0]))
     eta = share / (10.0 * 4.0)
     displacement = np.array([1e-3, 0.0])
     for _ in range(2000):

@@ -30,6 +30,7 @@ P = np.array([0.04, 0.001, 0.03, 0.02])
 )
 def test_p_values_are_those_of_the_definitions(correction: str, expected: list[float]) -> None:
     np.testing.assert_allclose(corrected(P, correction), expected)
+    np.testing.assert_allclose(corrected(np.insert(P, 1, np.nan), correction), np.insert(expected, 1, np.nan))
     assert len(corrected(P[:0], correction)) == 0
 
 

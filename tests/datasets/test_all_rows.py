@@ -78,12 +78,6 @@ def test_race_of_all_of_compas_is_african_american_or_not(official: Callable[[st
     assert rows["race"].nunique() == 6
 
 
-@pytest.mark.parametrize("module", [adult, compas])
-def test_another_choice_of_rows_is_refused(module: object) -> None:
-    with pytest.raises(ValueError, match=r"dataset\.rows must be one of complete, all, found 'some'"):
-        module.Config(0.8, "some")  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize("name", ["adult", "compas"])
 def test_each_choice_of_rows_has_its_own_twin(name: str, tmp_path: Path) -> None:
     for rows, file in plugins.load("dataset", name).TWINS.items():

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from pipeline.report import html, provenance
-from pipeline.report.artefacts import label
 from pipeline.report.index import describe
-from pipeline.report.individual_fairness import compared
+from pipeline.report.individual_fairness.comparison import compared
 from pipeline.report.inputs import Inputs
+from pipeline.report.registry import label
 
 VOID = {"meta", "img", "br", "col", "link", "input", "hr"}
 PNG = b"\x89PNG not really"

@@ -6,35 +6,12 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from pipeline.report import artefacts
-from pipeline.report.comparison import check_published, compare
+from pipeline.report.comparison import compare
 from pipeline.report.individual_fairness.facts import measurements
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 
 STUDY = "individual_fairness"
-
-
-def test_the_list_is_well_formed(published: pd.DataFrame) -> None:
-    check_published(published)
-    assert not published.duplicated(["artefact", "row", "column"]).any()
-    assert published["by"].dropna().isin(listed()).all(), "shown in an artefact that the study does not list"
-
-
-def listed() -> list[str]:
-    """Every artefact of the study's declaration."""
-    from pipeline.workflow.config import Workflow
-
-    names = Workflow(studies=[STUDY]).experiment(STUDY)["artefacts"]
-    return [*names["tables"], *names["figures"]]
-
-
-def test_every_listed_artefact_exists_and_every_function_is_listed() -> None:
-    for name in listed():
-        artefacts.find(STUDY, name)
-    import pipeline.report.individual_fairness as module
-
-    assert sorted(listed()) == sorted(set(module.__all__) - {"compared"})
 
 
 def test_every_number_said_to_be_reproduced_has_a_value_of_ours(published: pd.DataFrame, inputs: Inputs) -> None:
@@ -83,10 +60,3 @@ def test_tables_1_and_3_print_the_same_numbers(published: pd.DataFrame) -> None:
     printed = sorted(float(text) for text in re.findall(r"-?\d+\.\d+", NUMBERS_IN_THE_TABLES))
     for name in ("table_1", "table_3"):
         assert sorted(published.loc[published["artefact"] == name, "value"]) == printed
-
-
-def test_an_unknown_artefact_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ValueError, match="no artefact 'tabel_1': did you mean 'table_1'"):
-        artefacts.find(STUDY, "tabel_1")
-    with pytest.raises(ValueError, match=r"study 'absent' has no artefacts: write pipeline/report/absent.py"):
-        artefacts.find("absent", "table_1")

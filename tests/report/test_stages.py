@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from pipeline import io
+from pipeline.report import markup, registry
 from pipeline.report.inputs import Inputs
 from pipeline.stages import artefacts, collect, report
 from pipeline.types import AuditResult, Dataset
@@ -63,16 +64,6 @@ def test_collected_rows_survive_their_file(tmp_path: Path) -> None:
 def test_values_go_by_their_place_in_the_workflow() -> None:
     path = "results/audits/smoke/s/heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio.npz"
     assert artefacts.place(path, 4) == "heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio"
-
-
-def test_every_artefact_of_the_study_has_a_caption_and_every_caption_an_artefact(inputs: Inputs) -> None:
-    listed = inputs.config["experiment"]["artefacts"]
-    names = [*listed["tables"], *listed["figures"]]
-    assert all(artefacts.caption("individual_fairness", name) for name in names)
-    folder = Path(artefacts.__file__).parent.parent / "captions" / "individual_fairness"
-    assert sorted(path.stem for path in folder.glob("*.rst")) == sorted(names)
-    with pytest.raises(ValueError, match=r"has no caption: write pipeline/captions/individual_fairness/table_9\.rst"):
-        artefacts.caption("individual_fairness", "table_9")
 
 
 def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path) -> None:
@@ -130,12 +121,17 @@ def test_from_rows_to_page(
         "--figures": [str(out / "figures" / "individual_fairness")],
         "--index": [str(out / "index.json")],
         "--processes": ["2"],
+        "--captions": [str(out / "captions")],
     }
     artefacts.main([word for name, values in arguments.items() for word in (name, *values)])
-    listed = inputs.config["experiment"]["artefacts"]
-    for kind, suffixes in (("tables", ("csv", "md", "tex")), ("figures", ("pdf", "png"))):
-        expected = {f"{name}.{suffix}" for name in listed[kind] for suffix in suffixes}
-        assert {path.name for path in (out / kind / "individual_fairness").iterdir()} == expected
+    listed = registry.declared("individual_fairness")
+    for kind, suffixes in (("table", ("csv", "md", "tex")), ("figure", ("pdf", "png"))):
+        expected = {f"{one.name}.{suffix}" for one in listed if one.kind == kind for suffix in suffixes}
+        assert {path.name for path in (out / f"{kind}s" / "individual_fairness").iterdir()} == expected
+    for one in listed:
+        told = (out / "captions" / f"{one.name}.rst").read_text().split("\n\n")
+        assert told[1] == markup.rst(one.caption)
+        assert "smoke scale" in told[2].lower()
     held_against_its_own_reference({k: v for k, v in arguments.items() if k != "--index"}, tmp_path)
     (out / "benchmarks" / "smoke" / "audit").mkdir(parents=True)
     (out / "benchmarks" / "smoke" / "audit" / "a.tsv").write_text("s\tmax_rss\tcpu_time\n5\t1\t4\n")
@@ -146,7 +142,7 @@ def test_from_rows_to_page(
          "--scale", "smoke", "--output", str(out / "report.html"), "--summary", str(out / "summary.txt")]
     )  # fmt: skip
     page = (out / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == len(listed["figures"])
+    assert page.count("data:image/png;base64,") == sum(one.kind == "figure" for one in listed)
     assert ">audit</th>" in page
     assert ">collect</th>" not in page, "another scale's times are not this run's"
     assert "published results:" in capsys.readouterr().out

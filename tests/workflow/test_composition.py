@@ -6,7 +6,8 @@ import pytest
 
 from pipeline.workflow.composition import Point, composed, points, update
 from pipeline.workflow.config import CONF
-from pipeline.workflow.resolution import Override, scale_rules
+from pipeline.workflow.resolution import of_scale
+from pipeline.workflow.settings import of_user
 
 
 def test_a_list_is_swept_and_a_list_in_a_list_is_one_value(conf: Path) -> None:
@@ -72,11 +73,12 @@ def test_an_unknown_key_is_refused_with_the_nearest(conf: Path) -> None:
 def test_a_scale_may_not_train_one_model_in_two_ways(conf: Path, text: str, message: str) -> None:
     (conf / "scale" / "wrong.yaml").write_text(text)
     with pytest.raises(ValueError, match=message):
-        scale_rules(conf, "wrong")
+        of_scale(conf, "wrong")
 
 
 def test_overrides_are_typed_as_yaml_is() -> None:
-    assert Override.parse("method.sensr.learning_rate=2e-5").value == 2e-5
-    assert Override.parse("audit.loss_ratio.record=[1, 2]").value == [1, 2]
-    with pytest.raises(ValueError, match=r"write group\.name\.key=value"):
-        Override.parse("sensr.learning_rate=2e-5")
+    assert of_user("method.sensr.learning_rate=2e-5").values == {"method.learning_rate": 2e-5}
+    assert of_user("audit.loss_ratio.record=[1, 2]").values == {"audit.record": [1, 2]}
+    for wrong in ("sensr.learning_rate=2e-5", "metod.sensr.learning_rate=2e-5", "method.sensr.rate=1,2", "=2"):
+        with pytest.raises(ValueError, match=r"write group\.name\.key=value"):
+            of_user(wrong)

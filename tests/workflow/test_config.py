@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.transport.between import parted
 from pipeline.workflow.config import CONF, Workflow
-from pipeline.workflow.resolution import scale_rules
+from pipeline.workflow.resolution import of_scale
 
 
 def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None:
@@ -95,7 +95,7 @@ def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
 
 
 def test_the_paper_scale_sets_nothing_but_repetitions() -> None:
-    assert {key for rule in scale_rules(CONF, "paper") for key in rule.values} == {"repetitions"}
+    assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
 
 
 def test_an_unknown_key_on_the_command_line_is_refused_with_the_nearest() -> None:
@@ -150,3 +150,27 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
 
 def test_the_shipped_configuration_is_where_the_module_looks_for_it() -> None:
     assert (CONF / "config.yaml").is_file()
+
+
+def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:
+    (conf / "method" / "m.yaml").write_text(
+        "rate: 1\nmodel: small\nsettings:\n  - {where: {method.model: large, dataset: d}, set: {method.rate: 2}}\n"
+    )
+    (conf / "experiment" / "nets.yaml").write_text(
+        "grid:\n  main: {dataset: d, method: m, method.model: [small, large], audit: a}\n"
+    )
+    (conf / "scale" / "bare.yaml").write_text("settings: []\n")
+
+    def rates(scale: str) -> list[int]:
+        workflow = Workflow(scale=scale, tracker="none", conf=conf, studies=["nets"])
+        return [workflow.section("method", point)["rate"] for point in workflow.points("nets")]
+
+    assert rates("bare") == [1, 2]
+    for name, text in {"one": "small", "both": "[small, large]", "pattern": "'*l*'"}.items():
+        (conf / "scale" / f"{name}.yaml").write_text(
+            f"settings:\n  - {{where: {{method.model: {text}}}, set: {{method.rate: 7}}}}\n"
+        )
+    assert (rates("one"), rates("both"), rates("pattern")) == ([7, 2], [7, 7], [7, 7])
+    (conf / "scale" / "typo.yaml").write_text("settings:\n  - {where: {method.model: lrge}, set: {method.rate: 7}}\n")
+    with pytest.raises(ValueError, match=r"no method\.model 'lrge' \(did you mean 'large'\?\)"):
+        rates("typo")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pipeline import io
-from pipeline.report import reference
+from pipeline.report import claims, reference, registry
 from pipeline.report.comparison_table import verdicts
 from pipeline.workflow import shelf
 from pipeline.workflow.config import Workflow
@@ -26,7 +26,7 @@ def test_they_are_small() -> None:
 
 
 def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() -> None:
-    assert set(shelf.load_verdicts(FOLDER / "verdicts.csv")["study"]) == set(STUDIES)
+    assert set(shelf.load_list(FOLDER / "verdicts.csv")["study"]) == set(STUDIES)
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -36,8 +36,8 @@ def test_verdicts_are_those_of_the_reference(study: str) -> None:
     assert reference.whole(inputs)
     assert set(manifest["blocks"]) == set(reference.blocks(inputs))
     published = io.load_published(ROOT / "data" / "published" / f"{study}.csv")
-    found = verdicts(importlib.import_module(f"pipeline.report.{study}").compared(inputs, published))
-    listed = shelf.load_verdicts(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
+    found = verdicts(importlib.import_module(f"pipeline.report.{study}.comparison").compared(inputs, published))
+    listed = shelf.load_list(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
     listed = listed.reset_index(drop=True)
     message = COMMAND.format(study=study)
     texts = ["artefact", "row", "column", "reading", "verdict"]
@@ -47,3 +47,22 @@ def test_verdicts_are_those_of_the_reference(study: str) -> None:
     for name in set(found.columns) - set(texts):
         ours, theirs = (pd.to_numeric(frame[name]).to_numpy(float) for frame in (found, listed))
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-12, err_msg=f"{name}: {message}")
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_claims_are_those_of_the_reference(study: str) -> None:
+    inputs, _ = shelf.load_reference(FOLDER / study)
+    measured = importlib.import_module(f"pipeline.report.{study}.facts").measurements(inputs)
+    listed = io.load_claims(ROOT / "data" / "published" / "claims" / f"{study}.yaml")
+    found = claims.listed(claims.decide(listed, measured, inputs.reductions))
+    theirs = shelf.load_list(FOLDER / "claims.csv").query("study == @study").drop(columns="study")
+    message = COMMAND.format(study=study)
+    pd.testing.assert_frame_equal(
+        found.astype(object), theirs.reset_index(drop=True).astype(object), obj=message, check_dtype=False
+    )
+
+
+def test_every_claim_is_shown_by_an_artefact_of_its_study() -> None:
+    for path in sorted((ROOT / "data" / "published" / "claims").glob("*.yaml")):
+        names = {one.name for one in registry.declared(path.stem)}
+        assert {claim["artefact"] for claim in io.load_claims(path)} <= names

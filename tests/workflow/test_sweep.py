@@ -103,7 +103,7 @@ def test_a_declaration_without_a_grid_is_refused(conf: Path) -> None:
         ({"column": "method"}, r"no key 'column' \(did you mean 'columns'\?\)"),
         ({"x": "audit.dleta"}, r"figure\.x: the grid has no key 'audit\.dleta' \(did you mean 'audit\.delta'\?\)"),
         ({"x": ""}, "figure: x is not given"),
-        ({"log": "z"}, "expected log among x, y; found 'z'"),
+        ({"log": "z"}, r"figure: expected log to be a list, each one of x, y; found \['z'\]"),
     ],
 )
 def test_a_figure_of_what_is_not_there_is_refused(figure: dict, message: str) -> None:

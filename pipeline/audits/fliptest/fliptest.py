@@ -8,18 +8,20 @@ is learned, and halves of the audited group itself, where the map is exact trans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, cast, get_args
+from typing import Annotated, Any
 
 import numpy as np
 
-from pipeline.audits.fliptest.decisions import decisions, scored, scored_and_tossed, tossed
+from pipeline.audits.fliptest.dealt import Judge
+from pipeline.audits.fliptest.decisions import judged
 from pipeline.audits.fliptest.rows import Compared, group, noise, reports
 from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.audits.precision import Precision
+from pipeline.fields import Checked, Count, Share, Size, one_of
 from pipeline.transport.between import Mapped, directions, mapped
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
 
@@ -28,12 +30,9 @@ UNITS = ("model", "deviations")
 EXACT = "exact"
 """The kind of map that can be fitted again, between dealt halves, at no cost to speak of."""
 
-Judge = Callable[[Array, Array], tuple[Array, Array]]
-"""Features (n, d) and a coin for each person (n,) to scores and decisions, (n,) each."""
-
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """What is audited, and how precisely.
 
     ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, 1[score >= ``threshold``] and
@@ -45,33 +44,20 @@ class Config:
     stand on a side at most.
     """
 
-    split: str
-    decision: str
+    split: Split
+    decision: Annotated[str, one_of(DECISIONS)]
     threshold: float | None
-    alpha: float
-    bootstraps: int
-    permutations: int
-    units: str
-    noise_deals: int
-    noise_people: int
+    alpha: Share
+    bootstraps: Count
+    permutations: Count
+    units: Annotated[str, one_of(UNITS)]
+    noise_deals: Size
+    noise_people: Count
 
     def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(f"expected audit.split among {', '.join(get_args(Split))}; found {self.split!r}")
-        if self.decision not in DECISIONS:
-            raise ValueError(f"expected audit.decision among {', '.join(DECISIONS)}; found {self.decision!r}")
+        super().__post_init__()
         if self.decision == "randomised" and self.threshold is not None:
             raise ValueError(f"a randomised decision has no threshold: expected null, found {self.threshold}")
-        if self.units not in UNITS:
-            raise ValueError(f"expected audit.units among {', '.join(UNITS)}; found {self.units!r}")
-        if self.noise_deals < 0:
-            raise ValueError(f"expected audit.noise_deals of at least 0, found {self.noise_deals}")
-        if self.noise_people < 1:
-            raise ValueError(f"expected audit.noise_people of at least 1, found {self.noise_people}")
-        try:
-            Precision(self.alpha, self.bootstraps, self.permutations)
-        except ValueError as error:
-            raise ValueError(f"audit: {error}") from error
 
     @property
     def precision(self) -> Precision:
@@ -119,19 +105,20 @@ def run(
     rows: list[dict[str, Any]] = []
     arrays: dict[str, Array] = {"feature_names": np.array(dataset.feature_names)}
     for place, (direction, source, target) in enumerate(directions(transport), start=1):
-        pairs = mapped(transport, dataset, cast(Split, config.split), count, direction)
+        pairs = mapped(transport, dataset, config.split, count, direction)
         where = {"direction": direction, "source": source, "target": target}
         shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):
-            compared = _compared(partial(_judge, classifier, r, config), pair, coins[r], config)
+            judge = partial(_judge, classifier, r, config)
+            compared = _compared(judge, pair, coins[r], config)
             measured = chain(
-                group(compared, config, transported, shared[r]),
-                reports(compared, config, dataset.feature_names, transported, streams[r][place]),
+                group(compared, config.alpha, transported, shared[r]),
+                reports(compared, config.precision, dataset.feature_names, transported, streams[r][place]),
             )
             rows += [{"repetition": r, **where, **row} for row in measured]
             if r == 0 and config.noise_deals and transport.kind == EXACT:
-                decide = partial(_decide, classifier, r, config)
-                found = noise(compared, config, transported, decide, dealing[place - 1])
+                limits = config.noise_people, config.noise_deals, config.alpha
+                found = noise(compared, transported, judge, *limits, dealing[place - 1])
                 rows += [{"repetition": r, **where, **row} for row in found]
             if r == 0:
                 arrays |= _arrays(compared, "" if direction == "forward" else "_reverse")
@@ -141,17 +128,8 @@ def run(
     return AuditResult("fliptest", dataset.name, classifier.method, dataset.origin, table, arrays)
 
 
-def _decide(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> Array:
-    if config.decision == "randomised":
-        return tossed(classifier, repetition, x, coin)
-    return decisions(classifier, repetition, x, config.threshold)
-
-
 def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> tuple[Array, Array]:
-    """Scores and decisions."""
-    if config.decision == "randomised":
-        return scored_and_tossed(classifier, repetition, x, coin)
-    return scored(classifier, repetition, x, config.threshold)
+    return judged(classifier, repetition, x, config.threshold, coin if config.decision == "randomised" else None)
 
 
 def _shared(rows: Sequence[Array], people: int) -> list[float]:

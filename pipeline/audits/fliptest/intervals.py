@@ -72,15 +72,11 @@ def size_intervals(positive: int, negative: int, n: int, alpha: float) -> SizeIn
 
 
 def count_interval(count: int, n: int, alpha: float) -> Interval:
-    r"""The interval of Clopper and Pearson for the expected count k among n people.
+    """The interval of Clopper and Pearson for the expected count k among n people."""
+    from statsmodels.stats.proportion import proportion_confint
 
-    P(K >= k; p) is the regularised incomplete beta function :math:`I_p(k, n - k + 1)`, which gives both ends.
-    """
-    from scipy.special import betainccinv, betaincinv
-
-    low = 0.0 if count == 0 else float(betaincinv(count, n - count + 1, alpha / 2))
-    high = 1.0 if count == n else float(betainccinv(count + 1, n - count, alpha / 2))
-    return n * low, n * high
+    low, high = proportion_confint(count, n, alpha, "beta")
+    return n * float(low), n * float(high)
 
 
 def difference_intervals(more: Array, fewer: Array, n: int, alpha: float) -> tuple[Array, Array]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from pipeline.audits.fliptest.dealt import upper
-from pipeline.audits.fliptest.dealt_groups import Decide, sizes_between_halves
+from pipeline.audits.fliptest.dealt import Judge, sizes_between_halves, upper
 from pipeline.audits.fliptest.intervals import size_intervals
 from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.audits.fliptest.transparency import transparency_report
+from pipeline.audits.precision import Precision
 from pipeline.transport.quality import healthy, ks, nearest_values
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    from pipeline.audits.fliptest.fliptest import Config
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ def _row(statistic: str, value: float, flipset: str = "", feature: str = "") -> 
     return {"flipset": flipset, "feature": feature, "statistic": statistic, "value": float(value)}
 
 
-def group(compared: Compared, config: Config, transported: Array, shared: float) -> Iterator[dict[str, Any]]:
+def group(compared: Compared, alpha: float, transported: Array, shared: float) -> Iterator[dict[str, Any]]:
     """Rows on the whole group and on the sizes of its flipsets."""
     flips, n = compared.flips, len(compared.rows)
     sizes = {"positive": int(flips.positive.sum()), "negative": int(flips.negative.sum())}
@@ -56,7 +53,7 @@ def group(compared: Compared, config: Config, transported: Array, shared: float)
     if n:
         target, images = compared.target[:, transported], compared.images[:, transported]
         furthest = ks(target, nearest_values(target, images)).max()
-    intervals = size_intervals(sizes["positive"], sizes["negative"], n, config.alpha)
+    intervals = size_intervals(sizes["positive"], sizes["negative"], n, alpha)
     group = {
         "n_source": n,
         "n_target": len(compared.target),
@@ -85,7 +82,7 @@ def group(compared: Compared, config: Config, transported: Array, shared: float)
 
 
 def reports(
-    compared: Compared, config: Config, names: Sequence[str], transported: Array, rng: np.random.Generator
+    compared: Compared, precision: Precision, names: Sequence[str], transported: Array, rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
     """Rows by feature: of the whole group, and of the transparency report of each flipset."""
     shift = compared.features - compared.images
@@ -99,7 +96,7 @@ def reports(
     for name in ("positive", "negative"):
         members = getattr(compared.flips, name)
         report = transparency_report(
-            compared.features, compared.images, members, config.precision, rng, transported, compared.units
+            compared.features, compared.images, members, precision, rng, transported, compared.units
         )
         by_flipset[name] = vars(report)
     for flipset, statistics in by_flipset.items():
@@ -108,17 +105,21 @@ def reports(
 
 
 def noise(
-    compared: Compared, config: Config, transported: Array, decide: Decide, rng: np.random.Generator
+    compared: Compared,
+    transported: Array,
+    judge: Judge,
+    people: int,
+    deals: int,
+    alpha: float,
+    rng: np.random.Generator,
 ) -> Iterator[dict[str, Any]]:
-    """Rows on the flipsets between halves of the group."""
+    """Rows on the flipsets between halves of the group, dealt ``deals`` times, with ``people`` on a side at most."""
     n = len(compared.rows)
-    found, side = sizes_between_halves(
-        compared.features, compared.coins, transported, decide, config.noise_people, config.noise_deals, rng
-    )
+    found, side = sizes_between_halves(compared.features, compared.coins, transported, judge, people, deals, rng)
     if not side:
         return
     yield _row("noise_people", side)
     for name in ("positive", "negative"):
         sizes = getattr(found, name)
         yield _row("noise_size", n * sizes.mean() / side, name)
-        yield _row("noise_size_upper", n * upper(sizes, config.alpha) / side, name)
+        yield _row("noise_size_upper", n * upper(sizes, alpha) / side, name)

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from pipeline.audits.fliptest.decisions import decisions, scores, tossed
+from pipeline.audits.fliptest.decisions import judged
 from pipeline.audits.fliptest.guided_tree import (
     Context,
     Limits,
@@ -32,7 +32,7 @@ from pipeline.audits.fliptest.guided_tree import (
     p_value,
     products,
 )
-from pipeline.models import architecture
+from pipeline.fields import Checked, Share, Size, at_least, one_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split
 
 OUTPUTS = ("decision", "randomised", "score")
@@ -40,7 +40,7 @@ ROOT = "all rows"
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """What is searched, and how far.
 
     ``attribute``: the protected attribute. ``split``: train or test, the rows that are searched. ``output``: decision,
@@ -50,25 +50,13 @@ class Config:
     """
 
     attribute: str
-    split: str
-    output: str
-    held_out: float
-    confidence: float
-    depth: int
-    minimum_leaf: int
-    bins: int
-
-    def __post_init__(self) -> None:
-        if self.split not in ("train", "test"):
-            raise ValueError(f"expected audit.split train or test, found {self.split!r}")
-        if self.output not in OUTPUTS:
-            raise ValueError(f"expected audit.output among {', '.join(OUTPUTS)}; found {self.output!r}")
-        for name in ("held_out", "confidence"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"expected audit.{name} between 0 and 1, found {getattr(self, name)}")
-        for name, least in (("depth", 0), ("minimum_leaf", 4), ("bins", 2)):
-            if getattr(self, name) < least:
-                raise ValueError(f"expected audit.{name} of at least {least}, found {getattr(self, name)}")
+    split: Literal["train", "test"]
+    output: Annotated[str, one_of(OUTPUTS)]
+    held_out: Share
+    confidence: Share
+    depth: Size
+    minimum_leaf: Annotated[int, at_least(4)]
+    bins: Annotated[int, at_least(2)]
 
     @property
     def limits(self) -> Limits:
@@ -166,16 +154,9 @@ def findings(contexts: Sequence[Context], held_out: Searched, config: Config) ->
 
 def _output(classifier: Classifier, r: int, x: Array, output: str, rng: np.random.Generator) -> Array:
     """The output (n,) of repetition r's classifier on rows x (n, d)."""
-    if output == "score":
-        return scores(classifier, r, x)
-    if output == "randomised":
-        if not hasattr(architecture(classifier.architecture), "log_probabilities"):
-            raise ValueError(
-                f"audit.output=randomised needs probabilities, and the scores of {classifier.method!r} are none: "
-                "set audit.output=decision"
-            )
-        return tossed(classifier, r, x, rng.random(len(x))).astype(float)
-    return decisions(classifier, r, x, None).astype(float)
+    coin = rng.random(len(x)) if output == "randomised" else None
+    score, decision = judged(classifier, r, x, coin=coin)
+    return score if output == "score" else decision.astype(float)
 
 
 def _rows(names: Sequence[str], contexts: Sequence[Context], found: Findings, grew: Array) -> list[dict[str, Any]]:

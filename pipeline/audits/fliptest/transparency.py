@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.audits.correction import corrected
 from pipeline.audits.fliptest.intervals import mean_intervals, sign_intervals
-from pipeline.audits.fliptest.significance import holm, subset_p_values
+from pipeline.audits.fliptest.significance import subset_p_values
 from pipeline.audits.precision import Precision
 from pipeline.types import Array
 
@@ -88,7 +89,7 @@ def transparency_report(
     tested = np.tile(lines, 2)
     p, rank = np.full(2 * d, np.nan), np.full(2 * d, np.nan)
     p[tested] = subset_p_values(values[:, tested], members, precision.permutations, rng)
-    adjusted = holm(p)
+    adjusted = corrected(p, "holm")
     rank[:d][lines] = ranks(mean[:d][lines] / units[lines])
     rank[d:][lines] = ranks(mean[d:][lines])
     by_kind = [np.split(column, 2) for column in (mean, low, high, p, adjusted)]

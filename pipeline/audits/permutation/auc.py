@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.audits.permutation.auc_statistic import BinnedAuc
 from pipeline.audits.permutation.scores import named_attributes, scores_of
-from pipeline.audits.permutation.statistics import Estimate
+from pipeline.audits.permutation.statistics import MetricEstimate
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 
@@ -47,7 +47,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     return AuditResult("auc", dataset.name, classifier.method, dataset.origin, pd.DataFrame(rows))
 
 
-def auc(label: Array, score: Array) -> Estimate:
+def auc(label: Array, score: Array) -> MetricEstimate:
     """AUC and DeLong's variance of rows (n,); equal scores count one half."""
     cells, cell = np.unique(score, return_inverse=True)
     counts = np.bincount(label * len(cells) + cell, minlength=2 * len(cells))

@@ -7,8 +7,8 @@ placements of positives and of negatives then have one variance s^2, and the dif
 .. math:: s^2 \sum_g \Big(\frac{1}{n_g \pi_g} + \frac{1}{n_g (1 - \pi_g)}\Big), \qquad \text{after a permutation} \qquad
           s^2 \sum_g \frac{1}{n_g} \Big(\frac{1}{\bar\pi} + \frac{1}{1 - \bar\pi}\Big),
 
-:math:`\bar\pi` being the share of positives among all. So the un-studentised test rejects with
-:math:`2 \Phi(-z_{1 - \alpha/2} / \sqrt\rho)` in the limit, rho the ratio of the two. Source: DeLong et al. 1988 for the
+:math:`\bar\pi` being the share of positives among all. Their ratio rho gives the level of the
+un-studentised test in the limit (``simulations.limit_rejection_rate``). Source: DeLong et al. 1988 for the
 variance; DiCiccio et al. 2020, section 3, for the question.
 """
 
@@ -16,45 +16,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from pipeline.audits.permutation.many_scores import auc_p
-from pipeline.audits.permutation.simulated_shares import share
+from pipeline.audits.permutation.simulations import Population, limit_rejection_rate, simulated
+from pipeline.fields import Checked, Count, Counts, Share
 from pipeline.types import Array, AuditResult, Classifier, Dataset
-
-NUMBERS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """Setting i has ``n_a[i]`` and ``n_b[i]`` rows; ``auc`` is that of both groups.
 
     ``positives_a`` and ``positives_b`` are the shares of positives. Both tests at level ``alpha``, ``draws``
     permutations, ``simulations`` samples.
     """
 
-    n_a: list[int]
-    n_b: list[int]
-    auc: float
-    positives_a: float
-    positives_b: float
-    draws: int
-    simulations: int
-    alpha: float
+    n_a: Counts
+    n_b: Counts
+    auc: Share
+    positives_a: Share
+    positives_b: Share
+    draws: Count
+    simulations: Count
+    alpha: Share
 
     def __post_init__(self) -> None:
-        if not len(self.n_a) == len(self.n_b) > 0:
-            raise ValueError(
-                f"expected audit.n_a and audit.n_b of one length, found {len(self.n_a)} and {len(self.n_b)}"
-            )
-        if min(*self.n_a, *self.n_b, self.draws, self.simulations) < 1:
-            raise ValueError("expected audit.n_a, n_b, draws and simulations of at least 1")
-        shares = self.auc, self.positives_a, self.positives_b, self.alpha
-        if not all(0 < value < 1 for value in shares):
-            raise ValueError(f"expected audit.auc, positives_a, positives_b and alpha in (0, 1), found {shares}")
+        super().__post_init__()
+        self.expect_equal_lengths("n_a", "n_b")
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -63,34 +55,21 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     ``rejection_rate`` and its standard error, over all simulations; ``undefined``, the share of samples without a test,
     which are not rejected; ``limit_rejection_rate`` of the un-studentised test; and ``expected_positives`` of group B.
     """
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
-        for n_a, n_b in zip(config.n_a, config.n_b, strict=True):
-            where = {"repetition": repetition, "n_a": n_a, "n_b": n_b}
-            positives = n_b * config.positives_b
-            rows.append({**where, "test": "", "statistic": "expected_positives", "value": positives})
-            for test, p in p_values((n_a, n_b), config, rng).items():
-                found = share("rejection_rate", p <= config.alpha)
-                found.append({"statistic": "undefined", "value": float(np.isnan(p).mean())})
-                if test == "unstudentized":
-                    limit = limit_rejection_rate((n_a, n_b), (config.positives_a, config.positives_b), config.alpha)
-                    found.append({"statistic": "limit_rejection_rate", "value": limit})
-                rows += [{**where, "test": test, **row} for row in found]
-    names = ("auc", "positives_a", "positives_b", "draws", "simulations", "alpha")
-    table = pd.DataFrame(rows).assign(**{name: getattr(config, name) for name in names})
+    populations = [_population(config, sizes) for sizes in zip(config.n_a, config.n_b, strict=True)]
+    columns = ("auc", "positives_a", "positives_b", "draws", "simulations", "alpha")
+    table, _ = simulated(config, populations, rngs[: classifier.repetitions], columns)
     return AuditResult("auc_levels", dataset.name, classifier.method, dataset.origin, table)
 
 
-def p_values(sizes: tuple[int, int], config: Config, rng: np.random.Generator) -> dict[str, Array]:
-    """p-values (simulations,) by test: both see the same samples and permutations."""
-    at_once, parts = max(1, NUMBERS_AT_ONCE // sum(sizes)), []
-    for first in range(0, config.simulations, at_once):
-        label, group = sample(sizes, config, min(at_once, config.simulations - first), rng)
-        parts.append(auc_p(label, group, rng=rng, draws=config.draws))
-    tests = parts[0]._fields
-    return {test: np.concatenate([getattr(part, test) for part in parts]) for test in tests}
+def _population(config: Config, sizes: tuple[int, int]) -> Population:
+    return Population(
+        place={"n_a": sizes[0], "n_b": sizes[1]},
+        known={"expected_positives": sizes[1] * config.positives_b},
+        draw=partial(sample, sizes, config),
+        p_values=lambda samples, rng: auc_p(*samples, rng=rng, draws=config.draws)._asdict(),
+        numbers=sum(sizes),
+        limit=limit_rejection_rate(variance_ratio(sizes, (config.positives_a, config.positives_b)), config.alpha),
+    )
 
 
 def sample(sizes: tuple[int, int], config: Config, simulations: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -102,9 +81,8 @@ def sample(sizes: tuple[int, int], config: Config, simulations: int, rng: np.ran
     return np.take_along_axis(label, order, axis=1).astype(np.int64), group[order]
 
 
-def limit_rejection_rate(sizes: tuple[int, int], positives: tuple[float, float], alpha: float) -> float:
-    """The level that the un-studentised test has in the limit, by the formula above."""
+def variance_ratio(sizes: tuple[int, int], positives: tuple[float, float]) -> float:
+    """rho, by the formula above."""
     n, pi = np.array(sizes), np.array(positives)
     pooled = (n * pi).sum() / n.sum()
-    ratio = (1 / (n * pi * (1 - pi))).sum() / ((1 / n).sum() / (pooled * (1 - pooled)))
-    return float(2 * ndtr(ndtri(alpha / 2) / np.sqrt(ratio)))
+    return float((1 / (n * pi * (1 - pi))).sum() / ((1 / n).sum() / (pooled * (1 - pooled))))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.permutation.statistics import Estimate
+from pipeline.audits.permutation.statistics import MetricEstimate
 from pipeline.types import Array
 
 
@@ -30,7 +30,7 @@ class BinnedAuc:
 
     cells: int
 
-    def __call__(self, counts: Array) -> Estimate:
+    def __call__(self, counts: Array) -> MetricEstimate:
         negative, positive = counts[..., : self.cells].astype(float), counts[..., self.cells :].astype(float)
         m, n = positive.sum(axis=-1, keepdims=True), negative.sum(axis=-1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -39,10 +39,12 @@ class BinnedAuc:
             auc = (positive * v10).sum(axis=-1, keepdims=True) / m
             s10 = (positive * (v10 - auc) ** 2).sum(axis=-1, keepdims=True) / (m - 1)
             s01 = (negative * (v01 - auc) ** 2).sum(axis=-1, keepdims=True) / (n - 1)
-            return Estimate(auc[..., 0], (s10 / m + s01 / n)[..., 0])
+            return MetricEstimate(auc[..., 0], (s10 / m + s01 / n)[..., 0])
 
 
-def of_moments(m: Array, n: Array, lower: Array, lower_squared: Array, under: Array, under_squared: Array) -> Estimate:
+def of_moments(
+    m: Array, n: Array, lower: Array, lower_squared: Array, under: Array, under_squared: Array
+) -> MetricEstimate:
     """AUC and variance from sums over a sample of m positives and n negatives, arrays of one shape.
 
     ``lower`` is the sum over positives of the number of negatives below, ``under`` the sum over negatives of the number
@@ -54,4 +56,4 @@ def of_moments(m: Array, n: Array, lower: Array, lower_squared: Array, under: Ar
         auc = lower / (m * n)
         s10 = np.maximum(lower_squared / n**2 - m * auc**2, 0) / (m - 1)
         s01 = np.maximum(under_squared / m**2 - n * (1 - auc) ** 2, 0) / (n - 1)
-        return Estimate(auc, s10 / m + s01 / n)
+        return MetricEstimate(auc, s10 / m + s01 / n)

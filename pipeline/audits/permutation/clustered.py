@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator
-from pipeline.audits.permutation.statistics import Estimate
+from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, with_replacement
+from pipeline.audits.permutation.statistics import MetricEstimate
 from pipeline.types import Array
 
 
@@ -63,7 +63,7 @@ class ClusteredRanks:
         cell = 2 * self.cluster + self.label
         return np.bincount(cell, weights=weight, minlength=2 * len(self.group)).reshape(-1, 2)
 
-    def _estimate(self, weight: Array) -> Estimate:
+    def _estimate(self, weight: Array) -> MetricEstimate:
         from pipeline.audits.permutation.kernels import clustered_auc, clustered_ranks
 
         groups = len(self.units)
@@ -71,13 +71,13 @@ class ClusteredRanks:
         value, variance = np.empty(groups), np.empty(groups)
         clustered_ranks(self.group, self.cluster, self.label, weight, self.tie_end, count, part)
         clustered_auc(self.group, part, self._held(weight), count, value, variance)
-        return Estimate(value, variance)
+        return MetricEstimate(value, variance)
 
     @property
-    def observed(self) -> Estimate:
+    def observed(self) -> MetricEstimate:
         return self._estimate(self.weight)
 
-    def permuted(self, block: int, size: int) -> Estimate:
+    def permuted(self, block: int, size: int) -> MetricEstimate:
         from pipeline.audits.permutation.kernels import permuted_clusters
 
         value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
@@ -93,15 +93,9 @@ class ClusteredRanks:
             value,
             variance,
         )
-        return Estimate(value.T, variance.T)
+        return MetricEstimate(value.T, variance.T)
 
     def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        rng = generator(self.seed, block, 1)
-        everyone = np.arange(len(self.group))
-        strata = [everyone] if pooled else [np.flatnonzero(self.group == g) for g in range(len(self.units))]
-        values = np.empty((len(self.units), size))
-        for draw in range(size):
-            chosen = np.concatenate([stratum[rng.integers(len(stratum), size=len(stratum))] for stratum in strata])
-            times = np.bincount(chosen, minlength=len(self.group))
-            values[:, draw] = self._estimate(self.weight * times[self.cluster]).value
-        return values
+        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
+        times = (np.bincount(clusters, minlength=len(self.group)) for clusters in drawn)
+        return np.stack([self._estimate(self.weight * each[self.cluster]).value for each in times], axis=-1)

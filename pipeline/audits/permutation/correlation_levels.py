@@ -13,46 +13,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 from pipeline.audits.permutation.correlation import correlation_p, pooled_shuffle_p
-from pipeline.audits.permutation.simulated_shares import share
+from pipeline.audits.permutation.simulations import Population, Row, share, simulated
+from pipeline.fields import Checked, Count, Share, at_least, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 CASES = ("uncorrelated", "independent")
 TESTS = ("fairtest", "unstudentized", "studentized")
-NUMBERS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """``simulations`` samples of size ``n`` of each of ``cases``, ``draws`` permutations for each of ``tests``.
 
     ``fairtest`` is FairTest's rule, which rejects if p < ``alpha``; the others reject if p <= alpha. ``low`` > 0 is the
     least X of the first case.
     """
 
-    cases: list[str]
-    tests: list[str]
-    n: int
-    draws: int
-    simulations: int
-    alpha: float
-    low: float
-
-    def __post_init__(self) -> None:
-        for key, known in (("cases", CASES), ("tests", TESTS)):
-            if not getattr(self, key) or not set(getattr(self, key)) <= set(known):
-                raise ValueError(f"expected audit.{key} among {', '.join(known)}; found {getattr(self, key)}")
-        if self.n < 3 or self.draws < 1 or self.simulations < 1:
-            raise ValueError(
-                "expected audit.n >= 3, audit.draws >= 1 and audit.simulations >= 1, "
-                f"found {self.n}, {self.draws} and {self.simulations}"
-            )
-        if not 0 < self.alpha < 1 or not 0 < self.low < 1:
-            raise ValueError(f"expected audit.alpha and audit.low between 0 and 1, found {self.alpha} and {self.low}")
+    cases: Annotated[list[str], some_of(CASES)]
+    tests: Annotated[list[str], some_of(TESTS)]
+    n: Annotated[int, at_least(3)]
+    draws: Count
+    simulations: Count
+    alpha: Share
+    low: Share
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -60,40 +49,31 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
     Array ``p_values`` (cases, tests, simulations), of the first repetition.
     """
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    tables = []
-    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
-        p = np.stack([p_values(case, config, rng) for case in config.cases])
-        tables.append(p)
-        for (i, case), (j, test) in ((c, t) for c in enumerate(config.cases) for t in enumerate(config.tests)):
-            rejected = p[i, j] < config.alpha if test == "fairtest" else p[i, j] <= config.alpha
-            where = {"repetition": repetition, "case": case, "test": test}
-            rows += [{**where, **row} for row in share("rejection_rate", rejected)]
-    settings = {key: getattr(config, key) for key in ("n", "draws", "simulations", "alpha")}
-    table = pd.DataFrame(rows).assign(**settings)
-    arrays = {"p_values": tables[0], "cases": np.array(config.cases), "tests": np.array(config.tests)}
+    populations = [
+        Population({"case": case}, {}, partial(sample, case, config), partial(_p_values, config), config.n)
+        for case in config.cases
+    ]
+    columns = ("n", "draws", "simulations", "alpha")
+    table, p = simulated(config, populations, rngs[: classifier.repetitions], columns, _rows)
+    arrays = {"p_values": p, "cases": np.array(config.cases), "tests": np.array(config.tests)}
     return AuditResult("correlation_levels", dataset.name, classifier.method, dataset.origin, table, arrays)
 
 
-def p_values(case: str, config: Config, rng: np.random.Generator) -> Array:
-    """The p-values (tests, simulations) of one case: every test sees the same samples."""
-    at_once, parts = max(1, NUMBERS_AT_ONCE // config.n), []
-    for first in range(0, config.simulations, at_once):
-        x, y = sample(case, min(at_once, config.simulations - first), config.n, config.low, rng)
-        parts.append(np.stack([_p(test, x, y, config.draws, rng) for test in config.tests]))
-    return np.concatenate(parts, axis=1)
-
-
-def sample(case: str, simulations: int, n: int, low: float, rng: np.random.Generator) -> tuple[Array, Array]:
+def sample(case: str, config: Config, simulations: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """X and Y = Z / X, (simulations, n) each."""
-    shape = simulations, n
-    x = rng.uniform(low, 1, shape) if case == "uncorrelated" else 1 + rng.exponential(size=shape)
+    shape = simulations, config.n
+    x = rng.uniform(config.low, 1, shape) if case == "uncorrelated" else 1 + rng.exponential(size=shape)
     return x, rng.standard_normal(shape) / x
 
 
-def _p(test: str, x: Array, y: Array, draws: int, rng: np.random.Generator) -> Array:
-    if test == "fairtest":
-        return pooled_shuffle_p(x, y, rng=rng, draws=draws)
-    return correlation_p(x, y, rng=rng, method="studentized" if test == "studentized" else "unstudentized", draws=draws)
+def _p_values(config: Config, samples: tuple[Array, Array], rng: np.random.Generator) -> dict[str, Array]:
+    def p(test: str) -> Array:
+        if test == "fairtest":
+            return pooled_shuffle_p(*samples, rng=rng, draws=config.draws)
+        return correlation_p(*samples, rng=rng, method=test, draws=config.draws)  # type: ignore[arg-type]
+
+    return {test: p(test) for test in config.tests}
+
+
+def _rows(config: Config, population: Population, test: str, p: Array) -> list[Row]:
+    return share("rejection_rate", p < config.alpha if test == "fairtest" else p <= config.alpha)

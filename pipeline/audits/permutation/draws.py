@@ -6,14 +6,14 @@ the pooled counts of the kinds. So B permutations of a table are B draws of a fe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from pipeline.audits.permutation.hypergeometric import draw
-from pipeline.audits.permutation.statistics import Estimate, Statistic
+from pipeline.audits.permutation.statistics import MetricEstimate, Statistic
 from pipeline.types import Array
 
 MOST_GROUPS = 256
@@ -30,14 +30,14 @@ class Resampler(Protocol):
     """What every test needs: the observed metric of the G groups, and the same on permuted or resampled groups."""
 
     @property
-    def observed(self) -> Estimate:
+    def observed(self) -> MetricEstimate:
         """Metric and variance of each group, (G,)."""
 
     @property
     def units(self) -> tuple[int, ...]:
         """How many units of each group are permuted."""
 
-    def permuted(self, block: int, size: int) -> Estimate:
+    def permuted(self, block: int, size: int) -> MetricEstimate:
         """Metric and variance of each group after each of ``size`` permutations, (G, size)."""
 
     def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
@@ -57,6 +57,13 @@ def byte_codes(group: Array, groups: int) -> Array:
             "the pairs one at a time"
         )
     return group.astype(np.uint8)
+
+
+def with_replacement(group: Array, groups: int, size: int, pooled: bool, rng: np.random.Generator) -> Iterator[Array]:
+    """``size`` samples with replacement of the units of each group, or of all of them ``pooled``: numbers of units."""
+    strata = [np.arange(len(group))] if pooled else [np.flatnonzero(group == g) for g in range(groups)]
+    for _ in range(size):
+        yield np.concatenate([units[rng.integers(len(units), size=len(units))] for units in strata])
 
 
 def split(pooled: Array, sizes: Sequence[Array | int], draws: int, rng: np.random.Generator) -> Array:
@@ -95,20 +102,20 @@ class CountResampler:
     strata: Array | None = None
 
     @property
-    def observed(self) -> Estimate:
+    def observed(self) -> MetricEstimate:
         return self.statistic(self.counts)
 
     @property
     def units(self) -> tuple[int, ...]:
         return tuple(int(n) for n in self.counts.sum(axis=1))
 
-    def permuted(self, block: int, size: int) -> Estimate:
+    def permuted(self, block: int, size: int) -> MetricEstimate:
         rng = generator(self.seed, block)
         at_once = min(BLOCK, max(1, COUNTS_AT_ONCE // self.counts.shape[1]))
         # Parts are always whole and then cut: so fewer draws are the first of many.
         parts = [self.statistic(self._drawn(at_once, rng)) for _ in range(0, size, at_once)]
         value, variance = (np.concatenate(part, axis=-1)[..., :size] for part in zip(*parts, strict=True))
-        return Estimate(value, variance)
+        return MetricEstimate(value, variance)
 
     def _drawn(self, size: int, rng: np.random.Generator) -> Array:
         """Counts after each of ``size`` permutations, (G, size, U)."""

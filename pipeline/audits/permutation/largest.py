@@ -22,7 +22,7 @@ import numpy as np
 
 from pipeline.audits.permutation.draws import BLOCK, Resampler
 from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.statistics import Estimate, studentized
+from pipeline.audits.permutation.statistics import MetricEstimate, studentized
 from pipeline.types import Array
 
 
@@ -47,8 +47,8 @@ def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, dra
     return p
 
 
-def _all_t(estimate: Estimate, pairs: list[tuple[int, int]]) -> Array:
+def _all_t(estimate: MetricEstimate, pairs: list[tuple[int, int]]) -> Array:
     """|T| of every pair from the estimates (G, ...) -> (k, ...)."""
     return np.abs(
-        np.stack([studentized(Estimate(estimate.value[[a, b]], estimate.variance[[a, b]])) for a, b in pairs])
+        np.stack([studentized(MetricEstimate(estimate.value[[a, b]], estimate.variance[[a, b]])) for a, b in pairs])
     )

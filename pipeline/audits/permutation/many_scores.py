@@ -9,7 +9,7 @@ import numpy as np
 from pipeline.audits.permutation.auc_statistic import of_moments
 from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
 from pipeline.audits.permutation.ranked_rows import RankedRows
-from pipeline.audits.permutation.statistics import Estimate, studentized
+from pipeline.audits.permutation.statistics import MetricEstimate, studentized
 from pipeline.types import Array
 
 TOGETHER = 16
@@ -45,12 +45,14 @@ def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int = 
     return AucP(np.where(np.isfinite(difference), p[0], np.nan), np.where(testable, p[1], np.nan))
 
 
-def _observed(label: Array, group: Array, sizes: Array) -> Estimate:
+def _observed(label: Array, group: Array, sizes: Array) -> MetricEstimate:
     """AUC and variance of both groups, (2, S)."""
     units, none = (int(sizes[0]), int(sizes[1])), np.empty(0, dtype=bool)
     rows = zip(label.astype(np.uint8), group.astype(np.uint8), strict=True)
     found = [RankedRows(own, codes, none, units, 0).observed for own, codes in rows]
-    return Estimate(np.stack([one.value for one in found], axis=1), np.stack([one.variance for one in found], axis=1))
+    return MetricEstimate(
+        np.stack([one.value for one in found], axis=1), np.stack([one.variance for one in found], axis=1)
+    )
 
 
 def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: int, seed: int) -> Array:

@@ -12,7 +12,7 @@ from pipeline.audits.permutation.metrics import Rate, metric_named
 from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
 from pipeline.audits.permutation.result import Method
 from pipeline.audits.permutation.settings import Settings
-from pipeline.audits.permutation.statistics import Estimate, Proportion, studentized
+from pipeline.audits.permutation.statistics import MetricEstimate, Proportion, studentized
 from pipeline.types import Array
 
 DRAWS_AT_ONCE = 2**20
@@ -90,5 +90,5 @@ def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Ar
     return rng.multinomial(total[..., None], share[..., None, :], size=(*total.shape, draws))
 
 
-def _difference(estimate: Estimate) -> Array:
+def _difference(estimate: MetricEstimate) -> Array:
     return estimate.value[0] - estimate.value[1]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy.special import xlogy
@@ -16,7 +15,6 @@ from scipy.special import xlogy
 from pipeline.types import Array
 
 Mask = tuple[tuple[int, int], tuple[int, int]]
-Stratum = Literal["label", "prediction", "everything"]
 
 
 @dataclass(frozen=True)
@@ -24,15 +22,14 @@ class Rate:
     """#(rows in ``event``) / #(rows in ``among``); masks are indexed [label][prediction] and event lies in among.
 
     Given the rows in ``among``, the events are Bernoulli with the rate itself as parameter. Where the rate is equal in
-    both groups they are exchangeable, and permuting them among the rows of that ``within`` (a label, a prediction, or
-    all rows) is exact for the hypothesis of equal rates, whatever else differs between the groups.
+    both groups they are exchangeable, and permuting them among these rows (those of a label, of a prediction, or all)
+    is exact for the hypothesis of equal rates, whatever else differs between the groups.
     """
 
     name: str
     title: str
     event: Mask
     among: Mask
-    within: Stratum
 
     def split(self, table: Array) -> Array:
         """Rows (events, the others among, rows that do not concern the rate): table (..., 2, 2) -> (..., 3)."""
@@ -92,14 +89,14 @@ ACCEPTED, REFUSED = ((0, 1), (0, 1)), ((1, 0), (1, 0))
 METRICS: Mapping[str, Rate | Mean | Auc] = {
     metric.name: metric
     for metric in (
-        Rate("tpr", "true positive rate (recall)", ((0, 0), (0, 1)), POSITIVE, "label"),
-        Rate("fnr", "false negative rate", ((0, 0), (1, 0)), POSITIVE, "label"),
-        Rate("fpr", "false positive rate", ((0, 1), (0, 0)), NEGATIVE, "label"),
-        Rate("tnr", "true negative rate", ((1, 0), (0, 0)), NEGATIVE, "label"),
-        Rate("precision", "precision", ((0, 0), (0, 1)), ACCEPTED, "prediction"),
-        Rate("npv", "negative predictive value", ((1, 0), (0, 0)), REFUSED, "prediction"),
-        Rate("accuracy", "accuracy", ((1, 0), (0, 1)), EVERYTHING, "everything"),
-        Rate("selection_rate", "selection rate", ACCEPTED, EVERYTHING, "everything"),
+        Rate("tpr", "true positive rate (recall)", ((0, 0), (0, 1)), POSITIVE),
+        Rate("fnr", "false negative rate", ((0, 0), (1, 0)), POSITIVE),
+        Rate("fpr", "false positive rate", ((0, 1), (0, 0)), NEGATIVE),
+        Rate("tnr", "true negative rate", ((1, 0), (0, 0)), NEGATIVE),
+        Rate("precision", "precision", ((0, 0), (0, 1)), ACCEPTED),
+        Rate("npv", "negative predictive value", ((1, 0), (0, 0)), REFUSED),
+        Rate("accuracy", "accuracy", ((1, 0), (0, 1)), EVERYTHING),
+        Rate("selection_rate", "selection rate", ACCEPTED, EVERYTHING),
         Auc(),
         Mean("mean_score", "mean score", lambda label, score: score),
         Mean("mean_error", "mean error (score - label)", lambda label, score: score - label),

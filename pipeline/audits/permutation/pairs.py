@@ -18,7 +18,7 @@ from pipeline.audits.correction import corrected
 from pipeline.audits.permutation.largest import largest_p
 from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.resamplers import resampler
+from pipeline.audits.permutation.resamplers import countable, resampler
 from pipeline.audits.permutation.result import PairedTests
 from pipeline.audits.permutation.run import resolved, tested
 from pipeline.audits.permutation.settings import Settings
@@ -62,7 +62,6 @@ def all_pairs(
     pairs = list(combinations(range(len(data.groups)), 2))
     tests = tuple(tested(data.pair(a, b), measured, settings, rng) for a, b in pairs)
     known = np.array([test.p_value is not None for test in tests])
-    adjusted = np.full(len(tests), np.nan)
     p = np.array([np.nan if test.p_value is None else test.p_value for test in tests])
     guarantee = GUARANTEES[correction]
     if correction == "max_t" and len(pairs) == 1:
@@ -70,8 +69,8 @@ def all_pairs(
     elif correction == "max_t":
         adjusted = np.maximum(_largest(data, measured, settings, pairs, known, rng), p)
         known &= np.isfinite(adjusted)
-    elif known.any():
-        adjusted[known] = corrected(p[known], correction)
+    else:
+        adjusted = corrected(p, correction)
     values = tuple(float(p) if ok else None for p, ok in zip(adjusted, known, strict=True))
     rejected = tuple(p is not None and p <= settings.alpha for p in values)
     return PairedTests(tests, values, rejected, correction, settings.alpha, guarantee)
@@ -105,8 +104,7 @@ def _largest(
     rng: np.random.Generator,
 ) -> Array:
     """p-values (pairs,) of the largest |T| of the ``known`` pairs; rates are permuted within their outcome."""
-    countable = isinstance(data, Counts) or (data.weight is None and data.cluster is None)
-    within = isinstance(metric, Rate) and countable
+    within = isinstance(metric, Rate) and countable(data)
     seed = int(rng.integers(2**63))
     source = resampler(data, metric, seed, settings.smoothing, settings.bootstraps, within)
     return largest_p(source, pairs, known, settings.draws)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 
@@ -16,14 +16,15 @@ from pipeline.audits.correction import corrected_once
 from pipeline.audits.permutation.metrics import METRICS, Rate, hypothesis, metric_named
 from pipeline.audits.permutation.outcomes import Predictions, decided
 from pipeline.audits.permutation.result import Method, PermutationTest
-from pipeline.audits.permutation.run import permutation_test
+from pipeline.audits.permutation.run import tested
+from pipeline.audits.permutation.scores import named_attributes, scores_of
 from pipeline.audits.permutation.settings import Settings
-from pipeline.models import architecture
+from pipeline.fields import Checked, Count, Probability, Share, at_least, finite, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """What is tested, and how.
 
     ``metrics``: names in ``pipeline.audits.permutation.metrics``; ``attributes``: protected attributes, None for all of
@@ -32,25 +33,14 @@ class Config:
     the variance of a studentised rate (0: as published); ``bootstraps`` behind ``lift``.
     """
 
-    metrics: list[str]
+    metrics: Annotated[list[str], some_of(METRICS)]
     attributes: list[str] | None
-    threshold: float
-    tests: list[str]
-    draws: int
-    alpha: float
-    smoothing: float
-    bootstraps: int
-
-    def __post_init__(self) -> None:
-        if unknown := [name for name in self.metrics if name not in METRICS]:
-            raise ValueError(f"expected audit.metrics among {', '.join(METRICS)}; found {unknown}")
-        for key, values in (("metrics", self.metrics), ("tests", self.tests)):
-            if not values or len(set(values)) < len(values):
-                raise ValueError(f"expected audit.{key} to name at least one, none twice; found {values}")
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"expected audit.threshold in [0, 1], found {self.threshold}")
-        for test in self.tests:
-            Settings(cast(Method, test), "two-sided", self.alpha, self.draws, self.smoothing, self.bootstraps)
+    threshold: Probability
+    tests: Annotated[list[str], some_of(get_args(Method))]
+    draws: Count
+    alpha: Share
+    smoothing: Annotated[float, at_least(0), finite]
+    bootstraps: Annotated[int, at_least(2)]
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -66,30 +56,18 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     """
     import pandas as pd
 
-    test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
-    attributes = list(dataset.protected) if config.attributes is None else config.attributes
-    if missing := [name for name in attributes if name not in dataset.protected]:
-        raise ValueError(f"expected audit.attributes among {sorted(dataset.protected)}, found {missing}")
-    features = np.broadcast_to(test.features, (classifier.repetitions, *test.features.shape[1:]))
-    label = np.broadcast_to(test.label, features.shape[:2])
-    score = probability(classifier, features)
+    attributes = named_attributes(dataset, config.attributes)
+    test, score = scores_of(dataset, classifier, "test")
     rows: list[dict[str, Any]] = []
     for repetition, rng in enumerate(rngs[: classifier.repetitions]):
-        groups = {name: np.broadcast_to(test.protected[name], label.shape)[repetition] for name in attributes}
-        found = list(_tests(dataset, label[repetition], score[repetition], groups, config, rng))
+        groups = {name: test.protected[name][repetition] for name in attributes}
+        found = list(_tests(dataset, test.label[repetition], score[repetition], groups, config, rng))
         for (name, attribute, kind), result, adjusted in _adjusted(found):
             where = {"repetition": repetition, "attribute": attribute, "metric": name, "test": kind}
             where |= {key: values[repetition] for key, values in classifier.index.items()}
             rows += [{**where, "statistic": key, "value": value} for key, value in _values(result, adjusted).items()]
     table = pd.DataFrame(rows).assign(threshold=config.threshold, alpha=config.alpha)
     return AuditResult("permutation", dataset.name, classifier.method, dataset.origin, table)
-
-
-def probability(classifier: Classifier, features: Array) -> Array:
-    """P(y = 1 | x) of R classifiers, features (R, n, d) -> (R, n): exp of minus the cross entropy at label 1."""
-    ones = np.ones(features.shape[:2], dtype=np.int64)
-    loss, _ = architecture(classifier.architecture).loss_and_gradient(classifier.parameters, features, ones)
-    return np.asarray(np.exp(-np.asarray(loss, dtype=float)))
 
 
 Key = tuple[str, str, str]
@@ -112,19 +90,10 @@ def _tests(
             for kind in config.tests:
                 if kind == "exact" and not isinstance(metric_named(name), Rate):
                     continue
-                yield (
-                    (name, attribute, kind),
-                    permutation_test(
-                        data,
-                        name,
-                        rng=rng,
-                        method=cast(Method, kind),
-                        alpha=config.alpha,
-                        draws=config.draws,
-                        smoothing=config.smoothing,
-                        bootstraps=config.bootstraps,
-                    ),
+                settings = Settings(
+                    cast(Method, kind), "two-sided", config.alpha, config.draws, config.smoothing, config.bootstraps
                 )
+                yield (name, attribute, kind), tested(data, metric_named(name), settings, rng)
 
 
 def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Key, PermutationTest, float | None]]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, ndtri, xlog1py, xlogy
+from scipy.special import gammaln, xlog1py, xlogy
 
 from pipeline.audits.permutation.result import Alternative
+from pipeline.fields import Checked, Share
 from pipeline.types import Array
 
 ROUNDING = 1e-12
@@ -43,24 +44,32 @@ def monte_carlo_p(extremes: Array | int, draws: int) -> Array:
 
 
 def wilson(extremes: int, draws: int, level: float = MONTE_CARLO_LEVEL) -> tuple[float, float]:
-    """The score interval for a probability of which S successes in B trials were seen.
+    """The score interval for a probability of which S successes in B trials were seen. Source: Wilson 1927."""
+    from scipy.stats import binomtest
 
-    .. math:: \\Big(\\hat p + \\tfrac{z^2}{2B} \\pm z \\sqrt{\\tfrac{\\hat p (1 - \\hat p)}{B} + \\tfrac{z^2}{4B^2}}
-              \\Big) \\Big/ \\Big(1 + \\tfrac{z^2}{B}\\Big)
+    # Its ends at 0 and B successes are exactly 0 and 1; those of statsmodels miss them by a rounding.
+    low, high = binomtest(extremes, draws).proportion_ci(level, "wilson")
+    return float(low), float(high)
 
-    Source: Wilson 1927.
+
+def furthest(signed: Array, alpha: float) -> Array:
+    """The k-th largest of draws (..., B), k = floor(alpha (B + 1)), infinite for k = 0 and where so many are NaN.
+
+    p <= alpha if fewer than k draws are as extreme, that is if the statistic lies beyond it.
     """
-    z, share = float(ndtri((1 + level) / 2)), extremes / draws
-    middle = share + z * z / (2 * draws)
-    reach = z * np.sqrt(share * (1 - share) / draws + z * z / (4 * draws * draws))
-    scale = 1 + z * z / draws
-    low = 0.0 if extremes == 0 else float((middle - reach) / scale)
-    high = 1.0 if extremes == draws else float((middle + reach) / scale)
-    return low, high
+    k = int(np.floor(alpha * (signed.shape[-1] + 1) * (1 + 1e-12)))
+    known = np.where(np.isnan(signed), np.inf, signed)
+    return np.sort(known, axis=-1)[..., -k] if k else np.full(signed.shape[:-1], np.inf)
+
+
+def bound(units: Array | float, scale: Array | float) -> Array:
+    """``units`` >= 0 of this ``scale``: where that is 0 nothing, or infinitely much of infinitely many units."""
+    with np.errstate(invalid="ignore"):
+        return np.where((np.asarray(scale) == 0) & np.isinf(units), np.inf, np.multiply(units, scale))
 
 
 @dataclass(frozen=True)
-class SafeStop:
+class SafeStop(Checked):
     r"""Stop drawing as soon as the decision p <= alpha is as it would be after infinitely many draws.
 
     After n draws with S extreme ones, stop when
@@ -74,16 +83,12 @@ class SafeStop:
     """
 
     alpha: float
-    risk: float
+    risk: Share
 
     @property
     def fewest(self) -> int:
         """Draws made in any case, 10 / alpha, so that there is an interval for the effect: stopping late is as safe."""
         return int(np.ceil(10 / self.alpha))
-
-    def __post_init__(self) -> None:
-        if not 0 < self.risk < 1:
-            raise ValueError(f"expected a resampling risk between 0 and 1, found {self.risk}: 0.001 is usual")
 
     def first_stop(self, extremes: Array, drawn: int, earlier: int) -> int | None:
         """The index at which to stop in the next block of draws, None if it holds none.

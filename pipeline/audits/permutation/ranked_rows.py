@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.audits.permutation.auc_statistic import of_moments
-from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator
-from pipeline.audits.permutation.statistics import Estimate
+from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, with_replacement
+from pipeline.audits.permutation.statistics import MetricEstimate
 from pipeline.types import Array
 
 
@@ -36,14 +36,14 @@ class RankedRows:
         return cls(label[order].astype(np.uint8), byte_codes(group[order], groups), tie_end, units, seed)
 
     @property
-    def observed(self) -> Estimate:
+    def observed(self) -> MetricEstimate:
         from pipeline.audits.permutation.kernels import ranked_moments
 
         moments = np.zeros((3, 2 * len(self.units)))
         ranked_moments(self.group, self.label, self.tie_end, moments)
         return _estimate(moments)
 
-    def permuted(self, block: int, size: int) -> Estimate:
+    def permuted(self, block: int, size: int) -> MetricEstimate:
         from pipeline.audits.permutation.kernels import permuted_ranks
 
         moments = np.zeros((size, 3, 2 * len(self.units)))
@@ -51,19 +51,13 @@ class RankedRows:
         return _estimate(moments)
 
     def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        rng = generator(self.seed, block, 1)
-        rows = (
-            [np.arange(len(self.label))]
-            if pooled
-            else [np.flatnonzero(self.group == g) for g in range(len(self.units))]
-        )
-        return np.stack([self._resampled(rows, rng) for _ in range(size)], axis=-1)
+        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
+        return np.stack([self._auc(np.sort(rows)) for rows in drawn], axis=-1)
 
-    def _resampled(self, strata: list[Array], rng: np.random.Generator) -> Array:
-        """The AUC of each group in one sample with replacement from each stratum of rows, (G,)."""
+    def _auc(self, drawn: Array) -> Array:
+        """The AUC of each group in the sample of these rows, in ascending order, (G,)."""
         from pipeline.audits.permutation.kernels import ranked_moments
 
-        drawn = np.sort(np.concatenate([rows[rng.integers(len(rows), size=len(rows))] for rows in strata]))
         run = np.cumsum(self.tie_end) - self.tie_end if len(self.tie_end) else np.arange(len(self.label))
         tie_end = np.append(run[drawn[1:]] != run[drawn[:-1]], True)
         moments = np.zeros((3, 2 * len(self.units)))
@@ -71,7 +65,7 @@ class RankedRows:
         return _estimate(moments).value
 
 
-def _estimate(moments: Array) -> Estimate:
+def _estimate(moments: Array) -> MetricEstimate:
     """Moments (..., 3, 2 G) -> AUC and variance (G, ...)."""
     count, total, squares = np.moveaxis(moments, (-1, -2), (0, 1)).swapaxes(0, 1)
     return of_moments(count[1::2], count[::2], total[1::2], squares[1::2], total[::2], squares[::2])

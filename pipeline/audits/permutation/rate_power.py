@@ -8,49 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
 from pipeline.audits.permutation.power import power_of, rate_variance
-from pipeline.audits.permutation.simulated_shares import share
-from pipeline.audits.permutation.simulated_tables import TESTS, sampled, tested
+from pipeline.audits.permutation.simulations import TESTS, Population, all_tested, rejections, sampled, simulated
+from pipeline.fields import Checked, Share, at_least, not_empty, one_of, some_of
 from pipeline.types import AuditResult, Classifier, Dataset
 
 METRICS = ("tpr", "fnr")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """``simulations`` samples of each number ``n`` of rows, of which the share ``share_a`` is in group A.
 
     True positive rates ``rate`` + difference in A and ``rate`` in B, for each of ``differences``; shares of positives
     ``positives_a`` and ``positives_b``. ``tests`` of ``metric`` at level ``alpha``, ``draws`` permutations each.
     """
 
-    metric: str
-    tests: list[str]
-    n: list[int]
-    share_a: float
-    rate: float
-    differences: list[float]
-    positives_a: float
-    positives_b: float
-    draws: int
-    simulations: int
-    alpha: float
+    metric: Annotated[str, one_of(METRICS)]
+    tests: Annotated[list[str], some_of(TESTS)]
+    n: Annotated[list[Annotated[int, at_least(2)]], not_empty]
+    share_a: Share
+    rate: Share
+    differences: Annotated[list[float], not_empty]
+    positives_a: Share
+    positives_b: Share
+    draws: Annotated[int, at_least(2)]
+    simulations: Annotated[int, at_least(2)]
+    alpha: Share
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise ValueError(f"expected audit.metric among {', '.join(METRICS)}; found {self.metric!r}")
-        if not self.tests or not set(self.tests) <= set(TESTS):
-            raise ValueError(f"expected audit.tests among {', '.join(TESTS)}; found {self.tests}")
-        if not self.n or min(*self.n, self.draws, self.simulations) < 2:
-            raise ValueError("expected audit.n, audit.draws and audit.simulations of at least 2")
-        shares = (self.share_a, self.rate, self.positives_a, self.positives_b, self.alpha)
-        if not all(0 < value < 1 for value in shares):
-            raise ValueError(f"expected audit.share_a, rate, positives_a, positives_b, alpha in (0, 1), found {shares}")
-        if not self.differences or not all(0 <= self.rate + value <= 1 for value in self.differences):
+        super().__post_init__()
+        if not all(0 <= self.rate + value <= 1 for value in self.differences):
             raise ValueError(f"expected audit.rate + each of audit.differences in [0, 1], found {self.differences}")
 
 
@@ -60,26 +53,21 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     For each ``test`` ``power``, the share of simulations that it rejects, with its standard error, and ``undefined``,
     the share without positives in a group, which are not rejected; without test ``predicted_power``.
     """
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = []
-    positives = config.positives_a, config.positives_b
-    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
-        for n in config.n:
-            sizes = round(n * config.share_a), n - round(n * config.share_a)
-            for difference in config.differences:
-                rates = config.rate + difference, config.rate
-                tables = sampled(sizes, positives, rates, config.rate, config.simulations, rng)
-                place = {"n": n, "n_a": sizes[0], "n_b": sizes[1], "difference": difference}
-                where = {"repetition": repetition, **place}
-                variances = tuple(float(rate_variance(f, share)) for f, share in zip(rates, positives, strict=True))
-                predicted = power_of(difference, variances, sizes, alpha=config.alpha)  # type: ignore[arg-type]
-                rows.append({**where, "test": "", "statistic": "predicted_power", "value": float(predicted)})
-                for test in config.tests:
-                    p = tested(tables, config.metric, test, config.draws, rng)
-                    found = share("power", p <= config.alpha)
-                    found.append({"statistic": "undefined", "value": float(np.isnan(p).mean())})
-                    rows += [{**where, "test": test, **row} for row in found]
-    names = ("metric", "rate", "positives_a", "positives_b", "draws", "simulations", "alpha")
-    table = pd.DataFrame(rows).assign(**{name: getattr(config, name) for name in names})
+    populations = [_population(config, n, difference) for n in config.n for difference in config.differences]
+    columns = ("metric", "rate", "positives_a", "positives_b", "draws", "simulations", "alpha")
+    rows = partial(rejections, statistic="power")
+    table, _ = simulated(config, populations, rngs[: classifier.repetitions], columns, rows)
     return AuditResult("rate_power", dataset.name, classifier.method, dataset.origin, table)
+
+
+def _population(config: Config, n: int, difference: float) -> Population:
+    n_a = round(n * config.share_a)
+    sizes, rates = (n_a, n - n_a), (config.rate + difference, config.rate)
+    positives = config.positives_a, config.positives_b
+    variances: Any = rate_variance(np.array(rates), np.array(positives))
+    return Population(
+        place={"n": n, "n_a": sizes[0], "n_b": sizes[1], "difference": difference},
+        known={"predicted_power": float(power_of(difference, variances, sizes, alpha=config.alpha))},
+        draw=partial(sampled, sizes, positives, rates, config.rate),
+        p_values=partial(all_tested, config),
+    )

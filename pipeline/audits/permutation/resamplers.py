@@ -29,7 +29,7 @@ def resampler(
     """
     if isinstance(metric, UserMetric):
         return _user(_rows(data, metric.name), metric, bootstraps, seed)
-    if isinstance(metric, Rate) and _countable(data):
+    if isinstance(metric, Rate) and countable(data):
         strata = np.array([0, 0, 1]) if within else None
         return CountResampler(Proportion(smoothing), metric.split(decisions(data).table), seed, strata)
     if within:
@@ -54,7 +54,8 @@ def decisions(data: Predictions | Counts) -> Counts:
     return data
 
 
-def _countable(data: Predictions | Counts) -> bool:
+def countable(data: Predictions | Counts) -> bool:
+    """Whether the data are a table of counts, or rows that can be counted."""
     return isinstance(data, Counts) or (data.weight is None and data.cluster is None)
 
 

@@ -11,7 +11,7 @@ from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio
 from pipeline.audits.permutation.exact import statistic as exact_statistic
 from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric, metric_named
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.resamplers import decisions, resampler
+from pipeline.audits.permutation.resamplers import countable, decisions, resampler
 from pipeline.audits.permutation.result import Alternative, Method, PermutationTest
 from pipeline.audits.permutation.score_interval import score_interval
 from pipeline.audits.permutation.settings import Settings
@@ -69,8 +69,7 @@ def resolved(metric: str | UserMetric | Callable[[Array, Array, Array], float]) 
 
 def tested(data: Predictions | Counts, metric: Metric, settings: Settings, rng: np.random.Generator) -> PermutationTest:
     """The test of groups 0 and 1 of data with two groups."""
-    countable = isinstance(data, Counts) or (data.weight is None and data.cluster is None)
-    if isinstance(metric, Rate) and countable and settings.method in ("auto", "exact"):
+    if isinstance(metric, Rate) and countable(data) and settings.method in ("auto", "exact"):
         return _exact(data, metric, settings)
     if settings.method == "exact":
         raise ValueError(

@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.types import Array
 
 
-class Estimate(NamedTuple):
+class MetricEstimate(NamedTuple):
     """A metric and the estimated variance of that estimate, arrays of one shape; NaN where they do not exist."""
 
     value: Array
@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
 class Statistic(Protocol):
     """Counts of each kind of unit (..., U) -> metric and variance (...)."""
 
-    def __call__(self, counts: Array) -> Estimate: ...
+    def __call__(self, counts: Array) -> MetricEstimate: ...
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Proportion:
 
     smoothing: float
 
-    def __call__(self, counts: Array) -> Estimate:
+    def __call__(self, counts: Array) -> MetricEstimate:
         events, trials = counts[..., 0], counts[..., 0] + counts[..., 1]
         with np.errstate(divide="ignore", invalid="ignore"):
             smooth = (events + self.smoothing) / (trials + 2 * self.smoothing)
             variance = smooth * (1 - smooth) / (trials + 2 * self.smoothing)
-            return Estimate(events / trials, np.where(trials > 0, variance, np.nan))
+            return MetricEstimate(events / trials, np.where(trials > 0, variance, np.nan))
 
 
 @dataclass(frozen=True)
@@ -72,15 +72,15 @@ class RatioOfSums:
         a = self.parts[:, 0] - self.centre * b
         return np.stack([a, b, a * a, a * b, b * b, b != 0], axis=-1).astype(float)
 
-    def of_sums(self, sums: Array) -> Estimate:
+    def of_sums(self, sums: Array) -> MetricEstimate:
         """From the sums (..., 6) of the moments over each sample."""
         a, b, aa, ab, bb, n = np.moveaxis(sums, -1, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             f = a / b
             squares = np.maximum(aa - 2 * f * ab + f * f * bb, 0)
-            return Estimate(self.centre + f, n / (n - 1) * squares / b**2)
+            return MetricEstimate(self.centre + f, n / (n - 1) * squares / b**2)
 
-    def __call__(self, counts: Array) -> Estimate:
+    def __call__(self, counts: Array) -> MetricEstimate:
         moments = self.moments()
         if np.isfinite(moments).all():
             return self.of_sums(counts @ moments)
@@ -89,7 +89,7 @@ class RatioOfSums:
         return self.of_sums(each.sum(axis=-2))
 
 
-def studentized(estimate: Estimate, axis: int = 0) -> Array:
+def studentized(estimate: MetricEstimate, axis: int = 0) -> Array:
     """T = (f_A - f_B) / sqrt(v_A + v_B) along the axis of the two groups.
 
     0 where the difference is 0, infinite where it is not but both variances are 0, NaN where a metric does not exist.

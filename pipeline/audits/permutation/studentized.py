@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.audits.permutation.draws import BLOCK, Resampler
-from pipeline.audits.permutation.pvalue import SafeStop, extreme, monte_carlo_p, wilson
+from pipeline.audits.permutation.pvalue import SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
 from pipeline.audits.permutation.result import Alternative, Method
 from pipeline.audits.permutation.statistics import studentized
 from pipeline.types import Array
@@ -55,17 +55,9 @@ class MonteCarlo:
         return int(np.isnan(self.reference).sum())
 
     def interval(self, alpha: float, alternative: Alternative) -> tuple[float, float]:
-        """The differences that the test does not reject at level alpha, ends included.
-
-        p <= alpha if fewer than k = floor(alpha (B + 1)) draws are as extreme, that is if the statistic lies beyond the
-        k-th most extreme draw: so the interval leaves out 0 exactly where p <= alpha.
-        """
-        k = int(np.floor(alpha * (len(self.reference) + 1) * (1 + 1e-12)))
+        """The differences that the test does not reject at level alpha, ends included: 0 exactly where p > alpha."""
         signed = {"two-sided": np.abs(self.reference), "greater": self.reference, "less": -self.reference}[alternative]
-        known = np.where(np.isnan(signed), np.inf, signed)
-        furthest = float(np.sort(known)[-k]) if k else np.inf
-        # Without a scale a difference is that of the data, or infinitely many units off.
-        reach = furthest * self.scale if self.scale else np.inf if furthest == np.inf else 0.0
+        reach = float(bound(furthest(signed, alpha), self.scale))
         low = -np.inf if alternative == "less" else self.difference - reach
         high = np.inf if alternative == "greater" else self.difference + reach
         return low, high

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator
-from pipeline.audits.permutation.statistics import Estimate, RatioOfSums
+from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, with_replacement
+from pipeline.audits.permutation.statistics import MetricEstimate, RatioOfSums
 from pipeline.types import Array
 
 
@@ -27,12 +27,12 @@ class SummedRows:
         byte_codes(self.group, len(self.units))
 
     @property
-    def observed(self) -> Estimate:
+    def observed(self) -> MetricEstimate:
         columns = self.statistic.moments()
         sums = [columns[self.group == g].sum(axis=0) for g in range(len(self.units))]
         return self.statistic.of_sums(np.stack(sums))
 
-    def permuted(self, block: int, size: int) -> Estimate:
+    def permuted(self, block: int, size: int) -> MetricEstimate:
         from pipeline.audits.permutation.kernels import permuted_sums
 
         moments = self.statistic.moments()
@@ -48,15 +48,10 @@ class SummedRows:
         return self.statistic.of_sums(np.moveaxis(sums, 1, 0))
 
     def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        rng = generator(self.seed, block, 1)
-        a, b = self.statistic.parts.T
-        groups = len(self.units)
-        strata = [np.arange(len(a))] if pooled else [np.flatnonzero(self.group == g) for g in range(groups)]
-        values = np.empty((groups, size))
-        for draw in range(size):
-            rows = np.concatenate([stratum[rng.integers(len(stratum), size=len(stratum))] for stratum in strata])
-            group = self.group[rows]
+        values = np.empty((len(self.units), size))
+        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
+        for draw, rows in enumerate(drawn):
+            sums = [np.bincount(self.group[rows], part[rows], len(self.units)) for part in self.statistic.parts.T]
             with np.errstate(divide="ignore", invalid="ignore"):
-                top, base = (np.bincount(group, weights=part[rows], minlength=groups) for part in (a, b))
-                values[:, draw] = top / base
+                values[:, draw] = sums[0] / sums[1]
         return values

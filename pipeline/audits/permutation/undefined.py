@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeline.audits.permutation.metrics import Auc, Metric, Rate
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.statistics import Estimate
+from pipeline.audits.permutation.statistics import MetricEstimate
 from pipeline.types import Array
 
 NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
@@ -30,7 +30,7 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
     return ""
 
 
-def without_variance(data: Predictions | Counts, metric: Metric, observed: Estimate) -> str:
+def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
     """Which group's variance says nothing about the metric's error; empty where both do.
 
     Smoothed rates always have a variance. Elsewhere 0 means that the rows of a group happen to be all alike (a perfect

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.audits.permutation.draws import generator
 from pipeline.audits.permutation.metrics import UserMetric
-from pipeline.audits.permutation.statistics import Estimate
+from pipeline.audits.permutation.statistics import MetricEstimate
 from pipeline.types import Array
 
 WEIGHTS_AT_ONCE = 2**22
@@ -49,14 +49,14 @@ class UserRows:
             )
 
     @property
-    def observed(self) -> Estimate:
+    def observed(self) -> MetricEstimate:
         return self._estimate(self.group, generator(self.seed, 0, 2))
 
-    def permuted(self, block: int, size: int) -> Estimate:
+    def permuted(self, block: int, size: int) -> MetricEstimate:
         rng = generator(self.seed, block)
         estimates = [self._estimate(rng.permutation(self.group), rng) for _ in range(size)]
         value, variance = (np.stack(parts, axis=-1) for parts in zip(*estimates, strict=True))
-        return Estimate(value, variance)
+        return MetricEstimate(value, variance)
 
     def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
         rng = generator(self.seed, block, 1)
@@ -65,13 +65,13 @@ class UserRows:
         times = self._times(np.arange(len(self.group)), size, rng)[:, self.unit] * self.weight
         return np.stack([self._calls(rows, times[:, rows]) for rows in self._rows(self.group)])
 
-    def _estimate(self, group: Array, rng: np.random.Generator) -> Estimate:
+    def _estimate(self, group: Array, rng: np.random.Generator) -> MetricEstimate:
         rows = self._rows(group)
         value = np.array([self._tried(own, self.weight[own]) for own in rows])
         if not self.bootstraps:
-            return Estimate(value, np.full(len(rows), np.nan))
+            return MetricEstimate(value, np.full(len(rows), np.nan))
         samples = [self._resampled(own, self.bootstraps, rng) for own in rows]
-        return Estimate(value, np.array([sample.var(ddof=1) for sample in samples]))
+        return MetricEstimate(value, np.array([sample.var(ddof=1) for sample in samples]))
 
     def _rows(self, group: Array) -> list[Array]:
         own = group[self.unit]

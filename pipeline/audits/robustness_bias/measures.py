@@ -41,12 +41,6 @@ def survival(lengths: Lengths, member: Array, tau: Array) -> Array:
     return 1 - np.searchsorted(own, tau, side="right") / len(own)
 
 
-def step_function(lengths: Lengths, member: Array) -> tuple[Array, Array]:
-    """I_P as its corners: at ``tau`` (s,), rising from 0, it takes the ``value`` (s,) and keeps it up to the next."""
-    tau = np.unique(np.append(0.0, lengths.length[member & lengths.counts]))
-    return tau, survival(lengths, member, tau)
-
-
 def area(lengths: Lengths, member: Array, budget: float) -> float:
     """AUC of I_P over [0, ``budget``]: the mean over P of min(length, budget). NaN where no point of P counts."""
     own = lengths.upto(budget)[member & lengths.counts]

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.fliptest.significance import holm
+from pipeline.audits.correction import corrected
 from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.result import Method
 from pipeline.audits.permutation.run import permutation_test
@@ -58,7 +58,7 @@ def significance(
     """
     values = lengths.upto(budget)
     raw = [_by_comparison(values, lengths.counts, partition, draws, rng) for partition in partitions]
-    adjusted = np.split(holm(np.concatenate(raw)), np.cumsum([len(p) for p in raw])[:-1]) if raw else []
+    adjusted = np.split(corrected(np.concatenate(raw), "holm"), np.cumsum([len(p) for p in raw])[:-1]) if raw else []
     return [
         Significance(p[partition.comparisons], again[partition.comparisons])
         for p, again, partition in zip(raw, adjusted, partitions, strict=True)

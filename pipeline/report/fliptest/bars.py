@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
-from pipeline.report.fliptest import words as w
+from pipeline.report import words as w
 from pipeline.report.fliptest.lines import MEAN, SIGN, Line
 from pipeline.report.style import FAINT, INK
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.report.fliptest import words as w
+from pipeline.report import words as w
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.numbers import Estimate
 from pipeline.types import Array

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
 from pipeline.report import comparison as rules
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
 from pipeline.report.fliptest import pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.facts import measurements
 from pipeline.report.fliptest.flipset_tables import (
     BOTH,
@@ -24,9 +25,9 @@ from pipeline.report.fliptest.flipset_tables import (
 )
 from pipeline.report.fliptest.methods_figure import BLOCK as METHODS_BLOCK
 from pipeline.report.fliptest.trials import Place
-from pipeline.report.inputs import Inputs, points
+from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number, spread
-from pipeline.report.settings import Reduction, parse_setting, select
+from pipeline.report.settings import parse_setting, select
 from pipeline.report.table import Cell, Column, Row, Table
 
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
@@ -38,34 +39,26 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     Where a number is of a flipset and some of our maps failed, the note says what ours is without them; where exact
     transport between the same people was audited too, what it gives.
     """
-    return inputs.once("compared", lambda: _compared(trials.named(inputs), published), of=published)
+    return inputs.once("compared", lambda: _compared(inputs, published), of=published)
 
 
 def _compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     measured = measurements(inputs)
-    found = rules.compare(published, measured, (*inputs.reductions, *_fewer_trials(inputs)))
-    found["note"] = [
-        " ".join(
-            part
-            for part in (
-                line["note"] if isinstance(line["note"], str) else "",
-                _without_failures(inputs, line),
-                _by_exact_transport(measured, line),
-            )
-            if part
-        )
-        or None
-        for line in found.to_dict("records")
-    ]
-    return found
+
+    def remark(line: Mapping[str, Any]) -> str:
+        return " ".join(filter(None, (_without_failures(inputs, line), _by_exact_transport(measured, line))))
+
+    return rules.compared(inputs, published, measured, remark=remark)
 
 
+@registry.table()
 def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
-    """Every published number beside ours, with the verdict and what is known about the difference."""
+    """Each number that the paper prints beside ours, with a verdict where the settings match. Most are of one map,
+    printed without a spread, and are held against the spread of our trials.
+    """
     return as_table(
         compared(inputs, published),
         inputs.stamp(sorted(set(inputs.rows["block"]))),
-        "Published numbers and ours.",
         notes=(
             "The paper's flipsets, distances and shifts come from one map each; ours from as many maps as there are "
             "trials. A map's flipset sizes change with the moment at which its training is stopped, so single sizes "
@@ -76,9 +69,11 @@ def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
     )
 
 
+@registry.table(place=2)
 def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
-    """The flipsets of every experiment, both directions, with the published sizes beside them."""
-    inputs = trials.named(inputs)
+    """Who is decided differently from their counterpart in the other group, in every experiment and in both directions,
+    with how far each size depends on the people and on the map, and how large it is by chance where the map is exact.
+    """
     theirs = _published_sizes(published)
     listed = [place for place in trials.places(inputs) if place.block != METHODS_BLOCK]
     maps = w.maps_in(place.transport for place in listed)
@@ -110,15 +105,6 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
     )
 
 
-def _fewer_trials(inputs: Inputs) -> Iterator[Reduction]:
-    """Where a run has another number of trials than the published one: no reduction of a result, but of that number."""
-    for here, there in zip(inputs.points, points(inputs.config["published"]), strict=True):
-        if here["repetitions"] != there["repetitions"]:
-            names = (here["block"], here["dataset"]["name"], here["method"]["name"], "repetitions")
-            transport = here.get("transport", {}).get("name", "")
-            yield Reduction(*names, here["repetitions"], there["repetitions"], transport)
-
-
 def _row(inputs: Inputs, place: Place, direction: str, theirs: Mapping[tuple[str, ...], float]) -> Row:
     source, target = (w.group_label(name, place.dataset) for name in trials.groups(inputs, place, direction))
     counts = trials.counts(inputs, place, direction)
@@ -135,7 +121,7 @@ def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
     """Published flipset sizes by place, direction and flipset."""
     sizes = {}
     for entry in published.to_dict("records"):
-        setting = parse_setting(entry["setting"]) if isinstance(entry["setting"], str) else {}
+        setting = parse_setting(entry["setting"])
         if setting.get("statistic") == "size":
             names = ("block", "dataset", "method", "transport", "given", "direction", "flipset")
             absent = [name for name in names if name not in setting]
@@ -159,8 +145,7 @@ def _order(place: Place, direction: str, maps: list[str]) -> tuple[Any, ...]:
 
 def _without_failures(inputs: Inputs, line: Mapping[str, Any]) -> str:
     """``Without 1 of 10 trials, whose map failed: 1,208 +- 43.``; nothing where no map failed."""
-    text = line["used_setting"]
-    setting = parse_setting(text) if isinstance(text, str) else {}
+    setting = parse_setting(line["used_setting"])
     if line["status"] != "reproduced" or line["kind"] != "run" or not {"flipset", "transport"} <= setting.keys():
         return ""
     if not math.isfinite(line["ours"]) or setting["transport"] == w.COUNTERFACTUAL:
@@ -180,8 +165,7 @@ def _without_failures(inputs: Inputs, line: Mapping[str, Any]) -> str:
 
 def _by_exact_transport(measured: pd.DataFrame, line: Mapping[str, Any]) -> str:
     """``Exact transport gives 2,816 +- 72 (3).``; nothing where it was not audited, or of fewer people."""
-    text = line["used_setting"]
-    setting = parse_setting(text) if isinstance(text, str) else {}
+    setting = parse_setting(line["used_setting"])
     if line["status"] != "reproduced" or "flipset" not in setting or setting.get("transport") != w.WGAN:
         return ""
     exact = {**setting, "transport": w.EXACT}

@@ -1,8 +1,4 @@
-"""Numbers of the study that no audit writes down, as tidy rows like an audit's: configuration, data, what follows.
-
-So a published number is found by the same kind of setting as a measured statistic. ``origin`` is ``configuration`` for
-what no data enter.
-"""
+"""What the study derives from its rows, its data and its configuration, as tidy rows: :mod:`pipeline.report.facts`."""
 
 from __future__ import annotations
 
@@ -12,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.report import words as w
+from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.fliptest import lines, quality, trials
 from pipeline.report.fliptest import report_tables as reports
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.claims import claims
-from pipeline.report.inputs import Inputs
-from pipeline.report.settings import configured_facts
+from pipeline.report.inputs import Inputs, given_of
 
 LARGE = 1.0
 """Standard deviations that section 5.4 calls significant."""
@@ -25,19 +21,8 @@ LARGE = 1.0
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
-    inputs = trials.named(inputs)
-    facts = pd.DataFrame(
-        [*configured_facts(inputs.points, _map_of), *_data(inputs), *_weights(inputs)]
-    ).drop_duplicates()
-    facts = facts.assign(study=inputs.study, scale=inputs.scale)
-    facts["repetition"] = facts["repetition"].fillna(0).astype(int) if "repetition" in facts else 0
-    return pd.concat([inputs.rows, facts, *_derived(inputs)], ignore_index=True)
-
-
-def given_of(point: Mapping[str, Any]) -> str:
-    """Which true label a point's map is restricted to."""
-    label = point.get("transport", {}).get("given_label")
-    return w.EVERYONE if label is None else trials.LABELS_GIVEN[float(label)]
+    facts = [*configured_facts(inputs.points, _map_of), *_correlations(inputs), *_weights(inputs)]
+    return with_facts(inputs, facts, _derived(inputs))
 
 
 def _map_of(point: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,22 +30,11 @@ def _map_of(point: Mapping[str, Any]) -> dict[str, Any]:
     return {"transport": point.get("transport", {}).get("name"), "given": given_of(point)}
 
 
-def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    for name, dataset in inputs.datasets.items():
-        place = {"block": "data", "dataset": name.partition("@")[0], "origin": dataset.origin}
-        values = {
-            "rows": dataset.rows,
-            "features": len(dataset.feature_names),
-            "train_rows": dataset.train_rows,
-            "test_rows": dataset.test_rows,
-            "positives_percent": 100 * dataset.positives,
-        }
-        for statistic, value in values.items():
-            yield {**place, "statistic": statistic, "value": float(value)}
+def _correlations(inputs: Inputs) -> Iterator[dict[str, Any]]:
     if w.SSL in inputs.datasets:
         dataset = inputs.datasets[w.SSL]
         for feature, value in reports.with_race(dataset).items():
-            place = {"block": "data", "dataset": w.SSL, "origin": dataset.origin, "feature": feature}
+            place = {"block": DATA, "dataset": w.SSL, "origin": dataset.origin, "feature": feature}
             yield {**place, "statistic": "r_with_race", "value": value}
 
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import bars, chance, lines, pages, trials
 from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import methods_figure as methods
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import Counts, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number
@@ -70,9 +71,11 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
     )
 
 
+@registry.table(place=3)
 def table_null(inputs: Inputs) -> Table:
-    """Section 5.1: flipsets between identical distributions, which are the error of the map and of the sample."""
-    inputs = trials.named(inputs)
+    """How large flipsets are where nothing can be discriminated: the paper's benchmark of section 5.1, made from two
+    groups with the same distribution of all that the model sees.
+    """
     body = []
     for place in trials.places(inputs, dataset=w.IDENTICAL):
         counts = trials.counts(inputs, place)
@@ -99,9 +102,12 @@ def table_null(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=6)
 def table_methods(inputs: Inputs) -> Table:
-    """The flipsets of every method of the first study, and the features at the top of their reports."""
-    inputs = trials.named(inputs)
+    """What each mitigation of the audit of individual fairness does to flipsets, beside how large they are by chance. A
+    method may equalise the numbers of positive decisions and still decide differently about many people and their
+    counterparts.
+    """
     body = []
     for dataset, attribute in methods.panels_of(inputs):
         for place in methods.methods_at(inputs, dataset, attribute):
@@ -140,9 +146,11 @@ def table_methods(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=7)
 def table_law(inputs: Inputs) -> Table:
-    """Section 5.4: causal counterfactuals beside transport, for the classifier and for the regression."""
-    inputs = trials.named(inputs)
+    """Counterfactuals need a causal model of the data, transport needs none; the paper finds that both lead to nearly
+    the same flipsets.
+    """
     found = law.places(inputs, law.CLASSIFIER)
     regressions = {place.transport: place for place in law.places(inputs, law.REGRESSION)}
     causal = next((place for place in found if place.transport == w.COUNTERFACTUAL), None)

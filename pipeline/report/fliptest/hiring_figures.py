@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.pages import Page
 from pipeline.report.fliptest.trials import FirstTrial, Place
 from pipeline.report.inputs import Inputs
@@ -26,9 +27,11 @@ SOURCE, TARGET = "#b8860b", "#56B4E9"
 BOTH = (w.POSITIVE, w.NEGATIVE)
 
 
+@registry.figure()
 def figure_1(inputs: Inputs) -> Picture:
-    """Figure 1: the map from women to men as arrows, and the members of both flipsets with the model's boundary."""
-    inputs = trials.named(inputs)
+    """Left, the map from women to men, approximated by a GAN. Right, the women whose outcome differs from that of their
+    counterpart: hired with a counterpart who is not (F+), and the reverse (F−).
+    """
     first = trials.first_trial(inputs, PLACE)
     source, target = (w.group_label(name) for name in trials.groups(inputs, PLACE))
     columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
@@ -44,7 +47,14 @@ def figure_1(inputs: Inputs) -> Picture:
     for flipset in BOTH:
         members = np.flatnonzero(first.members(flipset))[:FLIPSET_ARROWS]
         label = f"{w.FLIPSETS_DRAWN[flipset]}, {int(first.members(flipset).sum()):,}"
-        _arrows(panels[1], first, np.isin(np.arange(len(first.decision)), members), columns, w.COLORS[flipset], label)
+        _arrows(
+            panels[1],
+            first,
+            np.isin(np.arange(len(first.decision)), members),
+            columns,
+            w.FLIPSET_COLORS[flipset],
+            label,
+        )
     weights, level = boundary(first)
     ends = np.array(panels[1].get_ylim())
     across = (level - weights[columns[1]] * ends) / weights[columns[0]]
@@ -73,24 +83,28 @@ def figure_1(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure()
 def figure_5(inputs: Inputs) -> Picture:
-    """Figure 5: marginals of both flipsets and of all women."""
+    """Women who are hired though their counterparts among men are not (F+), and the reverse (F−), beside all women: the
+    model treats the two genders about alike, and people with short hair otherwise than people with long hair.
+    """
     page = Page(PLACE, BOTH, _features(inputs), reports=False)
     return pages.drawn(
-        trials.named(inputs),
+        inputs,
         page,
         "Women in the hiring data, and the two flipsets.",
     )
 
 
+@registry.figure(place=2)
 def figure_5_opposite(inputs: Inputs) -> Picture:
-    """Appendix D: the map from men to women."""
+    """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
     page = Page(PLACE, BOTH, _features(inputs), direction=w.REVERSE)
     return pages.drawn(
-        trials.named(inputs),
+        inputs,
         page,
         "Men in the hiring data, and the flipsets of the opposite map.",
-        notes=(_sanity(trials.named(inputs)),),
+        notes=(_sanity(inputs),),
     )
 
 
@@ -135,7 +149,7 @@ def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], c
 
 
 def _features(inputs: Inputs) -> tuple[str, ...]:
-    names = trials.first_trial(trials.named(inputs), PLACE).names
+    names = trials.first_trial(inputs, PLACE).names
     return tuple(w.feature_named(label, names, w.HIRING) for label in ("work experience", "hair length"))
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import bars, lines, marginals, pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.marginals import Group
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
@@ -27,9 +28,11 @@ def places(inputs: Inputs, method: str) -> list[Place]:
     return trials.places(inputs, dataset=w.LAW, method=method)
 
 
+@registry.figure()
 def figure_6(inputs: Inputs) -> Picture:
-    """Figure 6: predicted first-year averages of black applicants, before and after each way of changing race."""
-    inputs = trials.named(inputs)
+    """Predicted first-year averages of black applicants and of their counterparts, made by the causal model of Kusner
+    et al. and by transport. Equal distributions before and after would be counterfactual fairness.
+    """
     found = [place for place in places(inputs, REGRESSION) if place.transport in PUBLISHED_MAPS]
     _complete([place.transport for place in found])
     figure = new_figure(2.5)
@@ -41,7 +44,7 @@ def figure_6(inputs: Inputs) -> Picture:
     for letter, place, first, axes in zip("ab", found, every, panels, strict=True):
         source, target = _group_names(inputs, place)
         for label, values, color in (
-            (f"{source}", first.score, w.COLORS[""]),
+            (f"{source}", first.score, w.FLIPSET_COLORS[""]),
             ("their counterparts", first.score_image, w.map_style(place.transport).color),
         ):
             axes.hist(values, bins=edges, color=color, alpha=0.55, linewidth=0, label=f"{label} ({len(values):,})")
@@ -64,14 +67,16 @@ def figure_6(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure()
 def figure_7(inputs: Inputs) -> Picture:
-    """Figure 7: GPA and LSAT in the negative flipset, by counterfactuals and by transport."""
-    inputs = trials.named(inputs)
+    """Black applicants who are predicted below the median and whose counterparts are predicted above it, by both ways
+    of making counterparts.
+    """
     found = [place for place in places(inputs, CLASSIFIER) if place.transport in PUBLISHED_MAPS]
     _complete([place.transport for place in found])
     every = [trials.first_trial(inputs, place) for place in found]
     source, _ = _group_names(inputs, found[0])
-    groups = [Group(f"all {source}", every[0].features, w.COLORS[""])]
+    groups = [Group(f"all {source}", every[0].features, w.FLIPSET_COLORS[""])]
     shown = [note for place in found for note in pages.shown(inputs, place, w.FORWARD, (w.NEGATIVE,))]
     for place, first in zip(found, every, strict=True):
         style = w.map_style(place.transport)
@@ -97,9 +102,11 @@ def figure_7(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure()
 def figure_12(inputs: Inputs) -> Picture:
-    """Figure 12: the transparency reports of both negative flipsets."""
-    inputs = trials.named(inputs)
+    """How the members of the negative flipset differ from their counterparts, under the causal model and under
+    transport. Hatched bars are noise, pale ones shift as the whole group, full ones stand out.
+    """
     found = places(inputs, CLASSIFIER)
     _complete([place.transport for place in found])
     reports = [

@@ -11,8 +11,8 @@ import pandas as pd
 from pipeline.audits.fliptest.over_trials import over_trials, twice_the_median
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing, standing
 from pipeline.audits.fliptest.transparency import ranks
+from pipeline.report import words as w
 from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
 from pipeline.types import Array

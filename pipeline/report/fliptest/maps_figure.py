@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import quality, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.quality import Validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
@@ -20,9 +21,11 @@ from pipeline.transport.quality import WORST_HEALTHY_KS
 ROW, AROUND = 0.3, 1.1
 
 
+@registry.figure(place=4)
 def figure_maps(inputs: Inputs) -> Picture:
-    """KS of the worst feature, MSE difference relative to the real one, and cost relative to exact transport."""
-    inputs = trials.named(inputs)
+    """How far each kind of map misses the other group, in the marginals and in the dependence between features, and how
+    far it moves people.
+    """
     maps = quality.validated(inputs)
     labels = list(dict.fromkeys(one.label for one in maps))
     kinds = w.maps_in(one.transport for one in maps)

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.audits.fliptest.marginals import marginal
-from pipeline.report.fliptest import words as w
+from pipeline.report import words as w
 from pipeline.report.style import INK
 from pipeline.types import Array
 

@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import bars, lines, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
@@ -34,9 +35,11 @@ def panels_of(inputs: Inputs) -> list[tuple[str, str]]:
     return sorted(found, key=lambda pair: (pair[0], list(ATTRIBUTES).index(pair[1]) if pair[1] in ATTRIBUTES else 9))
 
 
+@registry.figure(place=3)
 def figure_methods(inputs: Inputs) -> Picture:
-    """Mean shifts of the features that shift most, in both flipsets of every method."""
-    inputs = trials.named(inputs)
+    """The features in which flipset members differ most from their counterparts, before and after each mitigation. Open
+    marks are noise, pale ones shift as the whole group, full ones stand out.
+    """
     panels = panels_of(inputs)
     places = trials.places(inputs, block=BLOCK)
     methods = in_order([place.method for place in places])

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.fliptest import bars, lines, marginals, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.marginals import Group
 from pipeline.report.fliptest.trials import Counts, FirstTrial, Place
 from pipeline.report.inputs import Inputs
@@ -52,7 +52,7 @@ def groups_of(first: FirstTrial, place: Place, flipsets: Sequence[str], source: 
         Group(
             marginals.label_of(flipset, place.dataset, source),
             first.features[first.members(flipset)],
-            w.COLORS[flipset],
+            w.FLIPSET_COLORS[flipset],
             flipset,
         )
         for flipset in ("", *flipsets)
@@ -194,7 +194,7 @@ def _marginals(
 def _reports(figure: SubFigure | Figure, page: Page, reports: Sequence[tuple[str, str, list[lines.Line]]]) -> None:
     grid = figure.subplots(len(page.flipsets), 2, squeeze=False)
     for (flipset, ranking, found), axes in zip(reports, grid.flat, strict=True):
-        bars.draw(axes, found, ranking, w.COLORS[flipset], page.place.dataset)
+        bars.draw(axes, found, ranking, w.FLIPSET_COLORS[flipset], page.place.dataset)
         kind = "mean shift" if ranking == lines.MEAN else "mean sign"
         axes.set_title(f"{w.FLIPSETS_DRAWN[flipset]}, by {kind}")
     for letter, axes in zip("abcdefgh", grid.flat, strict=False):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.fliptest import lines, pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
@@ -19,9 +20,11 @@ REGRESSION = f"{w.SSL}/linear_regression"
 NARCOTICS, AGE = "narcotic arrests", "age at latest arrest"
 
 
+@registry.table(place=4)
 def table_transparency_hiring(inputs: Inputs) -> Table:
-    """Section 5.3: how the members of each flipset differ from their counterparts, by every map."""
-    inputs = trials.named(inputs)
+    """How women whose outcome would be another differ from their counterparts among men, by every kind of map; and
+    which lines are noise, which are as the whole group, and which stand out.
+    """
     body = []
     found = trials.places(inputs, block=w.HIRING, method="given")
     for place in found:
@@ -72,9 +75,11 @@ def _cells(line: Line) -> tuple[Cell, ...]:
     return Estimate.mean(line.trials), interval, float(line.rank), p, line.standing
 
 
+@registry.table(place=9)
 def table_ssl_weights(inputs: Inputs) -> Table:
-    """Section 5.2: least squares of the score on the features, and how each feature goes with race."""
-    inputs = trials.named(inputs)
+    """What the list's own score rests on, by least squares, before the audited model is biased towards narcotic
+    arrests.
+    """
     dataset = _dataset(inputs)
     weights = _weights(inputs)
     body = []

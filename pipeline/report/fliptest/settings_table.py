@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pipeline.report.fliptest import words as w
-from pipeline.report.fliptest.facts import given_of
-from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import plain
-from pipeline.report.settings import NEUTRAL, flat
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report import registry
+from pipeline.report import words as w
+from pipeline.report.inputs import Inputs, given_of
+from pipeline.report.settings import NEUTRAL, setting_label
+from pipeline.report.settings_table import Listing, settings_table, span
+from pipeline.report.table import Cell, Table
 
 AUDITS = {
     "fliptest": "Audit: flipsets",
@@ -50,76 +49,48 @@ WORDS = {
 }
 
 
+@registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration, one line a setting; where experiments differ, one for each."""
-    found: dict[tuple[str, str], dict[str, Cell]] = {}
-    for point in inputs.points:
-        trials_of = ("Trials", w.dataset_label(point["dataset"]["name"]))
-        found.setdefault(trials_of, {})[_of_trials(point)] = float(point["repetitions"])
-        for key, value in _settings(point):
-            if part := _part(key.split(".")[0], point):
-                label = setting_label(key, point["dataset"]["name"])
-                found.setdefault((part, label), {})[_where(key, point)] = value
-    if not found:
-        raise ValueError(f"study {inputs.study!r} has no configured points: its declaration is empty")
-    body = []
-    for (part, label), values in sorted(found.items(), key=lambda item: _order(item[0])):
-        same = len(set(values.values())) == 1
-        for where, value in list(values.items())[: 1 if same else None]:
-            body.append(Row((part, label if same or not where else f"{label}, {where}"), (value,)))
-    return Table(
-        title="Settings of the study.",
-        stub=("Part", "Setting"),
-        columns=(Column("value", show="parameter"),),
-        rows=tuple(dict.fromkeys(body)),
-        stamp=inputs.stamp(sorted(set(inputs.rows["block"]))),
-        notes=("As configured for this run. The models of the first study are described there.",),
-    )
+    """As this run used them. What the paper leaves out, or says in appendices that are lost, is assumed here."""
+    of = Listing(("Trials", "Data", "Model", "Map", "Audit"), _part, _label, _place, _cell)
+    note = "As configured for this run. The models of the first study are described there."
+    return settings_table(inputs.points, of, inputs.stamp(sorted(set(inputs.rows["block"]))), (note,))
 
 
-def setting_label(key: str, dataset: str = "") -> str:
-    """``transport.steps`` -> ``training steps``; a key without words goes by its last part."""
-    if key.startswith("method.weights."):
-        return f"weight of {w.feature_label(key.removeprefix('method.weights.'), dataset)}"
-    return WORDS.get(key, re.sub(r"[._]", " ", key.split(".", 1)[-1]))
-
-
-def _settings(point: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
-    """The numbers of a point's parts; lists as their ends, and limits that are absent."""
-    for key, value in flat(point):
-        if key in LEFT_OUT:
-            continue
-        if key in IN_ALL and value is None:
-            yield key, "all"
-        elif isinstance(value, tuple) and value and all(isinstance(item, (int, float)) for item in value):
-            yield key, f"{plain(float(value[0]))} to {plain(float(value[-1]))}, {len(value)} values"
-        elif isinstance(value, Mapping):
-            yield from ((f"{key}.{name}", float(item)) for name, item in value.items())
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            yield key, float(value)
-
-
-def _part(group: str, point: Mapping[str, Any]) -> str:
-    """What a setting belongs to; nothing for the methods of the other studies."""
-    name = point.get(group, {}).get("name", "")
+def _part(key: str, point: Mapping[str, Any]) -> str:
+    """What a setting belongs to; nothing for the data and methods of the other studies."""
+    group = key.split(".")[0]
+    name = point.get(group, {}).get("name", "") if group != "repetitions" else ""
+    if key in LEFT_OUT:
+        return ""
     if group == "dataset":
         return f"Data: {w.dataset_label(name)}" if name not in (w.ADULT, w.COMPAS) else ""
     if group == "method":
         return f"Model: {w.method_label(name)}" if name in w.METHODS else ""
-    return f"Map: {w.map_style(name).label}" if group == "transport" else AUDITS.get(name, f"Audit: {name}")
+    parts = {"transport": f"Map: {w.map_style(name).label}", "audit": AUDITS.get(name, f"Audit: {name}")}
+    return parts.get(group, "Trials")
 
 
-def _where(key: str, point: Mapping[str, Any]) -> str:
-    """The experiment, where several differ in a setting; the true label matters to maps and audits alone."""
+def _label(key: str, point: Mapping[str, Any]) -> str:
+    dataset = point["dataset"]["name"]
+    if key.startswith("method.weights."):
+        return f"weight of {w.feature_label(key.removeprefix('method.weights.'), dataset)}"
+    return w.dataset_label(dataset) if key == "repetitions" else setting_label(key, WORDS)
+
+
+def _place(key: str, point: Mapping[str, Any]) -> str:
+    """The experiment; the true label matters to maps and audits alone. Of trials: the map, or else the model."""
+    if key == "repetitions":
+        name = point.get("transport", {}).get("name", "")
+        return w.map_style(name).label if name else w.method_label(point["method"]["name"])
     given = w.GIVEN[given_of(point)] if key.startswith(("transport.", "audit.")) else ""
     return ", ".join(filter(None, (w.dataset_label(point["dataset"]["name"]), given)))
 
 
-def _of_trials(point: Mapping[str, Any]) -> str:
-    name = point.get("transport", {}).get("name", "")
-    return w.map_style(name).label if name else w.method_label(point["method"]["name"])
-
-
-def _order(place: tuple[str, str]) -> tuple[int, str, str]:
-    heads = ("Trials", "Data", "Model", "Map", "Audit")
-    return heads.index(place[0].split(":")[0]), *place
+def _cell(key: str, value: Any) -> Cell:
+    """Numbers; lists by their ends, and limits that are absent."""
+    if value is None and key in IN_ALL:
+        return "all"
+    if isinstance(value, tuple) and value and all(isinstance(item, (int, float)) for item in value):
+        return span(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

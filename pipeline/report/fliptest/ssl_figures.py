@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.pages import Page
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
@@ -24,66 +27,59 @@ def place(inputs: Inputs, given: str = w.EVERYONE, method: str = "given") -> Pla
     return found[0]
 
 
-def figure_3(inputs: Inputs) -> Picture:
-    """Figure 3: the positive flipset beside all black subjects, three features."""
-    return _selected(inputs, w.EVERYONE, SELECTED)
-
-
-def figure_4(inputs: Inputs) -> Picture:
-    """Figure 4: the same among ground-truth negatives."""
-    return _selected(inputs, w.NEGATIVES, OF_NEGATIVES)
-
-
-def figure_8(inputs: Inputs) -> Picture:
-    """Figure 8: all marginals and the transparency report of the positive flipset."""
-    return _whole(inputs, w.EVERYONE, (w.POSITIVE,))
-
-
-def figure_9(inputs: Inputs) -> Picture:
-    """Figure 9: a model that discriminates by a proxy of several correlated features."""
-    inputs = trials.named(inputs)
-    found = trials.places(inputs, block="ssl_proxy", transport=w.WGAN)
+@registry.figure(
+    "figure_3",
+    "Black people called high risk whose white counterparts are called low risk, beside all black people, in three "
+    "features: age, narcotic arrests, which the model was biased towards, and gang affiliation, which it does not "
+    "use.",
+    given=w.EVERYONE,
+    labels=SELECTED,
+)
+@registry.figure(
+    "figure_4",
+    "As Figure 3, with the map between the people of either group whose score is below the threshold.",
+    given=w.NEGATIVES,
+    labels=OF_NEGATIVES,
+)
+@registry.figure(
+    "figure_8",
+    "All eight features of the flipset of Figure 3 and its transparency report: how its members differ from their "
+    "counterparts, ranked by the mean shift and by the mean sign. Hatched bars are noise, pale ones shift as the "
+    "whole group, full ones stand out.",
+    given=w.EVERYONE,
+)
+@registry.figure("figure_10", "As Figure 8, with the map between ground-truth negatives.", given=w.NEGATIVES)
+@registry.figure(
+    "figure_11",
+    "As Figure 8, with the map between ground-truth positives, for both flipsets.",
+    given=w.POSITIVES,
+    flipsets=(w.POSITIVE, w.NEGATIVE),
+)
+def flipsets_of(
+    inputs: Inputs, given: str, labels: Sequence[str] = (), flipsets: tuple[str, ...] = (w.POSITIVE,)
+) -> Picture:
+    """Marginals of the features with these labels; of all, with their transparency reports, where none are named."""
+    where = place(inputs, given)
+    names = trials.first_trial(inputs, where).names
+    features = tuple(w.feature_named(label, names, w.SSL) for label in labels)
+    shown = "The positive flipset" if labels else "All features and transparency reports"
+    among = f" among {w.GIVEN[given]}" if w.GIVEN[given] else ""
     return pages.drawn(
         inputs,
-        Page(found[0], (w.POSITIVE,), own_axis=True),
+        Page(where, flipsets, features, reports=not labels, own_axis=True),
+        f"{shown} of the black-to-white map{among}.",
+    )
+
+
+@registry.figure()
+def figure_9(inputs: Inputs) -> Picture:
+    """As Figure 8, for a model that does not lean on one feature but on several that go together with race."""
+    return pages.drawn(
+        inputs,
+        Page(trials.places(inputs, block="ssl_proxy", transport=w.WGAN)[0], (w.POSITIVE,), own_axis=True),
         "A model that discriminates by a proxy of several correlated features.",
         notes=(
             "The model of appendix F is lost with the supplement. This one is the project's own: it stands for the "
             "kind of model that the appendix describes, not for its numbers.",
         ),
     )
-
-
-def figure_10(inputs: Inputs) -> Picture:
-    """Figure 10: equalized odds, the map between ground-truth negatives."""
-    return _whole(inputs, w.NEGATIVES, (w.POSITIVE,))
-
-
-def figure_11(inputs: Inputs) -> Picture:
-    """Figure 11: equalized odds, the map between ground-truth positives."""
-    return _whole(inputs, w.POSITIVES, (w.POSITIVE, w.NEGATIVE))
-
-
-def _selected(inputs: Inputs, given: str, labels: tuple[str, ...]) -> Picture:
-    inputs = trials.named(inputs)
-    where = place(inputs, given)
-    names = trials.first_trial(inputs, where).names
-    features = tuple(w.feature_named(label, names, w.SSL) for label in labels)
-    return pages.drawn(
-        inputs,
-        Page(where, (w.POSITIVE,), features, reports=False, own_axis=True),
-        f"The positive flipset of the black-to-white map{_among(given)}.",
-    )
-
-
-def _whole(inputs: Inputs, given: str, flipsets: tuple[str, ...]) -> Picture:
-    inputs = trials.named(inputs)
-    return pages.drawn(
-        inputs,
-        Page(place(inputs, given), flipsets, own_axis=True),
-        f"All features and transparency reports of the black-to-white map{_among(given)}.",
-    )
-
-
-def _among(given: str) -> str:
-    return f" among {w.GIVEN[given]}" if w.GIVEN[given] else ""

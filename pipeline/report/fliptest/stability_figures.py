@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.picture import Picture
 from pipeline.report.style import INK, new_figure, panel_letter
@@ -22,8 +23,11 @@ WIDTH_OF_A_GROUP = 0.62
 """Of the distance between two dimensions, for the maps beside each other."""
 
 
+@registry.figure()
 def figure_2(inputs: Inputs) -> Picture:
-    """Figure 2: variance of the image of the zero vector over the draws, by dimension."""
+    """The image of a person with every feature at zero, under maps between two groups with the same distribution: the
+    less it varies with the draw of everyone else, the more stable the map.
+    """
     return _figure(
         inputs,
         ZEROS,
@@ -36,8 +40,11 @@ def figure_2(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure(place=1)
 def figure_2_mean(inputs: Inputs) -> Picture:
-    """Section 3.2, in the text: mean image of the ones vector."""
+    """Where a person with every feature at one is sent. A map between equal distributions should leave the person
+    there; the exact map pulls towards the mean, the more the more features there are.
+    """
     return _figure(
         inputs,
         ONES,
@@ -93,7 +100,7 @@ def _figure(
     inputs: Inputs, point: str, summary: Callable[[Array], Array], label: str, title: str, alternative: str,
     notes: Sequence[str],
 ) -> Picture:  # fmt: skip
-    rows = stability_rows(inputs)
+    rows = stability_rows(inputs).astype({"feature": object})
     correlations = sorted(set(rows["correlation"]))
     maps = w.maps_in(rows["transport"])
     figure = new_figure(2.7)

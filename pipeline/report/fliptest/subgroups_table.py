@@ -7,9 +7,10 @@ import re
 
 import pandas as pd
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.fliptest import lines, pages, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
@@ -23,9 +24,11 @@ SHOWN = 7
 """Contexts that are shown: those with the largest effects, and whatever else is reported."""
 
 
+@registry.table(place=5)
 def table_subgroups(inputs: Inputs) -> Table:
-    """Contexts of the search on held-out rows, and flipset sizes with the feature that shifts most."""
-    inputs = trials.named(inputs)
+    """A search for subgroups compares people of like features, so a feature that is itself unequal between the groups
+    explains a difference away. Flipsets compare people with their counterparts, and show it.
+    """
     body: list[Row] = []
     searched: list[str] = []
     datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]

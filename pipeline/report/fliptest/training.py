@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.quality import EXPERIMENTS
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, label_given
 from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
@@ -47,15 +48,15 @@ class Fitted:
 
 def fitted(inputs: Inputs) -> list[Fitted]:
     """Every map of the study in each direction that was fitted; experiments in the order of Table 1, others after."""
+    correlations = {point["goes_by"].transport: point["dataset"].get("correlation") for point in inputs.points}
     listed = []
     for key, maps in inputs.transports.items():
         dataset = maps.dataset
-        given = w.EVERYONE if maps.given_label is None else trials.LABELS_GIVEN[float(maps.given_label)]
-        found = re.search(r"correlation=([\d.]+)", key)
+        given = label_given(maps.given_label)
         experiment = EXPERIMENTS.get((dataset, given), w.dataset_label(dataset))
         if dataset == w.GAUSSIAN:
             d = len(maps.features)
-            correlated = f", r = {float(found[1]):g}" if found and float(found[1]) else ""
+            correlated = f", r = {correlations[key]:g}" if correlations[key] else ""
             experiment = f"Normal, {d} feature{'s' * (d != 1)}{correlated}"
         named = (dataset, given) in EXPERIMENTS
         order = list(EXPERIMENTS).index((dataset, given)) if named else len(EXPERIMENTS)
@@ -66,8 +67,12 @@ def fitted(inputs: Inputs) -> list[Fitted]:
     return [one for _, one in sorted(listed, key=lambda entry: entry[0])]
 
 
+@registry.table(place=8)
 def table_training(inputs: Inputs) -> Table:
-    """What each fit reports of itself: failures, the checkpoint that was kept, errors, cost, and NUTS' diagnostics."""
+    """What each fit of a transport map reports of itself: trials that failed, the checkpoint that was kept, the
+    critic's gap and the cost of the WGANs, the errors of the plans, and the diagnostics of the sampler behind the
+    causal counterfactuals.
+    """
     listed = fitted(inputs)
     if not listed:
         raise ValueError(f"study {inputs.study!r} has no transport maps at hand: fit them, and give them to its report")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
-from pipeline.report.fliptest import words as w
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.fliptest.training import Fitted, fitted, stamp
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
@@ -23,8 +24,11 @@ DASHED = (0, (3, 1.5))
 THOUSAND = 1000
 
 
+@registry.figure(place=5)
 def figure_training(inputs: Inputs) -> Picture:
-    """The WGANs' training curves, one pair of panels for each experiment, with the checkpoint that was kept."""
+    """The WGANs in training: how far the counterparts' worst feature is from the target group, and how well the critic
+    still tells the two apart. The paper keeps the last networks; the mark shows which were kept here.
+    """
     listed = [one for one in fitted(inputs) if one.maps.transport == w.WGAN]
     names = list(dict.fromkeys(one.experiment for one in listed))
     if not names:

@@ -6,23 +6,20 @@ alone, so histograms show one map, as published; its numbers stand beside their 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
-from pipeline.report.fliptest import words as w
-from pipeline.report.inputs import Inputs
+from pipeline.report import words as w
+from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.stamp import Stamp
 from pipeline.types import Array, AuditResult
 
 FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
 NONE = np.full(1, np.nan)
-LABELS_GIVEN = {0.0: w.NEGATIVES, 1.0: w.POSITIVES}
 
 
 @dataclass(frozen=True)
@@ -81,23 +78,6 @@ class FirstTrial:
     def column(self, name: str) -> int:
         """The number of a feature's column."""
         return self.names.index(name)
-
-
-def named(inputs: Inputs) -> Inputs:
-    """The inputs with a column ``given`` (everyone, negatives, positives): a setting cannot ask for a missing label."""
-    return inputs if "given" in inputs.rows else inputs.once("named", lambda: _named(inputs))
-
-
-def _named(inputs: Inputs) -> Inputs:
-    rows = inputs.rows
-    if "given_label" in rows:
-        labels = pd.to_numeric(rows["given_label"]).map(LABELS_GIVEN).fillna(w.EVERYONE)
-    else:
-        labels = w.EVERYONE
-    rows = rows.assign(given=labels)
-    # Texts are asked for very often: as categories they are compared by number.
-    texts = {name: rows[name].astype("category") for name in rows.columns if not is_numeric_dtype(rows[name])}
-    return replace(inputs, rows=rows.assign(**texts))
 
 
 def places(inputs: Inputs, **setting: str) -> list[Place]:
@@ -208,23 +188,6 @@ def has_arrays(inputs: Inputs, place: Place) -> bool:
     return _found(inputs, place) is not None
 
 
-def place_of(key: str) -> Place | None:
-    """The place of an audit's path ``block/dataset/method/audit+transport``; None for an audit without a map.
-
-    A part may carry the settings that it was given: ``wgan@given_label=0``.
-    """
-    block, dataset, method, last = key.split("/")
-    audit, _, transport = last.partition("+")
-    if not transport or audit.partition("@")[0] != FLIPTEST:
-        return None
-    name, _, settings = transport.partition("@")
-    label = re.search(r"given_label=(\d)", settings)
-    attribute = re.search(r"attribute=(\w+)", settings)
-    given = LABELS_GIVEN[float(label[1])] if label else w.EVERYONE
-    parts = (dataset.partition("@")[0], method.partition("@")[0], name)
-    return Place(block, *parts, given, attribute[1] if attribute else "")
-
-
 def _audit(inputs: Inputs, place: Place) -> AuditResult:
     found = _found(inputs, place)
     if found is None:
@@ -233,11 +196,12 @@ def _audit(inputs: Inputs, place: Place) -> AuditResult:
 
 
 def _found(inputs: Inputs, place: Place) -> AuditResult | None:
-    for key, result in inputs.audits.items():
-        other = place_of(key)
-        # A block with one attribute need not name it.
-        if other is None or (place.attribute and other.attribute and other.attribute != place.attribute):
+    for point in inputs.points:
+        if point["audit"]["name"] != FLIPTEST:
             continue
-        if replace(other, attribute=place.attribute) == place:
-            return result
+        dataset, method, transport = (str(point[part]["name"]) for part in ("dataset", "method", "transport"))
+        # A block with one attribute need not name it.
+        attribute = place.attribute and str(point["transport"]["attribute"])
+        if Place(point["block"], dataset, method, transport, given_of(point), attribute) == place:
+            return inputs.audits.get(point["goes_by"].audit)
     return None

@@ -1,8 +1,4 @@
-"""Numbers of the study that no audit writes down: its configuration, its data, and what is read off its figures.
-
-They are tidy rows like an audit's, so that a published constant is found by the same kind of setting as a measured
-statistic. ``origin`` is ``configuration`` for what no data enter.
-"""
+"""What the study reads off its configuration and its figures, as tidy rows: see :mod:`pipeline.report.facts`."""
 
 from __future__ import annotations
 
@@ -13,27 +9,26 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
+from pipeline.report import words as w
+from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import configured_facts, flat
+from pipeline.report.settings import flat
 
 BOUNDARY_SIDES = {"left": -1, "right": 1}
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
-    facts = [
-        *configured_facts(inputs.points, implied=_implied),
-        *_shown_steps(inputs),
-        *_data(inputs),
-        *_heatmap_readings(inputs),
-        *_ever_rejected(inputs),
-    ]
-    frame = pd.DataFrame(facts).drop_duplicates().assign(study=inputs.study, scale=inputs.scale)
-    if "repetition" not in frame:
-        frame["repetition"] = 0
-    frame["repetition"] = frame["repetition"].fillna(0).astype(int)
-    return pd.concat([inputs.rows, frame], ignore_index=True)
+    return with_facts(
+        inputs,
+        [
+            *configured_facts(inputs.points, implied=_implied),
+            *_shown_steps(inputs),
+            *_heatmap_readings(inputs),
+            *_ever_rejected(inputs),
+        ],
+    )
 
 
 def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[str, Any]:
@@ -53,16 +48,16 @@ def sensr_on_compas(inputs: Inputs) -> str:
     """How often SenSR is rejected on COMPAS here, beside the paper's finding that it never is."""
     counts = []
     for steps in dict.fromkeys(
-        q.shown_steps(inputs, q.COMPAS, wanted) for wanted in (q.RELEASED_STEPS, q.STATED_STEPS)
+        q.shown_steps(inputs, w.COMPAS, wanted) for wanted in (q.RELEASED_STEPS, q.STATED_STEPS)
     ):
-        share = q.REJECTED.measure(inputs, q.COMPAS, "sensr", steps)
+        share = q.REJECTED.measure(inputs, w.COMPAS, "sensr", steps)
         counts.append((round(share.value * share.n), share.n, steps))
     here = " and ".join(f"{k} of {n} after {steps:,} steps" for k, n, steps in counts)
     found = (
         "The paper finds that SenSR is never rejected on COMPAS, after a number of steps that it does not state. In "
         f"this run the loss ratio rejects it in {here} of the attack"
     )
-    stamp = inputs.stamp("audit", q.COMPAS)
+    stamp = inputs.stamp("audit", w.COMPAS)
     if stamp.twins or any(reduction.method == "sensr" for reduction in stamp.reductions):
         return f"{found}; data or settings are not the published ones: this says nothing about the finding."
     if all(k == 0 for k, _, _ in counts):
@@ -102,23 +97,9 @@ def _implied(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _shown_steps(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    for dataset in (q.ADULT, q.COMPAS):
+    for dataset in (w.ADULT, w.COMPAS):
         place = {"block": "audit", "dataset": dataset, "origin": "configuration"}
         yield {**place, "statistic": "shown_steps", "value": float(q.shown_steps(inputs, dataset))}
-
-
-def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    for name, dataset in inputs.datasets.items():
-        place = {"block": "data", "dataset": name, "origin": dataset.origin}
-        values = {
-            "rows": dataset.rows,
-            "features": len(dataset.feature_names),
-            "train_share": round(dataset.train_rows / dataset.rows, 4),
-            "train_rows": dataset.train_rows,
-            "test_rows": dataset.test_rows,
-        }
-        for statistic, value in values.items():
-            yield {**place, "statistic": statistic, "value": float(value)}
 
 
 def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,8 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.individual_fairness.published_figures import BLUE_TO_RED, plain_log_ticks
@@ -25,8 +27,9 @@ STABILITY = 2.0
 """The iteration x <- x - 2 lambda eta (x - x0) contracts for 2 lambda eta < 2 and diverges beyond."""
 
 
+@registry.figure(place=2)
 def figure_tolerance(inputs: Inputs) -> Picture:
-    """The share of repetitions that are rejected, against the tolerance delta, for both tests."""
+    """A conclusion that hangs on one value of the tolerance shows as a curve that falls there."""
     datasets = inputs.names("dataset", block="audit")
     tests = ((q.T_N, "loss ratio"), (q.ERROR_T_N, "error-rate ratio"))
     figure = new_figure(3.8)
@@ -51,7 +54,7 @@ def figure_tolerance(inputs: Inputs) -> Picture:
             axes.set_ylim(-0.04, 1.04)
             plain_log_ticks(axes, "x")
             panel_letter(axes, LETTERS[r * len(datasets) + c])
-            axes.set_title(f"{q.DATASETS[dataset]}, {test}")
+            axes.set_title(f"{w.dataset_label(dataset)}, {test}")
             if r == len(tests) - 1:
                 axes.set_xlabel(r"tolerance $\delta$")
         grid[r, 0].set_ylabel("share rejected")
@@ -69,8 +72,11 @@ def figure_tolerance(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure(place=3)
 def figure_sensitivity(inputs: Inputs) -> Picture:
-    """T_n over the penalty lambda and the step size eta, with the limit of stability."""
+    """The penalty λ holds the attack back outside the sensitive subspace; the step size η, times the number of steps,
+    is the length of the flow.
+    """
     rows = inputs.select(block="sensitivity", statistic="T_n")
     rows = rows[rows["steps"] == rows["steps"].max()]
     places = [
@@ -92,7 +98,7 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
         axes = grid.flat[index]
         _cells(axes, table, norm)
         panel_letter(axes, LETTERS[index])
-        axes.set_title(f"{q.DATASETS[dataset]}, {method_style(method).label}")
+        axes.set_title(f"{w.dataset_label(dataset)}, {method_style(method).label}")
     for axes in grid[-1]:
         axes.set_xlabel(r"step size $\eta$")
     for axes in grid[:, 0]:
@@ -117,8 +123,12 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure(place=4)
 def figure_angles(inputs: Inputs) -> Picture:
-    """Principal angles between the subspaces of train and test rows, and T_n with either as the metric."""
+    """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. Left: the principal
+    angles between the two subspaces, one point for each repetition, a bar at their mean. Right: the statistic of each
+    repetition under the metric learned on test rows (filled) and on train rows (open).
+    """
     datasets = inputs.names("dataset", block="audit")
     figure = new_figure(2.6)
     panels = figure.subplots(1, 1 + len(datasets), width_ratios=[0.9, *[1.25] * len(datasets)])
@@ -132,7 +142,7 @@ def figure_angles(inputs: Inputs) -> Picture:
             panels[0].plot([first + i - 0.28, first + i + 0.28], [angles.mean()] * 2, color=INK, linewidth=1.3)
             ticks.append((first + i, i + 1))
         panels[0].text(
-            first + (len(found) - 1) / 2, -0.13, q.DATASETS[dataset], ha="center", va="top", fontsize=8,
+            first + (len(found) - 1) / 2, -0.13, w.dataset_label(dataset), ha="center", va="top", fontsize=8,
             transform=panels[0].get_xaxis_transform(),
         )  # fmt: skip
     panels[0].set_xticks([place for place, _ in ticks], [str(i) for _, i in ticks])
@@ -142,7 +152,7 @@ def figure_angles(inputs: Inputs) -> Picture:
     for letter, dataset, axes in zip(LETTERS[1:], datasets, panels[1:], strict=False):
         _pairs(axes, inputs, dataset)
         panel_letter(axes, letter)
-        axes.set_title(q.DATASETS[dataset])
+        axes.set_title(w.dataset_label(dataset))
     panels[1].set_ylabel("test statistic $T_n$")
     return Picture.stamped(
         figure,

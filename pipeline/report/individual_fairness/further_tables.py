@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
@@ -30,34 +32,36 @@ IN_TRAINING = {
 """What is counted at an audit and in training: the printed name, and the name in the rows or in the facts."""
 
 
+@registry.table(place=3)
 def table_error_ratio_compas(inputs: Inputs) -> Table:
-    """The error-rate-ratio test on COMPAS, which the paper reports for Adult alone."""
-    steps = q.shown_steps(inputs, q.COMPAS)
+    """The paper reports this test for Adult alone."""
+    steps = q.shown_steps(inputs, w.COMPAS)
     ratio = q.Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
     quantities = (ratio, *q.ERROR_RATIO)
     undefined = q.Quantity("undefined_errors", "undefined_errors")
-    methods = inputs.names("method", block="audit", dataset=q.COMPAS)
+    methods = inputs.names("method", block="audit", dataset=w.COMPAS)
     rows = []
     for method in methods:
-        cells: list[Cell] = [quantity.measure(inputs, q.COMPAS, method, steps) for quantity in quantities]
-        cells.append(float(undefined.measure(inputs, q.COMPAS, method, steps).value))
+        cells: list[Cell] = [quantity.measure(inputs, w.COMPAS, method, steps) for quantity in quantities]
+        cells.append(float(undefined.measure(inputs, w.COMPAS, method, steps).value))
         rows.append(Row((method_style(method).label,), tuple(cells)))
     return Table(
         title="The error-rate-ratio test on COMPAS data.",
         stub=("Method",),
         columns=(*(x.column("spread") for x in quantities), Column("undefined", q.ZERO_ONE, decimals=1)),
         rows=tuple(rows),
-        stamp=inputs.stamp("audit", q.COMPAS),
+        stamp=inputs.stamp("audit", w.COMPAS),
         notes=(
             SPREADS,
-            q.steps_note(inputs, q.COMPAS),
+            q.steps_note(inputs, w.COMPAS),
             "Undefined: repetitions without any error before the attack, on average.",
         ),
     )
 
 
+@registry.table(place=2)
 def table_confidence(inputs: Inputs) -> Table:
-    """Tables 1 and 4 with intervals: for the mean over repetitions, and what one repetition's audit says by itself."""
+    """How sure the means of Tables 1 and 4 are, and how sure a single audit is of its own value."""
     typical = {
         "T_n": ("audit value, one repetition", q.ENTROPY, "ci_low", "ci_high"),
         "T~_n": ("error-rate ratio, one repetition", q.ZERO_ONE, "error_ci_low", "error_ci_high"),
@@ -69,12 +73,12 @@ def table_confidence(inputs: Inputs) -> Table:
         steps = q.shown_steps(inputs, dataset)
         for quantity in (*q.PERFORMANCE, q.T_N, q.ERROR_T_N):
             cells: list[Cell] = [quantity.measure(inputs, dataset, m, steps).with_t_interval() for m in methods]
-            rows.append(Row((q.DATASETS[dataset], quantity.key), tuple(cells)))
+            rows.append(Row((w.dataset_label(dataset), quantity.key), tuple(cells)))
             if quantity.key in typical:
                 name, group, low, high = typical[quantity.key]
                 ends = [q.Quantity(name, end, group, attacked=True) for end in (low, high)]
                 cells = [_typical(inputs, ends, dataset, method, steps) for method in methods]
-                rows.append(Row((q.DATASETS[dataset], name), tuple(cells)))
+                rows.append(Row((w.dataset_label(dataset), name), tuple(cells)))
     return Table(
         title="Confidence intervals.",
         stub=("Dataset", "Quantity"),
@@ -93,8 +97,9 @@ def table_confidence(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=4)
 def table_group_metrics(inputs: Inputs) -> Table:
-    """Group fairness by several definitions, each for sex and for race."""
+    """A method can look even-handed by one definition and not by another."""
     definitions = {
         "bal-acc": "balanced_accuracy",
         "accuracy": "accuracy",
@@ -112,7 +117,7 @@ def table_group_metrics(inputs: Inputs) -> Table:
         for key, statistic in definitions.items():
             quantity = q.Quantity(key, statistic)
             cells: list[Cell] = [quantity.measure(inputs, dataset, method, 0) for method in methods]
-            rows.append(Row((q.DATASETS[dataset], key), tuple(cells)))
+            rows.append(Row((w.dataset_label(dataset), key), tuple(cells)))
     return Table(
         title="Group fairness by several definitions.",
         stub=("Dataset", "Quantity"),
@@ -128,8 +133,11 @@ def table_group_metrics(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=5)
 def table_angles(inputs: Inputs) -> Table:
-    """How far apart the sensitive subspaces of train and test rows are, and what each of them makes of T_n."""
+    """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. A projection onto the
+    complement of one subspace protects against the other only as far as the two agree.
+    """
     datasets = inputs.names("dataset", block="audit")
     rows, most = [], 0
     for dataset in datasets:
@@ -143,7 +151,7 @@ def table_angles(inputs: Inputs) -> Table:
                 for quantity in q.LOSS_RATIO
             ]
             shown: list[Cell] = [Estimate.mean(a) for a in angles] if index == 0 else []
-            rows.append((Row((q.DATASETS[dataset], method_style(method).label), ()), tests, shown))
+            rows.append((Row((w.dataset_label(dataset), method_style(method).label), ()), tests, shown))
     padded = tuple(Row(row.labels, (*tests, *shown, *[""] * (most - len(shown)))) for row, tests, shown in rows)
     columns = [
         replace(quantity.column("spread"), key=f"{quantity.key} ({split})", group=f"Metric learned on {split} rows")
@@ -165,8 +173,11 @@ def table_angles(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=6)
 def table_counts(inputs: Inputs) -> Table:
-    """What was clipped, left out or failed: totals over the repetitions."""
+    """Loss ratios that were held at a bound of floating-point numbers, ratios that do not exist, ratios below 1 (the
+    attack helped), and attacks that failed or were not finite during training.
+    """
     datasets = inputs.names("dataset", block="audit")
     rows = []
     for dataset in datasets:
@@ -177,14 +188,17 @@ def table_counts(inputs: Inputs) -> Table:
                 for k, s in COUNTED.items()
             ]
             rows.append(
-                Row((q.DATASETS[dataset], method_style(method).label), (*cells, *_training(inputs, dataset, method)))
+                Row(
+                    (w.dataset_label(dataset), method_style(method).label),
+                    (*cells, *_training(inputs, dataset, method)),
+                )
             )
     dropped = [
-        f"{q.DATASETS[name]}: {sum(d.dropped.values()):,} rows dropped on purpose ("
+        f"{w.dataset_label(name)}: {sum(d.dropped.values()):,} rows dropped on purpose ("
         + "; ".join(f"{reason}: {count:,}" for reason, count in d.dropped.items())
         + f"), {d.rows:,} kept."
         for name, d in inputs.datasets.items()
-        if d.dropped and name in q.DATASETS
+        if d.dropped
     ]
     return Table(
         title="What was counted rather than dropped in silence.",

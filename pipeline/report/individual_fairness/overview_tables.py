@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.described import Described
 from pipeline.report.individual_fairness import quantities as q
@@ -15,7 +17,7 @@ from pipeline.report.settings import select
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import AuditResult
 
-REAL = (q.ADULT, q.COMPAS)
+REAL = (w.ADULT, w.COMPAS)
 
 OF_THE_DATA = ("rows", "features")
 OF_A_METHOD = (
@@ -56,20 +58,24 @@ SHOWN_EXAMPLES = 3
 SHOWN_FEATURES = 5
 
 
+@registry.table(place=9)
 def table_settings(inputs: Inputs) -> Table:
-    """Every setting that the paper's text states, as it is configured here."""
+    """As this run used them. The paper states them for Adult and the simulation; for COMPAS it states features,
+    tolerance, level, repetitions, networks and violation tolerance. Penalty and step size for COMPAS are those of the
+    released code, and the number of steps is the one stated for Adult.
+    """
     measured = measurements(inputs)
     rows = []
     for label, places in _setting_rows():
         cells: list[Cell] = []
-        for dataset in (*REAL, q.SIMULATED):
+        for dataset in (*REAL, w.SIMULATED):
             found = select(measured, places[dataset])["value"].tolist() if dataset in places else []
             cells.append(float(found[0]) if found else None)
         rows.append(Row((label,), tuple(cells)))
     return Table(
         title="Settings of the study, from its configuration and its prepared data.",
         stub=("Setting",),
-        columns=tuple(Column(q.DATASETS[dataset], show="parameter") for dataset in (*REAL, q.SIMULATED)),
+        columns=tuple(Column(w.dataset_label(dataset), show="parameter") for dataset in (*REAL, w.SIMULATED)),
         rows=tuple(rows),
         stamp=inputs.stamp("audit"),
         notes=(
@@ -81,7 +87,7 @@ def table_settings(inputs: Inputs) -> Table:
 
 def _setting_rows() -> Iterator[tuple[str, dict[str, dict[str, str | float]]]]:
     """Each printed setting, and where the run's own value of it stands for each dataset."""
-    grid: dict[str, str | float] = {"block": "heatmaps", "dataset": q.SIMULATED, "method": "logistic_grid"}
+    grid: dict[str, str | float] = {"block": "heatmaps", "dataset": w.SIMULATED, "method": "logistic_grid"}
     for statistic in OF_THE_DATA:
         yield statistic, {d: {"block": "data", "dataset": d, "statistic": statistic} for d in REAL}
     for label, method, key in OF_A_METHOD:
@@ -89,18 +95,21 @@ def _setting_rows() -> Iterator[tuple[str, dict[str, dict[str, str | float]]]]:
     steps: dict[str, dict[str, str | float]] = {
         d: {"block": "audit", "dataset": d, "statistic": "shown_steps"} for d in REAL
     }
-    yield "attack steps", {**steps, q.SIMULATED: {**grid, "statistic": "audit.steps"}}
+    yield "attack steps", {**steps, w.SIMULATED: {**grid, "statistic": "audit.steps"}}
     for label, key in OF_THE_AUDIT:
         own: dict[str, dict[str, str | float]] = {
             d: {"block": "audit", "dataset": d, "method": "baseline", "statistic": key} for d in REAL
         }
-        yield label, {**own, q.SIMULATED: {**grid, "statistic": key}}
+        yield label, {**own, w.SIMULATED: {**grid, "statistic": key}}
     for label, key in OF_THE_SIMULATION:
-        yield label, {q.SIMULATED: {**grid, "statistic": key}}
+        yield label, {w.SIMULATED: {**grid, "statistic": key}}
 
 
+@registry.table(place=8)
 def table_unfair_examples(inputs: Inputs) -> Table:
-    """Baseline's points with the largest loss ratios, first repetition, beside what the attack made of them."""
+    """For each original, a person whom the fair metric calls comparable and whom the network serves worse, as the
+    attack found one. It need not be the one who is served worst.
+    """
     rows: list[Row] = []
     last = []
     for dataset in inputs.names("dataset", block="audit"):
@@ -109,7 +118,7 @@ def table_unfair_examples(inputs: Inputs) -> Table:
             raise ValueError(f"block 'audit', dataset {dataset!r}, method 'baseline': the audit's arrays are missing")
         rows += _examples(result, inputs.datasets[dataset])
         found = inputs.select(block="audit", dataset=dataset, method="baseline", statistic="T_n")
-        last.append(f"{int(found['steps'].max()):,} for {q.DATASETS[dataset]}")
+        last.append(f"{int(found['steps'].max()):,} for {w.dataset_label(dataset)}")
     return Table(
         title="The largest loss ratios of Baseline: originals and comparable points that are served worse.",
         stub=("Dataset", "Example", "Feature"),
@@ -148,5 +157,5 @@ def _examples(result: AuditResult, dataset: Described) -> list[Row]:
         name = f"row {int(arrays['example_row'][k]):,}, {dataset.label_name}: {label}"
         for place, j in enumerate(moved):
             cells: tuple[Cell, ...] = (float(before[j]), float(after[j]), *(losses if place == 0 else ("", "", "")))
-            rows.append(Row((q.DATASETS[dataset.name], name, dataset.feature_names[j]), cells))
+            rows.append(Row((w.dataset_label(dataset.name), name, dataset.feature_names[j]), cells))
     return rows

@@ -13,7 +13,8 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from pipeline.report.individual_fairness import quantities as q
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
@@ -29,8 +30,13 @@ SHORT_RANGE = 6.0
 """The ratio of an axis's ends below which 1, 2, 5 would leave too few labels."""
 
 
+@registry.figure()
 def figure_1(inputs: Inputs) -> Picture:
-    """Figure 1: heat maps of T_n over logistic classifiers, three directions of the fair metric."""
+    """A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the
+    authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero, which
+    comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1, so that no
+    intercept can be fitted. From left to right the metric discounts the true direction and directions 5° and 10° off.
+    """
     variants = [
         ("intercept fitted", {"block": "heatmaps", "intercept": "fitted", "metric": "rotated"}),
         ("intercept zero", {"block": "heatmaps", "intercept": "zero", "metric": "rotated"}),
@@ -39,8 +45,11 @@ def figure_1(inputs: Inputs) -> Picture:
     return _heatmaps(inputs, variants, "The test statistic T_n of logistic classifiers on a grid of coefficients.")
 
 
+@registry.figure(place=1)
 def figure_1_diagonal(inputs: Inputs) -> Picture:
-    """Figure 1 with the metric as its formula is printed: without the cross term that a rotation has."""
+    """The paper's formula for the rotated metric has no cross term; its text and its authors' code rotate. Both agree
+    at 0°.
+    """
     variants = [
         (f"intercept {intercept}", {"block": "heatmaps", "intercept": intercept, "metric": "diagonal"})
         for intercept in INTERCEPTS
@@ -48,8 +57,9 @@ def figure_1_diagonal(inputs: Inputs) -> Picture:
     return _heatmaps(inputs, variants, "The same heat maps with the diagonal metric of the printed formula.")
 
 
+@registry.figure()
 def figure_2(inputs: Inputs) -> Picture:
-    """Figure 2: T_n against the number of attack steps, on logarithmic axes."""
+    """The attack grows stronger with the number of its steps; the paper takes 500."""
     datasets = inputs.names("dataset", block="audit")
     figure = new_figure(2.7)
     panels = np.atleast_1d(figure.subplots(1, len(datasets)))
@@ -69,7 +79,7 @@ def figure_2(inputs: Inputs) -> Picture:
         axes.set_xlabel("number of steps $T$")
         plain_log_ticks(axes)
         panel_letter(axes, letter)
-        axes.set_title(q.DATASETS[dataset])
+        axes.set_title(w.dataset_label(dataset))
     panels[0].set_ylabel("test statistic $T_n$")
     panels[0].legend(loc="upper left")
     stamp = inputs.stamp("audit")
@@ -82,9 +92,10 @@ def figure_2(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure()
 def figure_3(inputs: Inputs) -> Picture:
-    """Figure 3: the simulated data, both groups and both labels."""
-    name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{q.SIMULATED}@labels=centred")), "")
+    """Two groups that differ in the first coordinate; the fair metric ignores that coordinate."""
+    name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{w.SIMULATED}@labels=centred")), "")
     if not name:
         raise ValueError(f"figure_3 needs the prepared simulated data: found {sorted(inputs.datasets)}")
     points = inputs.datasets[name].points
@@ -133,7 +144,7 @@ def _heatmaps(inputs: Inputs, variants: Sequence[tuple[str, dict[str, str]]], ti
             "there are no rows of block 'heatmaps', method 'logistic_grid', statistic 'T_n': audit it again"
         )
     angles = sorted(rows[0][1]["angle"].unique())
-    delta = float(configured(inputs, "heatmaps", q.SIMULATED, "logistic_grid")["audit.delta"])
+    delta = float(configured(inputs, "heatmaps", w.SIMULATED, "logistic_grid")["audit.delta"])
     figure = new_figure(2.0 * len(rows) + 0.2)
     grid = figure.subplots(len(rows), len(angles), sharex=True, sharey=True, squeeze=False)
     for r, (name, found) in enumerate(rows):

@@ -7,12 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.table import Column, Show
-
-ADULT, COMPAS, SIMULATED = "adult", "compas", "simulated"
-DATASETS = {ADULT: "Adult", COMPAS: "COMPAS", SIMULATED: "Simulated"}
 
 STATED_STEPS = 500
 """The number of attack steps that the paper states for Adult."""
@@ -85,9 +83,11 @@ def steps_note(inputs: Inputs, *datasets: str, wanted: int = STATED_STEPS) -> st
     texts = []
     for dataset in datasets:
         steps = shown_steps(inputs, dataset, wanted)
-        stated = f"the paper states no number; for Adult {wanted:,}" if dataset == COMPAS else f"the paper: {wanted:,}"
+        stated = (
+            f"the paper states no number; for Adult {wanted:,}" if dataset == w.COMPAS else f"the paper: {wanted:,}"
+        )
         missing = "" if steps == wanted else ", which this run did not record"
-        texts.append(f"{steps:,} for {DATASETS[dataset]} ({stated}{missing})")
+        texts.append(f"{steps:,} for {w.dataset_label(dataset)} ({stated}{missing})")
     return f"Steps of the attack before T_n and T~_n are taken: {'; '.join(texts)}."
 
 
@@ -96,7 +96,7 @@ def odds_note(inputs: Inputs, *datasets: str) -> str:
     texts = []
     for dataset in datasets:
         levels = inputs.datasets[dataset].levels
-        texts.append(f"{DATASETS[dataset]}: " + ", ".join(f"{zero} less {one}" for zero, one in levels.values()))
+        texts.append(f"{w.dataset_label(dataset)}: " + ", ".join(f"{zero} less {one}" for zero, one in levels.values()))
     return (
         f"Average odds differences (AOD): the group coded 0 less the group coded 1 ({'; '.join(texts)}), which has the "
         "sign of the published values; the formula printed in appendix F.5 has the other sign."

@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.stats import norm
 
-from pipeline.report.individual_fairness import quantities as q
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, plain
@@ -25,8 +26,11 @@ MONTE_CARLO = 0.95
 """Level of the bands for the error of the simulation itself."""
 
 
+@registry.table(place=7)
 def table_validity(inputs: Inputs) -> Table:
-    """Coverage of the intervals, Type I error and power, by test and sample size."""
+    """Samples are drawn from a population of simulated points whose true ratio is known, which is what the theorems on
+    coverage and level speak about.
+    """
     rows = inputs.select(block=BLOCK, statistic="rejection_rate")
     multiples = sorted(rows["delta_over_truth"].unique())
     shares = {"two-sided coverage": "coverage_two_sided", "one-sided coverage": "coverage_one_sided"}
@@ -61,8 +65,11 @@ def table_validity(inputs: Inputs) -> Table:
     )
 
 
+@registry.figure(place=5)
 def figure_validity(inputs: Inputs) -> Picture:
-    """Coverage and Type I error against n, and normal quantile plots of the standardized statistics."""
+    """Simulation from a population whose true ratio is known, which is what the theorems on coverage, level and
+    normality speak about.
+    """
     result = _audit(inputs)
     rows = inputs.select(block=BLOCK, audit=AUDIT)
     sizes = np.sort(rows["n_sample"].dropna().unique())
@@ -100,7 +107,7 @@ def figure_validity(inputs: Inputs) -> Picture:
 
 def _setting(inputs: Inputs) -> str:
     """The one classifier, its attack, and the ratios that are true of the population."""
-    values = configured(inputs, BLOCK, q.SIMULATED, "logistic_grid")
+    values = configured(inputs, BLOCK, w.SIMULATED, "logistic_grid")
     truths = inputs.select(block=BLOCK, statistic="truth").groupby("test")["value"].mean()
     theta = plain(float(values["method.low"]))
     return (

@@ -9,9 +9,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import spread
-from pipeline.report.permutation_tests import words as w
+from pipeline.report.permutation_tests.facts import difference_of
 from pipeline.report.permutation_tests.simulation_tables import count
 from pipeline.report.picture import Picture
 from pipeline.report.style import FAINT, INK, new_figure, panel_letter
@@ -22,26 +24,6 @@ STRIPS = (w.EXACT, w.STUDENTIZED)
 BAND = (10, 90)
 QUARTILES = (25, 75)
 DISTANCE, BOUND = "#0072B2", "#D55E00"
-
-
-def figure_2(inputs: Inputs) -> Picture:
-    """Figure 2: equalized-odds distance and 95th percentile of the permutations against the threshold, by gender."""
-    return _thresholds(inputs, "sex")
-
-
-def figure_2_race(inputs: Inputs) -> Picture:
-    """The same by race."""
-    return _thresholds(inputs, "race")
-
-
-def figure_3(inputs: Inputs) -> Picture:
-    """Figure 3: the least difference that is detected, against the sample size, by gender."""
-    return _sample_sizes(inputs, "sex")
-
-
-def figure_3_race(inputs: Inputs) -> Picture:
-    """The same by race."""
-    return _sample_sizes(inputs, "race")
 
 
 def by_setting(rows: pd.DataFrame, against: str) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +49,17 @@ def quantiles(values: np.ndarray, levels: Sequence[float]) -> np.ndarray:
     return np.where(np.isinf(found), np.nan, found)
 
 
-def _thresholds(inputs: Inputs, attribute: str) -> Picture:
+@registry.figure(
+    "figure_2",
+    "Left, the difference in recall; right, in the false positive rate. Where the difference exceeds the 95th "
+    "percentile of the permutations, the un-studentised permutation test rejects equal rates; the bars show what the "
+    "exact and the studentised test conclude. At extreme thresholds the studentised test, as published, may reject "
+    "for want of any variance in a group.",
+    attribute="sex",
+)
+@registry.figure("figure_2_race", "As Figure 2, with groups by race.", place=1, attribute="race")
+def thresholds(inputs: Inputs, attribute: str) -> Picture:
+    """Equalized-odds distance and 95th percentile of the permutations against the threshold."""
     place = {"block": "thresholds", "attribute": attribute}
     datasets = inputs.names("dataset", **place)
     figure = new_figure(2.35 * len(datasets) + 0.3)
@@ -90,7 +82,7 @@ def _thresholds(inputs: Inputs, attribute: str) -> Picture:
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     rows = inputs.select(**place, statistic="percentile_95")
     splits = rows["repetition"].nunique()
-    groups = "; ".join(f"{w.dataset_label(d)}: {w.difference_of(inputs, d, attribute)}" for d in datasets)
+    groups = "; ".join(f"{w.dataset_label(d)}: {difference_of(inputs, d, attribute)}" for d in datasets)
     return Picture.stamped(
         figure,
         f"Equalized odds and permutation tests by {w.ATTRIBUTES.get(attribute, attribute)}.",
@@ -142,7 +134,7 @@ def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
         for left, right, shade in zip(edges[:-1], edges[1:], rejected, strict=True):
             if shade > 0:
                 axes.broken_barh(
-                    [(left, right - left)], (row - 0.38, 0.76), facecolors=w.style_of(test).color, alpha=shade,
+                    [(left, right - left)], (row - 0.38, 0.76), facecolors=w.style_of_test(test).color, alpha=shade,
                     linewidth=0,
                 )  # fmt: skip
     axes.set_yticks(range(len(STRIPS)), ["exact", "studentised"], fontsize=6.5)
@@ -151,7 +143,15 @@ def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
     axes.spines["left"].set_visible(False)
 
 
-def _sample_sizes(inputs: Inputs, attribute: str) -> Picture:
+@registry.figure(
+    "figure_3",
+    "The larger the sample, the smaller the differences that are told from chance. Taking the least over many "
+    "thresholds is a selection without correction, as published; the curve corrected by Holm's method pays for it.",
+    attribute="sex",
+)
+@registry.figure("figure_3_race", "As Figure 3, with groups by race.", place=2, attribute="race")
+def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
+    """The least difference that is detected, against the sample size."""
     place = {"block": "sample_size", "attribute": attribute}
     datasets = inputs.names("dataset", **place)
     figure = new_figure(2.0 * len(datasets) + 0.4)
@@ -187,12 +187,12 @@ def _sample_sizes(inputs: Inputs, attribute: str) -> Picture:
 
 def _detected(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
     for test in (w.STUDENTIZED, w.EXACT):
-        style = w.style_of(test)
+        style = w.style_of_test(test)
         n, least = by_setting(inputs.select(**setting, statistic="minimum_difference", test=test), "n")
         low, median, high = quantiles(least, (QUARTILES[0], 50, QUARTILES[1]))
         axes.fill_between(n, low, high, color=style.color, alpha=0.15, linewidth=0)
         axes.plot(n, median, color=style.color, marker=style.marker, linestyle=style.line, label=style.label)
-    style = w.style_of(w.EXACT)
+    style = w.style_of_test(w.EXACT)
     n, corrected = by_setting(inputs.select(**setting, statistic="minimum_difference_corrected", test=w.EXACT), "n")
     axes.plot(
         n, quantiles(corrected, (50,))[0], color=style.color, linestyle=(0, (1, 1.2)), marker=style.marker,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.permutation_tests import words as w
 from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, count, rate, share
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -21,8 +22,12 @@ SMOOTHING = (
 DELONG = "Studentised, of AUCs: by DeLong's variance."
 
 
+@registry.table(place=1)
 def table_levels(inputs: Inputs) -> Table:
-    """How often each test rejects though nothing is different, by the sizes of the groups."""
+    """Both groups have the same false negative rate or, in the last columns, the same AUC. The upper rows are settings
+    as section 4.2 describes them, whose numbers are lost; in the lower ones the positives of group B get fewer and
+    fewer.
+    """
     rates = pd.concat([inputs.select(block=block, statistic="rejection_rate") for block in SETTINGS])
     aucs = inputs.select(block=AUCS, statistic="rejection_rate")
     rare = inputs.select(block=RARE, statistic="rejection_rate")
@@ -40,11 +45,11 @@ def table_levels(inputs: Inputs) -> Table:
         title="Levels of the tests of equal false negative rates and of equal AUCs.",
         stub=("Setting", "n_A", "n_B", "positives of B", "TPR"),
         columns=(
-            *(Column(w.style_of(test).label, "Equal FNR", show="value and interval") for test in tests),
+            *(Column(w.style_of_test(test).label, "Equal FNR", show="value and interval") for test in tests),
             Column("undefined", "Equal FNR", decimals=3),
             *(
                 Column(f"AUC, {label}", "Equal AUC", show="value and interval", name=label)
-                for label in (w.style_of(test).label for test in AUC_TESTS)
+                for label in (w.style_of_test(test).label for test in AUC_TESTS)
             ),
             Column("AUC, undefined", "Equal AUC", decimals=3, name="undefined"),
         ),

@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.permutation.metrics import hypothesis, metric_named
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
-from pipeline.report.permutation_tests import words as w
+from pipeline.report.permutation_tests.facts import difference_of
 from pipeline.report.style import in_order, method_style
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -18,8 +20,11 @@ BLOCKS = ("methods", "methods_all")
 LABELS = {w.FOR_THE_PAPER: "Logistic regression"}
 
 
+@registry.table(place=3)
 def table_methods(inputs: Inputs) -> Table:
-    """The difference of every metric between the groups, and p over the splits with its multiplicity."""
+    """Whether each method's classifiers treat two groups alike, metric by metric. Rates, precision and NPV are tested
+    exactly, everything else by the studentised permutation test.
+    """
     blocks = [block for block in BLOCKS if (inputs.rows["block"] == block).any()]
     rows = pd.concat([inputs.select(block=block) for block in blocks], ignore_index=True)
     rows = rows.assign(shown=[w.dataset_label(name) for name in rows["dataset"]])
@@ -117,7 +122,7 @@ def _at(table: pd.Series, place: tuple[str, ...]) -> np.ndarray:
 def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
     groups = [
         f"{w.dataset_label(str(dataset))} {w.ATTRIBUTES.get(str(attribute), attribute)}: "
-        f"{w.difference_of(inputs, str(dataset), str(attribute))}"
+        f"{difference_of(inputs, str(dataset), str(attribute))}"
         for (dataset, attribute), _ in rows[rows["attribute"].notna()].groupby(["dataset", "attribute"], sort=True)
     ]
     exact = sorted(

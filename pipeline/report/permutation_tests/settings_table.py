@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from pipeline.report.departures import NO_METHOD
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.departures import value as text_of
 from pipeline.report.inputs import Inputs
-from pipeline.report.permutation_tests import words as w
-from pipeline.report.settings import flat
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.settings import setting_label
+from pipeline.report.settings_table import Listing, settings_table, span
+from pipeline.report.table import Cell, Table
 
 PARTS = {
     "null_rejection": "Table 1",
@@ -48,68 +50,52 @@ WORDS = {
     "method.inverse_penalties": "inverse penalties C",
     "repetitions": "random splits",
 }
-WORDS_OF_TABLE_1 = {"audit.n": "pairs in a sample", "audit.low": "least value of the uniform attribute"}
+WORDS_OF_TABLE_1 = {**WORDS, "audit.n": "pairs in a sample", "audit.low": "least value of the uniform attribute"}
 LONG = 8
 """A list of more numbers is shown by its first, its last and their count."""
 
 
+@registry.table(place=5)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration of every part, one line a setting; where datasets differ, one for each."""
-    body = []
-    for block, part in PARTS.items():
-        points = [point for point in inputs.points if point["block"] == block]
-        keys = dict.fromkeys(key for point in points for key, _ in _settings(point))
-        for key in keys:
-            found = {point["dataset"]["name"]: dict(_settings(point)).get(key) for point in points}
-            same = len({repr(value) for value in found.values()}) == 1
-            label = setting_label(block, key)
-            for dataset, value in list(found.items())[: 1 if same else None]:
-                name = label if same else f"{label}, {w.dataset_label(dataset)}"
-                body.append(Row((part, name), (_cell(value),)))
-    if not body:
-        raise ValueError(f"study {inputs.study!r} configures none of the blocks {', '.join(PARTS)}")
-    return Table(
-        title="Settings of the study.",
-        stub=("Part", "Setting"),
-        columns=(Column("value", show="parameter"),),
-        rows=tuple(body),
-        stamp=inputs.stamp(sorted(set(inputs.rows["block"]))),
-        notes=("As configured for this run.",),
+    """Settings of every part. What the paper's text lost is proposed here."""
+    of = Listing(tuple(PARTS.values()), _part, _label, _place, _cell, alphabetical=False)
+    stamp = inputs.stamp(sorted(set(inputs.rows["block"])))
+    return settings_table(inputs.points, of, stamp, ("As configured for this run.",))
+
+
+def _part(key: str, point: Mapping[str, Any]) -> str:
+    """The block; the methods of the first study are described there, and what draws its populations has no splits."""
+    method = point["method"]["name"]
+    left_out = (key.startswith("method.") and method != w.FOR_THE_PAPER) or (
+        key == "repetitions" and method == w.NO_METHOD
     )
+    return "" if left_out else PARTS.get(point["block"], "")
 
 
-def setting_label(block: str, key: str) -> str:
-    """``audit.draws`` -> ``permutations``; a key without words of its own goes by its last part."""
-    own = WORDS_OF_TABLE_1.get(key) if block == "null_rejection" else None
-    return own or WORDS.get(key, key.split(".", 1)[-1].replace("_", " "))
+def _label(key: str, point: Mapping[str, Any]) -> str:
+    return setting_label(key, WORDS_OF_TABLE_1 if point["block"] == "null_rejection" else WORDS)
 
 
-def _settings(point: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The numbers and lists of a point, and its repetitions; the methods of the first study are described there."""
-    groups = ("audit.", "dataset.", "method.") if point["method"]["name"] == w.FOR_THE_PAPER else ("audit.", "dataset.")
-    found = [
-        (key, value)
-        for key, value in flat(point)
-        if key.startswith(groups) and not isinstance(value, (str, bool)) and value is not None
-    ]
-    # What draws its own populations has no random splits.
-    return found if point["method"]["name"] == NO_METHOD else [*found, ("repetitions", point["repetitions"])]
+def _place(key: str, point: Mapping[str, Any]) -> str:
+    return w.dataset_label(point["dataset"]["name"])
 
 
-def _cell(value: Any) -> Cell:
+def _cell(key: str, value: Any) -> Cell:
+    """Numbers and lists; tests, metrics and cases by what they are called elsewhere."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
     if not isinstance(value, tuple):
-        return float(value) if isinstance(value, (int, float)) else _name(value)
+        return None
     if len(set(map(repr, value))) == 1:
-        return _cell(value[0])
+        return _cell(key, value[0]) or _name(value[0])
     if len(value) > LONG and all(isinstance(item, (int, float)) for item in value):
-        return f"{text_of(value[0])} to {text_of(value[-1])}, {len(value)} values"
-    return "; ".join(_name(item) for item in value)
+        return span(value)
+    return "; ".join(map(_name, value))
 
 
 def _name(item: Any) -> str:
-    """A test, metric or case by what it is called elsewhere."""
     if not isinstance(item, str):
         return text_of(item)
     if item in w.TESTS:
         return w.TESTS[item].label
-    return w.METRICS.get(item) or w.NULLS.get(item, item.replace("_", " ")).lower()
+    return w.METRICS.get(item) or w.NULLS.get(item, w.plainly(item)).lower()

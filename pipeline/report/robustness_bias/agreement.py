@@ -15,9 +15,9 @@ from pipeline.audits.robustness_bias.agreement import Agreement, sign_agreement
 from pipeline.audits.robustness_bias.lengths import counted as lengths_of
 from pipeline.audits.robustness_bias.measures import by_level
 from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited, Points
 from pipeline.types import Array
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.audits.robustness_bias.agreement import Agreement, sigma_difference
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.robustness_bias import agreement, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -27,8 +28,9 @@ ACCURACY = (
 DEPENDENT = "Groups share their points and networks their data, so the comparisons are not independent."
 
 
+@registry.table()
 def table_1(inputs: Inputs) -> Table:
-    """Table 1: the share of groups whose sigma has the same sign by smoothing as by each attack."""
+    """How often sigma by randomized smoothing has the sign of sigma by each attack."""
     found = study.audited(inputs, study.NETWORKS)
     missing = study.absences(found)
     body = []
@@ -69,15 +71,18 @@ def table_1(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=1)
 def table_agreement(inputs: Inputs) -> Table:
-    """Every comparison of signs, by data set and over all data sets of the paper."""
+    """How often two distances, or two epochs, agree on who is less robust: exact distances against their estimates on
+    linear models, attacks against each other, earlier checkpoints against the last.
+    """
     found = study.audited(inputs)
     here = w.datasets_in(one.dataset for one in study.run(found))
     body = []
     for denominator, words in w.DENOMINATORS.items():
         for comparison in agreement.comparisons(found):
-            whole = [name for name in w.PUBLISHED if name in here]
-            sides = [whole, *([name] for name in w.DATASETS)]
+            whole = [name for name in w.PUBLISHED_IMAGES if name in here]
+            sides = [whole, *([name] for name in w.IMAGES)]
             cells = [share(agreement.counted(inputs, found, comparison, names, denominator)) for names in sides]
             body.append(Row((words, where(comparison), comparison.name), tuple(cells)))
     compared = [(comparison, here) for comparison in agreement.comparisons(found)]
@@ -87,7 +92,7 @@ def table_agreement(inputs: Inputs) -> Table:
         stub=("Shares of", "Networks", "Compared"),
         columns=(
             Column("paper", show="text", name=study.together(here)),
-            *(Column(name, show="text", name=w.dataset_label(name)) for name in w.DATASETS),
+            *(Column(name, show="text", name=w.dataset_label(name)) for name in w.IMAGES),
         ),
         rows=tuple(body),
         stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
@@ -104,11 +109,12 @@ def table_agreement(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=2)
 def table_sigma_differences(inputs: Inputs) -> Table:
-    """By how much sigma differs between the exact distance and each estimate of it, on logistic regressions."""
+    """How far sigma by each estimate is from sigma by the exact distance, on linear models."""
     found = study.audited(inputs, study.LINEAR)
     here = w.datasets_in(one.dataset for one in study.run(found))
-    paper = [name for name in w.PUBLISHED if name in here]
+    paper = [name for name in w.PUBLISHED_IMAGES if name in here]
     body = []
     for comparison in agreement.comparisons(found):
         if comparison.block != study.LINEAR:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from pipeline.audits.robustness_bias.lengths import Lengths, counted
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.report.robustness_bias import words as w
+from pipeline.report import words as w
 from pipeline.report.robustness_bias.study import Points
 from pipeline.report.style import FAINT, INK, WARNING
 from pipeline.types import Array
@@ -87,7 +87,7 @@ def draw_levels(axes: Axes, one: Group, tau: Array, labels: bool = True) -> None
     """One line for each level, all distinct, and a legend of them."""
     for level, name in enumerate(one.partition.levels):
         color, dashes = w.line_style(level)
-        label = w.level_label(name) if labels else None
+        label = w.plainly(name) if labels else None
         line(axes, tau, one.curve(level, tau), color=color, linestyle=dashes, linewidth=1.0, label=label)
     finish(axes, tau)
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from pipeline.audits.robustness_bias.partitions import comparisons, elements
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import of_training
 from pipeline.report.table import Column, Row, Table
 
 
+@registry.table(place=7)
 def table_partitions(inputs: Inputs) -> Table:
-    """The partitions of every data set, how they add up, and what the data are."""
+    """Which groups are compared with the others, and of which images. Data that could not be had are listed with how to
+    get them.
+    """
     found = study.audited(inputs)
     blocks = sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})
     missing = study.absences(found)
     sizes = {}
     body = []
-    for name in w.DATASETS:
-        data = next((d for key, d in inputs.datasets.items() if key.partition("@")[0] == name), None)
+    for name in w.IMAGES:
+        data = next((one for one in inputs.datasets.values() if one.name == name), None)
         if data is None:
             said = f"{NOT_RUN}: {missing[name]}" if name in missing else "not in this grid"
             body.append(Row((w.dataset_label(name),), (None,) * 6 + ("", said)))
@@ -28,7 +32,7 @@ def table_partitions(inputs: Inputs) -> Table:
         words = ", ".join(f"{w.partition_label(key)} {len(levels)}" for key, levels in data.levels.items())
         cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
         body.append(Row((w.dataset_label(name),), (*cells, data.origin, words)))
-    whole = [sizes[name] for name in w.PUBLISHED if name in sizes]
+    whole = [sizes[name] for name in w.PUBLISHED_IMAGES if name in sizes]
     if whole:
         total = [sum(column) for column in zip(*whole, strict=True)]
         body.append(Row((study.together(sizes),), (*total, *(None,) * 4, "", "")))

@@ -8,10 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import PAGE_WIDTH, new_figure, panel_letter
 
@@ -34,18 +35,11 @@ ROOM = 1.5
 """How far an axis goes beyond its curves, for the legend above them."""
 
 
-def figure_6(inputs: Inputs) -> Picture:
-    """Figure 6: UTKFace by race, networks down, distances across."""
-    return _grid(inputs, w.UTKFACE, w.RACE, FIRST_OF_FIGURE_6, "UTKFace partitioned by race.")
-
-
-def figure_digits_curves(inputs: Inputs) -> Picture:
-    """The same of the digits by class."""
-    return _grid(inputs, w.DIGITS, None, (), "The digits partitioned by class.")
-
-
+@registry.figure(place=5)
 def figure_bias(inputs: Inputs) -> Picture:
-    """RB(P, tau) of each group, of the data set's own network by DeepFool."""
+    """RB(P, τ) of equation 2: how far the share of a group that is safe from a budget is from that of all other points.
+    Its areas, with a sign, are what sigma sums up.
+    """
     found = {one.dataset: one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]}
     every = list(found.values())
     title = "Robustness bias against the budget."
@@ -63,8 +57,8 @@ def figure_bias(inputs: Inputs) -> Picture:
         # Of two levels each is the other's complement: one curve.
         for level in range(1 if len(group.partition) == 2 else len(group.partition)):
             color, line = w.line_style(level) if few else ("#0072B2", "-")
-            name = w.level_label(group.partition.levels[level])
-            name = " or ".join(map(w.level_label, group.partition.levels)) if len(group.partition) == 2 else name
+            name = w.plainly(group.partition.levels[level])
+            name = " or ".join(map(w.plainly, group.partition.levels)) if len(group.partition) == 2 else name
             curves.line(
                 axes, tau, robustness_bias(group.lengths, group.partition, level, tau), color=color, linestyle=line,
                 linewidth=0.9 if few else 0.4, alpha=1 if few else 0.5, label=name if few else None,
@@ -117,7 +111,24 @@ def panels(count: int) -> tuple[Figure, list[Axes]]:
     return figure, grid[:count]
 
 
-def _grid(inputs: Inputs, dataset: str, partition: str | None, order: Sequence[str], title: str) -> Picture:
+@registry.figure(
+    "figure_6",
+    "How robust the races in UTKFace are under each network, by three stand-ins for the distance to the boundary.",
+    dataset=w.UTKFACE,
+    partition=w.RACE,
+    order=FIRST_OF_FIGURE_6,
+    title="UTKFace partitioned by race.",
+)
+@registry.figure(
+    "figure_digits_curves",
+    "What Figure 6 shows, for the handwritten digits by class.",
+    place=3,
+    dataset=w.DIGITS,
+    partition=None,
+    order=(),
+    title="The digits partitioned by class.",
+)
+def grid(inputs: Inputs, dataset: str, partition: str | None, order: Sequence[str], title: str) -> Picture:
     """Curves of every level of a partition (None: the classes), one row for each network."""
     found = study.audited(inputs, study.NETWORKS, dataset)
     shown = study.run(found)

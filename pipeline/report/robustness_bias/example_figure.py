@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import new_figure
@@ -28,8 +29,11 @@ STRETCH = 0.5
 """The change is drawn so that its largest pixel is this far from grey."""
 
 
+@registry.figure()
 def figure_3(inputs: Inputs) -> Picture:
-    """Figure 3: the pair that the audit's rule chooses, as they are, their change, and moved."""
+    """Two inputs of different groups and one budget of change: a change within it takes the first to another class; the
+    second keeps its class when moved by all of it towards the attack's result.
+    """
     title = "Two inputs, the same budget."
     found = study.audited(inputs, study.NETWORKS)
     one = _chosen(found)
@@ -77,18 +81,18 @@ def _chosen(found: list[Audited]) -> Audited | None:
 
 
 def _of(dataset: Described, code: Array) -> str:
-    return f"predicted: {w.level_label(dataset.classes[int(code)])}"
+    return f"predicted: {w.plainly(dataset.classes[int(code)])}"
 
 
 def _group(dataset: Described, arrays: Mapping[str, Array], row: int) -> str:
     """The groups that an input belongs to, without its class."""
     code = {name: int(arrays[name][arrays["example_points"][row]]) for name in dataset.levels}
     names = [
-        w.level_label(dataset.levels[name][code[name]])
+        w.plainly(dataset.levels[name][code[name]])
         for name in dataset.levels
         if name != dataset.label_name and code[name] >= 0
     ]
-    own = w.level_label(dataset.classes[int(arrays["example_label"][row])])
+    own = w.plainly(dataset.classes[int(arrays["example_label"][row])])
     return ", ".join(names) or f"{dataset.label_name} {own}"
 
 

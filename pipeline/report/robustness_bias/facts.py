@@ -14,20 +14,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.audits.robustness_bias import illustrations
 from pipeline.audits.robustness_bias.partitions import comparisons
+from pipeline.report import words as w
+from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, network_tables, study, toy, used
-from pipeline.report.robustness_bias import words as w
+from pipeline.report.robustness_bias import agreement, network_tables, study, used
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.settings import configured_facts
 
-DATA, TOY = "data", "toy"
-"""Blocks of what no audit writes down."""
+TOY = "toy"
+"""The block of the two small worlds."""
 LEAST_OFFICIAL = ("jpeg", "bundled", "simulated", "official")
-COLUMNS = (
-    "block", "dataset", "method", "statistic", "value", "repetition", "origin", "simulations", "denominator",
-    "attack", "partition", "level",
-)  # fmt: skip
+COLUMNS = ("simulations", "denominator", "attack", "partition", "level")
+"""Of the facts, which a smaller study may lack."""
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
@@ -35,7 +34,7 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
     found = study.audited(inputs)
     facts = [
         *configured_facts(used.as_networks(inputs.points)),
-        *_data(inputs),
+        *_comparisons(inputs),
         *_toy(),
         *_linear(found),
         *_accuracies(inputs, found),
@@ -43,33 +42,22 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_differences(inputs, found),
         *_findings(found),
     ]
-    frame = pd.DataFrame(facts, columns=[*COLUMNS]).drop_duplicates()
-    frame["repetition"] = frame["repetition"].fillna(0).astype(int)
-    return frame.assign(study=inputs.study, scale=inputs.scale)
+    return with_facts(inputs, facts, rows=pd.DataFrame(), columns=COLUMNS)
 
 
-def _data(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    total = 0
-    for key, dataset in inputs.datasets.items():
-        name = key.partition("@")[0]
-        total += comparisons(dataset.levels) if name in w.PUBLISHED else 0
-        values = {
-            "images": dataset.rows,
-            "train_images": dataset.train_rows,
-            "test_images": dataset.test_rows,
-            "classes": len(dataset.classes),
-        }
-        for statistic, value in values.items():
-            yield {"block": DATA, "dataset": name, "origin": dataset.origin, "statistic": statistic, "value": value}
+def _comparisons(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """How many networks and comparisons there are, of all data sets of the paper."""
+    published = {one.name: one.levels for one in inputs.datasets.values() if one.name in w.PUBLISHED_IMAGES}
     place = {"block": DATA, "dataset": "all", "origin": "configuration"}
     yield {**place, "statistic": "networks.of_torchvision", "value": len(w.CONVOLUTIONAL)}
-    if set(w.PUBLISHED) <= {key.partition("@")[0] for key in inputs.datasets}:
+    if len(published) == len(w.PUBLISHED_IMAGES):
+        total = sum(map(comparisons, published.values()))
         yield {**place, "statistic": "comparisons", "value": total}
         yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
 
 
 def _toy() -> Iterator[dict[str, Any]]:
-    world = toy.two_boundaries()
+    world = illustrations.two_boundaries()
     for name, boundary in zip("ab", world.boundaries, strict=True):
         values = [100 * world.accuracy(boundary), *(100 * share for share in world.attacked(boundary))]
         for statistic, value in zip(("accuracy", "round_attacked", "cross_attacked"), values, strict=True):
@@ -100,9 +88,9 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, 
         for comparison in agreement.comparisons(found):
             sides = (comparison.one, comparison.other)
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
-            if set(w.PUBLISHED) <= datasets:
-                origin = least_official(one for one in study.run(found) if one.dataset in w.PUBLISHED)
-                counted = agreement.counted(inputs, found, comparison, w.PUBLISHED, denominator)
+            if set(w.PUBLISHED_IMAGES) <= datasets:
+                origin = least_official(one for one in study.run(found) if one.dataset in w.PUBLISHED_IMAGES)
+                counted = agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
                 place = {"block": comparison.block, "dataset": "all", "origin": origin, "denominator": denominator}
                 if counted.total:
                     yield {**place, "statistic": f"agree_{name}", "value": counted.share, "simulations": counted.total}
@@ -120,14 +108,14 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
     """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
     linear = [one for one in study.run(found) if one.block == study.LINEAR]
-    if not set(w.PUBLISHED) <= {one.dataset for one in linear}:
+    if not set(w.PUBLISHED_IMAGES) <= {one.dataset for one in linear}:
         return
-    origin = least_official(one for one in linear if one.dataset in w.PUBLISHED)
+    origin = least_official(one for one in linear if one.dataset in w.PUBLISHED_IMAGES)
     for comparison in agreement.comparisons(found):
         if comparison.block != study.LINEAR:
             continue
         for denominator in w.DENOMINATORS:
-            one, other = agreement.pairs(inputs, found, comparison, w.PUBLISHED, denominator)
+            one, other = agreement.pairs(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
             gaps = (one - other)[np.isfinite(one - other)]
             place = {"block": study.LINEAR, "dataset": "all", "origin": origin, "denominator": denominator}
             place["attack"] = comparison.other[0]

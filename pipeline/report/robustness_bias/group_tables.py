@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.table import Cell, Column, Row, Table
@@ -87,8 +88,11 @@ def across(found: Sequence[Audited], attack: str) -> Across:
     return Across(tuple(one.network for one in having), *stacked)
 
 
+@registry.table(place=5)
 def table_sigma(inputs: Inputs) -> Table:
-    """sigma of every group: exact, and in how many networks it is significantly closer or farther by each distance."""
+    """Definition 1 as a test: for every group how much closer to the boundary it is than all others, and whether that
+    is significant.
+    """
     found = study.audited(inputs)
     linear = {one.dataset: one for one in study.run(found) if one.block == study.LINEAR}
     networks = [one for one in study.run(found) if one.block == study.NETWORKS]
@@ -102,7 +106,7 @@ def table_sigma(inputs: Inputs) -> Table:
             for several in by_distance:
                 cells += [*several.means(row), several.outcome(row)] if several.networks else [None, None, DASH]
             cells += [cell for name in names for several in by_distance for cell in _single(several, name, row)]
-            labels = (w.dataset_label(dataset), w.partition_label(group[0]), w.level_label(group[1]))
+            labels = (w.dataset_label(dataset), w.partition_label(group[0]), w.plainly(group[1]))
             body.append(Row(labels, tuple(cells)))
     columns = (
         Column("exact", "Logistic regression, exact", decimals=2, name="sigma"),
@@ -142,8 +146,11 @@ def table_sigma(inputs: Inputs) -> Table:
     )
 
 
+@registry.table(place=4)
 def table_findings(inputs: Inputs) -> Table:
-    """Section 8.2 as counts: which groups are less robust under every network, and which under some."""
+    """What section 8.2 concludes from its heat maps, counted: groups that are less robust whatever the network, and
+    groups for which it depends on the network.
+    """
     found = study.audited(inputs, study.NETWORKS)
     shown = study.run(found)
     body = []
@@ -157,7 +164,7 @@ def table_findings(inputs: Inputs) -> Table:
             cells: list[Cell] = []
             for several in by_distance:
                 cells += [several.below(row), several.spread(row)] if several.networks else [DASH, DASH]
-            labels = (w.dataset_label(dataset), w.partition_label(partition), w.level_label(level))
+            labels = (w.dataset_label(dataset), w.partition_label(partition), w.plainly(level))
             body.append(Row(labels, tuple(cells)))
     columns = tuple(
         Column(f"{attack} {key}", w.distance_style(attack).label, "text", name=name)

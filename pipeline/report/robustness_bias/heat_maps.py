@@ -11,11 +11,12 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import INK, new_figure, panel_letter
@@ -54,66 +55,6 @@ class Strip:
     significant: Array
 
 
-def figure_7(inputs: Inputs) -> Picture:
-    """Figure 7: UTKFace by age, gender and race, by both attacks."""
-    return _heat_map(inputs, w.UTKFACE, ATTACKS)
-
-
-def figure_8(inputs: Inputs) -> Picture:
-    """Figure 8: the same by smoothing."""
-    return _heat_map(inputs, w.UTKFACE, CERTIFICATES)
-
-
-def figure_9(inputs: Inputs) -> Picture:
-    """Figure 9: CIFAR-10 by both attacks."""
-    return _heat_map(inputs, w.CIFAR10, ATTACKS)
-
-
-def figure_10(inputs: Inputs) -> Picture:
-    """Figure 10: CIFAR-10 by smoothing."""
-    return _heat_map(inputs, w.CIFAR10, CERTIFICATES)
-
-
-def figure_11(inputs: Inputs) -> Picture:
-    """Figure 11: CIFAR-100 by both attacks."""
-    return _heat_map(inputs, w.CIFAR100, ATTACKS)
-
-
-def figure_12(inputs: Inputs) -> Picture:
-    """Figure 12: CIFAR-100 by smoothing."""
-    return _heat_map(inputs, w.CIFAR100, CERTIFICATES)
-
-
-def figure_13(inputs: Inputs) -> Picture:
-    """Figure 13: the superclasses of CIFAR-100 by both attacks."""
-    return _heat_map(inputs, w.SUPER, ATTACKS)
-
-
-def figure_14(inputs: Inputs) -> Picture:
-    """Figure 14: the superclasses of CIFAR-100 by smoothing."""
-    return _heat_map(inputs, w.SUPER, CERTIFICATES)
-
-
-def figure_15(inputs: Inputs) -> Picture:
-    """Figure 15: Adience by age and gender, by both attacks."""
-    return _heat_map(inputs, w.ADIENCE, ATTACKS)
-
-
-def figure_16(inputs: Inputs) -> Picture:
-    """Figure 16: the same by smoothing."""
-    return _heat_map(inputs, w.ADIENCE, CERTIFICATES)
-
-
-def figure_digits(inputs: Inputs) -> Picture:
-    """The digits by class, by both attacks."""
-    return _heat_map(inputs, w.DIGITS, ATTACKS)
-
-
-def figure_digits_smoothing(inputs: Inputs) -> Picture:
-    """The digits by class, by smoothing."""
-    return _heat_map(inputs, w.DIGITS, CERTIFICATES)
-
-
 def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
     """The panels of some networks of one data set: each distance at the first and the last epoch.
 
@@ -140,7 +81,63 @@ def _adjusted(one: Audited, attack: str, moment: str, groups: list[tuple[str, st
     return np.asarray(one.table(attack, moment).reindex(groups)["sigma_p_adjusted"].to_numpy(float))
 
 
-def _heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
+@registry.figure(
+    "figure_7",
+    "Relative robustness of every group by age, gender and race, by DeepFool and Carlini-Wagner, after the first "
+    "epoch and the last.",
+    dataset=w.UTKFACE,
+    attacks=ATTACKS,
+)
+@registry.figure(
+    "figure_8",
+    "The same by the radii that randomized smoothing certifies.",
+    dataset=w.UTKFACE,
+    attacks=CERTIFICATES,
+)
+@registry.figure(
+    "figure_9",
+    "Relative robustness of every class of CIFAR-10 by both attacks, after the first epoch and the last.",
+    dataset=w.CIFAR10,
+    attacks=ATTACKS,
+)
+@registry.figure("figure_10", "The same by randomized smoothing.", dataset=w.CIFAR10, attacks=CERTIFICATES)
+@registry.figure(
+    "figure_11",
+    "Relative robustness of every class of CIFAR-100 by both attacks, in two strips of fifty classes.",
+    dataset=w.CIFAR100,
+    attacks=ATTACKS,
+)
+@registry.figure("figure_12", "The same by randomized smoothing.", dataset=w.CIFAR100, attacks=CERTIFICATES)
+@registry.figure(
+    "figure_13",
+    "Relative robustness of every superclass of CIFAR-100 by both attacks, after the first epoch and the last.",
+    dataset=w.SUPER,
+    attacks=ATTACKS,
+)
+@registry.figure("figure_14", "The same by randomized smoothing.", dataset=w.SUPER, attacks=CERTIFICATES)
+@registry.figure(
+    "figure_15",
+    "Relative robustness of every age group and gender in Adience by both attacks, after the first epoch and the last.",
+    dataset=w.ADIENCE,
+    attacks=ATTACKS,
+)
+@registry.figure("figure_16", "The same by randomized smoothing.", dataset=w.ADIENCE, attacks=CERTIFICATES)
+@registry.figure(
+    "figure_digits",
+    "What Figures 7, 9, 11, 13 and 15 show, for the handwritten digits that everybody has.",
+    place=1,
+    dataset=w.DIGITS,
+    attacks=ATTACKS,
+)
+@registry.figure(
+    "figure_digits_smoothing",
+    "What Figures 8, 10, 12, 14 and 16 show, for the handwritten digits.",
+    place=2,
+    dataset=w.DIGITS,
+    attacks=CERTIFICATES,
+)
+def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
+    """sigma of every group of a data set under every network, by the attacks or by smoothing."""
     found = study.audited(inputs, study.NETWORKS, dataset)
     how = "attacks" if attacks is ATTACKS else "randomized smoothing"
     title = f"{w.dataset_label(dataset)}: robustness of each group relative to the others, by {how}."
@@ -240,7 +237,7 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize, named: bo
     if not named:
         axes.set_xticks([])
         return
-    names = [w.level_label(level) for _, level in groups]
+    names = [w.plainly(level) for _, level in groups]
     places = np.arange(len(groups)) + 0.5
     if len(groups) > 2 * ANNOTATED:
         axes.set_xticks(places, names, rotation=90, fontsize=5)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from matplotlib.lines import Line2D
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.distance_figures import nothing, panels
 
 SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
 
 
+@registry.figure()
 def figure_4(inputs: Inputs) -> Picture:
-    """Figure 4: I_c(tau) of every class, one panel for each data set."""
+    """The share of each class whose exact distance to the boundary of a multinomial logistic regression exceeds a
+    budget, for each data set. One thin line is one class, the dashed line is their mean.
+    """
     found = study.audited(inputs, study.LINEAR)
     title = "Robustness of every class under logistic regression."
     shown = study.run(found)
@@ -42,8 +46,9 @@ def figure_4(inputs: Inputs) -> Picture:
     )
 
 
+@registry.figure()
 def figure_5(inputs: Inputs) -> Picture:
-    """Figure 5: I_s(tau) of every level of the sensitive attributes."""
+    """The same by sensitive attribute, for the data sets that have one."""
     found = {one.dataset: one for one in study.audited(inputs, study.LINEAR)}
     every = [found[dataset] for dataset in dict.fromkeys(dataset for dataset, _ in SENSITIVE)]
     title = "Robustness by sensitive attribute under logistic regression."

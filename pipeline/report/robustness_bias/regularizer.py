@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.study import Audited
 
 VARIANTS = "regularizer_variants"
@@ -57,7 +57,7 @@ def penalised(inputs: Inputs, dataset: str = "") -> list[Penalised]:
     return sorted(
         found,
         key=lambda one: (
-            w.datasets_in([one.audited.dataset, *w.DATASETS]).index(one.audited.dataset),
+            w.datasets_in([one.audited.dataset, *w.IMAGES]).index(one.audited.dataset),
             networks.index(one.audited.network),
             one.group,
             one.alpha > 0,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, plain
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, regularizer, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.regularizer import Penalised
@@ -20,42 +21,24 @@ INSIDE, OUTSIDE = "#D55E00", "#0072B2"
 UNITS = {"normalised": "in normalised units", "pixels": "in pixels"}
 
 
-def figure_17(inputs: Inputs) -> Picture:
-    """Figure 17: CIFAR-10, Deep CNN."""
-    return _classes(inputs, w.CIFAR10, "deep_cnn")
-
-
-def figure_18(inputs: Inputs) -> Picture:
-    """Figure 18: CIFAR-10, ResNet50."""
-    return _classes(inputs, w.CIFAR10, "resnet50")
-
-
-def figure_19(inputs: Inputs) -> Picture:
-    """Figure 19: CIFAR-10, VGG19."""
-    return _classes(inputs, w.CIFAR10, "vgg19")
-
-
-def figure_20(inputs: Inputs) -> Picture:
-    """Figure 20: UTKFace by race, UTK Classifier."""
-    return _races(inputs, "utk_classifier")
-
-
-def figure_21(inputs: Inputs) -> Picture:
-    """Figure 21: UTKFace by race, ResNet50."""
-    return _races(inputs, "resnet50")
-
-
-def figure_22(inputs: Inputs) -> Picture:
-    """Figure 22: UTKFace by race, VGG19."""
-    return _races(inputs, "vgg19")
-
-
-def figure_digits_regularizer(inputs: Inputs) -> Picture:
-    """The digits, UTK Classifier."""
-    return _classes(inputs, w.DIGITS, "utk_classifier")
-
-
-def _classes(inputs: Inputs, dataset: str, network: str) -> Picture:
+@registry.figure(
+    "figure_17",
+    "Distances of a class and of all others for a Deep CNN on CIFAR-10, trained without the penalty on robustness "
+    "bias and with it. The published figure has such a pair for each of the ten classes; here for those that were "
+    "penalised in this run. It does not say which weight and threshold it has.",
+    dataset=w.CIFAR10,
+    network="deep_cnn",
+)
+@registry.figure("figure_18", "The same for ResNet50.", dataset=w.CIFAR10, network="resnet50")
+@registry.figure("figure_19", "The same for VGG19.", dataset=w.CIFAR10, network="vgg19")
+@registry.figure(
+    "figure_digits_regularizer",
+    "What Figures 17 to 19 show, for the handwritten digits, with several weights of the penalty.",
+    place=4,
+    dataset=w.DIGITS,
+    network="utk_classifier",
+)
+def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
     """The penalised group beside all others, one panel for each group and weight."""
     title = f"The penalty on {w.dataset_label(dataset)}, {w.network_label(network)}."
     sets = regularizer.by_weight(regularizer.penalised(inputs, dataset), network)
@@ -89,7 +72,15 @@ def _classes(inputs: Inputs, dataset: str, network: str) -> Picture:
     )
 
 
-def _races(inputs: Inputs, network: str) -> Picture:
+@registry.figure(
+    "figure_20",
+    "Distances by race in UTKFace for the UTK Classifier, trained without the penalty and with it, for one race. The "
+    "published figure does not say which races its penalty is for.",
+    network="utk_classifier",
+)
+@registry.figure("figure_21", "The same for ResNet50.", network="resnet50")
+@registry.figure("figure_22", "The same for VGG19.", network="vgg19")
+def races(inputs: Inputs, network: str) -> Picture:
     """All races, without the penalty on the left and with it on the right."""
     title = f"The penalty on UTKFace by race, {w.network_label(network)}."
     sets = regularizer.by_weight(regularizer.penalised(inputs, w.UTKFACE), network)
@@ -128,7 +119,7 @@ def _group(inputs: Inputs, one: Penalised) -> Group:
 def _title(axes: Axes, one: Penalised) -> None:
     sigma = one.audited.sigmas(_attack(one), denominator=w.CORRECT)[one.group]
     penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
-    axes.set_title(rf"{w.level_label(one.level)}, {penalty}: $\sigma$ = {number(sigma, 2)}", fontsize=7.5)
+    axes.set_title(rf"{w.plainly(one.level)}, {penalty}: $\sigma$ = {number(sigma, 2)}", fontsize=7.5)
 
 
 def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Penalised], seen: str) -> Picture:  # type: ignore[no-untyped-def]

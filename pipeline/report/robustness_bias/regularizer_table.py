@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
+from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, p_value
 from pipeline.report.robustness_bias import curves, regularizer, regularizer_figures, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import test_accuracy
 from pipeline.report.robustness_bias.regularizer import Penalised
@@ -21,8 +22,11 @@ from pipeline.types import Array
 HELPED, NOTHING_BESIDE = "helped", "nothing to compare with"
 
 
+@registry.table(place=9)
 def table_regularizer(inputs: Inputs) -> Table:
-    """Accuracy and robustness bias of the penalised group, by weight, threshold and form of the penalty."""
+    """Accuracy and robustness bias of the penalised group, for every weight, threshold and form of the distance in the
+    penalty.
+    """
     found = regularizer.penalised(inputs)
     body = [_penalty_row(inputs, one, regularizer.without(one, found) if one.alpha else None) for one in found]
     return Table(
@@ -73,7 +77,7 @@ def _penalty_row(inputs: Inputs, one: Penalised, before: Penalised | None) -> Ro
     labels = (
         w.dataset_label(one.audited.dataset),
         w.network_label(one.audited.network),
-        w.level_label(one.level),
+        w.plainly(one.level),
         one.form if one.alpha else DASH,
     )
     cells: tuple[Cell, ...] = (

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pipeline.report.departures import value
+from pipeline.report import registry
+from pipeline.report import words as w
+from pipeline.report.departures import value as text_of
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias import words as w
-from pipeline.report.settings import NEUTRAL, flat
-from pipeline.report.table import Column, Row, Table
+from pipeline.report.settings import NEUTRAL, setting_label
+from pipeline.report.settings_table import Listing, settings_table
+from pipeline.report.table import Table
 
 WORDS = {
     "dataset.image_size": "pixels a side",
@@ -27,7 +28,6 @@ WORDS = {
     "audit.smoothing_scale": "unit of smoothing's noise",
     "method.alpha": "weight alpha",
 }
-HEADS = {"dataset": "Data", "method": "Training", "audit": "Audit"}
 NOTHING = {
     "method.input_size": "the images' own",
     "method.penalised_partition": "the classes",
@@ -39,61 +39,37 @@ NOTHING = {
 PENALISED = ("penalised_level", "penalised_partition")
 VARIED = tuple(f"method.{key}" for key in ("model", *PENALISED, "alpha", "distance", "second_order", "tau"))
 """What the grid varies: the artefacts say it."""
+LEFT_OUT = (*VARIED, "audit.attacks", "repetitions", *NEUTRAL)
 
 
+@registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
-    """The configuration, one line a setting; where places differ, one for each value with the places."""
-    found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for point in used.as_networks(inputs.points):
-        for group, key, text in _settings(point):
-            values = found.setdefault((_part(group, point), _label(f"{group}.{key}")), {})
-            places = values.setdefault(text, [])
-            if (place := _place(group, point)) not in places:
-                places.append(place)
-    body = []
-    for (part, label), values in sorted(found.items(), key=lambda item: _order(item[0])):
-        usual = max(values, key=lambda text: len(values[text]))
-        for text, places in values.items():
-            where = "all others" if text == usual else ", ".join(filter(None, places))
-            body.append(Row((part, label), (text, "" if len(values) == 1 else where)))
-    return Table(
-        title="Settings of the study.",
-        stub=("Part", "Setting"),
-        columns=(Column("value", show="text"), Column("where", show="text")),
-        rows=tuple(body),
-        stamp=used.stamp(inputs, sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})),
-        notes=(
-            "As configured for this run. A setting that differs from one network or data set to another has a line for "
-            "each value.",
-        ),
+    """As this run used them. Most of them the paper leaves to the authors' program."""
+    of = Listing(
+        ("Data", "Training", "Audit"),
+        _part,
+        lambda key, point: setting_label(key, WORDS),
+        _place,
+        lambda key, value: NOTHING.get(key, "all") if value is None else text_of(value),
     )
+    note = (
+        "As configured for this run. A setting that differs from one network or data set to another has a line for "
+        "each value."
+    )
+    stamp = used.stamp(inputs, sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]}))
+    return settings_table(used.as_networks(inputs.points), of, stamp, (note,), where=True)
 
 
-def _settings(point: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    for name, found in flat(point):
-        group, key = name.split(".", 1)
-        if name not in (*VARIED, "audit.attacks", *NEUTRAL):
-            yield group, key, NOTHING.get(name, "all") if found is None else value(found)
-
-
-def _part(group: str, point: Mapping[str, Any]) -> str:
-    if group == "dataset":
+def _part(key: str, point: Mapping[str, Any]) -> str:
+    if key in LEFT_OUT:
+        return ""
+    if key.startswith("dataset."):
         return f"Data: {w.dataset_label(point['dataset']['name'])}"
-    if group == "method":
+    if key.startswith("method."):
         return "Training: penalised" if str(point["method"]["name"]).startswith("adverm") else "Training: as usual"
     return "Audit"
 
 
-def _place(group: str, point: Mapping[str, Any]) -> str:
-    if group == "dataset":
-        return ""
-    dataset = w.dataset_label(point["dataset"]["name"])
-    return f"{w.network_label(str(point['method']['model']))} on {dataset}"
-
-
-def _label(key: str) -> str:
-    return WORDS.get(key, re.sub(r"[._]", " ", key.split(".", 1)[-1]))
-
-
-def _order(place: tuple[str, str]) -> tuple[int, str, str]:
-    return list(HEADS.values()).index(place[0].split(":")[0]), *place
+def _place(key: str, point: Mapping[str, Any]) -> str:
+    network = f"{w.network_label(str(point['method']['model']))} on {w.dataset_label(point['dataset']['name'])}"
+    return "" if key.startswith("dataset.") else network

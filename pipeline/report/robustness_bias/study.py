@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.robustness_bias.lengths import DENOMINATORS
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import words as w
 from pipeline.types import Array, AuditResult
 
 LINEAR, NETWORKS, PRETRAINING, REGULARIZER = "linear", "networks", "pretraining", "regularizer"
@@ -121,23 +121,16 @@ class Points:
 
 def audited(inputs: Inputs, block: str = "", dataset: str = "") -> list[Audited]:
     """Every audited network of a block and a data set, data sets and networks in the study's order."""
-    methods = {place(path): section["method"] for path, section in inputs.config["sections"].items()}
+    of = {point["goes_by"].audit: point for point in inputs.points}
     found = []
     for key, result in inputs.audits.items():
-        own, data, method, _ = key.split("/")
-        configured = methods[key]
-        name = str(configured.get("model", configured["name"]))
-        found.append(
-            Audited(key, block_of(own), data.partition("@")[0], name, data, f"{data}/{method}", configured, result)
-        )
+        point, method = of[key], of[key]["method"]
+        names = (block_of(point["block"]), point["dataset"]["name"], str(method.get("model", method["name"])))
+        goes_by = point["goes_by"]
+        found.append(Audited(key, *names, goes_by.dataset, goes_by.classifier, method, result))
     chosen = [one for one in found if block in ("", one.block) and dataset in ("", one.dataset)]
     datasets, networks = w.datasets_in(a.dataset for a in chosen), w.networks_in(a.network for a in chosen)
     return sorted(chosen, key=lambda a: (datasets.index(a.dataset), a.block, networks.index(a.network)))
-
-
-def place(path: str) -> str:
-    """What an audit goes by: the last four parts of its file, without the suffix."""
-    return "/".join(path.removesuffix(".npz").split("/")[-4:])
 
 
 def block_of(name: str) -> str:
@@ -152,7 +145,7 @@ def run(found: Iterable[Audited]) -> list[Audited]:
 
 def together(datasets: Iterable[str]) -> str:
     """What the data sets of the paper are called together, when these are there."""
-    return "all of the paper" if set(w.PUBLISHED) <= set(datasets) else "of the paper, those here"
+    return "all of the paper" if set(w.PUBLISHED_IMAGES) <= set(datasets) else "of the paper, those here"
 
 
 def at_points(inputs: Inputs, one: Audited) -> Points:

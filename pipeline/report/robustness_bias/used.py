@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.models import per_model
 from pipeline.report import settings
-from pipeline.report.departures import NO_METHOD
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.numbers import plain
 from pipeline.report.robustness_bias import study
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
 
@@ -66,7 +64,7 @@ def merged(reduced: Sequence[Reduction], places: Iterable[tuple[str, str, str]])
     for same in found.values():
         held = {(r.dataset, r.method) for r in same}
         if held == every:
-            texts.append(replace(same[0], method=NO_METHOD))
+            texts.append(replace(same[0], method=w.NO_METHOD))
             continue
         for dataset in dict.fromkeys(r.dataset for r in same):
             own = {place for place in every if place[0] == dataset}
@@ -90,7 +88,7 @@ def ranges(reduced: Iterable[Reduction]) -> list[Reduction]:
         if len(of) > 1 and len(numbers) == len(of):
             least, largest = plain(min(numbers)), plain(max(numbers))
             here = least if least == largest else f"{least} to {largest}"
-            told.append(replace(of[0], here=f"{here}, by network", dataset="", method=NO_METHOD))
+            told.append(replace(of[0], here=f"{here}, by network", dataset="", method=w.NO_METHOD))
         else:
             told += of
     return told
@@ -109,23 +107,14 @@ def reductions(inputs: Inputs) -> tuple[Reduction, ...]:
 
 
 def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Points with the network for a method, what is special to it in its place, and the study's blocks."""
+    """Points with the network for a method, and the study's blocks."""
     named = []
     for point in found:
-        method = own_settings(point["method"])
+        method = point["method"]
         network = str(method.get("model", method["name"]))
         name = network if method["name"] == STANDARD else f"{method['name']} {network}"
         named.append({**point, "block": study.block_of(point["block"]), "method": {**method, "name": name}})
     return named
-
-
-def own_settings(method: Mapping[str, Any]) -> dict[str, Any]:
-    """A method's settings with those of ``per_model`` that are for its model."""
-    special = [per_model.entry(text) for text in method.get("per_model", ())]
-    return {
-        **{key: value for key, value in method.items() if key != "per_model"},
-        **{key: value for model, key, value in special if model and model == method.get("model")},
-    }
 
 
 def pretrained(inputs: Inputs, one: study.Audited) -> bool | None:

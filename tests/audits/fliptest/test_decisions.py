@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.audits.fliptest.decisions import decisions, scored, scored_and_tossed, scores, tossed
+from pipeline import models
+from pipeline.audits.fliptest.decisions import judged
 from pipeline.models import kernel
 from pipeline.types import Array, Classifier
 
@@ -45,22 +46,26 @@ def rows() -> Array:
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("repetition", range(R))
 @pytest.mark.parametrize("architecture", SHAPES)
-def test_both_are_what_each_is_alone(architecture: str, repetition: int, own: bool, rows: Array) -> None:
+def test_scores_and_decisions_are_the_architectures_own(
+    architecture: str, repetition: int, own: bool, rows: Array
+) -> None:
     model = classifier(architecture)
-    threshold = None if own else float(np.median(scores(model, repetition, rows)))
-    score, decision = scored(model, repetition, rows, threshold)
-    np.testing.assert_array_equal(score, scores(model, repetition, rows))
-    np.testing.assert_array_equal(decision, decisions(model, repetition, rows, threshold))
+    module, x = models.architecture(architecture), np.stack([rows] * R)
+    expected = module.score(model.parameters, x)[repetition]
+    threshold = None if own else float(np.median(expected))
+    score, decision = judged(model, repetition, rows, threshold)
+    np.testing.assert_allclose(score, expected, rtol=1e-12)
+    decided = module.predict(model.parameters, x)[repetition] if own else score >= threshold
+    np.testing.assert_array_equal(decision, decided)
     assert set(np.unique(decision)) == {0, 1}
 
 
 @pytest.mark.parametrize("architecture", WITH_PROBABILITIES)
 def test_coins_are_tossed_against_the_score(architecture: str, rows: Array) -> None:
     model, coin = classifier(architecture), np.random.default_rng(6).random(len(rows))
-    score, decision = scored_and_tossed(model, 1, rows, coin)
-    np.testing.assert_array_equal(score, scores(model, 1, rows))
+    score, decision = judged(model, 1, rows, coin=coin)
+    np.testing.assert_array_equal(score, judged(model, 1, rows)[0])
     np.testing.assert_array_equal(decision, coin < score)
-    np.testing.assert_array_equal(tossed(model, 1, rows, coin), decision)
 
 
 def test_a_kernel_is_evaluated_once(monkeypatch: pytest.MonkeyPatch, rows: Array) -> None:
@@ -71,5 +76,5 @@ def test_a_kernel_is_evaluated_once(monkeypatch: pytest.MonkeyPatch, rows: Array
         return evaluate(own, x)
 
     monkeypatch.setattr(kernel, "score", watched)
-    scored(classifier("kernel"), 0, rows, None)
+    judged(classifier("kernel"), 0, rows)
     assert evaluated == [(1, *rows.shape)]

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.audits.permutation.draws import BLOCK, CountResampler
 from pipeline.audits.permutation.largest import largest_p
-from pipeline.audits.permutation.statistics import Estimate, Proportion
+from pipeline.audits.permutation.statistics import MetricEstimate, Proportion
 from pipeline.types import Array
 
 PAIRS = list(combinations(range(4), 2))
@@ -25,16 +25,16 @@ class Drawn:
     permuted_values: Array
 
     @property
-    def observed(self) -> Estimate:
-        return Estimate(self.values, np.full(self.values.shape, 0.5))
+    def observed(self) -> MetricEstimate:
+        return MetricEstimate(self.values, np.full(self.values.shape, 0.5))
 
     @property
     def units(self) -> tuple[int, ...]:
         return (1,) * len(self.values)
 
-    def permuted(self, block: int, size: int) -> Estimate:
+    def permuted(self, block: int, size: int) -> MetricEstimate:
         drawn = self.permuted_values[:, block * BLOCK : block * BLOCK + size]
-        return Estimate(drawn, np.full(drawn.shape, 0.5))
+        return MetricEstimate(drawn, np.full(drawn.shape, 0.5))
 
     def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
         raise NotImplementedError

@@ -112,8 +112,3 @@ def test_the_interval_holds_the_p_values_that_could_not_have_stopped() -> None:
         assert inside._log_evidence(np.array(1000), np.array(30), out) < np.log(1e-3)
     assert stop.interval(0, 500)[0] == 0
     assert stop.interval(500, 500)[1] == 1
-
-
-def test_a_risk_out_of_range_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected a resampling risk between 0 and 1, found 0"):
-        SafeStop(0.05, 0)

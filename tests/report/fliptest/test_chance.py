@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.report import words as w
 from pipeline.report.fliptest import chance
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.trials import FirstTrial
 
 

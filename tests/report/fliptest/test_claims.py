@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.report import words as w
 from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.claims import claims
 from pipeline.report.inputs import Inputs
 
@@ -21,13 +20,13 @@ LAW: dict[str, Any] = {"block": "law", "method": "logistic", "direction": "forwa
 @pytest.fixture(scope="module")
 def study(inputs: Inputs) -> Inputs:
     """The study with its claims in place of its rows."""
-    known = trials.named(inputs)
+    known = inputs
     return replace(known, rows=pd.concat(claims(known), ignore_index=True))
 
 
 def test_members_are_held_against_their_group(inputs: Inputs, study: Inputs) -> None:
     place: dict[str, Any] = {"block": "hiring", "method": "given", "transport": "wgan", "direction": "forward"}
-    rows = trials.named(inputs).rows
+    rows = inputs.rows
     means = rows[(rows["statistic"] == "feature_mean") & (rows["feature"] == "hair_length")]
     for key, wanted in place.items():
         means = means[means[key] == wanted]
@@ -48,7 +47,7 @@ def test_two_of_the_ranked_features_are_among_the_first_two(study: Inputs) -> No
 
 
 def test_a_flipset_is_held_against_that_of_the_counterfactuals_of_the_same_trial(inputs: Inputs, study: Inputs) -> None:
-    known = trials.named(inputs)
+    known = inputs
     own, causal = (
         known.values(**LAW, transport=kind, feature="LSAT", statistic="feature_mean")
         for kind in (w.WGAN, w.COUNTERFACTUAL)
@@ -66,7 +65,7 @@ def test_weights_are_compared_by_a_standard_deviation_of_each(inputs: Inputs) ->
     coef[0, 0, names.index("race=Black")], coef[1, 0, names.index("race=Black")] = -1, 1
     parts = {**inputs.classifiers[key].parameters, "coef": coef, "weight": np.ones((2, 1))}
     changed = {**inputs.classifiers, key: replace(inputs.classifiers[key], parameters=parts)}
-    rows = pd.concat(claims(trials.named(replace(inputs, classifiers=changed))), ignore_index=True)
+    rows = pd.concat(claims(replace(inputs, classifiers=changed)), ignore_index=True)
     black = rows[(rows["statistic"] == "weight_has_sign") & (rows["feature"] == "race=Black")]
     assert black["value"].tolist() == [1.0, 0.0]
     scale = inputs.datasets["law"].deviations
@@ -75,7 +74,7 @@ def test_weights_are_compared_by_a_standard_deviation_of_each(inputs: Inputs) ->
 
 
 def test_subgroups_are_weaker_where_none_has_a_larger_correlation(inputs: Inputs) -> None:
-    known = trials.named(inputs)
+    known = inputs
     rows = known.rows.astype({"context": object})
     here = (rows["statistic"] == "correlation") & (rows["dataset"] == w.ARRESTS) & (rows["part"] == "held out")
     for inner, expected in ((-0.1, 1.0), (-0.9, 0.0)):
@@ -89,7 +88,7 @@ def test_subgroups_are_weaker_where_none_has_a_larger_correlation(inputs: Inputs
 
 def test_stability_is_compared_in_each_distribution(inputs: Inputs) -> None:
     """Exact maps that send everybody ever nearer to 0 and vary; a GAN that stays, but for the largest distribution."""
-    known = trials.named(inputs)
+    known = inputs
     rows = known.rows.copy()
     images = rows["statistic"] == "image"
     dimension = pd.to_numeric(rows["dimension"])

@@ -66,7 +66,7 @@ def test_a_curved_score_has_no_straight_boundary() -> None:
 
 
 def test_the_boundary_of_the_given_rule_is_the_given_one(inputs: Inputs) -> None:
-    first = trials.first_trial(trials.named(inputs), PLACE)
+    first = trials.first_trial(inputs, PLACE)
     weights, level = boundary(first)
     assert dict(zip(first.names, weights, strict=True)) == pytest.approx(
         {"work_experience": 1.4028, "hair_length": 1.1688}
@@ -163,7 +163,7 @@ def test_figures_have_the_width_of_a_page_and_say_what_they_show(name: str, made
 
 
 def test_the_words_for_a_figure_are_the_means_of_its_groups(made: dict[str, Any], inputs: Inputs) -> None:
-    first = trials.first_trial(trials.named(inputs), replace(PLACE, block="ssl", dataset="ssl"))
+    first = trials.first_trial(inputs, replace(PLACE, block="ssl", dataset="ssl"))
     values = first.features[:, first.column("narcotic_arrests")]
     expected = f"narcotic arrests: all {values.mean():.2f}, F+ {values[first.members('positive')].mean():.2f}"
     assert expected.replace("-", "\u2212") in made["figure_8"].alternative

@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from pipeline.report import words as w
 from pipeline.report.fliptest import trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.inputs import Inputs
 
 
@@ -27,7 +27,7 @@ def test_sizes_by_chance_stand_beside_those_of_exact_maps(inputs: Inputs, build:
 
 
 def test_the_ends_of_a_size_are_means_over_all_trials(inputs: Inputs) -> None:
-    study = trials.named(inputs)
+    study = inputs
     for place in trials.places(study, dataset=w.LAW):
         found = trials.counts(study, place).estimate("size", w.POSITIVE)
         ends = study.values(**place.setting(direction=w.FORWARD, flipset=w.POSITIVE, statistic="size_ci_high"))

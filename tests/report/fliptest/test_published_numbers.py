@@ -2,20 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import pipeline
-import pipeline.report.fliptest as module
 from pipeline.io import load_published
-from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
-from pipeline.report.comparison import check_published, compare
-from pipeline.report.fliptest import compared
+from pipeline.report.comparison import compare
+from pipeline.report.fliptest.comparison import compared, table_flipsets
 from pipeline.report.fliptest.facts import measurements
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
@@ -30,30 +26,10 @@ TABLE_1 = """
 """
 
 
-def listed(inputs: Inputs) -> list[str]:
-    """Every artefact of the study's declaration."""
-    names = inputs.config["experiment"]["artefacts"]
-    return [*names["tables"], *names["figures"]]
-
-
 @pytest.fixture(scope="module")
 def lines(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """The comparison at the published scale with official data."""
     return compared(inputs, published)
-
-
-def test_the_list_is_well_formed(published: pd.DataFrame, inputs: Inputs) -> None:
-    check_published(published)
-    assert not published.duplicated(["artefact", "row", "column"]).any()
-    assert published["by"].dropna().isin(listed(inputs)).all(), "shown in an artefact that the study does not list"
-
-
-def test_every_listed_artefact_exists_is_listed_and_has_a_caption(inputs: Inputs) -> None:
-    assert sorted(listed(inputs)) == sorted(set(module.__all__) - {"compared"})
-    for name in listed(inputs):
-        artefacts.find(STUDY, name)
-        text = Path(pipeline.__path__[0], "captions", STUDY, f"{name}.rst").read_text(encoding="utf-8")
-        assert text.strip().endswith("."), name
 
 
 def test_table_1_is_in_the_list_as_printed(published: pd.DataFrame) -> None:
@@ -189,4 +165,4 @@ def test_percentages_and_claims_follow_from_the_rows(inputs: Inputs) -> None:
 def test_the_published_sizes_need_a_whole_setting(inputs: Inputs, published: pd.DataFrame) -> None:
     cut = published.assign(setting=published["setting"].str.replace("; direction=forward", ""))
     with pytest.raises(ValueError, match=r"the published size .* needs direction"):
-        module.table_flipsets(inputs, cut)
+        table_flipsets(inputs, cut)

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import report_tables as reports
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.map_tables import TABLE_1
 from pipeline.report.fliptest.quality import EXPERIMENTS, Validated
 from pipeline.report.fliptest.subgroups_table import contexts, told
@@ -63,7 +63,7 @@ def test_distances_are_printed_as_plain_over_every_column_and_kept_squared(
     made: dict[str, Artefact], inputs: Inputs
 ) -> None:
     """Two 0/1 columns of race change for every applicant: s + 2, and (s + 2)^2 = s^2 + 4 s + 4."""
-    study, one, row = trials.named(inputs), Validated("law", w.EVERYONE, "wgan"), ("Law School", "LSAT")
+    study, one, row = inputs, Validated("law", w.EVERYONE, "wgan"), ("Law School", "LSAT")
     l1, cost = (quality.overall(study, one, f"map_{kind}").mean() for kind in ("l1", "cost"))
     found = table(made, "table_1")
     assert value(found.cell("Dist: GAN", *row)) == pytest.approx(l1 + 2)
@@ -77,7 +77,7 @@ def test_distances_are_printed_as_plain_over_every_column_and_kept_squared(
 
 
 def test_every_direction_of_every_experiment_has_its_flipsets(made: dict[str, Artefact], inputs: Inputs) -> None:
-    study = trials.named(inputs)
+    study = inputs
     listed = [place for place in trials.places(study) if place.block != "methods"]
     directions = sum(trials.has_direction(study, p, d) for p in listed for d in (w.FORWARD, w.REVERSE))
     found = table(made, "table_flipsets")
@@ -102,7 +102,7 @@ def test_the_benchmark_states_sizes_as_shares_of_the_people(made: dict[str, Arte
 
 def test_the_net_size_is_the_difference_of_positive_decisions(made: dict[str, Artefact], inputs: Inputs) -> None:
     """Summed over the group, h(x) - h(G(x)) is |F+| - |F-|."""
-    study = trials.named(inputs)
+    study = inputs
     for place in trials.places(study, block="methods")[:3]:
         counts = trials.counts(study, place)
         source, image = (counts.estimate(f"positives_{side}").value for side in ("source", "image"))
@@ -111,7 +111,7 @@ def test_the_net_size_is_the_difference_of_positive_decisions(made: dict[str, Ar
 
 
 def test_shared_members_of_law_flipsets_are_counted_by_row(made: dict[str, Artefact], inputs: Inputs) -> None:
-    study = trials.named(inputs)
+    study = inputs
     sets = {}
     for place in law.places(study, law.CLASSIFIER):
         first = trials.first_trial(study, place)
@@ -139,7 +139,7 @@ def test_a_context_is_told_in_the_words_of_its_features() -> None:
 
 
 def test_contexts_open_with_everyone_and_go_on_with_what_is_reported(inputs: Inputs) -> None:
-    listed = contexts(trials.named(inputs), w.ARRESTS)
+    listed = contexts(inputs, w.ARRESTS)
     assert listed[0]["context"] == "all rows"
     reported = [line["reported"] == 1 for line in listed[1:]]
     assert reported == sorted(reported, reverse=True)
@@ -179,7 +179,7 @@ def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: A
 
 
 def test_the_stamp_of_one_map_leaves_out_what_befell_the_others(inputs: Inputs, shorter: Any) -> None:
-    short = trials.named(shorter(inputs, 500))
+    short = shorter(inputs, 500)
     assert "500" in " ".join(trials.stamp(short, ["hiring"], transports=["wgan"]).lines())
     exact = trials.stamp(short, ["hiring"], transports=["exact"])
     assert exact.reductions == ()

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from pipeline.report import words as w
 from pipeline.report.fliptest import lines, trials
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.trials import Place, place_of
 from pipeline.report.inputs import Inputs
@@ -23,7 +23,7 @@ METHODS = Place("methods", "adult", "baseline", "exact", attribute="race")
 @pytest.fixture(scope="module")
 def study(inputs: Inputs) -> Inputs:
     """The inputs with the column that names the true label."""
-    return trials.named(inputs)
+    return inputs
 
 
 def line(**changes: Any) -> Line:
@@ -171,7 +171,7 @@ def test_texts_stay_what_they_are(inputs: Inputs, study: Inputs) -> None:
     for column in rows:
         same = rows[column].astype(object).where(rows[column].notna(), None)
         assert same.equals(inputs.rows[column].astype(object).where(inputs.rows[column].notna(), None)), column
-    assert trials.named(study) is study
+    assert study is study
 
 
 def test_unknown_names_speak_for_themselves(build: Callable) -> None:
@@ -192,5 +192,5 @@ def test_a_flipset_is_named_by_both_decisions() -> None:
 
 def test_missing_columns_mean_everyone(inputs: Inputs) -> None:
     rows = inputs.rows.drop(columns="given_label")
-    assert set(trials.named(replace(inputs, rows=rows)).rows["given"]) == {w.EVERYONE}
+    assert set(replace(inputs, rows=rows).rows["given"]) == {w.EVERYONE}
     assert pd.isna(inputs.rows["given_label"]).any()

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest import words as w
 from pipeline.report.fliptest.quality import Validated
 from pipeline.report.fliptest.which_map import Entry, entries, verdicts
 from pipeline.report.inputs import Inputs
@@ -94,14 +94,14 @@ def test_a_map_that_leads_everybody_to_one_point_does_not_vary_and_is_far_from_t
 
 
 def test_every_kind_is_validated_on_every_data_set_that_the_wgan_is(inputs: Inputs) -> None:
-    found = quality.validated(trials.named(inputs))
+    found = quality.validated(inputs)
     for dataset in (w.HIRING, w.SSL, w.LAW):
         kinds = {one.transport for one in found if one.dataset == dataset and one.given == w.EVERYONE}
         assert {w.WGAN, w.STOCHASTIC, w.ENTROPIC} <= kinds, dataset
 
 
 def test_the_table_holds_validation_decisions_and_the_known_map(made: dict[str, Artefact], inputs: Inputs) -> None:
-    table, study = made["table_maps"], trials.named(inputs)
+    table, study = made["table_maps"], inputs
     assert isinstance(table, Table)
     cell: Any = table.cell("largest KS", "Lipton: Dem Parity", "WGAN")
     expected = quality.overall(study, Validated(w.HIRING, w.EVERYONE, w.WGAN), "ks_max")
@@ -120,7 +120,7 @@ def test_the_table_holds_validation_decisions_and_the_known_map(made: dict[str, 
 
 
 def test_positive_decisions_are_compared_as_shares_of_either_group(inputs: Inputs) -> None:
-    study = trials.named(inputs)
+    study = inputs
     one = next(e for e in entries(study) if e.experiment == "Arrests" and e.transport == w.WGAN)
     place = next(p for p in trials.places(study, dataset=w.ARRESTS) if p.transport == w.WGAN)
     values = trials.counts(study, place).values

@@ -20,8 +20,8 @@ from pipeline.report.permutation_tests.data_tables import DIFFERENCES, POWERS
 from pipeline.report.permutation_tests.methods_table import floor, over_splits
 from pipeline.report.permutation_tests.simulation_figures import multinomial_band
 from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, rate
-from pipeline.report.permutation_tests.words import METRICS, TESTS
 from pipeline.report.table import Table
+from pipeline.report.words import METRICS, TESTS
 
 FIGURES = (
     "figure_1", "figure_2", "figure_2_race", "figure_3", "figure_3_race", "figure_levels", "figure_power",

@@ -1,45 +1,20 @@
 """The list of published numbers, the artefacts and the comparison say the same."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
-import pipeline
-from pipeline.report import artefacts
-from pipeline.report.comparison import check_published, compare
+from pipeline.report.comparison import compare
 from pipeline.report.comparison_table import printed
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.permutation_tests import compared
+from pipeline.report.permutation_tests.comparison import compared
 from pipeline.report.permutation_tests.facts import measurements
 
 STUDY = "permutation_tests"
-
-
-def listed(inputs: Inputs) -> list[str]:
-    """Every artefact of the study's declaration."""
-    names = inputs.config["experiment"]["artefacts"]
-    return [*names["tables"], *names["figures"]]
-
-
-def test_the_list_is_well_formed(published: pd.DataFrame, inputs: Inputs) -> None:
-    check_published(published)
-    assert not published.duplicated(["artefact", "row", "column"]).any()
-    assert published["by"].dropna().isin(listed(inputs)).all(), "shown in an artefact that the study does not list"
-
-
-def test_every_listed_artefact_exists_is_listed_and_has_a_caption(inputs: Inputs) -> None:
-    import pipeline.report.permutation_tests as module
-
-    assert sorted(listed(inputs)) == sorted(set(module.__all__) - {"compared"})
-    for name in listed(inputs):
-        artefacts.find(STUDY, name)
-        text = Path(pipeline.__path__[0], "captions", STUDY, f"{name}.rst").read_text(encoding="utf-8")
-        assert text.strip().endswith("."), name
 
 
 def test_table_1_is_in_the_list_as_printed(published: pd.DataFrame) -> None:

@@ -20,7 +20,7 @@ from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias.words import CONVOLUTIONAL, LOGISTIC
+from pipeline.report.words import CONVOLUTIONAL, LOGISTIC
 from pipeline.stages.collect import collect
 from pipeline.types import Absent, Array, AuditResult, Classifier, ImageDataset
 from pipeline.workflow.composition import Point

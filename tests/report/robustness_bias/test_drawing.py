@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from pipeline.audits.robustness_bias import examples as robustness_examples
 from pipeline.audits.robustness_bias.lengths import counted
 from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.report import words as w
 from pipeline.report.robustness_bias import curves, example_figure
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.heat_maps import color_end
 

@@ -14,10 +14,9 @@ from pipeline.audits.robustness_bias.agreement import Agreement
 from pipeline.audits.robustness_bias.lengths import counted
 from pipeline.audits.robustness_bias.measures import by_level
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.report.departures import NO_METHOD
+from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study, used
-from pipeline.report.robustness_bias import words as w
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.settings import Reduction
@@ -95,7 +94,7 @@ def test_blocks_and_networks_go_by_the_names_of_the_study(inputs: Inputs) -> Non
     here = [one.network for one in study.audited(inputs, study.NETWORKS, w.CIFAR10)]
     assert sorted(here) == sorted([*w.CONVOLUTIONAL, "deep_cnn", "pyramidnet"])
     assert here[0] == "deep_cnn", "a data set's own network comes first"
-    assert [one.dataset for one in study.audited(inputs, study.LINEAR)] == list(w.DATASETS)
+    assert [one.dataset for one in study.audited(inputs, study.LINEAR)] == list(w.IMAGES)
 
 
 def test_an_audit_without_distances_is_refused(inputs: Inputs) -> None:
@@ -117,17 +116,6 @@ def test_the_remedy_is_read_off_the_reason() -> None:
     assert study.remedy("lost\n  for good") == "lost for good"
 
 
-def test_settings_of_one_model_take_the_place_of_the_common_ones() -> None:
-    method = {"model": "alexnet", "input_size": None, "per_model": ["alexnet.input_size=224", "vgg19.width=0.5"]}
-    assert used.own_settings(method) == {"model": "alexnet", "input_size": 224}
-    assert used.own_settings({**method, "model": "vgg19"}) == {
-        "model": "vgg19",
-        "input_size": None,
-        "width": 0.5,
-    }
-    assert used.own_settings({"model": "vgg19", "per_model": ["vgg19.pretrained=never"]})["pretrained"] == "never"
-
-
 def test_a_partition_into_two_is_one_comparison() -> None:
     groups = [("age", "a"), ("age", "b"), ("age", "c"), ("gender", "m"), ("gender", "f")]
     assert agreement.once(groups).tolist() == [True, True, True, False, True]
@@ -137,11 +125,11 @@ def test_comparisons_add_up_to_those_of_table_1(inputs: Inputs) -> None:
     """150 of one network, 750 of five, and six networks a data set in Table 1, less the groups without a sigma."""
     found = study.audited(inputs)
     first, *_ = agreement.comparisons(found)
-    for datasets in (list(w.PUBLISHED), [w.DIGITS]):
+    for datasets in (list(w.PUBLISHED_IMAGES), [w.DIGITS]):
         counts = agreement.counted(inputs, found, first, datasets)
         assert counts.total + counts.undefined == sum(SIZES[name] for name in datasets)
     five = next(c for c in agreement.comparisons(found) if c.name == "DeepFool and Carlini-Wagner")
-    counts = agreement.counted(inputs, found, five, w.PUBLISHED)
+    counts = agreement.counted(inputs, found, five, w.PUBLISHED_IMAGES)
     assert counts.total + counts.undefined == 750
     for dataset, groups in SIZES.items():
         counts = agreement.counted(inputs, found, agreement.smoothing_against(w.DEEPFOOL), [dataset])
@@ -297,7 +285,7 @@ def test_a_departure_of_every_network_is_said_once_without_a_place() -> None:
     whole = departures("dataset.image_size", ("utkface", "vgg19"), ("utkface", "resnet50"))
     one = departures("method.width", ("digits", "vgg19"))
     found = [(r.key, r.dataset, r.method) for r in used.merged([*every, *whole, *one], places)]
-    assert found[0][::2] == ("method.epochs", NO_METHOD)
+    assert found[0][::2] == ("method.epochs", w.NO_METHOD)
     assert found[1:] == [
         ("dataset.image_size", "utkface", used.ALL_NETWORKS),
         ("method.width", "digits", "VGG19"),
@@ -320,7 +308,7 @@ def test_a_setting_of_which_networks_have_several_values_is_said_as_a_range() ->
         ]
     )
     assert [(r.key, r.here, r.method) for r in found] == [
-        ("method.epochs", "4 to 16, by network", NO_METHOD),
+        ("method.epochs", "4 to 16, by network", w.NO_METHOD),
         ("method.width", 0.25, "vgg19"),
         ("method.weights", "from scratch", "vgg19"),
         ("method.weights", "elsewhere", "resnet50"),

@@ -19,8 +19,8 @@ from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
 from pipeline.report.fliptest.lines import MEAN, RANKS, SIGN, Line
 from pipeline.report.fliptest.marginals import limits
-from pipeline.report.fliptest.words import COLORS
 from pipeline.report.style import new_figure
+from pipeline.report.words import FLIPSET_COLORS
 from pipeline.types import Array
 
 PANELS, ACROSS = 9, 3
@@ -58,9 +58,9 @@ def marginals(side: Side, space: Space) -> Figure:
     for name, members in people.items():
         label = f"{WORDS[name].format(side.way.source.level)} ({members.sum():,})"
         if name:
-            handles.append(Line2D([], [], color=COLORS[name], linestyle=DASHES[name], label=label))
+            handles.append(Line2D([], [], color=FLIPSET_COLORS[name], linestyle=DASHES[name], label=label))
         else:
-            handles.append(Patch(color=COLORS[name], alpha=0.55, label=label))
+            handles.append(Patch(color=FLIPSET_COLORS[name], alpha=0.55, label=label))
     drawn.legend(handles=handles, loc="outside upper left", ncols=len(handles))
     return drawn
 
@@ -79,7 +79,7 @@ def transparency(side: Side, space: Space, alpha: float) -> Figure:
             axes = drawn.add_subplot(len(present), 2, 2 * row + column + 1)
             found = _lines(side, space, name, ranking, alpha)[:count]
             every += found
-            bars.draw(axes, found, ranking, COLORS[name], "")
+            bars.draw(axes, found, ranking, FLIPSET_COLORS[name], "")
             axes.set_xlabel(
                 "mean of person \u2212 counterpart, sd" if ranking == MEAN else "mean sign of person \u2212 counterpart"
             )
@@ -126,9 +126,9 @@ def _histogram(axes: Axes, values: Mapping[str, Array]) -> None:
     for name, count in counted.counts.items():
         share = count / len(values[name])
         if name:
-            axes.stairs(share, counted.edges, color=COLORS[name], linestyle=DASHES[name], linewidth=1.3)
+            axes.stairs(share, counted.edges, color=FLIPSET_COLORS[name], linestyle=DASHES[name], linewidth=1.3)
         else:
-            axes.stairs(share, counted.edges, color=COLORS[name], fill=True, alpha=0.55, linewidth=0)
+            axes.stairs(share, counted.edges, color=FLIPSET_COLORS[name], fill=True, alpha=0.55, linewidth=0)
 
 
 def _bars(axes: Axes, values: Mapping[str, Array]) -> None:
@@ -141,9 +141,11 @@ def _bars(axes: Axes, values: Mapping[str, Array]) -> None:
         share += [float(np.mean(pd.Series(own).isin(rest)))] if rest else []
         places = np.arange(len(share)) + offsets.get(name, 0.0)
         if name:
-            axes.bar(places, share, 0.34, fill=False, edgecolor=COLORS[name], linestyle=DASHES[name], linewidth=1.1)
+            axes.bar(
+                places, share, 0.34, fill=False, edgecolor=FLIPSET_COLORS[name], linestyle=DASHES[name], linewidth=1.1
+            )
         else:
-            axes.bar(places, share, 0.84, color=COLORS[name], alpha=0.55, linewidth=0)
+            axes.bar(places, share, 0.84, color=FLIPSET_COLORS[name], alpha=0.55, linewidth=0)
     _name_levels(axes, [label_text(_level(level), 12) for level in named] + (["others"] if rest else []))
 
 

@@ -16,8 +16,8 @@ from pipeline.cli.audit.robustness_bias.evidence import Evidence
 from pipeline.cli.audit.robustness_bias.look import Subjects
 from pipeline.cli.audit.robustness_bias.measured import BOUNDS, settings_text
 from pipeline.cli.numbers import label_text
-from pipeline.report.robustness_bias.words import line_style
 from pipeline.report.style import FAINT, new_figure, panel_letter, print_stamp
+from pipeline.report.words import line_style
 from pipeline.types import Array
 
 ACROSS = 2

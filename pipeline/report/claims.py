@@ -1,0 +1,314 @@
+"""Does the paper's finding hold? Each claim of a paper decided by a stated rule over tidy rows.
+
+A claim is a sentence with parts. A part is a quantity q, estimated over the repetitions, and a region R that q must lie
+in for the part to hold. With [l, u] the 95 % interval of q,
+
+* the claim is *confirmed* if [l, u] lies in R for every part: each part is then shown at level .05, and so is their
+  conjunction (an intersection-union test needs no adjustment);
+* it is *not confirmed* if for some part the interval at level 1 - .05 / parts (Bonferroni's) lies wholly outside R;
+* it is *undecided* otherwise, and *not testable here* where a part has no rows in the run, or rows of a synthetic twin,
+  which was fitted to published numbers and so is no evidence.
+
+The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (of the part) select, is
+
+* their mean over repetitions, with Student's interval; with ``magnitude``, that of their absolute values;
+  with ``averaged``, that of the mean of each repetition's rows;
+* with ``less_than``, ``more_than`` or ``minus`` (another selection), the mean of the paired differences, since
+  repetitions share splits; ``less_than`` and ``more_than`` are regions too, below and above 0;
+* with ``counted`` (a region), the share of repetitions in it, with Wilson's interval;
+* a row with ``simulations``, or the column that ``share_of`` names, is a share of so many, with Wilson's interval; two
+  of them are compared by Newcombe's;
+* with ``rank_correlation_with`` (a column), Spearman's rho of the value and the column's magnitude over the models of
+  a grid, which is no sample: its interval is rho itself.
+
+``each`` (columns) makes one part of a part for every value that these columns have. A region is one of ``above`` and
+``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both sides).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from pipeline.report import words
+from pipeline.report.departures import joined
+from pipeline.report.difference import of_shares, wilson
+from pipeline.report.numbers import Estimate, interval, number
+from pipeline.report.settings import Reduction, select
+
+LEVEL = 0.05
+CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
+OUTCOMES = (CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE)
+
+REGIONS = ("above", "below", "at_least", "at_most", "within")
+COMPARED = {"less_than": "below", "more_than": "above"}
+"""Relations to another selection, as regions of the difference about 0."""
+OTHERS = ("minus", *COMPARED)
+CLAIM_KEYS = {"says", "source", "artefact", "where", "parts"}
+PART_KEYS = {
+    "label", "of", "each", "magnitude", "averaged", "counted", "share_of", "rank_correlation_with", "decimals",
+    *OTHERS, *REGIONS,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Region:
+    """An interval of the real line; ``strict``: without its ends."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    strict: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Region:
+        """Of ``{"above": 0.5}`` and the like. Raises ValueError where not exactly one region is given."""
+        named = [name for name in REGIONS if name in given]
+        if len(named) != 1:
+            raise ValueError(f"give one of {', '.join(REGIONS)}, found {named or list(given)}")
+        (name,) = named
+        if name == "within":
+            low, high = map(float, given[name])
+            return cls(low, high)
+        end = float(given[name])
+        return cls(**{"low" if name in ("above", "at_least") else "high": end}, strict=name in ("above", "below"))
+
+    def holds(self, low: float, high: float) -> bool:
+        """Whether [low, high] lies inside."""
+        if self.strict:
+            return self.low < low and high < self.high
+        return self.low <= low and high <= self.high
+
+    def excludes(self, low: float, high: float) -> bool:
+        """Whether [low, high] lies outside."""
+        if self.strict:
+            return high <= self.low or low >= self.high
+        return high < self.low or low > self.high
+
+
+@dataclass(frozen=True)
+class Found:
+    """One part as measured: q with its 95 % interval, and whether it holds (None: undecided)."""
+
+    label: str
+    value: float
+    low: float
+    high: float
+    n: int
+    holds: bool | None
+    decimals: int = 3
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A claim's outcome with its numbers, or ``why`` it could not be tested; ``reduced``: not at published settings."""
+
+    says: str
+    source: str
+    artefact: str
+    outcome: str
+    parts: tuple[Found, ...] = ()
+    why: str = ""
+    reduced: bool = field(default=False, compare=False)
+
+
+def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+    """Each decision as the page, the README and the list of outcomes print it; ``numbers`` has a text for each part."""
+    return [
+        {
+            "says": decision.says,
+            "source": decision.source,
+            "artefact": decision.artefact,
+            "outcome": decision.outcome,
+            "numbers": [_text(part) for part in decision.parts],
+            "why": decision.why,
+            "reduced": decision.reduced,
+        }
+        for decision in decisions
+    ]
+
+
+def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
+    """The outcomes with their numbers, a row for each claim."""
+    rows = [(d.says, d.outcome, "; ".join((*map(_text, d.parts), *filter(None, [d.why])))) for d in decisions]
+    return pd.DataFrame(rows, columns=["claim", "outcome", "numbers"])
+
+
+def counts(told: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many of these lines have each outcome."""
+    found = [line["outcome"] for line in told]
+    return {outcome: found.count(outcome) for outcome in OUTCOMES}
+
+
+def _text(part: Found) -> str:
+    held = {True: "", False: " (does not hold)", None: " (open)"}[part.holds]
+    text = f"{part.label}: {number(part.value, part.decimals)}"
+    if part.low < part.high and math.isfinite(part.high - part.low):
+        text += f" {interval(Estimate(part.value, low=part.low, high=part.high), part.decimals)}"
+    return text + held
+
+
+def check(claims: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ValueError for a claim or a part with an unknown or a missing key, or without exactly one region."""
+    for place, claim in enumerate(claims, start=1):
+        _keys(f"claim {place}", claim, CLAIM_KEYS, {"says", "source", "artefact", "parts"})
+        for part in claim["parts"]:
+            where = f"claim {place}, part {part.get('label')!r}"
+            _keys(where, part, PART_KEYS, {"label", "of"})
+            regions = [name for name in (*REGIONS, *COMPARED) if name in part]
+            if len(regions) != 1:
+                raise ValueError(f"{where}: give one of {', '.join((*COMPARED, *REGIONS))}, found {regions}")
+
+
+def _keys(where: str, given: Mapping[str, Any], known: set[str], needed: set[str]) -> None:
+    if unknown := sorted(set(given) - known):
+        raise ValueError(f"{where}: unknown {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    if missing := sorted(needed - set(given)):
+        raise ValueError(f"{where}: lacks {', '.join(missing)}")
+
+
+def decide(
+    claims: Sequence[Mapping[str, Any]], measured: pd.DataFrame, reductions: Sequence[Reduction] = ()
+) -> list[Decision]:
+    """Every claim's outcome from ``measured``: the audits' rows and what the study derives from them."""
+    check(claims)
+    return [_decision(claim, measured, reductions) for claim in claims]
+
+
+def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequence[Reduction]) -> Decision:
+    said = (claim["says"], claim["source"], claim["artefact"])
+    used: list[pd.DataFrame] = []
+    quantities: list[tuple[Mapping[str, Any], str, _Quantity]] = []
+    for part in claim["parts"]:
+        for label, quantity in _quantities(part, claim.get("where", {}), measured):
+            if not quantity.rows:
+                return Decision(*said, NOT_TESTABLE, why=f"{label}: not in this run")
+            used += quantity.rows
+            quantities.append((part, label, quantity))
+    origins = sorted({origin for rows in used for origin in rows["origin"].unique()})
+    if "twin" in origins:
+        names = sorted({name for rows in used for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()})
+        twins = joined(words.dataset_in_a_sentence(name) for name in names)
+        return Decision(*said, NOT_TESTABLE, why=f"the data here are a synthetic twin of {twins}")
+    found, refuted = [], False
+    for part, label, quantity in quantities:
+        region = _region(part)
+        here, strictly = quantity.estimate(1 - LEVEL), quantity.estimate(1 - LEVEL / len(quantities))
+        holds = None
+        if region.holds(here.low, here.high):
+            holds = True
+        elif region.excludes(strictly.low, strictly.high):
+            holds, refuted = False, True
+        found.append(Found(label, here.value, here.low, here.high, here.n, holds, int(part.get("decimals", 3))))
+    outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
+    return Decision(*said, outcome, tuple(found), reduced=any(_reduced(rows, reductions) for rows in used))
+
+
+def _region(part: Mapping[str, Any]) -> Region:
+    for name, region in COMPARED.items():
+        if name in part:
+            return Region.of({region: 0.0})
+    return Region.of(part)
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    """What a part measures: the rows of one side or two, and how they make a number."""
+
+    rows: list[pd.DataFrame]
+    part: Mapping[str, Any]
+
+    def estimate(self, level: float) -> Estimate:
+        """The estimate with its interval at ``level``; an interval of one repetition is all of the real line."""
+        sides = [_values(rows, self.part) for rows in self.rows]
+        if "rank_correlation_with" in self.part:
+            return _rank_correlation(self.rows[0], sides[0], self.part["rank_correlation_with"])
+        shares = [_share(rows, self.part.get("share_of", "simulations")) for rows in self.rows]
+        if all(shares):
+            one, *others = (share for share in shares if share)
+            if others:
+                gap = of_shares(others[0], one, level)
+                return Estimate(gap.value, n=one.n, low=gap.low, high=gap.high)
+            low, high = wilson(one, level)
+            return Estimate(one.value, n=one.n, low=low, high=high)
+        if "counted" in self.part:
+            region = Region.of(self.part["counted"])
+            inside = Estimate.share(np.array([float(region.holds(value, value)) for value in sides[0]]))
+            low, high = wilson(inside, level)
+            return Estimate(inside.value, n=inside.n, low=low, high=high)
+        values = sides[0] if len(sides) == 1 else (sides[0] - sides[1])
+        found = Estimate.mean(values.to_numpy(float)).with_t_interval(level)
+        return found if found.n > 1 else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
+
+
+def _values(rows: pd.DataFrame, part: Mapping[str, Any]) -> pd.Series:
+    """One value for each repetition."""
+    if part.get("averaged"):
+        return rows.groupby("repetition")["value"].mean()
+    if rows["repetition"].duplicated().any():
+        varying = [c for c in rows.columns if c not in ("value", "repetition") and rows[c].nunique(dropna=False) > 1]
+        raise ValueError(f"part {part['label']!r} has several values for one repetition: give {', '.join(varying)} too")
+    values = rows.set_index("repetition")["value"].astype(float)
+    return values.abs() if part.get("magnitude") else values
+
+
+def _share(rows: pd.DataFrame, column: str) -> Estimate | None:
+    """The share that a single row of many simulations is; ``column`` says how many."""
+    if len(rows) != 1 or column not in rows or rows[column].isna().any():
+        return None
+    return Estimate(float(rows["value"].iloc[0]), n=int(rows[column].iloc[0]))
+
+
+def _rank_correlation(rows: pd.DataFrame, values: pd.Series, column: str) -> Estimate:
+    other = rows.set_index("repetition")[column].astype(float).abs()
+    kept = values.notna() & other.notna()
+    rho = float(spearmanr(values[kept], other[kept]).statistic)
+    return Estimate(rho, n=int(kept.sum()), low=rho, high=rho)
+
+
+def _quantities(
+    part: Mapping[str, Any], where: Mapping[str, Any], measured: pd.DataFrame
+) -> Iterator[tuple[str, _Quantity]]:
+    """The part's quantity, or one for each value of the columns in ``each``, with its label; no rows: not measured."""
+    selections = [part["of"], *(part[name] for name in OTHERS if name in part)]
+    sides = [chosen(measured, {**where, **selection}) for selection in selections]
+    columns = list(part.get("each", ()))
+    if any(side.empty for side in sides) or any(column not in sides[0] for column in columns):
+        yield part["label"], _Quantity([], part)
+        return
+    places = sides[0][columns].drop_duplicates().sort_values(columns).to_dict("records") if columns else [{}]
+    for place in places:
+        here = [chosen(side, place) for side in sides]
+        label = part["label"].format(**{name: _plain(value) for name, value in place.items()})
+        yield label, _Quantity([] if any(side.empty for side in here) else here, part)
+
+
+def chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows that agree with ``setting``, where None asks for what is missing; none where a column is lacking."""
+    if any(name not in rows for name, value in setting.items() if value is not None):
+        return rows.iloc[:0]
+    found = select(rows, {name: value for name, value in setting.items() if value is not None})
+    for name in (name for name, value in setting.items() if value is None and name in rows):
+        found = found[found[name].isna()]
+    return found
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _reduced(rows: pd.DataFrame, reductions: Sequence[Reduction]) -> bool:
+    """Whether any of these rows was computed at another setting than the published one."""
+    names = ("block", "dataset", "method", "transport")
+    known = [name for name in names if name in rows]
+    places = rows[known].drop_duplicates().to_dict("records")
+    return any(
+        all(not getattr(reduction, name) or getattr(reduction, name) == place[name] for name in known)
+        for reduction in reductions
+        for place in places
+    )

@@ -1,0 +1,97 @@
+"""Numbers that no audit writes down, as tidy rows like an audit's: what is configured, what the data are, what follows.
+
+So a published number is found by the same kind of setting as a measured statistic. ``origin`` is ``configuration`` for
+what no data enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import pandas as pd
+
+from pipeline.report.described import Described
+from pipeline.report.inputs import Inputs
+from pipeline.report.settings import flat
+
+Fact = Mapping[str, Any]
+DATA = "data"
+"""The block of what is known of the data sets."""
+
+
+def with_facts(
+    inputs: Inputs,
+    facts: Iterable[Fact],
+    derived: Sequence[pd.DataFrame] = (),
+    rows: pd.DataFrame | None = None,
+    columns: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Facts, those of the data sets among them, below ``rows`` (those of all audits by default) and above ``derived``.
+
+    ``columns`` are there even where no fact has them.
+    """
+    frame = pd.DataFrame([*facts, *data_facts(inputs)]).drop_duplicates()
+    absent = [name for name in (*columns, "repetition") if name not in frame]
+    frame = frame.assign(study=inputs.study, scale=inputs.scale, **dict.fromkeys(absent))
+    frame["repetition"] = pd.to_numeric(frame["repetition"]).fillna(0).astype(int)
+    return pd.concat([inputs.rows if rows is None else rows, frame, *derived], ignore_index=True)
+
+
+def data_facts(inputs: Inputs) -> Iterator[Fact]:
+    """Sizes and shares of every data set."""
+    for dataset in inputs.datasets.values():
+        place = {"block": DATA, "dataset": dataset.name, "origin": dataset.origin}
+        for statistic, value in _sizes(dataset).items():
+            yield {**place, "statistic": statistic, "value": float(value)}
+
+
+def _sizes(dataset: Described) -> dict[str, float]:
+    if dataset.classes:
+        sizes = {"images": dataset.rows, "train_images": dataset.train_rows, "test_images": dataset.test_rows}
+        return {**sizes, "classes": len(dataset.classes)}
+    return {
+        "rows": dataset.rows,
+        "features": len(dataset.feature_names),
+        "train_share": round(dataset.train_rows / dataset.rows, 4),
+        "train_rows": dataset.train_rows,
+        "test_rows": dataset.test_rows,
+        "positives_percent": 100 * dataset.positives,
+    }
+
+
+def configured_facts(
+    points: Iterable[Mapping[str, Any]],
+    columns: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda point: {},
+    implied: Callable[[Mapping[str, Any]], Mapping[str, float]] = lambda values: {},
+) -> Iterator[Fact]:
+    """One row for each configured number of each point, a published number's counterpart.
+
+    ``columns`` of a point are further columns of its rows; ``implied`` are numbers that follow from its values.
+    """
+    for point in points:
+        place = {
+            "block": point["block"],
+            "dataset": point["dataset"]["name"],
+            "method": point["method"]["name"],
+            "origin": "configuration",
+            **columns(point),
+        }
+        for name, value in chain(configured_numbers(point), implied(dict(flat(point))).items()):
+            yield {**place, "statistic": name, "value": value}
+
+
+def configured_numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Every configured number: ``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
+    repetitions = [("repetitions", point["repetitions"])] if "repetitions" in point else []
+    for key, value in (*flat(point), *repetitions):
+        if isinstance(value, (list, tuple)):
+            items = [(f"{key}[{i}]", item) for i, item in enumerate(value)]
+        elif isinstance(value, Mapping):
+            items = [(f"{key}.{name}", item) for name, item in value.items()]
+        else:
+            items = [(key, value)]
+        for name, item in items:
+            if isinstance(item, (int, float)) and not isinstance(item, bool):
+                yield name, float(item)

@@ -1,0 +1,99 @@
+"""The settings of a study as they are configured: a line for each, and more where places have different values.
+
+The values are those of the run. A study says what each of them belongs to, where it holds, and what it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.report.numbers import plain
+from pipeline.report.settings import flat
+from pipeline.report.stamp import Stamp
+from pipeline.report.table import Cell, Column, Row, Table
+
+Point = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a study adds to its points: four functions of a setting's key, such as ``audit.steps`` or ``repetitions``.
+
+    ``part`` is what the setting of a point belongs to, nothing for one that is left out; it begins with one of
+    ``heads``, which are in order. ``label`` is what the setting is called, ``place`` where the point is, in case that
+    others have another value, and ``cell`` its value as it is shown, None for one that is not.
+    """
+
+    heads: Sequence[str]
+    part: Callable[[str, Point], str]
+    label: Callable[[str, Point], str]
+    place: Callable[[str, Point], str]
+    cell: Callable[[str, Any], Cell]
+    alphabetical: bool = True
+    """Whether parts with one head, and the settings of a part, are in order of their names; else as configured."""
+
+
+def settings_table(
+    points: Iterable[Point], of: Listing, stamp: Stamp, notes: Sequence[str], where: bool = False
+) -> Table:
+    """The table of what ``of`` lists of the points. Raises ValueError where that is nothing.
+
+    Where values differ there is a line for each place or, with a column ``where``, for each value with its places.
+    """
+    found: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
+    for point in points:
+        for key, value in _values(point):
+            part, cell = of.part(key, point), of.cell(key, value)
+            if part and cell is not None:
+                found.setdefault((part, of.label(key, point)), []).append((of.place(key, point), cell))
+    if not found:
+        raise ValueError(f"expected points with settings of {', '.join(of.heads)}, found none: is the grid empty?")
+
+    def order(setting: tuple[str, str]) -> tuple[Any, ...]:
+        head = of.heads.index(setting[0].split(":")[0])
+        return (head, *setting) if of.alphabetical else (head,)
+
+    lines = _by_value if where else _by_place
+    return Table(
+        title="Settings of the study.",
+        stub=("Part", "Setting"),
+        columns=(Column("value", show="text"), Column("where", show="text"))
+        if where
+        else (Column("value", show="parameter"),),
+        rows=tuple(dict.fromkeys(row for one in sorted(found, key=order) for row in lines(*one, found[one]))),
+        stamp=stamp,
+        notes=tuple(notes),
+    )
+
+
+def span(values: Sequence[float]) -> str:
+    """``0 to 1, 21 values``: a long list of numbers by its ends."""
+    return f"{plain(float(values[0]))} to {plain(float(values[-1]))}, {len(values)} values"
+
+
+def _values(point: Point) -> Iterator[tuple[str, Any]]:
+    """Every configured value of a point, those of a mapping each by its own key, and its repetitions."""
+    for key, value in flat(point):
+        yield from (
+            ((f"{key}.{name}", item) for name, item in value.items()) if isinstance(value, Mapping) else ((key, value),)
+        )
+    yield "repetitions", point["repetitions"]
+
+
+def _by_place(part: str, label: str, values: Sequence[tuple[str, Cell]]) -> Iterator[Row]:
+    by_place = dict(values)
+    same = len(set(by_place.values())) == 1
+    for place, value in list(by_place.items())[: 1 if same else None]:
+        yield Row((part, label if same or not place else f"{label}, {place}"), (value,))
+
+
+def _by_value(part: str, label: str, values: Sequence[tuple[str, Cell]]) -> Iterator[Row]:
+    places: dict[Cell, dict[str, None]] = {}
+    for place, value in values:
+        places.setdefault(value, {})[place] = None
+    usual = max(places, key=lambda value: len(places[value]))
+    for value, having in places.items():
+        where = "all others" if value == usual else ", ".join(filter(None, having))
+        yield Row((part, label), (value, "" if len(places) == 1 else where))

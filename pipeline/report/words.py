@@ -1,0 +1,315 @@
+"""What data sets, groups, features, methods, networks, maps, tests, metrics and distances are called and drawn as.
+
+One list for all studies. A name that no list has is printed as it is, without its underscores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from pipeline.report.numbers import MINUS
+from pipeline.report.style import MethodStyle, method_style
+
+ADULT, COMPAS, SIMULATED = "adult", "compas", "simulated"
+HIRING, SSL, LAW, ARRESTS, IDENTICAL, GAUSSIAN = "hiring", "ssl", "law", "arrests", "identical", "gaussian"
+DIGITS, CIFAR10, CIFAR100, SUPER = "digits", "cifar10", "cifar100", "cifar100_super"
+UTKFACE, ADIENCE = "utkface", "adience"
+
+
+class Called(NamedTuple):
+    """A data set's name as a heading, and within a sentence where that is another."""
+
+    heading: str
+    sentence: str = ""
+
+
+DATASETS = {
+    ADULT: Called("Adult"),
+    "adult_all": Called("Adult", "Adult, all rows"),
+    COMPAS: Called("COMPAS"),
+    "compas_all": Called("COMPAS", "COMPAS, all rows"),
+    SIMULATED: Called("Simulated", "simulated data"),
+    HIRING: Called("Hiring", "the hiring data"),
+    SSL: Called("Strategic Subject List", "the Strategic Subject List"),
+    LAW: Called("Law school", "the law-school data"),
+    ARRESTS: Called("Arrests", "the arrests"),
+    IDENTICAL: Called("Identical distributions", "identical distributions"),
+    GAUSSIAN: Called("Normal distribution", "the normal distribution"),
+    CIFAR10: Called("CIFAR-10"),
+    CIFAR100: Called("CIFAR-100"),
+    SUPER: Called("CIFAR-100 superclasses", "the superclasses of CIFAR-100"),
+    UTKFACE: Called("UTKFace"),
+    ADIENCE: Called("Adience"),
+    DIGITS: Called("Digits", "the digits"),
+}
+PUBLISHED_IMAGES = (CIFAR10, CIFAR100, SUPER, UTKFACE, ADIENCE)
+"""The image sets of the paper; the digits are ours."""
+IMAGES = (*PUBLISHED_IMAGES, DIGITS)
+
+NO_METHOD = "none"
+"""What the method is called where an audit draws its own populations: there is no place to name."""
+METHODS = {
+    "given": "given rule",
+    "given_proxy": "given rule, a proxy",
+    "parity_constrained": "refitted (Zafar et al.)",
+    "logistic": "logistic regression",
+    "linear_regression": "linear regression",
+    "svm": "RBF-SVM",
+}
+"""The methods that :data:`pipeline.report.style.METHODS` does not have."""
+FOR_THE_PAPER = "logistic"
+"""The method that the paper on permutation tests trains: logistic regression."""
+
+WGAN, EXACT, STOCHASTIC, COUNTERFACTUAL, ENTROPIC = "wgan", "exact", "stochastic", "counterfactual", "entropic"
+MAPS = {
+    EXACT: MethodStyle("exact transport", "#D55E00", "s", (0, (5, 1.5))),
+    WGAN: MethodStyle("WGAN", "#0072B2", "o", "-"),
+    STOCHASTIC: MethodStyle("stochastic (Seguy et al.)", "#00875F", "^", (0, (5, 1.5, 1, 1.5))),
+    # The project's own choice; the others are the paper's.
+    ENTROPIC: MethodStyle("entropic, debiased", "#8C5A2B", "X", (0, (3, 1, 1, 1, 1, 1))),
+    COUNTERFACTUAL: MethodStyle("causal counterfactual", "#B5478F", "D", (0, (1, 1.2))),
+}
+MAPS_IN_A_SENTENCE = {
+    WGAN: "WGAN maps",
+    EXACT: "exact maps",
+    STOCHASTIC: "stochastic maps",
+    ENTROPIC: "entropic maps",
+    COUNTERFACTUAL: "causal counterfactuals",
+}
+
+EVERYONE, NEGATIVES, POSITIVES = "everyone", "negatives", "positives"
+GIVEN = {EVERYONE: "", NEGATIVES: "ground-truth negatives", POSITIVES: "ground-truth positives"}
+"""The true label that both groups are restricted to."""
+POSITIVE, NEGATIVE = "positive", "negative"
+FLIPSETS = {POSITIVE: "F+", NEGATIVE: f"F{MINUS}"}
+FLIPSETS_DRAWN = {POSITIVE: "$F^+$", NEGATIVE: "$F^-$"}
+FLIPSET_COLORS = {POSITIVE: "#00875F", NEGATIVE: "#D55E00", "": "#9c8fc4"}
+"""The positive flipset, the negative one, and the whole group."""
+FORWARD, REVERSE = "forward", "reverse"
+
+GROUPS = {
+    "Female": "women",
+    "Male": "men",
+    "BLK": "black subjects",
+    "WHI": "white subjects",
+    "Black": "black applicants",
+    "White": "white applicants",
+    "non-White": "non-white people",
+    "African-American": "African-American people",
+    "Caucasian": "Caucasian people",
+}
+GROUPS_OF_A_DATASET = {(ADULT, "White"): "white people"}
+DECISIONS = {
+    HIRING: ("hired", "not hired"),
+    SSL: ("high risk", "low risk"),
+    ARRESTS: ("high risk", "low risk"),
+    LAW: ("predicted above the median", "predicted below"),
+    ADULT: ("income above 50,000", "below"),
+    COMPAS: ("predicted to reoffend", "predicted not to"),
+}
+"""How a favourable and an unfavourable (or high and low) decision is called, for women and the like."""
+FEATURES = {
+    SSL: {
+        "age": "age at latest arrest",
+        "shooting_victim": "victim of shooting",
+        "battery_victim": "victim of battery or assault",
+        "trend": "trend in activity",
+        "weapon_arrests": "unlawful use of weapon",
+    },
+    LAW: {"UGPA": "GPA", "sex=Female": "female", "sex=Male": "male"},
+}
+"""Where a feature's own name is not what the paper calls it."""
+
+NULLS = {"uncorrelated": "Uncorrelated", "independent": "Independence"}
+"""The two hypotheses of Table 1 on permutation tests."""
+FAIRTEST, UNSTUDENTIZED, STUDENTIZED, SMOOTHED = "fairtest", "unstudentized", "studentized", "studentized_smoothed"
+LIFT, BOOTSTRAP = "lift", "bootstrap"
+TESTS = {
+    FAIRTEST: MethodStyle("FairTest", "#000000", "X", "-"),
+    UNSTUDENTIZED: MethodStyle("un-studentised", "#555555", "v", (0, (1, 1.2))),
+    STUDENTIZED: MethodStyle("studentised", "#D55E00", "s", (0, (5, 1.5))),
+    SMOOTHED: MethodStyle("studentised, smoothed", "#D98E04", "P", (0, (5, 1.5, 1, 1.5, 1, 1.5))),
+    LIFT: MethodStyle("LiFT's shortcut", "#B5478F", "D", (0, (5, 1.5, 1, 1.5))),
+    BOOTSTRAP: MethodStyle("bootstrap", "#00875F", "^", (0, (3, 1, 1, 1, 1, 1))),
+    EXACT: MethodStyle("within outcome, exact", "#0072B2", "o", "-"),
+}
+METRICS = {
+    "tpr": "recall (TPR)",
+    "fpr": "FPR",
+    "fnr": "FNR",
+    "tnr": "TNR",
+    "precision": "precision",
+    "npv": "NPV",
+    "accuracy": "accuracy",
+    "selection_rate": "selection rate",
+    "auc": "AUC",
+    "mean_score": "mean score",
+    "mean_error": "mean error",
+    "log_loss": "log loss",
+}
+ATTRIBUTES = {"sex": "gender", "race": "race"}
+
+DEEPFOOL, CARLINI_WAGNER, SMOOTHING, EXACT_IN_BOX = "deepfool", "carlini_wagner", "smoothing", "exact_in_box"
+DISTANCES = {
+    EXACT: MethodStyle("exact", "#222222", "o", "-"),
+    DEEPFOOL: MethodStyle("DeepFool", "#0072B2", "s", (0, (5, 1.5))),
+    CARLINI_WAGNER: MethodStyle("Carlini-Wagner", "#D55E00", "^", (0, (5, 1.5, 1, 1.5))),
+    SMOOTHING: MethodStyle("randomized smoothing", "#00875F", "D", (0, (1, 1.2))),
+}
+"""The distances to the decision boundary that the paper has."""
+ABBREVIATED = {"ddn": "DDN", "fmn": "FMN", "fab": "FAB"}
+UNITS = "L2, pixels in [0, 1]"
+"""Of every distance between images."""
+
+LOGISTIC = "logistic_regression"
+CONVOLUTIONAL = ("alexnet", "vgg19", "resnet50", "densenet121", "squeezenet1_0")
+"""The five of torchvision, trained on every data set, of which 755 comparisons are made."""
+OWN = {
+    CIFAR10: "deep_cnn",
+    CIFAR100: "deep_cnn_cifar100",
+    SUPER: "deep_cnn_cifar100",
+    UTKFACE: "utk_classifier",
+    ADIENCE: "adience_classifier",
+    DIGITS: "utk_classifier",
+}
+"""The sixth network of a data set in Table 1, by the number of its comparisons."""
+NETWORKS = {
+    LOGISTIC: "logistic regression",
+    "deep_cnn": "Deep CNN",
+    "deep_cnn_cifar100": "Deep CNN (CIFAR100)",
+    "pyramidnet": "PyramidNet",
+    "pyramidnet_bottleneck": "PyramidNet (bottleneck)",
+    "utk_classifier": "UTK Classifier",
+    "adience_classifier": "Adience Classifier",
+    "resnet50": "ResNet50",
+    "resnet18": "ResNet18",
+    "alexnet": "AlexNet",
+    "vgg19": "VGG19",
+    "densenet121": "DenseNet121",
+    "squeezenet1_0": "SqueezeNet1_0",
+}
+GENDER, RACE = "gender", "race"
+PARTITIONS = {"superclass": "class", "digit": "class", "age": "class (age)"}
+FIRST, MIDDLE, LAST = "first", "middle", "last"
+"""Checkpoints of a training."""
+PAPER, CORRECT = "paper", "correct"
+"""Denominators of I_P: all members of P, as in the paper, or those classified correctly, as in the authors' program."""
+DENOMINATORS = {PAPER: "all members", CORRECT: "correct members"}
+
+LINE_COLORS = (
+    *("#0072B2", "#D55E00", "#00875F", "#B5478F", "#D98E04"),
+    *("#56B4E9", "#8C5A2B", "#000000", "#7F7F7F", "#BCBD22"),
+)
+LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
+
+
+def ordered(found: Iterable[str], order: Iterable[str]) -> list[str]:
+    """The distinct names in a fixed order, those that are not in it after them by name."""
+    there, known = set(found), list(order)
+    return [name for name in known if name in there] + sorted(there - set(known))
+
+
+maps_in, tests_in, metrics_in, attributes_in = (partial(ordered, order=of) for of in (MAPS, TESTS, METRICS, ATTRIBUTES))
+datasets_in, networks_in = (partial(ordered, order=of) for of in (IMAGES, NETWORKS))
+
+
+def distances_in(found: Iterable[str]) -> list[str]:
+    """The distinct distances: exact ones, the two attacks of the paper, tighter ones, and the certified radius last."""
+    there = set(found)
+    return [
+        name for name in (EXACT, EXACT_IN_BOX, DEEPFOOL, CARLINI_WAGNER, *tighter(there), SMOOTHING) if name in there
+    ]
+
+
+def tighter(found: Iterable[str]) -> list[str]:
+    """The attacks that are not the paper's."""
+    return sorted(set(found) - {*DISTANCES, EXACT_IN_BOX})
+
+
+def plainly(name: str) -> str:
+    """``aquatic_mammals`` -> ``aquatic mammals``."""
+    return name.replace("_", " ")
+
+
+def dataset_label(name: str) -> str:
+    """``ssl`` -> ``Strategic Subject List``, as a heading."""
+    return DATASETS[name].heading if name in DATASETS else plainly(name).capitalize()
+
+
+def dataset_in_a_sentence(name: str) -> str:
+    """``ssl`` -> ``the Strategic Subject List``."""
+    called = DATASETS.get(name, Called(name))
+    return called.sentence or called.heading
+
+
+def method_label(method: str) -> str:
+    """``given`` -> ``given rule``."""
+    return METHODS.get(method, method_style(method).label)
+
+
+def network_label(name: str) -> str:
+    """``vgg19`` -> ``VGG19``."""
+    return NETWORKS.get(name, method_style(name).label)
+
+
+def metric_label(name: str) -> str:
+    """``tpr`` -> ``recall (TPR)``."""
+    return METRICS.get(name, plainly(name))
+
+
+def partition_label(name: str) -> str:
+    """``superclass`` -> ``class``: which partition of the data."""
+    return PARTITIONS.get(name, plainly(name))
+
+
+def map_style(transport: str) -> MethodStyle:
+    """The style of a map; one that the paper does not have gets a spare style, chosen by its name alone."""
+    spare = method_style(transport)
+    return MAPS.get(transport, MethodStyle(plainly(transport), spare.color, spare.marker, spare.line))
+
+
+def style_of_test(test: str) -> MethodStyle:
+    """The style of a test; one that the study does not know is drawn in black."""
+    return TESTS.get(test, MethodStyle(plainly(test), "#000000", "x", "-"))
+
+
+def distance_style(attack: str) -> MethodStyle:
+    """Name, colour, marker and line of a distance."""
+    if attack == EXACT_IN_BOX:
+        return MethodStyle("exact, among images", "#7F7F7F", "o", (0, (1, 1.2)))
+    return DISTANCES.get(attack, MethodStyle(ABBREVIATED.get(attack, plainly(attack)), "#B5478F", "v", "-"))
+
+
+def line_style(place: int) -> tuple[str, object]:
+    """Colour and line of the ``place``-th group: the first ten differ in colour, the first 50 in both together."""
+    return LINE_COLORS[place % len(LINE_COLORS)], LINES[(place + place // len(LINE_COLORS)) % len(LINES)]
+
+
+def group_label(level: str, dataset: str = "") -> str:
+    """``Female`` -> ``women``."""
+    return GROUPS_OF_A_DATASET.get((dataset, level), GROUPS.get(level, level))
+
+
+def flipset_label(dataset: str, flipset: str, source: str) -> str:
+    """``women hired, counterparts not hired``: who is in a flipset."""
+    favoured, other = DECISIONS.get(dataset, ("decided for", "decided against"))
+    if flipset == NEGATIVE:
+        favoured, other = other, favoured
+    return f"{group_label(source, dataset)} {favoured}, counterparts {other}"
+
+
+def feature_label(name: str, dataset: str) -> str:
+    """What a feature is called in print: ``narcotic_arrests`` -> ``narcotic arrests``."""
+    return FEATURES.get(dataset, {}).get(name, plainly(name))
+
+
+def feature_named(label: str, names: Sequence[str], dataset: str) -> str:
+    """The feature that is printed as ``label``. Raises ValueError where no feature, or more than one, is."""
+    found = [name for name in names if feature_label(name, dataset) == label]
+    if len(found) != 1:
+        raise ValueError(
+            f"expected one feature of {dataset!r} that is called {label!r}, found {found} among {list(names)}"
+        )
+    return found[0]
