@@ -130,7 +130,7 @@ def main() -> None:
 def posed(options: argparse.Namespace) -> Subject:
     """The network and its correctly classified test images; says what they are."""
     dataset: Any = io.load_if_present(options.dataset) if options.dataset else enlarged_digits()
-    classifier = io.load_classifier(options.classifier) if options.classifier else trained(dataset)
+    classifier = io.load(options.classifier, Classifier) if options.classifier else trained(dataset)
     f = networks.of_checkpoint(classifier, dataset, classifier.repetitions - 1, torch.device(options.device))
     pixels = torch.from_numpy(dataset.pixels(dataset.test[0]))
     label = torch.from_numpy(dataset.label[dataset.test[0]])

@@ -45,7 +45,7 @@ def main() -> None:
     with threadpool_limits(1):
         torch.set_num_threads(1)
         dataset = (
-            io.load_dataset(options.dataset) if options.dataset else drawn_dataset(45_222, 9045, options.repetitions)
+            io.load(options.dataset, Dataset) if options.dataset else drawn_dataset(45_222, 9045, options.repetitions)
         )
         rows = dataset.train.shape[1]
         print(f"{dataset.name}: {rows:,} training rows, {dataset.features.shape[1]} features, one thread\n")
