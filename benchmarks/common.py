@@ -55,7 +55,7 @@ def plain_network(layers: Mapping[str, Array], dtype: torch.dtype = torch.float3
     parts: list[torch.nn.Module] = []
     for number in range(1, len(layers) // 2 + 1):
         weights, bias = layers[f"w{number}"], layers[f"b{number}"]
-        layer = torch.nn.Linear(*weights.shape, dtype=dtype)
+        layer = torch.nn.Linear(weights.shape[0], weights.shape[1], dtype=dtype)
         with torch.no_grad():
             layer.weight.copy_(torch.as_tensor(weights.T))
             layer.bias.copy_(torch.as_tensor(bias))

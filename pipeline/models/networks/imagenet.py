@@ -77,8 +77,11 @@ def tuned(name: str, classes: int, channels: int) -> nn.Module:
     last, layer = [(key, layer) for key, layer in network.named_modules() if isinstance(layer, (nn.Conv2d, nn.Linear))][
         -1
     ]
-    linear = isinstance(layer, nn.Linear)
-    head = nn.Linear(layer.in_features, classes) if linear else nn.Conv2d(layer.in_channels, classes, kernel_size=1)
+    head: nn.Module
+    if isinstance(layer, nn.Linear):
+        head = nn.Linear(layer.in_features, classes)
+    else:
+        head = nn.Conv2d(layer.in_channels, classes, kernel_size=1)
     network.set_submodule(last, head)
     return _coloured(network, channels)
 
