@@ -4,6 +4,7 @@
 #   a finished run -> data/reference/<study>                   rule reference_<study>
 #   data/reference/<study> -> tables, figures                  rule figures_<study>
 
+# What stands below shell: is read when a job starts, after the loops: of a study it knows params alone.
 # The cores are for artefacts side by side; each sums on one, so that no digit depends on how many there are.
 draw = (
     "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1"
@@ -53,9 +54,9 @@ for study in workflow_config.studies:
         group:
             f"tables_{study}"
         shell:
-            f"{draw_run} --tables results/tables/{study} --figures results/figures/{study}"
-            f" --captions results/captions/{study}"
-            " {params.against} --index {output.index} --processes {threads} > {log} 2>&1"
+            draw_run + " --tables results/tables/{params.study} --figures results/figures/{params.study}"
+            " --captions results/captions/{params.study} {params.against}"
+            " --index {output.index} --processes {threads} > {log} 2>&1"
 
     rule:
         name:
@@ -76,7 +77,7 @@ for study in workflow_config.studies:
         log:
             f"results/logs/{workflow_config.scale}/reference/{study}.log",
         shell:
-            f"{draw_run} --record data/reference/{study} --verdicts data/reference"
+            draw_run + " --record data/reference/{params.study} --verdicts data/reference"
             " --benchmarks {params.benchmarks:q} --tables {params.folder} --figures {params.folder} > {log} 2>&1"
 
 
@@ -100,6 +101,6 @@ for study in workflow_config.referenced:
             f"results/logs/reference/{study}.log",
         threads: 2
         shell:
-            f"{draw} --drawn-from data/reference/{study} --tables results/reference/tables/{study}"
-            f" --figures results/reference/figures/{study}"
+            draw + " --drawn-from data/reference/{params.study} --tables results/reference/tables/{params.study}"
+            " --figures results/reference/figures/{params.study}"
             " --index {output.index} --processes {threads} > {log} 2>&1"
