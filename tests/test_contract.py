@@ -53,7 +53,7 @@ def point_with(group: str, name: str) -> Point:
 
 @functools.cache
 def prepared(name: str, folder: Path) -> Dataset | ImageDataset:
-    config = WORKFLOW.prepare(name)
+    config = WORKFLOW.asked("prepare", name)
     kind = config["dataset"]["kind"]
     output = folder / f"{name}.npz"
     if (folder / "raw" / kind).is_dir():
@@ -61,7 +61,7 @@ def prepared(name: str, folder: Path) -> Dataset | ImageDataset:
         module = plugins.load("dataset", kind)
         rngs = generators("prepare", kind, repetitions=config["repetitions"])
         rows = module.parse(folder / "raw" / kind)
-        io.save_dataset(module.prepare(rows, plugins.configure(module, config["dataset"]), rngs, "official"), output)
+        io.save(module.prepare(rows, plugins.configure(module, config["dataset"]), rngs, "official"), output)
     else:
         manifest, raw, module = folder / f"{kind}.json", availability.RAW / kind, plugins.load("dataset", kind)
         source = "twin" if availability.twins(module) else "auto"
@@ -78,7 +78,7 @@ def prepared(name: str, folder: Path) -> Dataset | ImageDataset:
 
 @functools.cache
 def fitted(dataset_name: str, method_name: str, folder: Path) -> Classifier:
-    dataset, config = prepared(dataset_name, folder), WORKFLOW.train(dataset_name, method_name)
+    dataset, config = prepared(dataset_name, folder), WORKFLOW.asked("train", dataset_name, method_name)
     module = plugins.load("method", config["method"]["kind"])
     rngs = generators("train", dataset.name, config["method"]["name"], repetitions=config["repetitions"])
     classifier = module.fit(dataset, plugins.configure(module, config["method"]), rngs)
@@ -91,9 +91,9 @@ def transported(point: Point, folder: Path) -> TransportMap:
     dataset, transport = point.name("dataset"), point.name("transport")
     prepared(dataset, folder)
     output = folder / f"{dataset}+{transport}.npz"
-    config = json.dumps(WORKFLOW.transport(dataset, transport))
+    config = json.dumps(WORKFLOW.asked("transport", dataset, transport))
     fit_maps.main(["--config", config, "--dataset", str(folder / f"{dataset}.npz"), "--output", str(output)])
-    return io.load_transport(output)
+    return io.load(output, TransportMap)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Whether a dataset's files can be had, as far as that is known before anything is fetched.
 
 ``python -m pipeline.workflow.availability`` ends with status 1 where only an attempt to download can tell: `make
-reproduce` then fetches first, so that the plan of the rest leaves out what nobody has the data for.
+reproduce` then fetches first, so that the plan of the rest leaves out what cannot be had.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def run(folder: Path, section: dict[str, Any], repetitions: int = 2, source: str
         fetch.main(["--dataset", kind, "--source", source, "--raw", str(raw), "--output", str(manifest)])
     config = json.dumps({"dataset": section, "repetitions": repetitions})
     prepare.main(["--config", config, "--manifest", str(manifest), "--output", str(output)])
-    return io.load_dataset(output)
+    return io.load(output, Dataset)
 
 
 def test_a_twin_is_sampled_prepared_and_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
