@@ -1,4 +1,4 @@
-"""How precisely an audit says what it says: the level of its intervals, and the draws behind them."""
+"""The level of an audit's intervals, and the number of draws behind its intervals and p-values."""
 
 from __future__ import annotations
 

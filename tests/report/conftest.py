@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,13 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from pipeline import io
 from pipeline.io import load_published
-from pipeline.report import artefacts
+from pipeline.report import artefacts, style
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
+from pipeline.report.table import Table
 from pipeline.seeds import generators
 from pipeline.types import AuditResult, Classifier, Dataset
 from pipeline.workflow.config import Workflow
@@ -257,9 +261,24 @@ def published() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def build(published: pd.DataFrame) -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact by its name."""
-    return lambda name, inputs: artefacts.build(name, inputs, published)
+def build() -> Callable[[str, Inputs], Artefact]:
+    """Make one artefact of any study by its name."""
+    lists = cache(lambda study: load_published(f"data/published/{study}.csv"))
+    return lambda name, inputs: artefacts.build(name, inputs, lists(inputs.study))
+
+
+@pytest.fixture
+def files_of(build: Callable[[str, Inputs], Artefact], tmp_path: Path) -> Callable[[str, Inputs], list[bytes]]:
+    """Make an artefact and save it: the contents of its files."""
+
+    def saved(name: str, inputs: Inputs) -> list[bytes]:
+        made = build(name, inputs)
+        if isinstance(made, Table):
+            return [text.encode() for text in (made.csv(), made.markdown(), made.latex(), made.html())]
+        with style.paper():
+            return [Path(path).read_bytes() for path in io.save_figure(made.figure, tmp_path / name)]
+
+    return saved
 
 
 class Made(dict[str, Artefact]):

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from pipeline.report.difference import of_means, of_shares
 from scipy.stats import t as student
 
 from pipeline.report.comparison import COLUMNS, check_published, compare, fisher, holm, welch
 from pipeline.report.comparison_table import as_table, printed
-from pipeline.report.difference import of_means, of_shares
 from pipeline.report.individual_fairness.comparison import bhattacharyya
 from pipeline.report.numbers import Estimate
 from pipeline.report.settings import Reduction

@@ -3,7 +3,6 @@
 import io as text_io
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import io
 from pipeline.report import style
 from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.individual_fairness.facts import boundary, configured, measurements, sensr_on_compas
@@ -67,9 +65,8 @@ def test_a_run_that_stops_early_shows_its_last_step_and_says_so(
     )
 
 
-def test_csv_is_the_same_byte_for_byte_and_holds_what_is_shown(inputs: Inputs, build: Callable) -> None:
+def test_csv_holds_what_is_shown(inputs: Inputs, build: Callable) -> None:
     table = build("table_1", inputs)
-    assert table.csv() == build("table_1", inputs).csv()
     frame = pd.read_csv(text_io.StringIO(table.csv()), index_col="Method")
     cell = table.cell("T_n", "Baseline")
     assert isinstance(cell, Estimate)
@@ -77,13 +74,9 @@ def test_csv_is_the_same_byte_for_byte_and_holds_what_is_shown(inputs: Inputs, b
     assert frame.loc["Baseline", "T_n std"] == cell.std
 
 
-@pytest.mark.parametrize("name", ["figure_1", "figure_2", "figure_angles", "figure_validity"])
-def test_a_figure_is_the_same_byte_for_byte(name: str, inputs: Inputs, build: Callable, tmp_path: Path) -> None:
-    for folder in ("a", "b"):
-        with style.paper():
-            io.save_figure(build(name, inputs).figure, tmp_path / folder / name)
-    for suffix in ("pdf", "png"):
-        assert (tmp_path / "a" / f"{name}.{suffix}").read_bytes() == (tmp_path / "b" / f"{name}.{suffix}").read_bytes()
+@pytest.mark.parametrize("name", ["table_1", "figure_1", "figure_2", "figure_angles", "figure_validity"])
+def test_artefacts_are_the_same_byte_for_byte(name: str, inputs: Inputs, files_of: Callable) -> None:
+    assert files_of(name, inputs) == files_of(name, inputs)
 
 
 def test_figures_have_the_width_of_a_page(inputs: Inputs, build: Callable) -> None:

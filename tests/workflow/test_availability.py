@@ -51,7 +51,7 @@ def test_a_file_in_the_raw_folder_or_the_mirror_decides(tmp_path: Path, monkeypa
     assert standing("utkface", "auto", raw) == "there"
 
 
-@pytest.mark.parametrize(("origin", "expected"), [("absent", "absent"), ("official", "there"), ("jpeg", "there")])
+@pytest.mark.parametrize(("origin", "expected"), [("absent", "absent"), ("official", "there"), ("lossy", "there")])
 def test_what_was_fetched_decides(origin: str, expected: str, tmp_path: Path) -> None:
     io.save_json({"origin": origin}, tmp_path / "manifest.json")
     assert standing("cifar10", "auto", tmp_path) == expected
@@ -71,11 +71,11 @@ def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
     io.save_json({"dataset": "utkface", "origin": "absent", "files": [], "reason": "get it there"}, said["manifest"])
     absent.main(["--audits", json.dumps([said])])
     point = next(p for p in workflow.points("robustness_bias") if workflow.audit_file(p) == said["output"])
-    dataset, method = point.name("dataset"), point.name("method")
-    section = json.dumps(workflow.prepare(dataset))
+    section = json.dumps(workflow.asked("prepare", *workflow.place(point, "prepare")))
     prepare.main(["--config", section, "--manifest", said["manifest"], "--output", "d.npz"])
-    train.main(["--config", json.dumps(workflow.train(dataset, method)), "--dataset", "d.npz", "--output", "c.npz"])
-    section = json.dumps(workflow.audit(*workflow.place(point)))
+    section = json.dumps(workflow.asked("train", *workflow.place(point, "train")))
+    train.main(["--config", section, "--dataset", "d.npz", "--output", "c.npz"])
+    section = json.dumps(workflow.asked("audit", *workflow.place(point)))
     audit.main(["--config", section, "--dataset", "d.npz", "--classifier", "c.npz", "--output", "a.npz"])
     assert io.load_if_present(said["output"]) == io.load_if_present("a.npz")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.workflow.composition import Point, composed, points, update
+from pipeline.workflow.composition import Point, composed, points
 from pipeline.workflow.config import CONF
 from pipeline.workflow.resolution import of_scale
 from pipeline.workflow.settings import of_user
@@ -50,9 +50,9 @@ def test_a_block_without_a_method_is_refused(conf: Path) -> None:
         points(conf, "broken")
 
 
-def test_an_unknown_key_is_refused_with_the_nearest(conf: Path) -> None:
-    with pytest.raises(ValueError, match=r"no key 'audit.dleta' \(did you mean 'audit.delta'"):
-        update(composed(conf).copy(), "audit.dleta", 2, "here")
+def test_a_block_without_a_dataset_and_a_method_is_of_an_audit_that_looks_at_neither(conf: Path) -> None:
+    (conf / "experiment" / "drawn.yaml").write_text("grid:\n  main: {audit: a}\n")
+    assert points(conf, "drawn") == (Point("drawn", "main", "none", "none", "a"),)
 
 
 @pytest.mark.parametrize(

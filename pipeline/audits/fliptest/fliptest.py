@@ -28,7 +28,7 @@ from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, Trans
 DECISIONS = ("threshold", "randomised")
 UNITS = ("model", "deviations")
 EXACT = "exact"
-"""The kind of map that can be fitted again, between dealt halves, at no cost to speak of."""
+"""The kind of map that can be fitted again, between dealt halves, in milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -173,18 +173,7 @@ def _units(people: Array, asked: str) -> Array:
 
 def _arrays(compared: Compared, suffix: str) -> dict[str, Array]:
     """What the figures need of the first repetition."""
-    arrays = {
-        "rows": compared.rows,
-        "features": compared.features,
-        "images": compared.images,
-        "decision": compared.flips.decision,
-        "decision_image": compared.flips.decision_image,
-        "score": compared.score,
-        "score_image": compared.score_image,
-        "target_features": compared.target,
-        "target_score": compared.target_score,
-    }
-    named = {f"{name}{suffix}": values for name, values in arrays.items()}
-    if not suffix:
-        named["units"] = compared.units
-    return named
+    names = ("rows", "features", "images", "decision", "decision_image", "score", "score_image", "target_features")
+    known = {**vars(compared), **vars(compared.flips), "target_features": compared.target}
+    arrays = {f"{name}{suffix}": known[name] for name in (*names, "target_score")}
+    return arrays if suffix else {**arrays, "units": compared.units}

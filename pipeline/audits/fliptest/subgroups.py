@@ -88,7 +88,7 @@ class Findings:
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
-    """Search every repetition's rows; the contexts stand in the order of their effect on the held-out rows.
+    """Search every repetition's rows; the contexts are in the order of their effect on the held-out rows.
 
     Rows in neither group of the attribute are left out. Raises ValueError for an attribute that the dataset does not
     have, and where the two halves are too small for a test.

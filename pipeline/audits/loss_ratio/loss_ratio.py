@@ -36,7 +36,7 @@ LOSS_STATISTICS = {
     "rejected": "rejected",
     "ci_low": "ci_low",
     "ci_high": "ci_high",
-    "ci_lower_one_sided": "ci_lower_one_sided",
+    "ci_lower_one_sided": "statistic",
     "n": "n",
     "non_finite": "non_finite",
     "clipped": "clipped",

@@ -57,8 +57,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     """
     populations = [_population(config, sizes) for sizes in zip(config.n_a, config.n_b, strict=True)]
     columns = ("auc", "positives_a", "positives_b", "draws", "simulations", "alpha")
-    table, _ = simulated(config, populations, rngs[: classifier.repetitions], columns)
-    return AuditResult("auc_levels", dataset.name, classifier.method, dataset.origin, table)
+    return simulated("auc_levels", dataset, classifier, config, rngs, populations, columns)
 
 
 def _population(config: Config, sizes: tuple[int, int]) -> Population:

@@ -54,9 +54,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         for case in config.cases
     ]
     columns = ("n", "draws", "simulations", "alpha")
-    table, p = simulated(config, populations, rngs[: classifier.repetitions], columns, _rows)
-    arrays = {"p_values": p, "cases": np.array(config.cases), "tests": np.array(config.tests)}
-    return AuditResult("correlation_levels", dataset.name, classifier.method, dataset.origin, table, arrays)
+    axes = ("cases", "tests")
+    return simulated("correlation_levels", dataset, classifier, config, rngs, populations, columns, _rows, axes)
 
 
 def sample(case: str, config: Config, simulations: int, rng: np.random.Generator) -> tuple[Array, Array]:

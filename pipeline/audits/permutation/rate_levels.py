@@ -71,10 +71,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     settings = zip(config.n_a, config.n_b, config.rate, strict=True)
     populations = [_population(config, (n_a, n_b), rate) for n_a, n_b, rate in settings]
     columns = ("metric", "positives_a", "positives_b", "draws", "simulations", "alpha")
-    rows = partial(rejections, bins=config.bins)
-    table, p = simulated(config, populations, rngs[: classifier.repetitions], columns, rows)
-    arrays = {"p_values": p, **{name: np.array(getattr(config, name)) for name in ("tests", "n_a", "n_b", "rate")}}
-    return AuditResult("rate_levels", dataset.name, classifier.method, dataset.origin, table, arrays)
+    rows, axes = partial(rejections, bins=config.bins), ("tests", "n_a", "n_b", "rate")
+    return simulated("rate_levels", dataset, classifier, config, rngs, populations, columns, rows, axes)
 
 
 def _population(config: Config, sizes: tuple[int, int], rate: float) -> Population:

@@ -56,8 +56,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     populations = [_population(config, n, difference) for n in config.n for difference in config.differences]
     columns = ("metric", "rate", "positives_a", "positives_b", "draws", "simulations", "alpha")
     rows = partial(rejections, statistic="power")
-    table, _ = simulated(config, populations, rngs[: classifier.repetitions], columns, rows)
-    return AuditResult("rate_power", dataset.name, classifier.method, dataset.origin, table)
+    return simulated("rate_power", dataset, classifier, config, rngs, populations, columns, rows)
 
 
 def _population(config: Config, n: int, difference: float) -> Population:

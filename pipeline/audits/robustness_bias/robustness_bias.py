@@ -3,7 +3,7 @@
 Distances are L2 in pixels in [0, 1], of correctly classified points. Those of ``exact`` are exact, those of an attack
 upper bounds, the radii of ``smoothing`` lower bounds that hold with high probability for the smoothed network. What a
 misclassified point or a failed attack contributes depends on the denominator and is said in
-:mod:`pipeline.audits.robustness_bias.lengths`; the measures are in that package.
+:mod:`pipeline.audits.robustness_bias.lengths`.
 
 Source: Nanda et al. 2021.
 """
@@ -34,7 +34,7 @@ CHECKPOINTS = ("all", "last")
 class Config(Checked, of="audit"):
     """What is measured, of which points, and how precisely.
 
-    ``attacks``: some of ``robustness_attacks.NAMES``; exact ones are measured of linear networks alone.
+    ``attacks``: some of ``attacks.NAMES``; exact ones are measured of linear networks alone.
     ``checkpoints``: all, or the last. ``<attack>_points``: that attack is made on the first so many test points, None
     for all; every other ``<attack>_...`` is a setting of the function in ``pipeline.attacks``, explained there.
     ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation

@@ -17,7 +17,6 @@ from pipeline.audits.fliptest import fliptest, map_quality, map_stability, subgr
 from pipeline.datasets import arrests, gaussian, hiring, identical, law, ssl
 from pipeline.io import load_published
 from pipeline.methods import linear_regression
-from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
@@ -287,12 +286,6 @@ def of_a_twin(inputs: Inputs) -> Inputs:
 def published() -> pd.DataFrame:
     """The study's list of published numbers."""
     return load_published("data/published/fliptest.csv")
-
-
-@pytest.fixture(scope="session")
-def build(published: pd.DataFrame) -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact by its name."""
-    return lambda name, inputs: artefacts.build(name, inputs, published)
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pipeline.report.difference import of_one_run, one_more
 from scipy.stats import t as student
 
 from pipeline.report.comparison import COLUMNS, check_published, compare
 from pipeline.report.comparison_table import printed
 from pipeline.report.departures import departures
-from pipeline.report.difference import of_one_run, one_more
 from pipeline.report.numbers import Estimate
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp

@@ -7,22 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import report_tables as reports
-from pipeline.report.fliptest.map_tables import TABLE_1
 from pipeline.report.fliptest.quality import EXPERIMENTS, Validated
 from pipeline.report.fliptest.subgroups_table import contexts, told
+from pipeline.report.fliptest.validation import TABLE_1
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.table import Table
 
-TABLES = (
-    "table_1", "table_flipsets", "table_law", "table_maps", "table_methods", "table_null", "table_settings",
-    "table_ssl_weights", "table_subgroups", "table_training", "table_transparency_hiring", "comparison",
-)  # fmt: skip
+TABLES = [one.name for one in registry.declared("fliptest") if one.kind == "table"]
 
 
 def table(made: dict[str, Artefact], name: str) -> Table:
@@ -164,12 +162,6 @@ def test_tables_can_be_set_and_name_no_array_or_nan(name: str, made: dict[str, A
     assert "Estimate(" not in texts
     assert found.latex().count(r"\begin{") == found.latex().count(r"\end{")
     assert len(pd.read_csv(__import__("io").StringIO(found.csv()))) == len(found.rows)
-
-
-@pytest.mark.parametrize("name", ["table_flipsets", "table_law"])
-def test_tables_are_the_same_byte_for_byte(name: str, made: dict[str, Artefact], inputs: Inputs, build: Any) -> None:
-    again, before = build(name, inputs), table(made, name)
-    assert (again.csv(), again.markdown(), again.latex()) == (before.csv(), before.markdown(), before.latex())
 
 
 def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: Any, shorter: Any) -> None:

@@ -148,7 +148,7 @@ def test_an_empty_flipset_has_no_lines(study: Inputs) -> None:
 def test_a_line_has_one_standing(changes: dict[str, Any], word: str) -> None:
     one = line(**changes)
     assert one.standing == word
-    assert [one.noise, one.as_group, one.stands_out].count(True) == 1
+    assert (one.noise, one.stands_out) == (word == "noise", word == "stands out")
 
 
 def test_failed_maps_are_said_but_not_of_counterfactuals(study: Inputs) -> None:

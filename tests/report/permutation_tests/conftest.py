@@ -13,8 +13,6 @@ import pytest
 from scipy.stats import norm
 
 from pipeline.io import load_published
-from pipeline.report import artefacts
-from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.types import Classifier, Dataset
@@ -253,9 +251,3 @@ def inputs_of() -> Callable[..., Inputs]:
 def published() -> pd.DataFrame:
     """The study's list of published numbers."""
     return load_published("data/published/permutation_tests.csv")
-
-
-@pytest.fixture(scope="session")
-def build(published: pd.DataFrame) -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact by its name."""
-    return lambda name, inputs: artefacts.build(name, inputs, published)

@@ -16,7 +16,6 @@ from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, count
 from pipeline.audits.robustness_bias.measures import by_level, level_sums
 from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
 from pipeline.io import load_published
-from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
@@ -274,12 +273,6 @@ def alone() -> Inputs:
 def published() -> pd.DataFrame:
     """The study's list of published numbers."""
     return load_published("data/published/robustness_bias.csv")
-
-
-@pytest.fixture(scope="session")
-def build(published: pd.DataFrame) -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact by its name."""
-    return lambda name, inputs: artefacts.build(name, inputs, published)
 
 
 @pytest.fixture(scope="session")
