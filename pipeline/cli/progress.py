@@ -35,8 +35,8 @@ def followed(
             return function(*given)
 
         handler, source = logging.Handler(), logging.getLogger(logger or __name__)
-        handler.emit = lambda said: progress.update(  # type: ignore[method-assign]
-            task, description=f"{title}: {said.getMessage()}", refresh=True
+        handler.emit = lambda record: progress.update(  # type: ignore[method-assign]
+            task, description=f"{title}: {record.getMessage()}", refresh=True
         )
         level = source.level
         source.addHandler(handler)

@@ -72,6 +72,29 @@ def test_a_shift_flips_whoever_it_carries_over_the_threshold(flipped: Flipped, o
     assert table["experience"].tolist() == everybody["experience"][table["audit_counterpart_row"]].tolist()
 
 
+def test_where_nobody_flips_no_noise_floor_is_needed_to_say_so(flipped: Flipped, office: Path) -> None:
+    shifted(office, by=0.0)
+    made = flipped(*ONE, "--standardize", "none", *WRITTEN, without=("--label",))
+    assert made["results"][0]["flipsets"]["positive"]["size"] == made["results"][0]["flipsets"]["negative"]["size"] == 0
+    assert (made["verdict"]["outcome"], made["verdict"]["beyond_noise"]) == ("not rejected", False)
+    assert "<strong>Nobody flips.</strong>" in (office / "out" / "fliptest.html").read_text()
+
+
+def test_the_accuracy_is_that_of_the_decisions_about_both_groups(flipped: Flipped, candidates: pd.DataFrame) -> None:
+    people = candidates[candidates["sex"] != "unknown"]
+    right = (people["experience"] >= 1.5) == people["hired"]
+    asked = ("--predict", "models.py:experienced", "--positive", "1")
+    made = flipped(*asked)
+    assert made["accuracy"] == pytest.approx(right.mean())
+    assert made["balanced_accuracy"] == pytest.approx(right.groupby(people["hired"]).mean().mean())
+    made = flipped(*asked, "--positive", "0")
+    assert made["accuracy"] == pytest.approx(1 - right.mean())
+    made = flipped(*asked[:2], "--given-label", "1")
+    assert made["accuracy"] == pytest.approx(right[people["hired"] == 1].mean())
+    assert made["balanced_accuracy"] is None
+    assert flipped(*asked[:2], "--features", "experience", without=("--label",))["accuracy"] is None
+
+
 def test_the_net_size_is_the_difference_of_the_groups_rates(flipped: Flipped, office: Path) -> None:
     shifted(office, by=0.3)
     rows = pd.read_parquet(office / "rows.parquet").assign(tests=np.arange(120) % 7, region="north")

@@ -12,6 +12,8 @@ import pytest
 from scipy.stats import fisher_exact
 
 from pipeline.cli.audit.permutation import data as reading
+from pipeline.cli.document import AuditDocument
+from pipeline.cli.render.terminal import terminal
 
 N = 1200
 Document = Callable[..., dict[str, Any]]
@@ -137,6 +139,33 @@ def test_complementary_rates_are_one_hypothesis(document: Document) -> None:
     # A larger TPR and a larger FNR are two.
     sided = document(*asked, "tpr,fnr,auc", "--alternative", "greater")
     assert sided["verdict"]["hypotheses"] == 9
+
+
+def test_many_groups_are_each_compared_with_the_others_and_pairs_are_asked_for(
+    document: Document, documented: Callable[..., AuditDocument]
+) -> None:
+    """Of 12 groups one is ranked the wrong way round: it is found among 12 tests, its pairs among 66, in few lines."""
+    rng = np.random.default_rng(4)
+    label, town = rng.integers(0, 2, 12 * 100), np.arange(12 * 100) % 12
+    score = label * np.where(town > 0, 1.0, -1.0) + rng.normal(size=len(label))
+    pd.DataFrame({"town": town, "y": label, "p": score}).to_parquet("towns.parquet")
+    asked = ("--predictions", "towns.parquet", "--group", "town", "--metric", "auc", "--draws", "1400")
+    made = document(*asked)
+    results = made["results"]
+    assert [entry["groups"][0]["name"] for entry in results] == [str(place) for place in range(12)]
+    assert {entry["groups"][1]["name"] for entry in results} == {f"not {place}" for place in range(12)}
+    assert [entry["groups"][0]["rows"] for entry in results] == [100] * 12
+    assert [entry["higher"] for entry in results if entry["rejected"]] == ["not 0"]
+    (alone,) = document("--group", "race=a", "--metric", "tpr", "--threshold", "0.5")["results"]
+    (first, *_) = document("--group", "race", "--metric", "tpr", "--threshold", "0.5")["results"]
+    for key in ("groups", "difference", "interval", "p_value"):
+        assert first[key] == alone[key]
+    pairs = documented("permutation", "--score", "p", *asked, "--pairs")
+    assert len(terminal(pairs).splitlines()) < 80
+    assert len(pairs.facts["results"]) == 66
+    rejected = [entry for entry in pairs.facts["results"] if entry["rejected"]]
+    assert len(rejected) == 11
+    assert all(entry["groups"][0]["name"] == "0" for entry in rejected)
 
 
 def test_max_t_adjusts_within_each_metric(document: Document) -> None:

@@ -35,7 +35,7 @@ from pipeline.cli.verdict import concluded
 from pipeline.messages import listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
 
-SCHEMA = 1
+SCHEMA = 2
 SHOWN_LINES = 5
 SHOWN_KS = 5
 LINES = (

@@ -95,9 +95,7 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
             raise ValueError(f"--map-setting {text}: the value cannot be read: write KEY=VALUE") from error
     words = f"--map-setting {' '.join(given)}" if given else f"conf/transport/{name}.yaml"
     try:
-        config = plugins.configure(module, settings)
-    except TypeError as error:
-        raise ValueError(f"{words}: {name} does not take it ({error}): give values of the kind that it has") from error
+        config = plugins.configure(module, {**settings, "name": name})
     except ValueError as error:
         raise ValueError(f"{words}: {error}") from error
     return Kind(name, module, config, settings)

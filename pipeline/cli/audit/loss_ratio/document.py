@@ -18,7 +18,7 @@ from pipeline.cli.numbers import factor, level, p_text, plain, span
 from pipeline.cli.verdict import concluded
 from pipeline.messages import listed
 
-SCHEMA = 1
+SCHEMA = 2
 SHOWN_LOADINGS = 5
 SHOWN_EXAMPLES = 5
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}

@@ -15,7 +15,7 @@ from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Outcome,
 from pipeline.cli.numbers import decimal, level, p_text, plain, plural, short, span
 from pipeline.cli.verdict import INCONCLUSIVE, concluded
 
-SCHEMA = 1
+SCHEMA = 2
 NAMED = 3
 """How many differences the sentence names before it only counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}

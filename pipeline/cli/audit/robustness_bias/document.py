@@ -20,7 +20,7 @@ from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
 from pipeline.messages import listed
 from pipeline.types import Array
 
-SCHEMA = 1
+SCHEMA = 2
 SHOWN_LEVELS = 12
 SMALL = 0.01
 """Smaller numbers have two digits, so that they fit their column."""
