@@ -38,8 +38,8 @@ from scipy.stats import spearmanr
 
 from pipeline.report import words
 from pipeline.report.departures import joined
-from pipeline.report.difference import of_shares, wilson
 from pipeline.report.numbers import Estimate, interval, number
+from pipeline.report.rules import newcombe, wilson
 from pipeline.report.settings import Reduction, select
 
 LEVEL = 0.05
@@ -232,8 +232,8 @@ class _Quantity:
         if all(shares):
             one, *others = (share for share in shares if share)
             if others:
-                gap = of_shares(others[0], one, level)
-                return Estimate(gap.value, n=one.n, low=gap.low, high=gap.high)
+                low, high = newcombe(others[0], one, level)
+                return Estimate(one.value - others[0].value, n=one.n, low=low, high=high)
             low, high = wilson(one, level)
             return Estimate(one.value, n=one.n, low=low, high=high)
         if "counted" in self.part:

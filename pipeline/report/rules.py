@@ -74,10 +74,15 @@ def one_run(published: Estimate, ours: Estimate, rounding: float, level: float) 
 def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
     """Fisher's exact test on k of n of both sides, and Newcombe's interval; what was printed is k of n, not rounded."""
     events = [(round(share.value * share.n), share.n) for share in (published, ours)]
+    p = float(fisher_exact([[k, n - k] for k, n in events]).pvalue)
+    return Outcome(p, None, ours.value - published.value, *newcombe(published, ours, level))
+
+
+def newcombe(published: Estimate, ours: Estimate, level: float) -> tuple[float, float]:
+    """The ends of Newcombe's interval for the difference of two shares."""
     p, q = ours.value, published.value
     (low, high), (below, above) = wilson(ours, level), wilson(published, level)
-    ends = (p - q - math.hypot(p - low, above - q), p - q + math.hypot(high - p, q - below))
-    return Outcome(float(fisher_exact([[k, n - k] for k, n in events]).pvalue), None, p - q, *ends)
+    return p - q - math.hypot(p - low, above - q), p - q + math.hypot(high - p, q - below)
 
 
 def wilson(share: Estimate, level: float) -> tuple[float, float]:
