@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.fliptest.over_trials import over_trials, twice_the_median
-from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing, standing
+from pipeline.audits.fliptest.standing import NOISE, STANDS_OUT, Standing, standing
 from pipeline.audits.fliptest.transparency import ranks
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
@@ -49,11 +49,6 @@ class Line:
     def noise(self) -> bool:
         """Whether the interval covers 0."""
         return self.standing == NOISE
-
-    @property
-    def as_group(self) -> bool:
-        """Whether the shift is there, but no other than that of the whole group."""
-        return self.standing == AS_GROUP
 
     @property
     def stands_out(self) -> bool:
