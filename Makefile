@@ -16,16 +16,19 @@ export OMP_NUM_THREADS := 1
 # Rules call `python`, which is to be the environment's. `all` is every study that conf/experiment/ holds.
 ACTIVE    = PATH="$(abspath $(BIN)):$$PATH"
 SNAKEMAKE = $(ACTIVE) SCALE="$(SCALE)" STUDY="$(filter-out all,$(STUDY))" snakemake --cores $(CORES) --rerun-incomplete
+# What to resume; everything where nothing is said.
+TARGETS ?=
 UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
-# Where only a download can tell what data there are, they are fetched first: the plan of the rest leaves out what nobody has.
+# Where only a download can tell what data there are, they are fetched first: the plan of the rest leaves out what cannot be had.
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce sweep report reference figures fetch test test-cluster lint types check resume clean times lock
+.PHONY: help reproduce sweep report reference figures fetch test slow test-cluster lint types check resume clean lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
 	@echo 'make test        prepare .venv if need be, then run the tests'
+	@echo 'make slow        the tests that take long and add little: every study from nothing'
 	@echo
 	@echo 'make figures     every table and figure from the committed reference results, without data, in two minutes'
 	@echo '                 (NAME=fliptest/figure_2: those of one study); results/reference/report.html'
@@ -35,11 +38,10 @@ help:
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
-	@echo 'make check       tests, lint and types, as continuous integration runs them'
+	@echo 'make check       all tests, lint and types, as continuous integration runs them'
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'
 	@echo 'make clean       remove results of scales smoke and laptop (PAPER=1: of paper too, RAW=1: downloaded data too)'
-	@echo 'make times       record what the jobs took here, for the progress display of a first run elsewhere'
 	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
 	@echo
 	@echo 'Variables: SCALE=smoke|laptop|paper (laptop)  STUDY=name (all)  CORES=n (all)  PYTHON=python3.11'
@@ -78,7 +80,7 @@ reproduce: $(READY)
 resume:
 	@$(UNLOCK)
 	@$(KNOW_DATA)
-	@$(SNAKEMAKE)
+	@$(SNAKEMAKE) $(TARGETS)
 
 sweep: $(READY)
 	@test -n "$(NAME)" || { \
@@ -106,7 +108,11 @@ figures: $(READY)
 	@$(SNAKEMAKE) $(if $(NAME),results/reference/$(if $(findstring /figure_,$(NAME)),figures/$(NAME).pdf,tables/$(NAME).csv),figures)
 
 test: $(READY)
-	@$(ACTIVE) pytest -n 2 --dist loadgroup
+	@$(ACTIVE) pytest -n 2 --dist loadgroup -m "not slow"
+
+# What takes long and adds little: every study from nothing, and what rests on that.
+slow: $(READY)
+	@$(ACTIVE) pytest -m slow
 
 # Not part of `test`: it installs Slurm from the distribution's packages, and takes some minutes.
 test-cluster: $(READY)
@@ -119,7 +125,7 @@ lint: $(READY)
 types: $(READY)
 	@$(BIN)/mypy
 
-check: test lint types
+check: test slow lint types
 
 # What takes long to make stands below a folder named by its scale, so one scale goes without touching another. Tables,
 # figures and report are of the last run; they are made again from what is left in a minute.
@@ -129,10 +135,6 @@ clean:
 	rm -rf results/tables results/figures results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \
 	  $(if $(PAPER),results/wandb)
 	rm -rf build *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
-
-# What each job took here, for the progress display of those who have no run of their own yet.
-times: $(READY)
-	$(BIN)/python -m snakemake_logger_plugin_progress.record results/benchmarks > conf/profile/local/times.csv
 
 lock: | $(BIN)/uv
 	@set -e; $(LIKE_PIP); \

@@ -23,7 +23,6 @@ include: "pipeline/rules/data.smk"
 include: "pipeline/rules/models.smk"
 include: "pipeline/rules/artefacts.smk"
 include: "pipeline/rules/report.smk"
-include: "pipeline/rules/reference.smk"
 include: "pipeline/rules/sweeps.smk"
 
 

@@ -131,7 +131,7 @@ def main() -> None:
 def posed(options: argparse.Namespace) -> Subject:
     """The network and its correctly classified test images; says what they are."""
     dataset: Any = io.load_if_present(options.dataset) if options.dataset else enlarged_digits()
-    classifier = io.load_classifier(options.classifier) if options.classifier else trained(dataset)
+    classifier = io.load(options.classifier, Classifier) if options.classifier else trained(dataset)
     f = networks.of_checkpoint(classifier, dataset, classifier.repetitions - 1, torch.device(options.device))
     pixels = torch.from_numpy(dataset.pixels(dataset.test[0]))
     label = torch.from_numpy(dataset.label[dataset.test[0]])
@@ -389,7 +389,7 @@ def compare_smoothing(subject: Subject, options: argparse.Namespace) -> None:
         fixed = found.distance if fixed is None else fixed
         print(
             f"{name:34}{found.forward_passes / count:10,.0f}{spent:9.1f}{np.median(found.distance):15.4f}"
-            f"{found.distance.mean():9.4f}{found.abstained.sum():11}",
+            f"{found.distance.mean():9.4f}{(found.predicted == -1).sum():11}",
             flush=True,
         )
 

@@ -83,7 +83,7 @@ def main() -> None:
     with threadpool_limits(1):
         torch.set_num_threads(1)
         if options.dataset:
-            dataset, classifier = io.load_dataset(options.dataset), io.load_classifier(options.classifier)
+            dataset, classifier = io.load(options.dataset, Dataset), io.load(options.classifier, Classifier)
         else:
             dataset = drawn_dataset(options.points)
             classifier = trained(dataset)

@@ -25,6 +25,7 @@ from pipeline.fair_metric import learn_batch
 from pipeline.methods import adam_training, baseline, reductions, sensr
 from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_torch import TorchIterations
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Array, Dataset
 from pipeline.workflow.config import CONF
@@ -45,7 +46,7 @@ def main() -> None:
     options = parser.parse_args()
     with threadpool_limits(1):
         torch.set_num_threads(1)
-        dataset = io.load_dataset(options.dataset) if options.dataset else drawn_dataset(options.repetitions)
+        dataset = io.load(options.dataset, Dataset) if options.dataset else drawn_dataset(options.repetitions)
         rows = dataset.train.shape[1]
         print(f"{dataset.name}: {rows:,} training rows, {dataset.features.shape[1]} features, one thread\n")
         compare_baseline(dataset, options.repetitions, options.repeats)
@@ -94,7 +95,7 @@ def plain_baseline(dataset: Dataset, config: baseline.Config) -> Array:
     """One network trained as everybody does, from repetition 0's weights and batches: its margins on test rows."""
     data, held_out = dataset.batch("train", 1), dataset.batch("test", 1)
     rngs = generators("benchmark", repetitions=1)
-    start = adam_training.glorot_networks(rngs, data.features.shape[-1], config.hidden_units, 0.0)
+    start = glorot_networks(rngs, (data.features.shape[-1], config.hidden_units, 2))
     first, second = (torch.nn.Linear(*start[name].shape[1:]) for name in ("w1", "w2"))
     with torch.no_grad():
         for number, layer in enumerate((first, second), 1):
@@ -139,7 +140,7 @@ def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
     data = dataset.batch("train", 1)
     metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
     rngs = generators("benchmark", repetitions=1)
-    start = adam_training.glorot_networks(rngs, data.features.shape[-1], config.hidden_units, sensr.INITIAL_BIAS)
+    start = glorot_networks(rngs, (data.features.shape[-1], config.hidden_units, 2), sensr.INITIAL_BIAS)
     drawn = adam_training.balanced_rows(data.label[0], config.batch_size, iterations, rngs[0])
     rows = np.concatenate(list(drawn))[None]
     few = rows[:, :PLAIN_SENSR_ITERATIONS]

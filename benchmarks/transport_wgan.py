@@ -21,10 +21,11 @@ import torch
 import yaml
 from threadpoolctl import threadpool_limits
 
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan
 from pipeline.transport.between import parted
-from pipeline.transport.wgan_networks import glorot_networks, minibatches, outputs
+from pipeline.transport.wgan_networks import minibatches, outputs
 from pipeline.types import Array
 from pipeline.workflow.config import CONF
 from pipeline.workflow.plugins import configure

@@ -65,19 +65,35 @@ def load_json(path: Path | str) -> Any:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def save_dataset(dataset: Dataset | ImageDataset, path: Path | str) -> None:
-    """Write a prepared dataset, of rows or of images."""
-    _save(dataset, path)
+def save(value: Stored, path: Path | str) -> None:
+    """Write a value that flows between stages: arrays as members of an ``.npz``, the rest in its JSON header."""
+    header: dict[str, Any] = {"format": FORMAT, "type": type(value).__name__}
+    arrays: dict[str, np.ndarray] = {}
+    for field in fields(value):
+        content = getattr(value, field.name)
+        if isinstance(content, np.ndarray):
+            arrays[field.name] = content
+        elif isinstance(content, Mapping) and content and all(isinstance(v, np.ndarray) for v in content.values()):
+            header.setdefault("mappings", {})[field.name] = list(content)
+            arrays.update({f"{field.name}/{key}": array for key, array in content.items()})
+        elif hasattr(content, "to_dict") and hasattr(content, "columns"):
+            header["rows"] = field.name
+            header["columns"] = list(content.columns)
+            arrays.update({f"{field.name}/{name}": _column(content[name]) for name in content.columns})
+        else:
+            header.setdefault("values", {})[field.name] = content
+    encoded = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
+    # Weights are noise to a compressor: those of a large network take minutes and become no smaller.
+    write = np.savez if isinstance(value, Classifier) else np.savez_compressed
+    with written(path) as temporary, temporary.open("wb") as file:
+        write(file, header=encoded, **arrays)  # type: ignore[arg-type]
 
 
-def load_dataset(path: Path | str) -> Dataset:
-    """Read a prepared dataset."""
-    return _load(path, Dataset)
-
-
-def save_absent(absent: Absent, path: Path | str) -> None:
-    """Write that a dataset is absent, in place of what would be made from it."""
-    _save(absent, path)
+def load(path: Path | str, kind: type[Value]) -> Value:
+    """Read a value of this kind; ValueError for a file of another, and for one that cannot be read."""
+    value = _stored(path, kind.__name__)
+    assert isinstance(value, kind)
+    return value
 
 
 def load_if_present(path: Path | str) -> Stored:
@@ -113,31 +129,6 @@ class KeptBeside:
     def forget(self) -> None:
         """The job is done: nothing is kept any more."""
         self.path.unlink(missing_ok=True)
-
-
-def save_classifier(classifier: Classifier, path: Path | str) -> None:
-    """Write trained classifiers with their training curves."""
-    _save(classifier, path)
-
-
-def load_classifier(path: Path | str) -> Classifier:
-    """Read trained classifiers."""
-    return _load(path, Classifier)
-
-
-def save_transport(maps: TransportMap, path: Path | str) -> None:
-    """Write transport maps."""
-    _save(maps, path)
-
-
-def load_transport(path: Path | str) -> TransportMap:
-    """Read transport maps."""
-    return _load(path, TransportMap)
-
-
-def save_audit(result: AuditResult, path: Path | str) -> None:
-    """Write an audit's rows and arrays."""
-    _save(result, path)
 
 
 def load_audit(path: Path | str) -> AuditResult:
@@ -194,40 +185,10 @@ def load_claims(path: Path | str) -> list[dict[str, Any]]:
     return list(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
 
 
-def _save(value: Stored, path: Path | str) -> None:
-    """Write a dataclass: arrays as members of an ``.npz``, everything else in its JSON header."""
-    header: dict[str, Any] = {"format": FORMAT, "type": type(value).__name__}
-    arrays: dict[str, np.ndarray] = {}
-    for field in fields(value):
-        content = getattr(value, field.name)
-        if isinstance(content, np.ndarray):
-            arrays[field.name] = content
-        elif isinstance(content, Mapping) and content and all(isinstance(v, np.ndarray) for v in content.values()):
-            header.setdefault("mappings", {})[field.name] = list(content)
-            arrays.update({f"{field.name}/{key}": array for key, array in content.items()})
-        elif hasattr(content, "to_dict") and hasattr(content, "columns"):
-            header["rows"] = field.name
-            header["columns"] = list(content.columns)
-            arrays.update({f"{field.name}/{name}": _column(content[name]) for name in content.columns})
-        else:
-            header.setdefault("values", {})[field.name] = content
-    encoded = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
-    # Weights are noise to a compressor: those of a large network take minutes and become no smaller.
-    save = np.savez if isinstance(value, Classifier) else np.savez_compressed
-    with written(path) as temporary, temporary.open("wb") as file:
-        save(file, header=encoded, **arrays)  # type: ignore[arg-type]
-
-
 def _column(series: pd.Series) -> np.ndarray:
     """A column as a plain array: numbers as they are, anything else as fixed-width text (never pickled)."""
     array = series.to_numpy()
     return array if array.dtype.kind in "biuf" else array.astype(str)
-
-
-def _load(path: Path | str, kind: type[Value]) -> Value:
-    value = _stored(path, kind.__name__)
-    assert isinstance(value, kind)
-    return value
 
 
 def _stored(path: Path | str, *wanted: str, weights: bool = True) -> Stored:

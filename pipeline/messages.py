@@ -26,10 +26,8 @@ def check_columns(table: Columned, names: Iterable[str], asked_by: str, source: 
     existing = list(table.columns)
     for name in names:
         if name not in existing:
-            near = difflib.get_close_matches(name, existing, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            if len(existing) == 1:
-                hint = " (are its columns separated by something other than commas?)"
+            commas = " (are its columns separated by something other than commas?)"
+            hint = commas if len(existing) == 1 else nearest(name, existing)
             raise ValueError(
                 f"{asked_by} names {name!r}, but {source} has no such column{hint}. It has: {listed(existing)}"
             )
@@ -39,6 +37,17 @@ def listed(values: Sequence[object], shown: int = 40) -> str:
     """The values separated by commas, with a count of those left out beyond the first ``shown``."""
     text = ", ".join(str(value) for value in values[:shown])
     return text if len(values) <= shown else f"{text} and {len(values) - shown} more"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name most like ``name``, as the end of an error's sentence; nothing where none is like it."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Names as part of a sentence: ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def reason(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from snakemake_logger_plugin_progress import estimate, lines
+from snakemake_logger_plugin_progress import lines
 from snakemake_logger_plugin_progress.journal import Journal
 from snakemake_logger_plugin_progress.run import Job, Run
 from snakemake_logger_plugin_progress.screen import WHOLE, Screen, end_of, last_lines
@@ -31,11 +31,9 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         common = self.common_settings
         self.run = Run(began=time.monotonic())
-        self.explained = False
         self.nothing_to_do = False
         self.ending = ""
         self.journal = Journal(getattr(self.settings, "failures", None) or "")
-        self.folders: set[Path] = set()
         self.detailed = _snakemake_handler(common) if common.dryrun or common.verbose or common.debug_dag else None
         self.quiet = bool(common.quiet)
         self.screen = Screen(lambda: self.run, colour=not common.nocolor, quiet=self.quiet)
@@ -68,7 +66,7 @@ class LogHandler(LogHandlerBase):
             self.started(fields, now)
         elif event == LogEvent.JOB_FINISHED:
             job = self.run.running.get(fields["job_id"])
-            self.run = self.run.finish(fields["job_id"], now)
+            self.run = self.run.finish(fields["job_id"])
             if job is not None and job.makes_files:
                 self.say(lines.done(self.run, job, now), "done")
                 for line in lines.warnings({path: end_of(Path(path)) for path in job.log}):
@@ -91,36 +89,16 @@ class LogHandler(LogHandlerBase):
                 self.say(message)
 
     def started(self, fields: dict[str, Any], now: float) -> None:
-        """A job starts; the first one tells where the times of earlier runs are."""
+        """A job starts."""
         job = Job(
-            rule=self.run.families.get(fields["rule_name"], fields["rule_name"]),
             title=lines.title(fields["rule_name"], fields["rule_msg"], fields["wildcards"]),
             began=now,
             log=tuple(fields["log"]),
-            benchmark=fields["benchmark"],
             makes_files=bool(fields["output"]),
         )
-        self.learn(job)
         self.run = self.run.start(fields["jobid"], job)
-        left = self.run.left(now)
-        if not self.explained and left is not None and job.makes_files:
-            self.explained = True
-            self.say(lines.basis(left))
         if job.makes_files and not self.screen.live:
             self.say(lines.start(job))
-
-    def learn(self, job: Job) -> None:
-        """Read the known times that belong to the same folder as this job's."""
-        if job.benchmark is None:
-            return
-        folder = estimate.folder_of_rules(job.rule, job.benchmark)
-        if folder is None:
-            self.run = self.run.learn(estimate.earlier_run(job.rule, Path(job.benchmark)))
-        elif folder not in self.folders:
-            self.folders.add(folder)
-            times = getattr(self.settings, "times", None)
-            recorded = estimate.recorded_times(Path(times), folder) if times else {}
-            self.run = self.run.learn(estimate.together(recorded, estimate.earlier_runs(folder)))
 
     def failed(self, fields: dict[str, Any], now: float) -> None:
         """A job fails."""

@@ -5,20 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from snakemake_logger_plugin_progress.estimate import Estimate, Source
 from snakemake_logger_plugin_progress.run import Job, Run
 
 TITLE_WIDTH = 52
 LAST_LINES = 12
-
-WORTH_A_PREDICTION = 10.0
-"""Seconds from which on it is told how long a single job will take."""
-
-BASIS: Mapping[Source, str] = {
-    "this run": "by the jobs done so far",
-    "earlier runs": "by earlier runs here",
-    "recorded times": "by times recorded on another machine, adjusted as jobs finish",
-}
 
 CHATTER = (
     "Assuming unrestricted shared filesystem",
@@ -57,14 +47,6 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def roughly(seconds: float) -> str:
-    """An estimated time, with no more digits than an estimate deserves."""
-    if seconds < 10:
-        return "a few seconds"
-    step = 5 if seconds < 60 else 10 if seconds < 300 else 60
-    return f"about {duration(step * round(seconds / step))}"
-
-
 def title(rule: str, message: str | None, wildcards: Mapping[str, str] | None) -> str:
     """What to call a job: the rule's own message, otherwise the rule and the values of its wildcards."""
     return message or " ".join([rule, *map(str, (wildcards or {}).values())])
@@ -80,18 +62,9 @@ def plan(run: Run) -> str:
     return f"{jobs} on {cores}: {counts}" if counts else f"{jobs} on {cores}"
 
 
-def basis(estimate: Estimate) -> str:
-    """What the remaining time is judged by."""
-    return f"{roughly(estimate.seconds)} to go, {BASIS[estimate.source]}"
-
-
 def progress(run: Run, now: float) -> str:
-    """``7 of 31, 1 min 12 s so far, about 3 min left``."""
-    parts = [f"{run.done} of {run.total}", f"{duration(now - run.began)} so far"]
-    estimate = run.left(now)
-    if estimate is not None and run.done < run.total:
-        parts.append(f"{roughly(estimate.seconds)} left")
-    return ", ".join(parts)
+    """``7 of 31, 1 min 12 s so far``."""
+    return f"{run.done} of {run.total}, {duration(now - run.began)} so far"
 
 
 def start(job: Job) -> str:
@@ -104,11 +77,9 @@ def done(run: Run, job: Job, now: float) -> str:
     return f"done    {job.title:<{TITLE_WIDTH}} {duration(now - job.began):>12}   {progress(run, now)}"
 
 
-def still(run: Run, number: int, now: float, detail: str) -> str:
+def still(job: Job, now: float, detail: str) -> str:
     """A job is still at work; ``detail`` is the last line of its log."""
-    job, took = run.running[number], run.before(number)
-    of = f" of {roughly(took.seconds)}" if took and took.seconds >= WORTH_A_PREDICTION else ""
-    return f"{job.title}   {duration(now - job.began)}{of}" + (f"   {detail}" if detail else "")
+    return f"{job.title}   {duration(now - job.began)}" + (f"   {detail}" if detail else "")
 
 
 def failure(

@@ -78,10 +78,10 @@ class Screen:
 
     def at_work(self) -> Iterator[str]:
         """A line for each running job."""
-        run, now = self.run(), time.monotonic()
-        for number, job in run.running.items():
+        now = time.monotonic()
+        for job in self.run().running.values():
             if job.makes_files:
-                yield lines.still(run, number, now, last_line(job.log))
+                yield lines.still(job, now, last_line(job.log))
 
     def picture(self) -> RenderableType:
         """What is running now and how far the run is."""

@@ -11,6 +11,3 @@ class LogHandlerSettings(LogHandlerSettingsBase):
 
     summary: str = field(default="", metadata={"help": "Text file to print at the end of a run that went well."})
     failures: str = field(default="", metadata={"help": "File for what failed and why, a line of JSON for each."})
-    times: str = field(
-        default="", metadata={"help": "CSV file of recorded times (rule,benchmark,seconds) to judge a first run by."}
-    )

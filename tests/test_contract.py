@@ -51,7 +51,7 @@ def point_with(group: str, name: str) -> Point:
 
 @functools.cache
 def prepared(name: str, folder: Path) -> Dataset | ImageDataset:
-    config = WORKFLOW.prepare(name)
+    config = WORKFLOW.asked("prepare", name)
     kind = config["dataset"]["kind"]
     output = folder / f"{name}.npz"
     if (folder / "raw" / kind).is_dir():
@@ -59,7 +59,7 @@ def prepared(name: str, folder: Path) -> Dataset | ImageDataset:
         module = plugins.load("dataset", kind)
         rngs = generators("prepare", kind, repetitions=config["repetitions"])
         rows = module.parse(folder / "raw" / kind)
-        io.save_dataset(module.prepare(rows, plugins.configure(module, config["dataset"]), rngs, "official"), output)
+        io.save(module.prepare(rows, plugins.configure(module, config["dataset"]), rngs, "official"), output)
     else:
         manifest = folder / f"{kind}.json"
         source = "auto" if of_images(name) else "twin"
@@ -72,7 +72,7 @@ def prepared(name: str, folder: Path) -> Dataset | ImageDataset:
 
 @functools.cache
 def fitted(dataset_name: str, method_name: str, folder: Path) -> Classifier:
-    dataset, config = prepared(dataset_name, folder), WORKFLOW.train(dataset_name, method_name)
+    dataset, config = prepared(dataset_name, folder), WORKFLOW.asked("train", dataset_name, method_name)
     module = plugins.load("method", config["method"]["kind"])
     rngs = generators("train", dataset.name, config["method"]["name"], repetitions=config["repetitions"])
     classifier = module.fit(dataset, plugins.configure(module, config["method"]), rngs)
@@ -85,9 +85,9 @@ def transported(point: Point, folder: Path) -> TransportMap:
     dataset, transport = point.name("dataset"), point.name("transport")
     prepared(dataset, folder)
     output = folder / f"{dataset}+{transport}.npz"
-    config = json.dumps(WORKFLOW.transport(dataset, transport))
+    config = json.dumps(WORKFLOW.asked("transport", dataset, transport))
     fit_maps.main(["--config", config, "--dataset", str(folder / f"{dataset}.npz"), "--output", str(output)])
-    return io.load_transport(output)
+    return io.load(output, TransportMap)
 
 
 @pytest.fixture(scope="module")
@@ -282,10 +282,10 @@ def test_a_key_too_many_and_a_key_too_few_are_named(group: str) -> None:
     point = POINTS[0]
     section = WORKFLOW.section(group, point)
     module = plugins.load(group, section["kind"])
-    with pytest.raises(ValueError, match=r"has no field \['colour'\]"):
+    with pytest.raises(ValueError, match="there is no key 'colour'"):
         plugins.configure(module, {**section, "colour": "red"})
     lost = next(key for key in section if key not in ("name", "kind"))
-    with pytest.raises(ValueError, match=rf"needs \['{lost}'\]"):
+    with pytest.raises(ValueError, match=rf"{lost} is not given"):
         plugins.configure(module, {key: value for key, value in section.items() if key != lost})
 
 

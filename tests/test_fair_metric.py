@@ -88,6 +88,8 @@ def test_a_direction_adds_a_dimension_only_by_what_it_has_outside_the_others(til
 def test_without_directions_the_metric_is_euclidean() -> None:
     metric = from_directions(np.empty((0, 3)))
     np.testing.assert_array_equal(metric.matrix, np.eye(3))
+    v = directions_of(3, d=3)
+    np.testing.assert_array_equal(metric.operator(v)(v), v)
     assert metric.squared_distance(np.zeros(3), np.array([3.0, 4.0, 0])) == pytest.approx(25)
 
 

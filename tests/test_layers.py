@@ -30,6 +30,7 @@ BEYOND = tuple(f"pipeline.{name}" for name in ("io", "workflow", "stages", "repo
 FOUNDATIONS = tuple(name for name in NUMERICAL if name not in ("pipeline.methods", "pipeline.audits"))
 MACHINERY = ("hydra", "omegaconf", "snakemake", "pathlib", "os.path", "matplotlib", "wandb")
 READ_PUBLISHED = ("load_published", "load_claims")
+BELOW_DATASETS = ("pipeline.types", "pipeline.fields")
 READERS = {"open", "read_csv", "read_parquet", "read_table", "read_text", "read_bytes", "load", "loadtxt", "genfromtxt"}
 HEAVY = (
     "torch",
@@ -159,7 +160,7 @@ def dataset_breaches(path: Path, root: Path, names: list[str]) -> list[str]:
         for p in folder.glob("*.py")
         if p.stem != "__init__" and not is_dataset(p, root)
     }
-    local = [name for name in names if below(name, ("pipeline",)) and not below(name, ("pipeline.types", *shared))]
+    local = [name for name in names if below(name, ("pipeline",)) and not below(name, (*BELOW_DATASETS, *shared))]
     local = [name for name in local if name != "pipeline.datasets"]
     found = [f"{module} imports {name}: a dataset imports types and what datasets share" for name in local]
     known = functions(path)

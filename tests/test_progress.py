@@ -1,4 +1,4 @@
-"""The progress of a run: honest counts, an estimate that follows from known times, and no error ever hidden."""
+"""The progress of a run: honest counts, and no error ever hidden."""
 
 from __future__ import annotations
 
@@ -6,125 +6,22 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from snakemake_logger_plugin_progress import lines
-from snakemake_logger_plugin_progress.estimate import (
-    Estimate,
-    Took,
-    earlier_runs,
-    folder_of_rules,
-    pace,
-    recorded_times,
-    remaining,
-)
-from snakemake_logger_plugin_progress.record import times
 from snakemake_logger_plugin_progress.run import Job, Run
 from snakemake_logger_plugin_progress.screen import last_lines
 
-NOTHING: frozenset[str] = frozenset()
-
-
-def known(**seconds: float) -> dict[str, dict[str, Took]]:
-    """Times of training jobs in earlier runs."""
-    return {"train": {path: Took(value, "earlier runs") for path, value in seconds.items()}}
-
-
-def left(waiting: Mapping[str, int], cores: int = 1, **seconds: float) -> float:
-    """Seconds to go with known training times."""
-    estimate = remaining(waiting, [], known(**seconds), NOTHING, cores)
-    assert estimate is not None
-    return estimate.seconds
-
-
-def test_on_one_core_the_estimate_is_the_sum_of_the_known_times() -> None:
-    assert left({"train": 3}, a=1.0, b=10.0, c=4.0) == pytest.approx(15.0)
-
-
-@pytest.mark.parametrize("cores", [1, 2, 3, 64])
-def test_no_number_of_cores_beats_the_longest_job_or_the_work_divided_among_them(cores: int) -> None:
-    seconds = left({"train": 3}, cores, a=1.0, b=10.0, c=4.0)
-    assert seconds == max(15.0 / cores, 10.0)
-
-
-def test_jobs_that_have_started_no_longer_count_among_those_that_wait() -> None:
-    estimate = remaining({"train": 1}, [], known(a=1.0, b=10.0), frozenset({"b"}), 1)
-    assert estimate == Estimate(1.0, "earlier runs")
-
-
-def test_a_running_job_counts_for_what_is_left_of_it_and_never_for_less_than_nothing() -> None:
-    job = Took(10.0, "earlier runs")
-    seconds = [remaining({}, [(job, elapsed)], {}, NOTHING, 1) for elapsed in (0.0, 4.0, 10.0, 60.0)]
-    assert [estimate and estimate.seconds for estimate in seconds] == [10.0, 6.0, 0.0, 0.0]
-
-
-def test_a_machine_of_half_the_speed_needs_twice_the_time() -> None:
-    slow = remaining({"train": 2}, [], known(a=1.0, b=10.0), NOTHING, 2, pace=2.0)
-    fast = remaining({"train": 2}, [], known(a=1.0, b=10.0), NOTHING, 2, pace=1.0)
-    assert slow is not None
-    assert fast is not None
-    assert slow.seconds == 2 * fast.seconds
-
-
-def test_pace_is_this_runs_time_over_the_known_one() -> None:
-    assert pace([(Took(2.0, "recorded times"), 3.0), (Took(8.0, "recorded times"), 12.0)]) == 1.5
-    assert pace([]) == 1.0
-    assert pace([(Took(1.0, "this run"), 9.0)]) == 1.0
-    assert pace([(Took(1.0, "earlier runs"), 1e6)]) == 5.0
-
-
-def test_no_estimate_is_better_than_one_from_few_known_jobs() -> None:
-    assert remaining({"train": 1, "audit": 1}, [], known(a=1.0), NOTHING, 1) is not None
-    assert remaining({"train": 1, "audit": 2}, [], known(a=1.0), NOTHING, 1) is None
-    assert remaining({"train": 1}, [], {}, NOTHING, 1) is None
-
-
-def test_an_estimate_names_its_least_certain_source() -> None:
-    mixed = known(a=1.0) | {"audit": {"x": Took(1.0, "recorded times")}}
-    estimate = remaining({"train": 1, "audit": 1}, [], mixed, NOTHING, 1)
-    assert estimate is not None
-    assert estimate.source == "recorded times"
-    assert "another machine" in lines.basis(estimate)
-
-
-def test_benchmark_files_are_found_by_scale_and_rule(tmp_path: Path) -> None:
-    for name, text in {
-        "smoke/train/adult/sensr.tsv": "s\tcpu_time\n2.0\t1\n4.0\t1\n",
-        "smoke/audit/adult.tsv": "s\n7.5\n",
-        "smoke/audit/half_written.tsv": "s\n",
-        "paper/train/adult/sensr.tsv": "s\n900\n",
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    folder = folder_of_rules("train", str(tmp_path / "smoke/train/adult/baseline.tsv"))
-    assert folder == tmp_path / "smoke"
-    assert earlier_runs(folder) == {
-        "train": {str(folder / "train/adult/sensr.tsv"): Took(3.0, "earlier runs")},
-        "audit": {str(folder / "audit/adult.tsv"): Took(7.5, "earlier runs")},
-    }
-    assert folder_of_rules("report", str(tmp_path / "smoke/report.tsv")) is None
-
-
-def test_recorded_times_are_read_back_for_their_own_scale_alone(tmp_path: Path) -> None:
-    benchmark = tmp_path / "smoke/train/a.tsv"
-    benchmark.parent.mkdir(parents=True)
-    benchmark.write_text("s\n2.5\n")
-    rows = "".join(f"{rule},{path},{seconds}\n" for rule, path, seconds in times(tmp_path))
-    (tmp_path / "times.csv").write_text("rule,benchmark,seconds\n" + rows)
-    expected = {"train": {str(benchmark): Took(2.5, "recorded times")}}
-    assert recorded_times(tmp_path / "times.csv", tmp_path / "smoke") == expected
-    assert recorded_times(tmp_path / "times.csv", tmp_path / "paper") == {}
-    assert recorded_times(tmp_path / "absent.csv", tmp_path / "smoke") == {}
-
 
 def test_a_run_counts_each_job_once_though_it_fails_and_starts_again() -> None:
-    job = Job("train", "train sensr", began=0.0, benchmark="b/train/sensr.tsv")
-    run = Run(began=0.0).plan({"train": 2, "total": 2}).start(1, job).fail(1).start(1, job).finish(1, 5.0)
-    assert (run.done, run.total, run.launched, run.failed) == (1, 2, {"train": 1}, ())
+    job = Job("train sensr", began=0.0)
+    failed = Run(began=0.0).plan({"train": 2, "total": 2}).start(1, job).fail(1)
+    assert (failed.done, failed.failed) == (0, ("train sensr",))
+    run = failed.start(1, job).finish(1)
+    assert (run.done, run.total, run.failed) == (1, 2, ())
     assert not run.running
 
 
@@ -132,20 +29,13 @@ def test_rules_that_are_made_in_a_loop_count_as_one() -> None:
     stats = {"train_a": 1, "train_b": 1, "audit_a": 1, "robustness_bias": 1, "collect": 2, "total": 6}
     run = Run(began=0.0).plan(stats)
     assert run.planned == {"train": 2, "audit_a": 1, "robustness_bias": 1, "collect": 2}
-    assert (run.families["train_b"], run.total) == ("train", 6)
+    assert run.total == 6
 
 
 def test_a_cluster_is_not_taken_for_cores() -> None:
     run = Run(began=0.0, cores=50).plan({"train": 2})
     assert lines.plan(run) == "2 jobs on 50 cores: 2 train"
     assert lines.plan(replace(run, nodes=True)) == "2 jobs on a cluster, 50 at once: 2 train"
-
-
-def test_a_job_of_unknown_time_tells_of_the_others_of_its_rule() -> None:
-    run = Run(began=0.0).plan({"train": 3, "total": 3})
-    assert run.left(0.0) is None
-    run = run.start(1, Job("train", "first", began=0.0)).finish(1, 8.0)
-    assert run.left(8.0) == Estimate(16.0, "this run")
 
 
 @pytest.mark.parametrize(
@@ -162,14 +52,6 @@ def test_a_job_of_unknown_time_tells_of_the_others_of_its_rule() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert lines.duration(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(3.0, "a few seconds"), (42.0, "about 40 s"), (76.0, "about 1 min 20 s"), (1234.0, "about 21 min")],
-)
-def test_estimates_are_rounded_to_what_they_are_worth(seconds: float, text: str) -> None:
-    assert lines.roughly(seconds) == text
 
 
 def test_a_job_is_called_by_its_message_or_by_its_rule_and_wildcards() -> None:
@@ -246,14 +128,12 @@ rule all:
     input: expand("out/{d}-{m}.txt", d=["adult"], m=["a", "b"])
 rule prepare:
     output: "prep/{d}.txt"
-    benchmark: "benchmarks/prepare/{d}.tsv"
     shell: "touch {output}"
 rule train:
     message: "train {wildcards.m} on {wildcards.d}"
     input: "prep/{d}.txt"
     output: "out/{d}-{m}.txt"
     log: "logs/{d}-{m}.log"
-    benchmark: "benchmarks/train/{d}/{m}.tsv"
     shell:
         "(echo step 1; [ {wildcards.m} = {config[bad]} ] && echo oh no && exit 3;"
         " sleep .2; touch {output}) > {log} 2>&1"
@@ -286,7 +166,6 @@ def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
     assert [line[:7] for line in passed.stdout.splitlines() if "of 4, " in line] == ["done   "] * 3
     assert passed.stdout.splitlines()[-1] == "two artefacts made"
     assert "4 of 4 jobs done in" in passed.stdout.splitlines()[-2]
-    assert "by earlier runs here" in snakemake(tmp_path, "--config", "bad=none", "--forceall").stdout
     assert "Nothing to be done" in snakemake(tmp_path, "--config", "bad=none").stdout
 
 

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 from pipeline.attacks.distances import (
     DEFAULT,
     Closest,
+    CountedNetwork,
     Distances,
     Execution,
-    Network,
-    drawn_in,
     fooled_by,
     margin,
     measured,
     norms,
     spread,
 )
+from pipeline.fields import Checked, Count, NonNegative, Positive, at_least, interval
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -36,29 +37,17 @@ EPSILON = 1e-8
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Checked):
     """What :func:`carlini_wagner` is run with."""
 
-    iterations: int
-    searches: int
-    learning_rate: float
-    initial_c: float
-    confidence: float
-    patience: int
-    improvement: float
-    slack: float
-
-    def __post_init__(self) -> None:
-        positive = ("iterations", "searches", "learning_rate", "initial_c", "patience")
-        wrong = {name: getattr(self, name) for name in positive if getattr(self, name) <= 0}
-        if wrong:
-            raise ValueError(f"expected {', '.join(positive)} above 0, found {wrong}")
-        if self.confidence < 0 or not 0 <= self.improvement < 1:
-            raise ValueError(
-                f"expected confidence >= 0 and improvement in [0, 1), found {self.confidence} and {self.improvement}"
-            )
-        if self.slack < 1:
-            raise ValueError(f"expected slack >= 1, found {self.slack}: an infinite one makes every search")
+    iterations: Count
+    searches: Count
+    learning_rate: Positive
+    initial_c: Positive
+    confidence: NonNegative
+    patience: Count
+    improvement: Annotated[float, interval("[0, 1)")]
+    slack: Annotated[float, at_least(1)]
 
 
 @dataclass
@@ -129,19 +118,16 @@ def carlini_wagner(
     :func:`pipeline.attacks.distances.measured` says.
     """
     settings = Settings(iterations, searches, learning_rate, initial_c, confidence, patience, improvement, slack)
-    if bisections < 0 or (bisections and confidence):
+    if bisections and confidence:
         raise ValueError(
-            f"expected bisections >= 0, and 0 with a confidence, found {bisections} and {confidence}: a bisection ends "
-            "on the boundary, where no confidence is left"
+            f"expected no bisections with a confidence, found {bisections} and {confidence}: a bisection ends on the "
+            "boundary, where no confidence is left"
         )
-
-    def search(network: Network, x: Tensor, y: Tensor) -> Closest:
-        return drawn_in(network, minimised(network, x, y, settings), y, bisections)
-
-    return measured(model, images, label, search, execution)
+    search = partial(minimised, settings=settings)
+    return measured(model, images, label, search, execution, bisections)
 
 
-def minimised(network: Network, x: Tensor, label: Tensor, settings: Settings) -> Closest:
+def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Settings) -> Closest:
     """All searches of all points of a batch; a point that is done leaves."""
     closest = Closest(x)
     points = started(x, label, settings)
@@ -199,7 +185,7 @@ def started(x: Tensor, label: Tensor, settings: Settings) -> Points:
 
 
 def objective(
-    network: Network, points: Points, closest: Closest, settings: Settings
+    network: CountedNetwork, points: Points, closest: Closest, settings: Settings
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The objective (m,), its gradient in w (m, c, h, w), who is fooled (m,), and whose c is hopeless (m,).
 

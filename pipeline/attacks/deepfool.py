@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from pipeline.attacks.distances import (
     DEFAULT,
     Closest,
+    CountedNetwork,
     Distances,
     Execution,
-    Network,
-    drawn_in,
     fooled_by,
     measured,
     norms,
@@ -56,26 +55,20 @@ def deepfool(
 
     Raises ValueError for settings out of range, and for images or labels as :func:`measured` says.
     """
-    check(steps, candidates, overshoot, slack, bisections)
-
-    def search(network: Network, x: Tensor, y: Tensor) -> Closest:
-        closest = crossed(network, x, y, steps, candidates, overshoot, slack)
-        return drawn_in(network, closest, y, bisections)
-
-    return measured(model, images, label, search, execution)
-
-
-def check(steps: int, candidates: int, overshoot: float, slack: float, bisections: int) -> None:
-    """ValueError for settings out of range."""
-    if steps < 1 or candidates < 2 or overshoot < 0 or slack < 1 or bisections < 0:
+    if steps < 1 or candidates < 2 or overshoot < 0 or slack < 1:
         raise ValueError(
-            "expected steps >= 1, candidates >= 2, overshoot >= 0, slack >= 1 and bisections >= 0, found "
-            f"{steps}, {candidates}, {overshoot}, {slack} and {bisections}"
+            "expected steps >= 1, candidates >= 2, overshoot >= 0 and slack >= 1, found "
+            f"{steps}, {candidates}, {overshoot} and {slack}"
         )
+
+    def search(network: CountedNetwork, x: Tensor, y: Tensor) -> Closest:
+        return crossed(network, x, y, steps, candidates, overshoot, slack)
+
+    return measured(model, images, label, search, execution, bisections)
 
 
 def crossed(
-    network: Network, x0: Tensor, label: Tensor, steps: int, candidates: int, overshoot: float, slack: float
+    network: CountedNetwork, x0: Tensor, label: Tensor, steps: int, candidates: int, overshoot: float, slack: float
 ) -> Closest:
     """The first iterate of every point of a batch that is of another class; only active points are computed."""
     import torch
@@ -101,7 +94,7 @@ def crossed(
 
 
 def nearest_plane(
-    network: Network,
+    network: CountedNetwork,
     leaf: Tensor,
     logits: Tensor,
     label: Tensor,

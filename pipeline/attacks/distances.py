@@ -67,7 +67,7 @@ class Execution:
 DEFAULT = Execution()
 
 
-class Network:
+class CountedNetwork:
     """A classifier whose passes are counted in images: pixels (n, c, h, w) to logits (n, K), K >= ``classes``."""
 
     def __init__(self, model: Callable[[Tensor], Tensor], classes: int = 2) -> None:
@@ -136,14 +136,19 @@ class Closest:
         return self.distance.isfinite()
 
 
-Search = Callable[[Network, "Tensor", "Tensor"], Closest]
+Search = Callable[[CountedNetwork, "Tensor", "Tensor"], Closest]
 """(network, x (n, c, h, w), label (n,)) -> the closest adversarial images of one batch."""
 
 
 def measured(
-    model: Callable[[Tensor], Tensor], images: Array | Tensor, label: Array | Tensor, search: Search, how: Execution
+    model: Callable[[Tensor], Tensor],
+    images: Array | Tensor,
+    label: Array | Tensor,
+    search: Search,
+    how: Execution,
+    bisections: int = 0,
 ) -> Distances:
-    """The distances of all points, ``how.batch_size`` at a time.
+    """The distances of all points, ``how.batch_size`` at a time; ``bisections`` as in :func:`drawn_in`.
 
     ``images`` (n, c, h, w) in [0, 1], ``label`` (n,) integer classes. A ``torch.nn.Module`` is run in evaluation mode
     with its parameters frozen, and handed back as it came. Raises ValueError for images or labels of another kind, and
@@ -151,10 +156,12 @@ def measured(
     """
     import torch
 
+    if bisections < 0:
+        raise ValueError(f"expected bisections >= 0, found {bisections}")
     x, y = checked(images, label)
     device = device_of(model, x, how.device)
     size = how.batch_size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
-    network = Network(model, classes_of(y))
+    network = CountedNetwork(model, classes_of(y))
     distance, steps = np.full(len(x), np.nan), np.zeros(len(x), dtype=np.int64)
     kept = np.empty(x.shape, dtype=np.float32) if how.keep_adversarial else None
     order = torch.channels_last if how.channels_last else torch.contiguous_format
@@ -162,7 +169,8 @@ def measured(
         for start in range(0, len(x), size):
             rows = slice(start, start + size)
             batch = x[rows].to(device).contiguous(memory_format=order)
-            closest = search(network, batch, y[rows].to(device))
+            own = y[rows].to(device)
+            closest = drawn_in(network, search(network, batch, own), own, bisections)
             # In float32 the difference of two images would be rounded.
             exact = norms(closest.adversarial.double() - batch.double())
             distance[rows] = exact.where(closest.found, torch.nan).cpu().numpy()
@@ -254,7 +262,7 @@ def spread(values: Tensor) -> Tensor:
     return values[:, None, None, None]
 
 
-def drawn_in(network: Network, closest: Closest, label: Tensor, bisections: int) -> Closest:
+def drawn_in(network: CountedNetwork, closest: Closest, label: Tensor, bisections: int) -> Closest:
     """Bisection for the boundary between x and x': the point x + t (x' - x) of another class with the least t found.
 
     Every bisection costs one forward pass a point; after b of them t is above the boundary by at most 2^-b.

@@ -14,10 +14,9 @@ from pipeline.attacks.deepfool import TINY, crossed
 from pipeline.attacks.distances import (
     DEFAULT,
     Closest,
+    CountedNetwork,
     Distances,
     Execution,
-    Network,
-    drawn_in,
     fooled_by,
     margin,
     measured,
@@ -62,26 +61,24 @@ def fmn(
     A point that DeepFool fails on has failed. Raises ValueError for settings out of range, and for images or labels as
     :func:`pipeline.attacks.distances.measured` says.
     """
-    if steps < 1 or start_steps < 1 or step_size <= 0 or bisections < 0:
+    if steps < 1 or start_steps < 1 or step_size <= 0:
         raise ValueError(
-            "expected steps >= 1, start_steps >= 1, step_size > 0 and bisections >= 0, found "
-            f"{steps}, {start_steps}, {step_size} and {bisections}"
+            f"expected steps >= 1, start_steps >= 1 and step_size > 0, found {steps}, {start_steps} and {step_size}"
         )
     if not 0 <= last_radius_change <= radius_change < 1:
         raise ValueError(
             f"expected 0 <= last_radius_change <= radius_change < 1, found {last_radius_change} and {radius_change}"
         )
 
-    def search(network: Network, x: Tensor, y: Tensor) -> Closest:
+    def search(network: CountedNetwork, x: Tensor, y: Tensor) -> Closest:
         start = crossed(network, x, y, start_steps, START_CANDIDATES, START_OVERSHOOT, START_SLACK)
-        closest = shrunk(network, start, y, steps, step_size, (radius_change, last_radius_change))
-        return drawn_in(network, closest, y, bisections)
+        return shrunk(network, start, y, steps, step_size, (radius_change, last_radius_change))
 
-    return measured(model, images, label, search, execution)
+    return measured(model, images, label, search, execution, bisections)
 
 
 def shrunk(
-    network: Network, closest: Closest, label: Tensor, steps: int, step_size: float, change: tuple[float, float]
+    network: CountedNetwork, closest: Closest, label: Tensor, steps: int, step_size: float, change: tuple[float, float]
 ) -> Closest:
     """``steps`` steps around the boundary from the images in ``closest``, which takes up every closer one."""
     import torch

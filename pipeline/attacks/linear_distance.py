@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -18,9 +18,9 @@ def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> 
 
     The box [0, 1]^d is ignored: the closest point of another class may lie outside it.
 
-    Parameters: ``weight`` (K, d) and ``bias`` (K,) act on flattened pixels (see :func:`in_pixel_scale`); ``images``
-    (n, ...) with d pixels each; ``label`` (n,). Computed in float64. Classes of equal weights have no boundary between
-    them; a point whose class has none with any other has failed. Raises ValueError where shapes do not fit.
+    Parameters: ``weight`` (K, d) and ``bias`` (K,) act on flattened pixels; ``images`` (n, ...) with d pixels each;
+    ``label`` (n,). Computed in float64. Classes of equal weights have no boundary between them; a point whose class has
+    none with any other has failed. Raises ValueError where shapes do not fit.
     Source: Nanda et al. 2021, section 4.1.
     """
 
@@ -72,18 +72,6 @@ def to_plane_in_box(gap: Array, v: Array, x: Array) -> Array:
     t = np.where(possible & np.isfinite(t), t, 0.0)
     delta = np.clip(x - t[..., None] * v, 0, 1) - x
     return np.where(possible, np.linalg.norm(delta, axis=2), np.inf)
-
-
-def in_pixel_scale(
-    weight: Array, bias: Array, mean: Sequence[float], std: Sequence[float], pixels: int
-) -> tuple[Array, Array]:
-    """W' = W / std, b' = b - W' mean: the layer (W, b) of flattened (x - mean) / std as one of flattened pixels x.
-
-    ``mean`` and ``std`` hold one number a channel; each channel has ``pixels`` pixels.
-    """
-    scale, centre = np.repeat(np.asarray(std, dtype=float), pixels), np.repeat(np.asarray(mean, dtype=float), pixels)
-    scaled = np.asarray(weight, dtype=float) / scale
-    return scaled, np.asarray(bias, dtype=float) - scaled @ centre
 
 
 def _distances(

@@ -15,9 +15,9 @@ import numpy as np
 
 from pipeline.attacks.distances import (
     DEFAULT,
+    CountedNetwork,
     Distances,
     Execution,
-    Network,
     checked,
     classes_of,
     device_of,
@@ -41,19 +41,18 @@ class Certificates(Distances):
     """Certified radii of n points, as distances.
 
     ``distance`` is the radius; it is 0 where the smoothed network abstains and, by default, where its class is not the
-    label: 0 is a valid certificate, so nothing has ``failed``. ``predicted`` (n,) is the smoothed class, -1 where
-    ``abstained`` (n,). ``lower`` (n,) is the lower confidence limit of its probability, NaN where the class was wrong
+    label: 0 is a valid certificate, so nothing has ``failed``. ``predicted`` (n,) is the smoothed class, -1 where it
+    abstains. ``lower`` (n,) is the lower confidence limit of its probability, NaN where the class was wrong
     and nothing was estimated. ``steps`` counts the samples that were drawn of each point, those that select the class
     included.
     """
 
     predicted: Array
-    abstained: Array
     lower: Array
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplePlan:
     """The noise of :func:`certify` and its sequence of sample sizes."""
 
     sigma: float
@@ -122,7 +121,7 @@ def certify(
         raise ValueError(f"expected one row number for each of {len(x)} images, found shape {streams.shape}")
     device = device_of(model, x, execution.device)
     scale = torch.tensor(scales(channel_scale, x.shape[1]), dtype=torch.float32, device=device)[:, None, None]
-    network = Network(model, classes_of(y))
+    network = CountedNetwork(model, classes_of(y))
     votes = Votes(network, x, streams, plan, sigma * scale, device, execution)
     with evaluation(model):
         selected = most_voted(votes, plan)
@@ -139,7 +138,6 @@ def certify(
         forward_passes=network.forward_passes,
         backward_passes=0,
         predicted=np.where(abstained, -1, selected),
-        abstained=abstained,
         lower=lower,
     )
 
@@ -153,7 +151,7 @@ def planned(
     growth: float,
     tolerance: float,
     seed: int,
-) -> Plan:
+) -> SamplePlan:
     """The checked plan, its sample sizes in whole blocks."""
     if sigma <= 0 or not 0 < alpha < 1 or growth <= 1 or tolerance < 0:
         raise ValueError(
@@ -167,7 +165,7 @@ def planned(
     sizes = [min(first_samples, samples)]
     while sizes[-1] < samples:
         sizes.append(min(samples, BLOCK * math.ceil(growth * sizes[-1] / BLOCK)))
-    return Plan(sigma, selection_samples, tuple(sizes), alpha, tolerance, seed)
+    return SamplePlan(sigma, selection_samples, tuple(sizes), alpha, tolerance, seed)
 
 
 def scales(channel_scale: Sequence[float] | None, channels: int) -> Array:
@@ -182,10 +180,10 @@ def scales(channel_scale: Sequence[float] | None, channels: int) -> Array:
 class Votes:
     """The network's classes of noisy copies of the points."""
 
-    network: Network
+    network: CountedNetwork
     x: Tensor
     streams: Array
-    plan: Plan
+    plan: SamplePlan
     scale: Tensor
     device: torch.device
     execution: Execution
@@ -218,7 +216,7 @@ class Votes:
         return BLOCK if self.device.type == "cpu" else 20 * BLOCK
 
 
-def most_voted(votes: Votes, plan: Plan) -> Array:
+def most_voted(votes: Votes, plan: SamplePlan) -> Array:
     """The class that most of the selection samples of each point have, the first of equals, (n,)."""
     counts: list[dict[int, int]] = [{} for _ in votes.x]
     for points, classes in votes.cast(np.arange(len(votes.x)), SELECTION, 0, plan.selection_samples):
@@ -228,7 +226,7 @@ def most_voted(votes: Votes, plan: Plan) -> Array:
     return np.array([min(tally, key=lambda label: (-tally[label], label)) for tally in counts], dtype=np.int64)
 
 
-def estimated(votes: Votes, plan: Plan, points: Array, selected: Array) -> tuple[Array, Array]:
+def estimated(votes: Votes, plan: SamplePlan, points: Array, selected: Array) -> tuple[Array, Array]:
     """The lower limit of P(class = selected) (n,), NaN for points not asked for, and how many samples it took (n,)."""
     lower, drawn = np.full(len(selected), np.nan), np.zeros(len(selected), dtype=np.int64)
     lower[points] = 0.0
@@ -245,7 +243,7 @@ def estimated(votes: Votes, plan: Plan, points: Array, selected: Array) -> tuple
     return lower, drawn
 
 
-def gain(hits: Array, size: int, lower: Array, plan: Plan) -> Array:
+def gain(hits: Array, size: int, lower: Array, plan: SamplePlan) -> Array:
     """By how much more than the tolerance R / sigma can still grow, (n,)."""
     last = plan.sizes[-1]
     most = np.floor(upper_limit(hits, size, STOP_LEVEL) * last)

@@ -1,21 +1,16 @@
-"""How precisely an audit says what it says: the level of its intervals, and the draws behind them."""
+"""The level of an audit's intervals, and the number of draws behind its intervals and p-values."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.fields import Checked, Count, Share
+
 
 @dataclass(frozen=True)
-class Precision:
+class Precision(Checked):
     """Level 1 - ``alpha`` of the intervals, from ``bootstraps`` resamples; p-values from ``permutations`` draws."""
 
-    alpha: float
-    bootstraps: int
-    permutations: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"expected alpha in (0, 1), found {self.alpha}")
-        for name in ("bootstraps", "permutations"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected {name} of at least 1, found {getattr(self, name)}")
+    alpha: Share
+    bootstraps: Count
+    permutations: Count

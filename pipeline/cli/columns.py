@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -66,6 +63,11 @@ class Rows:
     sensitive: Mapping[str, Array] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     sensitive_inputs: tuple[int, ...] = ()
+
+    def only(self, places: Array) -> Rows:
+        """The rows at these places (m,)."""
+        sensitive = {name: group[places] for name, group in self.sensitive.items()}
+        return replace(self, features=self.features[places], label=self.label[places], sensitive=sensitive)
 
 
 def rows(table: pd.DataFrame, choice: Choice, path: Path) -> Rows:

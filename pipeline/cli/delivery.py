@@ -15,11 +15,14 @@ from pipeline.cli.render.data import csv_texts, json_text
 from pipeline.cli.render.terminal import terminal
 from pipeline.io import save_figure, save_text
 
+WRITTEN = {"output": True, "json": False, "checkpoint": False}
+"""The options that name what is written, those of some audits alone too; whether it is a folder."""
 
-def carried_out(arguments: Namespace, audited: Callable[[Namespace], AuditDocument], kept: Path | None = None) -> int:
-    """Audit, write what was asked for and print the verdict; ``kept`` is a file that the audit itself writes."""
-    for path, folder in ((arguments.output, True), (arguments.json, False), (kept, False)):
-        if path is not None:
+
+def carried_out(arguments: Namespace, audited: Callable[[Namespace], AuditDocument]) -> int:
+    """Audit, write what was asked for and print the verdict."""
+    for name, folder in WRITTEN.items():
+        if (path := getattr(arguments, name, None)) is not None:
             check_destination(path, folder)
     document = audited(arguments)
     # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.

@@ -6,12 +6,14 @@ A command computes a result (pure functions of arrays), fills a document with it
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import pandas as pd
+
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure as Drawing
 
 
@@ -99,6 +101,17 @@ class Figure:
     caption: str
     draw: Callable[[], Drawing]
     key: str = ""
+
+
+def drawn_by(where: str, *of: Any) -> Callable[[], Drawing]:
+    """The drawing of these things by a function ``module:name``; its module is imported when it is drawn, or never."""
+
+    def draw() -> Drawing:
+        module, _, name = where.partition(":")
+        drawing: Drawing = getattr(importlib.import_module(module), name)(*of)
+        return drawing
+
+    return draw
 
 
 Part: TypeAlias = Facts | Text | Table | Figure

@@ -10,11 +10,12 @@ import shutil
 import sys
 import textwrap
 import traceback
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 
 from pipeline import __version__
+from pipeline.cli.options import OUTPUT, add_options
 
 BAD_INPUT = 2
 """Exit status when the user can mend what went wrong; argparse uses the same for a wrong argument."""
@@ -22,13 +23,16 @@ UNEXPECTED = 1
 """Exit status of an error that nobody foresaw."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
+STATUS = """
+exit status: 0 the audit ran, whatever its verdict; 2 there is something to mend, said on stderr; 1 an unforeseen
+error. {page}"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status: 0 when the audit ran, whatever its verdict."""
     arguments = parser().parse_args(argv)
     try:
-        status: int = arguments.run(arguments)
+        status = _run(arguments)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -58,23 +62,34 @@ def parser() -> ArgumentParser:
         described = inspect.getdoc(module) or ""
         command = names.add_parser(
             name,
+            usage=getattr(module, "USAGE", None),
             help=described.partition("\n")[0],
             description=_filled(described),
-            epilog=getattr(module, "EXAMPLES", None),
+            epilog=module.EXAMPLES + STATUS.format(page=module.PAGE),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        module.add_arguments(command)
+        add_options(command, module.OPTIONS + OUTPUT.format(files=module.FILES), getattr(module, "KINDS", {}))
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        command.set_defaults(run=module.run)
+        command.set_defaults(module=module)
     return root
 
 
 def audits() -> Mapping[str, ModuleType]:
-    """The modules in ``pipeline.cli.audit`` by command name (``loss_ratio`` is ``loss-ratio``), sorted."""
+    """The modules in ``pipeline.cli.audit`` by command: their COMMAND or their name (``loss-ratio``)."""
     package = importlib.import_module("pipeline.cli.audit")
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    return {name.replace("_", "-"): importlib.import_module(f"{package.__name__}.{name}") for name in names}
+    modules = {name: importlib.import_module(f"{package.__name__}.{name}") for name in names}
+    return {getattr(module, "COMMAND", name.replace("_", "-")): module for name, module in modules.items()}
+
+
+def _run(arguments: Namespace) -> int:
+    """Audit with what the module, or its own module ``audit``, offers; imported now, since it may be heavy."""
+    from pipeline.cli.delivery import carried_out
+
+    module: ModuleType = arguments.module
+    home = module if hasattr(module, "audited") else importlib.import_module(f"{module.__name__}.audit")
+    return carried_out(arguments, home.audited)
 
 
 def _filled(text: str) -> str:

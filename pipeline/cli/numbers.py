@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 LEAST_P = 1e-16
 """Smaller p-values are only said to be so."""
 
 
-def finite(value: Any) -> float | None:
-    """The number, or None (null in JSON, which has neither NaN nor infinity) where there is none."""
-    return None if value is None or not math.isfinite(value) else float(value)
+def plain(value: Any) -> Any:
+    """The value as JSON takes it: arrays as lists, and None where a number is NaN or infinite, which JSON has not."""
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def fixed(decimals: int, sign: str = "") -> Callable[[float], str]:
@@ -67,3 +74,8 @@ def plural(count: int, what: str) -> str:
 def short(name: str, letters: int) -> str:
     """A name of at most so many letters, a full stop in place of those cut."""
     return name if len(name) <= letters else f"{name[: letters - 1]}."
+
+
+def label_text(name: str, letters: int) -> str:
+    """A name of at most so many letters for a figure, where a dollar sign would begin a formula."""
+    return (name if len(name) <= letters else f"{name[: letters - 1]}\u2026").replace("$", r"\$")

@@ -5,13 +5,12 @@ The same for networks of rows, networks of images and functions of a data frame;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from pipeline.cli.document import Caveat
 from pipeline.cli.network import Network
 from pipeline.cli.output_kind import ROUNDING, Kind, check_kind, class_scores, detected_kind
 from pipeline.cli.table import sha256
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 Inputs = TypeVar("Inputs")
+Told: TypeAlias = Kind | Literal["auto"]
 BLOCK_ROWS = 8192
 CHANGE = 1e-3
 """A relative change of an output beyond this is no rounding, not even in float32."""
@@ -104,7 +104,7 @@ def given_columns(names: Sequence[str]) -> str:
     )
 
 
-def probed(network: Network, features: torch.Tensor, names: Sequence[str], kind: Kind | None) -> Scores:
+def probed(network: Network, features: torch.Tensor, names: Sequence[str], kind: Told) -> Scores:
     """The network as a map from rows to class scores, after a trial on all rows ``features`` (n, d).
 
     Raises ValueError where it fails, returns something of another shape, non-finite values, or values against
@@ -182,20 +182,20 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
 
 
 def read(
-    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: Kind | None, edge: float = 0.0
+    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: Told, edge: float = 0.0
 ) -> Scores:
     """What finite outputs (n, K), (n, 1) or (n,) mean; ``edge`` as in :func:`class_scores`.
 
-    Raises ValueError for values against the ``told`` kind.
+    The kind is ``told`` by the user or, ``auto``, read off the values. Raises ValueError for values against it.
     """
-    kind = detected_kind(output) if told is None else told
+    kind = detected_kind(output) if told == "auto" else told
     check_kind(output, kind)
     scores = class_scores(kind, edge)
     extreme = ((output <= 0) | (output >= 1)).reshape(len(output), -1).any(1)
     return Scores(
         evaluate=lambda x: scores(evaluate(x)),
         kind=kind,
-        detected=told is None,
+        detected=told == "auto",
         columns=output.shape[1] if output.ndim == 2 else 1,
         trial=scores(output),
         saturated=int(extreme.sum()) if kind == "probability" else 0,
@@ -247,24 +247,23 @@ def model_facts(given: str, network: Network, scores: Scores | None = None) -> d
     return {**facts, **read_as}
 
 
-def output_caveats(scores: Scores, unit: str) -> Iterator[Caveat]:
-    """What a reader must know of how the outputs for each ``unit`` were read."""
-    if scores.kind == "probability" and scores.detected:
-        yield Caveat(
-            "read_as_probabilities",
-            f"All outputs lie between 0 and 1 (sums within {ROUNDING:g} of 1 where there are several) and were read as "
-            "probabilities; if they are logits, say --output-kind logits.",
-        )
-    if scores.saturated:
-        yield Caveat(
-            "saturated",
-            f"The model's probability is exactly 0 or 1 in {scores.saturated:,} {unit}s, where a loss is infinite or "
-            "there is no gradient to follow: let it return logits, the values before the last sigmoid or softmax, if "
-            "you can.",
-        )
+OUTPUT_CAVEATS = f"""
+read_as_probabilities: All outputs lie between 0 and 1 (sums within {ROUNDING:g} of 1 where there are several) and were
+  read as probabilities; if they are logits, say --output-kind logits.
+saturated: The model's probability is exactly 0 or 1 in {{count:,}} {{unit}}s, where a loss is infinite or there is no
+  gradient to follow: let it return logits, the values before the last sigmoid or softmax, if you can.
+"""
 
 
-def _blocks(x: torch.Tensor) -> Iterator[torch.Tensor]:
+def output_conditions(scores: Scores, unit: str) -> dict[str, Any]:
+    """For OUTPUT_CAVEATS: what a reader must know of how the outputs for each ``unit`` were read."""
+    return {
+        "read_as_probabilities": scores.kind == "probability" and scores.detected,
+        "saturated": scores.saturated and {"count": scores.saturated, "unit": unit},
+    }
+
+
+def _blocks(x: torch.Tensor) -> Iterable[torch.Tensor]:
     yield from x.split(BLOCK_ROWS)
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from pipeline.messages import reason
 from pipeline.tabulate.source import csv_header
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 
@@ -22,7 +20,6 @@ def read_table(path: Path) -> pd.DataFrame:
     audit. Raises ValueError for a file that is absent, of another kind, malformed or empty, and for columns without a
     name or with the same name.
     """
-    import pandas as pd
     from pyarrow import ArrowException
 
     if not path.is_file():

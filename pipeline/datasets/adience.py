@@ -21,12 +21,14 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from pipeline.datasets import image_archives, image_sets
 from pipeline.datasets.download import Source
 from pipeline.datasets.image_archives import Pictures, TarImages
+from pipeline.fields import Share
 from pipeline.types import Array, ImageDataset, Origin
 
 ARCHIVE = "aligned.tar.gz"
@@ -68,14 +70,8 @@ USED = 14_007 + 3_445
 class Config(image_sets.ImageConfig):
     """``split``: ``folds`` or ``random``, which trains on the share ``train_fraction``."""
 
-    split: str
-    train_fraction: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        image_sets.expect_fraction(self.train_fraction)
-        if self.split not in ("folds", "random"):
-            raise ValueError(f"dataset.split must be folds or random, found {self.split!r}")
+    split: Literal["folds", "random"]
+    train_fraction: Share
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import pandas as pd
 
 from pipeline.datasets import drawn
 from pipeline.datasets.download import Source
+from pipeline.fields import Checked, Count
 from pipeline.types import Dataset, Origin
 
 SOURCES: tuple[Source, ...] = ()
@@ -29,13 +30,10 @@ SUCCESS = (1 / 2, 1 / 4)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``n``: the number of people in each group."""
 
-    n: int
-
-    def __post_init__(self) -> None:
-        drawn.expect_sizes(n=self.n)
+    n: Count
 
 
 def parse(folder: Path) -> pd.DataFrame:

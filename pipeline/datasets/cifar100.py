@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from pipeline.datasets import cifar_batches, image_sets
 from pipeline.datasets.download import Source
 from pipeline.datasets.image_archives import Held, Pictures
+from pipeline.fields import one_of
 from pipeline.types import Array, ImageDataset, Origin
 
 ARCHIVE = "cifar-100-python.tar.gz"
@@ -46,12 +48,7 @@ OPTIONAL = True
 class Config(image_sets.ImageConfig):
     """``rows``: the labels, ``fine`` (100 classes) or ``coarse`` (20 superclasses)."""
 
-    rows: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rows not in KINDS:
-            raise ValueError(f"dataset.rows must be one of {', '.join(KINDS)}, found {self.rows!r}")
+    rows: Annotated[str, one_of(KINDS)]
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from pipeline.datasets import raw_table
 from pipeline.datasets.download import Source
+from pipeline.fields import Checked, Share, one_of
 from pipeline.types import Array, Dataset, Origin
 
 FILE = "compas-scores-two-years.csv"
@@ -84,20 +86,14 @@ MAXIMUM_DAYS = 30
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows.
 
     ``rows``: "complete", the rows of ProPublica's filter and the published inputs; "all", every row and more inputs.
     """
 
-    train_fraction: float
-    rows: str
-
-    def __post_init__(self) -> None:
-        if not 0 < self.train_fraction < 1:
-            raise ValueError(f"dataset.train_fraction must lie between 0 and 1, found {self.train_fraction}")
-        if self.rows not in TWINS:
-            raise ValueError(f"dataset.rows must be one of {', '.join(TWINS)}, found {self.rows!r}")
+    train_fraction: Share
+    rows: Annotated[str, one_of(TWINS)]
 
 
 def parse(folder: Path) -> pd.DataFrame:

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from pipeline.datasets import image_sets
 from pipeline.datasets.download import Source
 from pipeline.datasets.image_archives import Held, resized
+from pipeline.fields import Share
 from pipeline.types import Array, ImageDataset, Origin
 
 SOURCES: tuple[Source, ...] = ()
@@ -33,14 +35,8 @@ FINER = 15
 class Config(image_sets.ImageConfig):
     """``train_fraction``: the share to train on. ``interpolation``: how to enlarge, ``nearest`` or ``bilinear``."""
 
-    train_fraction: float
-    interpolation: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        image_sets.expect_fraction(self.train_fraction)
-        if self.interpolation not in ("nearest", "bilinear"):
-            raise ValueError(f"dataset.interpolation must be nearest or bilinear, found {self.interpolation!r}")
+    train_fraction: Share
+    interpolation: Literal["nearest", "bilinear"]
 
 
 @dataclass(frozen=True)

@@ -41,13 +41,6 @@ def expect_no_rows(rows: pd.DataFrame | None, origin: Origin) -> None:
         raise ValueError(f"simulated data are drawn: expected no rows and origin 'simulated', found {origin!r}")
 
 
-def expect_sizes(**sizes: int) -> None:
-    """Raise ValueError for a number of rows below 1, by the name of its key."""
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"dataset.{name} must be at least 1, found {size}")
-
-
 def stacked(
     name: str,
     draws: Sequence[Draw],

@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from pipeline.datasets import drawn
 from pipeline.datasets.download import Source
+from pipeline.fields import Checked, Count, above
 from pipeline.types import Dataset, Origin
 
 SOURCES: tuple[Source, ...] = ()
@@ -31,17 +33,15 @@ FIXED_POINTS = ("ones", "zeros")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``n`` points of each group, ``dimension`` d and ``correlation`` rho of any two features."""
 
-    n: int
-    dimension: int
+    n: Annotated[int, above(len(FIXED_POINTS))]
+    dimension: Count
     correlation: float
 
     def __post_init__(self) -> None:
-        drawn.expect_sizes(dimension=self.dimension)
-        if self.n <= len(FIXED_POINTS):
-            raise ValueError(f"dataset.n must exceed the {len(FIXED_POINTS)} fixed points, found {self.n}")
+        super().__post_init__()
         lowest = -1 / (self.dimension - 1) if self.dimension > 1 else -1.0
         if not lowest <= self.correlation <= 1:
             raise ValueError(

@@ -22,6 +22,7 @@ import pandas as pd
 
 from pipeline.datasets import drawn
 from pipeline.datasets.download import Source
+from pipeline.fields import Checked, Count
 from pipeline.types import Array, Dataset, Origin
 
 SOURCES: tuple[Source, ...] = ()
@@ -42,14 +43,11 @@ HIRED = (-25.5, 2.5)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``train`` and ``test``: so many women, and as many men, to train on and to test."""
 
-    train: int
-    test: int
-
-    def __post_init__(self) -> None:
-        drawn.expect_sizes(train=self.train, test=self.test)
+    train: Count
+    test: Count
 
 
 def parse(folder: Path) -> pd.DataFrame:

@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from pipeline.datasets import drawn
 from pipeline.datasets.download import Source
+from pipeline.fields import Checked, Count, Size, finite
 from pipeline.types import Dataset, Origin
 
 SOURCES: tuple[Source, ...] = ()
@@ -34,20 +36,13 @@ LEVELS = ("S'", "S")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``n`` points of each group; ``shared`` and ``extra``: numbers of features; ``delta``: the extra means in S."""
 
-    n: int
-    shared: int
-    extra: int
-    delta: float
-
-    def __post_init__(self) -> None:
-        drawn.expect_sizes(n=self.n, shared=self.shared)
-        if self.extra < 0:
-            raise ValueError(f"dataset.extra must be at least 0, found {self.extra}")
-        if not np.isfinite(self.delta):
-            raise ValueError(f"dataset.delta must be finite, found {self.delta}")
+    n: Count
+    shared: Count
+    extra: Size
+    delta: Annotated[float, finite]
 
 
 def parse(folder: Path) -> pd.DataFrame:

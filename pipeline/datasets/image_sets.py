@@ -20,36 +20,28 @@ from fractions import Fraction
 import numpy as np
 
 from pipeline.datasets.image_archives import Pictures
+from pipeline.fields import Checked, Count, Positive
 from pipeline.types import Array, ImageDataset, Origin
 
 UNREADABLE = "images that cannot be decoded"
 
 
 @dataclass(frozen=True)
-class ImageConfig:
+class ImageConfig(Checked, of="dataset"):
     """``image_size``: pixels a side. ``train_points``, ``test_points``: how many images, None for all.
 
     ``mean`` and ``std``: what a network subtracts from a channel's pixels in [0, 1] and divides them by.
     """
 
-    image_size: int
-    train_points: int | None
-    test_points: int | None
+    image_size: Count
+    train_points: Count | None
+    test_points: Count | None
     mean: Sequence[float]
-    std: Sequence[float]
+    std: Sequence[Positive]
 
     def __post_init__(self) -> None:
-        for key in ("image_size", "train_points", "test_points"):
-            value = getattr(self, key)
-            if value is not None and value < 1:
-                raise ValueError(f"dataset.{key} must be at least 1, found {value}")
-        if len(self.mean) != len(self.std):
-            raise ValueError(
-                f"dataset.mean and dataset.std need one number a channel each, found {len(self.mean)} and "
-                f"{len(self.std)}"
-            )
-        if any(not spread > 0 for spread in self.std):
-            raise ValueError(f"dataset.std must be above 0, found {list(self.std)}")
+        super().__post_init__()
+        self.expect_equal_lengths("mean", "std")
 
 
 @dataclass(frozen=True)
@@ -67,12 +59,6 @@ class Labelled:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dropped: Mapping[str, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
-
-
-def expect_fraction(train_fraction: float) -> None:
-    """Raise ValueError unless the share of images to train on lies between 0 and 1."""
-    if not 0 < train_fraction < 1:
-        raise ValueError(f"dataset.train_fraction must lie between 0 and 1, found {train_fraction}")
 
 
 def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ import pandas as pd
 
 from pipeline.datasets import raw_table
 from pipeline.datasets.download import Source
+from pipeline.fields import Checked, Share
 from pipeline.types import Dataset, Origin
 
 FILE = "law_data.csv"
@@ -55,14 +56,10 @@ PAIR = ("Black", "White")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows."""
 
-    train_fraction: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.train_fraction < 1:
-            raise ValueError(f"dataset.train_fraction must lie between 0 and 1, found {self.train_fraction}")
+    train_fraction: Share
 
 
 def parse(folder: Path) -> pd.DataFrame:

@@ -21,11 +21,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from pipeline.datasets.download import Source
+from pipeline.fields import Checked, Count, NonNegative, Probability, one_of
 from pipeline.types import Array, Dataset, Origin
 
 SOURCES: tuple[Source, ...] = ()
@@ -34,33 +36,22 @@ LABELS = ("stated", "centred")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """The letters of (E.1): ``n``, p, the two means mu_G, ``sigma``, the two weight vectors w_G, s, and ``labels``."""
 
-    n: int
-    minority_probability: float
+    n: Count
+    minority_probability: Probability
     majority_mean: list[float]
     minority_mean: list[float]
-    sigma: float
+    sigma: NonNegative
     majority_weights: list[float]
     minority_weights: list[float]
-    label_noise: float
-    labels: str
+    label_noise: NonNegative
+    labels: Annotated[str, one_of(LABELS)]
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"dataset.n must be at least 1, found {self.n}")
-        if not 0 <= self.minority_probability <= 1:
-            raise ValueError(f"dataset.minority_probability must lie in [0, 1], found {self.minority_probability}")
-        for name in ("sigma", "label_noise"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"dataset.{name} is a standard deviation, at least 0; found {getattr(self, name)}")
-        vectors = ("majority_mean", "minority_mean", "majority_weights", "minority_weights")
-        if len({len(getattr(self, name)) for name in vectors}) != 1:
-            lengths = {name: len(getattr(self, name)) for name in vectors}
-            raise ValueError(f"dataset's means and weights must be equally long vectors, found lengths {lengths}")
-        if self.labels not in LABELS:
-            raise ValueError(f"dataset.labels must be one of {LABELS}, found {self.labels!r}")
+        super().__post_init__()
+        self.expect_equal_lengths("majority_mean", "minority_mean", "majority_weights", "minority_weights")
 
 
 def parse(folder: Path) -> pd.DataFrame:

@@ -23,12 +23,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
 from pipeline.datasets import raw_table
 from pipeline.datasets.download import Source
+from pipeline.fields import Checked, Share, interval
 from pipeline.types import Dataset, Origin
 
 FILE = "Strategic_Subject_List.csv"
@@ -74,17 +76,11 @@ UNCOUNTED = 153
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="dataset"):
     """``train_fraction``: the share of rows to train on, rounded down. ``threshold``: the least score of high risk."""
 
-    train_fraction: float
-    threshold: int
-
-    def __post_init__(self) -> None:
-        if not 0 < self.train_fraction < 1:
-            raise ValueError(f"dataset.train_fraction must lie between 0 and 1, found {self.train_fraction}")
-        if not 0 < self.threshold <= HIGHEST_SCORE:
-            raise ValueError(f"dataset.threshold must be a score of 1 to {HIGHEST_SCORE}, found {self.threshold}")
+    train_fraction: Share
+    threshold: Annotated[float, interval(f"(0, {HIGHEST_SCORE}]")]
 
 
 def parse(folder: Path) -> pd.DataFrame:

@@ -26,6 +26,7 @@ import numpy as np
 from pipeline.datasets import image_archives, image_sets
 from pipeline.datasets.download import Source
 from pipeline.datasets.image_archives import Pictures, TarImages
+from pipeline.fields import Share
 from pipeline.types import Array, ImageDataset, Origin
 
 ARCHIVE = "UTKFace.tar.gz"
@@ -45,11 +46,7 @@ LEVELS = {"gender": ("male", "female"), "race": ("White", "Black", "Asian", "Ind
 class Config(image_sets.ImageConfig):
     """``train_fraction``: the share of faces to train on, rounded down."""
 
-    train_fraction: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        image_sets.expect_fraction(self.train_fraction)
+    train_fraction: Share
 
 
 @dataclass(frozen=True)

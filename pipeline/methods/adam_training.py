@@ -14,14 +14,16 @@ with 250 rows a step the cost of a network is the cost of calling the library, w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from pipeline.fields import Checked, Count, Positive, at_least, even
 from pipeline.group_metrics import balanced_accuracy
 from pipeline.models import mlp
 from pipeline.models.device import arrays, visible_device
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.types import Array, Batch
 
 if TYPE_CHECKING:
@@ -33,36 +35,18 @@ RECORDS = 20
 """Points of a training curve."""
 EPSILON = 1e-7
 """Added to Adam's denominator, as Keras does."""
+HalfAndHalf = Annotated[int, at_least(2), even]
+"""So many rows of a batch that half of them can be of each class."""
 
 
 @dataclass(frozen=True)
-class NetworkTraining:
+class NetworkTraining(Checked, of="method"):
     """``hidden_units`` H; Adam's ``learning_rate``; ``batch_size`` rows a step, half of each class; ``steps``."""
 
-    hidden_units: int
-    learning_rate: float
-    batch_size: int
-    steps: int
-
-    def __post_init__(self) -> None:
-        require_positive(self, "hidden_units", "learning_rate", "batch_size", "steps")
-        require_even(self.batch_size)
-
-
-def require_positive(config: object, *names: str) -> None:
-    """ValueError naming the first key whose value is not positive."""
-    known = {field.name for field in fields(config)}  # type: ignore[arg-type]
-    for name in names:
-        assert name in known
-        value = getattr(config, name)
-        if not value > 0:
-            raise ValueError(f"expected a positive {name}, found {value!r}")
-
-
-def require_even(batch_size: int) -> None:
-    """ValueError unless a batch can hold as many rows of one class as of the other."""
-    if batch_size % 2:
-        raise ValueError(f"expected an even batch_size (half of each class), found {batch_size}")
+    hidden_units: Count
+    learning_rate: Positive
+    batch_size: HalfAndHalf
+    steps: Count
 
 
 def balanced_rows(label: Array, batch_size: int, steps: int, rng: np.random.Generator) -> Iterator[Array]:
@@ -78,18 +62,6 @@ def balanced_rows(label: Array, batch_size: int, steps: int, rng: np.random.Gene
     for start in range(0, steps, CHUNK):
         size = (min(CHUNK, steps - start), batch_size // 2)
         yield np.concatenate([rows[rng.integers(0, len(rows), size)] for rows in classes], axis=1)
-
-
-def glorot_networks(rngs: Sequence[np.random.Generator], inputs: int, hidden: int, bias: float) -> dict[str, Array]:
-    """Weights uniform on +-sqrt(6 / (fan-in + fan-out)), every bias equal to ``bias``; a network for each generator."""
-
-    def weights(shape: tuple[int, int]) -> Array:
-        limit = np.sqrt(6 / sum(shape))
-        return np.stack([rng.uniform(-limit, limit, shape) for rng in rngs])
-
-    count = len(rngs)
-    w1, w2 = weights((inputs, hidden)), weights((hidden, 2))
-    return {"w1": w1, "b1": np.full((count, hidden), bias), "w2": w2, "b2": np.full((count, 2), bias)}
 
 
 def balanced_loss_and_accuracy(parameters: Mapping[str, Array], held_out: Batch) -> tuple[Array, Array]:
@@ -116,7 +88,7 @@ def train(
     import torch
 
     device = visible_device()
-    start = glorot_networks(rngs, data.features.shape[-1], plan.hidden_units, bias=0.0)
+    start = glorot_networks(rngs, (data.features.shape[-1], plan.hidden_units, 2))
     # The biases are the weights of one more input that is always 1.
     w1 = torch.tensor(np.concatenate([start["w1"], start["b1"][:, None]], axis=1), dtype=torch.float32, device=device)
     w2 = torch.tensor(start["w2"], dtype=torch.float32, device=device)

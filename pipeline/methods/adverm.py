@@ -26,10 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from pipeline.fields import NonNegative, one_of
 from pipeline.methods.sgd_settings import SgdSettings
 from pipeline.methods.sgd_training import trained
 from pipeline.types import Array, Classifier, ImageDataset, Keeper
@@ -55,21 +56,13 @@ class Config(SgdSettings):
     ``scale`` as above.
     """
 
-    alpha: float
+    alpha: NonNegative
     tau: float
     penalised_partition: str | None
     penalised_level: str | None
-    distance: str
+    distance: Annotated[str, one_of(DISTANCES)]
     second_order: bool
-    scale: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.alpha >= 0:
-            raise ValueError(f"expected method.alpha at least 0, found {self.alpha}")
-        for name, known in (("distance", DISTANCES), ("scale", SCALES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"expected method.{name} among {', '.join(known)}; found {getattr(self, name)!r}")
+    scale: Annotated[str, one_of(SCALES)]
 
 
 def fit(

@@ -11,30 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from pipeline.fields import Checked, above, finite
 from pipeline.types import Array, Classifier, Dataset
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="method"):
     """``weights`` by feature name (0 for the others), ``threshold`` t, and ``slope`` k of a random decision or None."""
 
-    weights: Mapping[str, float]
-    threshold: float
-    slope: float | None
+    weights: Mapping[str, Annotated[float, finite]]
+    threshold: Annotated[float, finite]
+    slope: Annotated[float, above(0), finite] | None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.weights:
             raise ValueError(
                 "expected method.weights by feature name, found none: give this dataset's under per_dataset "
                 "in the method's YAML"
             )
-        if not np.isfinite([*self.weights.values(), self.threshold]).all():
-            raise ValueError(f"expected finite method.weights and method.threshold, found {self}")
-        if self.slope is not None and not 0 < self.slope < np.inf:
-            raise ValueError(f"expected method.slope null or positive and finite, found {self.slope}")
 
 
 def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:

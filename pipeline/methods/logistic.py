@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from pipeline.fields import Checked, Positive, Share, not_empty
 from pipeline.types import Array, Classifier, Dataset
 
 TOLERANCE = 1e-6
@@ -23,18 +24,16 @@ MAXIMUM_ITERATIONS = 1000
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="method"):
     """``validation_fraction`` of the training rows choose C among ``inverse_penalties``, in ascending order."""
 
-    validation_fraction: float
-    inverse_penalties: list[float]
+    validation_fraction: Share
+    inverse_penalties: Annotated[list[Positive], not_empty]
 
     def __post_init__(self) -> None:
-        if not 0 < self.validation_fraction < 1:
-            raise ValueError(f"expected method.validation_fraction between 0 and 1, found {self.validation_fraction}")
-        c = self.inverse_penalties
-        if not c or min(c) <= 0 or sorted(set(c)) != list(c):
-            raise ValueError(f"expected method.inverse_penalties > 0 in ascending order, none twice; found {c}")
+        super().__post_init__()
+        if sorted(set(self.inverse_penalties)) != list(self.inverse_penalties):
+            raise ValueError(f"expected method.inverse_penalties in ascending order; found {self.inverse_penalties}")
 
 
 class Fit(NamedTuple):

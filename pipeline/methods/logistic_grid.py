@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from pipeline.fields import Checked, Count, one_of
 from pipeline.types import Array, Classifier, Dataset
 
 INTERCEPTS = ("fitted", "zero")
@@ -21,22 +23,18 @@ HALVINGS = 200
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="method"):
     """``points_per_axis`` coefficients from ``low`` to ``high`` on both axes; ``intercept`` "fitted" or "zero"."""
 
     low: float
     high: float
-    points_per_axis: int
-    intercept: str
+    points_per_axis: Count
+    intercept: Annotated[str, one_of(INTERCEPTS)]
 
     def __post_init__(self) -> None:
-        if self.points_per_axis < 1 or self.low > self.high:
-            raise ValueError(
-                "expected points_per_axis >= 1 and low <= high, "
-                f"found {self.points_per_axis}, {self.low} and {self.high}"
-            )
-        if self.intercept not in INTERCEPTS:
-            raise ValueError(f"expected intercept among {', '.join(INTERCEPTS)}, found {self.intercept!r}")
+        super().__post_init__()
+        if self.low > self.high:
+            raise ValueError(f"expected method.low <= method.high, found {self.low} and {self.high}")
 
 
 def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:

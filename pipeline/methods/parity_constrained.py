@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.fields import Checked, Names
 from pipeline.types import Array, Classifier, Dataset
 
 TOLERANCE = 1e-8
@@ -29,14 +30,10 @@ SMALLEST_VARIANCE = 1e-10
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="method"):
     """``attributes`` to hold the score uncorrelated with; None for every protected attribute of the dataset."""
 
-    attributes: list[str] | None
-
-    def __post_init__(self) -> None:
-        if self.attributes is not None and not self.attributes:
-            raise ValueError("expected method.attributes null or at least one name, found []")
+    attributes: Names | None
 
 
 def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:

@@ -27,10 +27,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from pipeline.fields import Checked, Count, Positive, Share, one_of
 from pipeline.types import Array, Batch, Classifier, Dataset
 
 SOLVERS = ("liblinear", "newton-cholesky")
@@ -39,7 +40,7 @@ CERTAIN = float(-np.log(np.finfo(float).eps))
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="method"):
     """``difference_bound`` epsilon; ``max_iter`` rounds of the game at most; ``class_balance`` of the learner.
 
     ``inverse_penalty`` is C of the logistic regression, sum of losses + |c|^2 / (2 C). ``solver``: "liblinear" as the
@@ -47,22 +48,11 @@ class Config:
     convergence, free intercept). With tens of thousands of rows the two differ by less than the splits do.
     """
 
-    difference_bound: float
-    max_iter: int
+    difference_bound: Share
+    max_iter: Count
     class_balance: bool
-    inverse_penalty: float
-    solver: str
-
-    def __post_init__(self) -> None:
-        if not 0 < self.difference_bound < 1:
-            raise ValueError(f"expected difference_bound between 0 and 1, found {self.difference_bound!r}")
-        if self.max_iter < 1 or self.inverse_penalty <= 0:
-            raise ValueError(
-                "expected max_iter of at least 1 and a positive inverse_penalty, "
-                f"found {self.max_iter!r} and {self.inverse_penalty!r}"
-            )
-        if self.solver not in SOLVERS:
-            raise ValueError(f"expected solver to be one of {', '.join(SOLVERS)}, found {self.solver!r}")
+    inverse_penalty: Positive
+    solver: Annotated[str, one_of(SOLVERS)]
 
 
 def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:

@@ -41,54 +41,24 @@ from pipeline.methods.adam_training import (
     CHUNK,
     balanced_loss_and_accuracy,
     balanced_rows,
-    glorot_networks,
     recorded_chunks,
-    require_even,
-    require_positive,
 )
 from pipeline.methods.fingerprint import fingerprint
+from pipeline.methods.sensr_settings import SensrSettings
+from pipeline.models.device import gpu_is_visible
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.types import Array, Batch, Classifier, Dataset, Keeper
 
 INITIAL_BIAS = 0.1
 POINTS = ("steps", "means", "accuracies")
 """Of the points of the training curve so far, in a kept state."""
 LOG = logging.getLogger(__name__)
-ENGINES = ("auto", "compiled", "torch")
 RESUMES = True
 
 
 @dataclass(frozen=True)
-class Config:
-    """What one iteration does, and how many there are.
-
-    ``hidden_units`` H; ``learning_rate`` of the parameters' Adam; ``batch_size`` n, half of each class; ``iterations``;
-    steps and rate of the two attacks; ``radius`` rho; ``initial_lambda``. ``engine``: ``compiled`` runs on ``threads``
-    threads, a repetition in each, and gives the same numbers for any of them; ``torch`` runs on the visible device;
-    ``auto`` is torch where a GPU is visible and compiled elsewhere.
-    """
-
-    hidden_units: int
-    learning_rate: float
-    batch_size: int
-    iterations: int
-    subspace_steps: int
-    subspace_rate: float
-    full_steps: int
-    full_rate: float
-    radius: float
-    initial_lambda: float
-    engine: str
-    threads: int
-
-    def __post_init__(self) -> None:
-        require_positive(
-            self,
-            *("hidden_units", "learning_rate", "batch_size", "iterations", "subspace_steps", "subspace_rate"),
-            *("full_steps", "full_rate", "radius", "initial_lambda", "threads"),
-        )
-        require_even(self.batch_size)
-        if self.engine not in ENGINES:
-            raise ValueError(f"expected engine to be one of {', '.join(ENGINES)}, found {self.engine!r}")
+class Config(SensrSettings):
+    """See :class:`pipeline.methods.sensr_settings.SensrSettings`."""
 
 
 class Iterations(Protocol):
@@ -121,7 +91,7 @@ def fit(
     data, held_out = dataset.batch("train", count), dataset.batch("test", count)
     held_out = replace(held_out, features=held_out.features.astype(np.float32))
     metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
-    start = glorot_networks(rngs, data.features.shape[-1], config.hidden_units, INITIAL_BIAS)
+    start = glorot_networks(rngs, (data.features.shape[-1], config.hidden_units, 2), INITIAL_BIAS)
     training = started(data, metric, start, config)
     draws = (
         balanced_rows(y, config.batch_size, config.iterations, rng) for y, rng in zip(data.label, rngs, strict=True)
@@ -169,18 +139,12 @@ def fit(
     )
 
 
-def started(data: Batch, metric: FairMetric, start: Mapping[str, Array], config: Config) -> Iterations:
+def started(data: Batch, metric: FairMetric, start: Mapping[str, Array], config: SensrSettings) -> Iterations:
     """The engine that ``config`` asks for, before its first iteration."""
-    if config.engine == "torch" or (config.engine == "auto" and _gpu_is_visible()):
+    if config.engine == "torch" or (config.engine == "auto" and gpu_is_visible()):
         from pipeline.methods.sensr_torch import TorchIterations
 
         return TorchIterations(data, metric, start, config)
     from pipeline.methods.sensr_compiled import CompiledIterations
 
     return CompiledIterations(data, metric, start, config)
-
-
-def _gpu_is_visible() -> bool:
-    from pipeline.models.device import gpu_is_visible
-
-    return gpu_is_visible()

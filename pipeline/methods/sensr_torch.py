@@ -7,19 +7,15 @@ All repetitions are one batch of tensors. This is what a GPU runs, and what the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from pipeline.fair_metric import FairMetric
-from pipeline.methods.sensr_constants import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
+from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY, SensrSettings
 from pipeline.models import mlp
 from pipeline.models.device import arrays, tensors, visible_device
 from pipeline.types import Array, Batch
-
-if TYPE_CHECKING:
-    from pipeline.methods.sensr import Config
 
 
 class Adam:
@@ -69,7 +65,12 @@ class TorchIterations:
     """R networks in training; see ``pipeline.methods.sensr.Iterations``."""
 
     def __init__(
-        self, data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, precision: str = "float32"
+        self,
+        data: Batch,
+        metric: FairMetric,
+        start: Mapping[str, Array],
+        plan: SensrSettings,
+        precision: str = "float32",
     ) -> None:
         self._plan, device, kind = plan, visible_device(), getattr(torch, precision)
         self._features = torch.tensor(data.features, dtype=kind, device=device)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.methods.fingerprint import fingerprint
-from pipeline.methods.sgd_settings import SgdSettings, for_its_model
+from pipeline.methods.sgd_settings import SgdSettings
 from pipeline.methods.torch_state import own_state_of_torch, seed_torch
 from pipeline.models import networks
 from pipeline.models.device import visible_device
@@ -65,7 +65,6 @@ def trained(
 
     Raises ValueError for a network that does not fit the images or the classes, and when the loss is no longer finite.
     """
-    settings = for_its_model(settings)
     seeds = rng.integers(0, 2**63, settings.epochs + 1)
     device = visible_device()
     with own_state_of_torch(device, settings.deterministic, settings.threads):

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from pipeline.fields import Checked, Names, Positive, at_least
 from pipeline.models import kernel
 from pipeline.types import Array, Classifier, Dataset
 
@@ -23,26 +24,16 @@ CACHE = 100
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="method"):
     """``inverse_penalty`` C; ``gamma``, None for 1 / (number of features looked at).
 
     ``features`` are the names J, None for all. ``points``: at most so many training rows, the first; None for all.
     """
 
-    inverse_penalty: float
-    gamma: float | None
-    features: list[str] | None
-    points: int | None
-
-    def __post_init__(self) -> None:
-        if self.inverse_penalty <= 0:
-            raise ValueError(f"expected a positive method.inverse_penalty, found {self.inverse_penalty}")
-        if self.gamma is not None and self.gamma <= 0:
-            raise ValueError(f"expected method.gamma null or positive, found {self.gamma}")
-        if self.features is not None and not self.features:
-            raise ValueError("expected method.features null or at least one name, found []")
-        if self.points is not None and self.points < 2:
-            raise ValueError(f"expected method.points null or at least 2, found {self.points}")
+    inverse_penalty: Positive
+    gamma: Positive | None
+    features: Names | None
+    points: Annotated[int, at_least(2)] | None
 
 
 def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:

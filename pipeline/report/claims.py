@@ -39,7 +39,7 @@ from scipy.stats import spearmanr
 from pipeline.report import words
 from pipeline.report.departures import joined
 from pipeline.report.numbers import Estimate, interval, number
-from pipeline.report.rules import newcombe, wilson
+from pipeline.report.rules import shares, wilson
 from pipeline.report.settings import Reduction, select
 
 LEVEL = 0.05
@@ -228,12 +228,12 @@ class _Quantity:
         sides = [_values(rows, self.part) for rows in self.rows]
         if "rank_correlation_with" in self.part:
             return _rank_correlation(self.rows[0], sides[0], self.part["rank_correlation_with"])
-        shares = [_share(rows, self.part.get("share_of", "simulations")) for rows in self.rows]
-        if all(shares):
-            one, *others = (share for share in shares if share)
+        of_many = [_share(rows, self.part.get("share_of", "simulations")) for rows in self.rows]
+        if all(of_many):
+            one, *others = (share for share in of_many if share)
             if others:
-                low, high = newcombe(others[0], one, level)
-                return Estimate(one.value - others[0].value, n=one.n, low=low, high=high)
+                gap = shares(others[0], one, 0.0, level)
+                return Estimate(gap.difference, n=one.n, low=gap.low, high=gap.high)
             low, high = wilson(one, level)
             return Estimate(one.value, n=one.n, low=low, high=high)
         if "counted" in self.part:

@@ -9,9 +9,10 @@ The rules, by the kind of number (:mod:`pipeline.report.rules`):
 * ``reading`` off a figure: within the stated reading error.
 
 p-values are adjusted by Holm's method within each published table or figure; ``differs`` means an adjusted p-value
-below ``LEVEL``. A test that does not reject has not shown that both are equal: it reads ``no difference shown``, and
-the interval of the difference says how large a difference it leaves open.
-``agrees`` is for constants that are equal and readings within their error.
+below ``LEVEL``. A test that does not reject has not shown that both are equal. ``agrees`` is for a difference whose
+1 - ``LEVEL`` interval lies within a margin (one published standard deviation of a mean, .1 of a share), for constants
+that are equal and readings within their error. The rest reads ``no difference shown``, and the interval says how large
+a difference it leaves open.
 
 A verdict is given for matching settings and official data; fewer repetitions are allowed: they only widen the test.
 What the paper does not state cannot be matched: such a number is shown with the setting that was assumed, without a
@@ -273,4 +274,8 @@ def _verdict(line: Mapping[str, Any]) -> str:
             f"published {line['artefact']}, {line['row']} x {line['column']}: expected a p-value, found "
             f"{line['p_holm']}: its rule must give one, or say why it cannot"
         )
-    return "differs" if line["p_holm"] < LEVEL else "no difference shown"
+    if line["p_holm"] < LEVEL:
+        return "differs"
+    margin = RULES[line["kind"]].margin(Estimate(line["value"], line["std"]))
+    within = -margin <= line["difference_low"] and line["difference_high"] <= margin
+    return "agrees" if within else "no difference shown"

@@ -11,6 +11,7 @@ import pandas as pd
 
 from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value, plain, spread
+from pipeline.report.rules import SHARE_MARGIN
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -19,8 +20,10 @@ RULES = (
     "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. One number "
     "printed without a spread: whether it could be one more repetition of ours, by Student's test. "
     "Proportions: Fisher's exact test. p is the test's own; adjusted, by Holm's method within each published table or "
-    f"figure. A number differs where the adjusted one is below {LEVEL:g}. Where it is not, no difference is shown: "
-    "that is no proof of agreement, and with few repetitions little can be shown. Difference: ours less published, "
+    f"figure. A number differs where the adjusted one is below {LEVEL:g}. Where it is not, the numbers agree if "
+    f"the whole {100 * (1 - LEVEL):g} % interval of their difference lies within one published standard deviation "
+    f"(shares: within {SHARE_MARGIN:g}), and else no difference is shown: that is no proof of agreement, and with few "
+    "repetitions little can be shown. Difference: ours less published, "
     f"with its {100 * (1 - LEVEL):g} % confidence interval, not adjusted (means: Welch's; one number: the prediction "
     "interval; proportions: Newcombe's). "
     "Constants agree where they are equal after rounding, readings off a figure within the reading error."

@@ -21,7 +21,6 @@ WORDS = {
     "dataset.train": "people of a group to train on",
     "dataset.test": "people of a group to test",
     "audit.members": "people for the distances",
-    "method.per_model": "settings of single networks",
     "method.train_points": "images trained on",
     "dataset.train_points": "training images",
     "dataset.test_points": "test images",
@@ -38,8 +37,6 @@ WORDS = {
     "audit.fmn_steps": "FMN steps",
 }
 """Keys whose last part alone would not say enough."""
-COUNTED = ("method.per_model",)
-"""Lists too long for a stamp, which says how many; the table of settings holds them."""
 
 
 def departures(reductions: Sequence[Reduction]) -> list[str]:
@@ -53,10 +50,7 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
         places.setdefault((r.key, r.here, r.published), set()).add((by, r.dataset))
     values: dict[frozenset[tuple[str, str]], list[str]] = {}
     for (key, here, published), where in places.items():
-        texts: tuple[object, object] = (
-            (len(here), len(published)) if key in COUNTED else (value(here), value(published))
-        )
-        text = f"{setting_label(key, WORDS)} {texts[0]} (published: {texts[1]})"
+        text = f"{setting_label(key, WORDS)} {value(here)} (published: {value(published)})"
         values.setdefault(frozenset(where), []).append(text)
     return [": ".join(filter(None, (_where(where), ", ".join(texts)))) for where, texts in values.items()]
 

@@ -12,9 +12,11 @@ from pipeline.report import words as w
 from pipeline.report.against import summary
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison_table import DEPENDENCE, LIKELY, RULES, lines, readings_notes
+from pipeline.report.departures import joined
 from pipeline.report.inputs import Inputs
 from pipeline.report.provenance import digest
 from pipeline.report.registry import label
+from pipeline.report.stamp import Stamp
 from pipeline.report.table import Table
 from pipeline.report.tally import tallies
 
@@ -40,6 +42,7 @@ def describe(
         "scale": inputs.scale,
         "claims": list(claims),
         "stamp": list(stamp.lines()),
+        "brief": _brief(stamp),
         "emphatic": stamp.emphatic,
         "twins": [w.dataset_in_a_sentence(name) for name in stamp.twins],
         "origins": list(stamp.origins),
@@ -61,6 +64,19 @@ def describe(
         "digest": digest(inputs.config),
         "reference": held,
     }
+
+
+def _brief(stamp: Stamp) -> list[dict[str, Any]]:
+    """What a reader must know of the whole study before anything else, a line each; nothing where nothing departs."""
+    said = []
+    if stamp.twins:
+        names = joined(w.dataset_in_a_sentence(name) for name in stamp.twins)
+        said.append({"text": f"Synthetic twin of {names}: no number from it is evidence.", "emphatic": True})
+    if stamp.reductions:
+        keys = len({(reduction.key, reduction.here) for reduction in stamp.reductions})
+        text = f"{stamp.scale.capitalize()} scale: {keys:,} setting{'s' * (keys != 1)} not as published."
+        said.append({"text": text, "emphatic": False})
+    return said
 
 
 def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, processor: str) -> dict[str, Any] | None:

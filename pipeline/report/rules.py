@@ -13,6 +13,9 @@ printed number stands for all that round to it: tests take d to the nearest of t
   from Wilson's intervals [l_i, u_i] of both shares: d - sqrt((p1 - l1)^2 + (u2 - p2)^2), d + sqrt((u1 - p1)^2 +
   (p2 - l2)^2).
 * ``constant``, ``reading``: equal within the rounding, or within the error of reading a figure.
+
+Equivalence: the whole interval lies within a margin about 0, for a mean one published standard deviation, for a share
+``SHARE_MARGIN``. One number without a spread has no margin: one more draw cannot be shown to be equal.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from scipy.stats import fisher_exact, norm, ttest_ind_from_stats
 from scipy.stats import t as student
 
 from pipeline.report.numbers import Estimate
+
+SHARE_MARGIN = 0.1
+"""The largest difference of two shares that counts as agreement."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +80,10 @@ def one_run(published: Estimate, ours: Estimate, rounding: float, level: float) 
 def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
     """Fisher's exact test on k of n of both sides, and Newcombe's interval; what was printed is k of n, not rounded."""
     events = [(round(share.value * share.n), share.n) for share in (published, ours)]
-    p = float(fisher_exact([[k, n - k] for k, n in events]).pvalue)
-    return Outcome(p, None, ours.value - published.value, *newcombe(published, ours, level))
-
-
-def newcombe(published: Estimate, ours: Estimate, level: float) -> tuple[float, float]:
-    """The ends of Newcombe's interval for the difference of two shares."""
     p, q = ours.value, published.value
     (low, high), (below, above) = wilson(ours, level), wilson(published, level)
-    return p - q - math.hypot(p - low, above - q), p - q + math.hypot(high - p, q - below)
+    ends = (p - q - math.hypot(p - low, above - q), p - q + math.hypot(high - p, q - below))
+    return Outcome(float(fisher_exact([[k, n - k] for k, n in events]).pvalue), None, p - q, *ends)
 
 
 def wilson(share: Estimate, level: float) -> tuple[float, float]:
@@ -109,12 +110,16 @@ class Rule:
     compare: Callable[[Estimate, Estimate, float, float], Outcome]
     spread: bool = False
     """Whether ours must have one."""
+    margin: Callable[[Estimate], float] = lambda published: math.nan
+    """The largest difference that is agreement; NaN where none can be shown."""
 
 
 RULES = {
-    "mean": Rule("Welch's test", ("value", "std", "n", "rounding"), means, spread=True),
-    "run": Rule("one more repetition", ("value", "rounding"), one_run, spread=True),
-    "proportion": Rule("Fisher's exact test", ("value", "n"), shares),
+    "mean": Rule(
+        "Welch's test", ("value", "std", "n", "rounding"), means, spread=True, margin=lambda published: published.std
+    ),
+    "run": Rule("one more repetition", ("value", "rounding"), one_run, True),
+    "proportion": Rule("Fisher's exact test", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN),
     "constant": Rule("equality", ("value",), equality),
     "reading": Rule("reading error", ("value", "rounding"), equality),
 }

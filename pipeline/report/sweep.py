@@ -12,12 +12,12 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as DrawnFigure
 
+from pipeline.messages import nearest
 from pipeline.report import words as w
 from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import INK, METHODS, PAGE_WIDTH, method_style, new_figure, raised
-from pipeline.workflow.composition import nearest
 from pipeline.workflow.sweep import Figure
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55

@@ -1,4 +1,25 @@
-# tidy rows -> a study's tables, figures and comparison with the published numbers: one rule for each study, by its name
+# tables, figures and comparison with the published numbers: of a study by its name, and of the references without data
+#
+#   tidy rows -> tables, figures                               rule <study>
+#   a finished run -> data/reference/<study>                   rule reference_<study>
+#   data/reference/<study> -> tables, figures                  rule figures_<study>
+
+# The cores are for artefacts side by side; each sums on one, so that no digit depends on how many there are.
+draw = (
+    "OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1"
+    " python -m pipeline.stages.artefacts --study {params.study} --published {input.published}"
+)
+# Through a pipe: one argument of a command may not be longer than 128 KB, which the sections of a study are.
+draw_run = (
+    f"printf %s {{params.cfg:q}} | {draw} --config - --rows {{input.rows}} --datasets {{input.datasets:q}}"
+    " --audits {input.audits:q} --classifiers {input.classifiers:q} --transports {input.transports:q}"
+)
+
+
+def published(study):
+    """The study's published numbers, and what the paper claims of them."""
+    return [f"data/published/{study}.csv", *workflow_config.present(f"data/published/claims/{study}.yaml")]
+
 
 for study in workflow_config.studies:
 
@@ -8,12 +29,8 @@ for study in workflow_config.studies:
         message:
             f"tables and figures of {study}"
         input:
-            rows=f"results/rows/{workflow_config.scale}/{study}.parquet",
-            audits=workflow_config.audit_files(study),
-            classifiers=workflow_config.model_files(study),
-            maps=workflow_config.map_files(study),
-            datasets=workflow_config.dataset_files(study),
-            published=[f"data/published/{study}.csv", *workflow_config.present(f"data/published/claims/{study}.yaml")],
+            **workflow_config.sources(study),
+            published=published(study),
             code=workflow_config.code("artefacts", study=study),
             reference=workflow_config.reference_files(study),
         output:
@@ -36,13 +53,53 @@ for study in workflow_config.studies:
         group:
             f"tables_{study}"
         shell:
-            # Through a pipe: one argument of a command may not be longer than 128 KB, which the sections of a study are.
-            # The cores are for artefacts side by side; each sums on one, so that no digit depends on how many there are.
-            "printf %s {params.cfg:q}"
-            " | OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1"
-            " python -m pipeline.stages.artefacts --study {params.study} --config -"
-            " --rows {input.rows}"
-            " --datasets {input.datasets:q} --audits {input.audits:q} --classifiers {input.classifiers:q}"
-            " --transports {input.maps:q}"
-            " --published {input.published} --tables results/tables/{params.study}"
-            " --figures results/figures/{params.study} --captions results/captions/{params.study} {params.against} --index {output.index} --processes {threads} > {log} 2>&1"
+            f"{draw_run} --tables results/tables/{study} --figures results/figures/{study}"
+            f" --captions results/captions/{study}"
+            " {params.against} --index {output.index} --processes {threads} > {log} 2>&1"
+
+    rule:
+        name:
+            f"reference_{study}"
+        message:
+            f"reference of {study}"
+        input:
+            **workflow_config.sources(study),
+            published=published(study),
+        output:
+            touch(f"results/reference/{workflow_config.scale}/{study}.recorded"),
+        params:
+            study=study,
+            cfg=encoded(workflow_config.artefacts(study)),
+            folder=f"results/reference/{workflow_config.scale}/{study}",
+            # Not an input: how long a job took is no reason to do anything again.
+            benchmarks=lambda w, study=study: encoded(workflow_config.plan.benchmarks(study)),
+        log:
+            f"results/logs/{workflow_config.scale}/reference/{study}.log",
+        shell:
+            f"{draw_run} --record data/reference/{study} --verdicts data/reference"
+            " --benchmarks {params.benchmarks:q} --tables {params.folder} --figures {params.folder} > {log} 2>&1"
+
+
+for study in workflow_config.referenced:
+
+    rule:
+        name:
+            f"figures_{study}"
+        message:
+            f"tables and figures of {study} from its reference"
+        input:
+            reference=workflow_config.reference_files(study),
+            published=published(study),
+            code=workflow_config.code("artefacts", study=study),
+        output:
+            artefacts=workflow_config.artefact_files(study, "results/reference/"),
+            index=f"results/reference/tables/{study}/index.json",
+        params:
+            study=study,
+        log:
+            f"results/logs/reference/{study}.log",
+        threads: 2
+        shell:
+            f"{draw} --drawn-from data/reference/{study} --tables results/reference/tables/{study}"
+            f" --figures results/reference/figures/{study}"
+            " --index {output.index} --processes {threads} > {log} 2>&1"

@@ -1,11 +1,11 @@
-# audit results -> tidy rows -> one report
+# audit results -> tidy rows; tables and figures -> one page, of a run and of the references
 
 
 rule collect:
     message:
         "collect {wildcards.study}"
     input:
-        audits=lambda w: workflow_config.audit_files(w.study),
+        audits=lambda w: workflow_config.files("audit", w.study),
         code=workflow_config.code("collect"),
     output:
         rows="results/rows/{scale}/{study}.parquet",
@@ -25,25 +25,33 @@ rule collect:
         " --audits {params.cfg:q} --output {output.rows} > {log} 2>&1"
 
 
-rule report:
-    message:
-        "report"
-    input:
-        index=[f"results/tables/{study}/index.json" for study in workflow_config.studies],
-        artefacts=[workflow_config.artefact_files(study) for study in workflow_config.studies],
-        code=workflow_config.code("report"),
-    output:
-        html="results/report.html",
-        summary="results/summary.txt",
-    log:
-        f"results/logs/{workflow_config.scale}/report.log",
-    benchmark:
-        f"results/benchmarks/{workflow_config.scale}/report/all.tsv"
-    resources:
-        **workflow_config.resources.asked("report"),
-    params:
-        scale=workflow_config.scale,
-    shell:
-        "python -m pipeline.stages.report --index {input.index} --figures results/figures"
-        " --benchmarks results/benchmarks --scale {params.scale} --output {output.html} --summary {output.summary}"
-        " > {log} 2>&1"
+for name, below, studies, scale in (
+    ("report", "results/", workflow_config.studies, workflow_config.scale),
+    ("figures", "results/reference/", workflow_config.referenced, "reference"),
+):
+
+    rule:
+        name:
+            name
+        message:
+            "page of the references" if scale == "reference" else "report"
+        input:
+            index=[f"{below}tables/{study}/index.json" for study in studies],
+            artefacts=[workflow_config.artefact_files(study, below) for study in studies],
+            code=workflow_config.code("report"),
+        output:
+            html=f"{below}report.html",
+            summary=f"{below}summary.txt",
+        params:
+            scale=scale,
+            below=below,
+        log:
+            f"results/logs/{scale}/report.log",
+        benchmark:
+            f"{below}benchmarks/{scale}/report/all.tsv"
+        resources:
+            **workflow_config.resources.asked("report"),
+        shell:
+            "python -m pipeline.stages.report --index {input.index} --figures {params.below}figures"
+            " --benchmarks {params.below}benchmarks --scale {params.scale} --output {output.html}"
+            " --summary {output.summary} > {log} 2>&1"

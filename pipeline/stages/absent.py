@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 
 from pipeline import io
 from pipeline.types import Absent
+from pipeline.workflow import stage
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Read the manifests, save what stands for each audit."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--audits", required=True, help="JSON: a list of {manifest, dataset, method, audit, output}; -: standard input"
-    )
-    options = parser.parse_args(arguments)
+    told = {"help": "JSON: a list of {manifest, dataset, method, audit, output}; -: standard input"}
+    options = stage.options(__doc__, arguments, audits=told)
     for entry in json.loads(sys.stdin.read() if options.audits == "-" else options.audits):
         manifest = io.load_json(entry["manifest"])
         if manifest["origin"] != "absent":
             sys.exit(f"{entry['dataset']} has come to hand since this run was planned: give the same command again")
-        io.save_absent(Absent(entry["dataset"], manifest["reason"], entry["method"], entry["audit"]), entry["output"])
+        io.save(Absent(entry["dataset"], manifest["reason"], entry["method"], entry["audit"]), entry["output"])
         print(f"not run: {entry['method']} on {entry['dataset']}")
 
 

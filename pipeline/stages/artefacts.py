@@ -26,7 +26,7 @@ from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
 from pipeline.report.together import together
-from pipeline.types import Absent
+from pipeline.types import Absent, TransportMap
 from pipeline.workflow import shelf
 
 
@@ -58,7 +58,7 @@ def load(
         config=config,
         datasets={name: described(dataset) for name, dataset in present(datasets, 1).items()},
         classifiers=present(classifiers, 2, io.load_without_weights),
-        transports={place(path, 2): io.load_transport(path) for path in transports},
+        transports={place(path, 2): io.load(path, TransportMap) for path in transports},
         audits={place(path, 4): io.load_audit(path) for path in audits},
     )
 

@@ -2,13 +2,12 @@
 
 The manifest (JSON) holds ``dataset``, ``origin``, ``files`` (``path``, ``sha256``, ``size`` and ``place``, where each
 came from) and ``reason`` (why the official files are not what is used, otherwise null). Origins are ``official``;
-``jpeg``, a copy that stands in for it; ``twin``; ``absent``, where nobody has the files of a dataset without a twin;
+``jpeg``, a copy in its place; ``twin``; ``absent``, where the files of a dataset without a twin cannot be had;
 and of datasets that need no files ``simulated`` or ``bundled``.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import sys
@@ -19,7 +18,7 @@ from typing import Any
 
 from pipeline import io
 from pipeline.datasets.download import TWIN, Unavailable, fetch
-from pipeline.workflow import plugins
+from pipeline.workflow import plugins, stage
 from pipeline.workflow.availability import MIRROR, choices, optional, without_files
 
 SOURCES = ("auto", "official", "twin")
@@ -34,12 +33,14 @@ WITHOUT = "go on without it (DATA_SOURCE=auto): what needs it is then listed as 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fetch, write the manifest, say what happened in one line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--dataset", required=True, help="a dataset of conf/dataset")
-    parser.add_argument("--source", choices=SOURCES, default="auto", help="auto: official files, else what there is")
-    parser.add_argument("--raw", type=Path, required=True, help="folder of the dataset's raw files")
-    parser.add_argument("--output", type=Path, required=True, help="where the manifest goes (.json)")
-    options = parser.parse_args(arguments)
+    options = stage.options(
+        __doc__,
+        arguments,
+        dataset={"help": "a dataset of conf/dataset"},
+        source={"choices": SOURCES, "default": "auto", "help": "auto: official files, else what there is"},
+        raw={"type": Path, "help": "folder of the dataset's raw files"},
+        output={"type": Path, "help": "where the manifest goes (.json)"},
+    )
     try:
         module = plugins.load("dataset", options.dataset)
         manifest = obtain(options.dataset, module, options.source, options.raw, os.environ.get(MIRROR))

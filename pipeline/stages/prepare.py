@@ -5,13 +5,12 @@ Of images: ``files -> ImageDataset``; and :class:`pipeline.types.Absent`, with t
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
 
 from pipeline import io
 from pipeline.types import Absent, Dataset, ImageDataset
+from pipeline.workflow import stage
 from pipeline.workflow.preparation import prepared
 
 LISTED = 20
@@ -20,22 +19,18 @@ LISTED = 20
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read what the manifest names, prepare, save, say what was made in one line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True, help="JSON: the resolved dataset and the number of repetitions")
-    parser.add_argument("--manifest", help="what the fetch stage wrote (.json); none of data that need no files")
-    parser.add_argument("--output", required=True, help="where the prepared dataset goes (.npz)")
-    options = parser.parse_args(arguments)
-    config = json.loads(options.config)
+    options = stage.options(__doc__, arguments, "config", "manifest", "output")
+    config = options.config
     try:
         manifest = io.load_json(options.manifest) if options.manifest else None
         dataset = prepared(config["dataset"], config["repetitions"], manifest)
     except (ValueError, OSError) as error:
         sys.exit(f"prepare {config['dataset']['name']}: {error}")
     if isinstance(dataset, Absent):
-        io.save_absent(dataset, options.output)
+        io.save(dataset, options.output)
         print(f"{dataset.name} is absent: what needs it is listed as not run.\n{dataset.reason}")
         return
-    io.save_dataset(dataset, options.output)
+    io.save(dataset, options.output)
     print(_line(dataset) if isinstance(dataset, Dataset) else _line_of_images(dataset))
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 
 from pipeline import io
 from pipeline.report import style, sweep
+from pipeline.workflow import stage
 from pipeline.workflow.sweep import Figure
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Load the rows, summarise, draw, save, say where it all is."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True, help="JSON: the sweep's declaration and the scale's name")
-    parser.add_argument("--rows", required=True, help="the sweep's tidy rows (.parquet)")
-    parser.add_argument("--summary", required=True, help="where the summary goes (.csv)")
-    parser.add_argument("--figure", required=True, help="where the figure goes, without .pdf and .png")
-    options = parser.parse_args(arguments)
-    config = json.loads(options.config)
+    options = stage.options(
+        __doc__,
+        arguments,
+        "config",
+        "rows",
+        summary={"help": "where the summary goes (.csv)"},
+        figure={"help": "where the figure goes, without .pdf and .png"},
+    )
+    config = options.config
     declaration = config["sweep"]
     name = declaration["name"]
     try:

@@ -6,32 +6,24 @@ Without ``--config`` the command line is Hydra's: ``python -m pipeline.stages.tr
 
 from __future__ import annotations
 
-import argparse
-import json
-import logging
 import sys
 from dataclasses import replace
 
 from pipeline import io
 from pipeline.seeds import generators
 from pipeline.types import Absent, Dataset, ImageDataset
-from pipeline.workflow import plugins, tracking
+from pipeline.workflow import plugins, stage, tracking
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Load the dataset, fit, save the classifiers."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True, help="JSON: the resolved method and the number of repetitions")
-    parser.add_argument("--dataset", required=True, help="a prepared dataset (.npz)")
-    parser.add_argument("--output", required=True, help="where the classifiers go (.npz)")
-    options = parser.parse_args(arguments)
-    # What a method says of its progress is the job's log, and the terminal's line about it.
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
-    config = json.loads(options.config)
+    options = stage.options(__doc__, arguments, "config", "dataset", "output")
+    stage.log_to_output()
+    config = options.config
     method = config["method"]
     dataset = io.load_if_present(options.dataset)
     if isinstance(dataset, Absent):
-        io.save_absent(replace(dataset, method=method["name"]), options.output)
+        io.save(replace(dataset, method=method["name"]), options.output)
         print(f"nothing to train: {dataset.name} is absent")
         return
     assert isinstance(dataset, (Dataset, ImageDataset))
@@ -42,12 +34,10 @@ def main(arguments: list[str] | None = None) -> None:
     resumes = {"keeper": keeper} if getattr(module, "RESUMES", False) else {}
     classifier = module.fit(dataset, plugins.configure(module, method), rngs, **resumes)
     # A configuration of a method has a name of its own: two of one kind are two methods.
-    io.save_classifier(replace(classifier, method=method["name"]), options.output)
+    io.save(replace(classifier, method=method["name"]), options.output)
     keeper.forget()
-    with tracking.from_environment(tracking.job(options.output), config) as run:
-        for curve, step in tracking.curves(classifier.history):
-            run.log(step, curve)
-        run.summary({name: float(values.mean()) for name, values in classifier.facts.items()})
+    facts = {name: float(values.mean()) for name, values in classifier.facts.items()}
+    tracking.record(options.output, config, facts, classifier.history)
 
 
 def of_command_line(arguments: list[str]) -> None:

@@ -95,7 +95,7 @@ def contingency(
 
 
 def predictions(
-    source: Any,
+    table: Table,
     *,
     label: str,
     group: str,
@@ -108,37 +108,29 @@ def predictions(
     positive: str | None = None,
     against: str | None = None,
     real_label: bool = False,
-    engine: Engine = "duckdb",
-    threads: int | None = None,
-    memory: str | None = None,
     values: int = VALUES,
 ) -> Predictions:
-    """The rows themselves, in their order, checked like those of :func:`contingency`.
+    """The rows of an :func:`opened` table themselves, in their order, checked like those of :func:`contingency`.
 
     ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of sampling weights
     >= 0. ``real_label`` allows a label of any real number. Without a score the prediction stands for it. More than
     ``values`` values (rows times columns) are refused.
     """
     roles = Roles(label, group, score, prediction, cluster, weight, real_label, bounds)
-    with opened(source, engine, threads, memory) as table:
-        return predicted(table, roles, threshold, positive, against, values)
+    return predicted(table, roles, threshold, positive, against, values)
 
 
 def numbers(
-    source: Any,
+    table: Table,
     columns: Sequence[str],
-    engine: Engine = "duckdb",
     *,
     label: str | None = None,
     positive: str | None = None,
-    threads: int | None = None,
-    memory: str | None = None,
     values: int = VALUES,
 ) -> dict[str, Array]:
-    """The columns as doubles (n,) in the order of the rows, each checked to hold a finite number in every row.
+    """Columns of an :func:`opened` table as doubles (n,) in the order of the rows.
 
-    The column named by ``label`` holds two classes, of which ``positive`` (where they are not 0 and 1) becomes 1.
-    Raises ValueError as :func:`predictions` does.
+    Each is checked to hold a finite number in every row. The column named by ``label`` holds two classes, of which
+    ``positive`` (where they are not 0 and 1) becomes 1. Raises ValueError as :func:`predictions` does.
     """
-    with opened(source, engine, threads, memory) as table:
-        return measured(table, columns, label, positive, values)
+    return measured(table, columns, label, positive, values)

@@ -54,7 +54,7 @@ def prediction_classes(
     at = where(table.places(Faulty(column, "value", value=odd)), values[odd], sum(values.values()), values=False)
     raise ValueError(
         f"{table.name}: column {column!r} (prediction) holds {_shown(values)}: expected 0 and 1, or the label's own "
-        f"values; {str(odd)!r} stands in {at}. If these are scores, name the column as score and give a threshold"
+        f"values; {str(odd)!r} is in {at}. If these are scores, name the column as score and give a threshold"
     )
 
 
@@ -101,7 +101,7 @@ def _not_two(table: Table, column: str, values: Mapping[Any, int], strange: list
     at = where(places, values[strange[0]], sum(values.values()), values=False)
     return ValueError(
         f"{table.name}: column {column!r} (label) must have two classes, 0 and 1, found {len(values):,} values, "
-        f"{_shown(values)}; {str(strange[0])!r} stands in {at}. Keep the rows of two classes, or code the label as "
+        f"{_shown(values)}; {str(strange[0])!r} is in {at}. Keep the rows of two classes, or code the label as "
         "0 and 1"
     )
 

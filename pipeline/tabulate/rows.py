@@ -65,13 +65,15 @@ def predicted(
     columns = [column for column in roles.columns.values() if column is not None]
     frame = fetched(table, columns, values)
     group, groups = _grouped(table, roles.group, frame[roles.group], against)
-    label, labels = _labelled(table, roles, frame[roles.label], positive)
+    labels: Mapping[Any, int] = {}
+    if roles.real_label:
+        label = _numeric(table, Score(roles.label), "label", frame[roles.label])
+    else:
+        label, labels = _labelled(table, roles.label, frame[roles.label], positive)
     prediction = None
     if roles.prediction is not None:
-        prediction = _recoded(
-            table, roles.prediction, "prediction", frame[roles.prediction],
-            lambda found: prediction_classes(table, str(roles.prediction), found, labels),
-        )  # fmt: skip
+        made = Values.of(table, roles.prediction, "prediction", frame[roles.prediction])
+        prediction = made.coded(prediction_classes(table, roles.prediction, made.counts, labels))
     score = prediction
     if roles.score is not None:
         score = _numeric(table, Score(roles.score, *roles.bounds), "score", frame[roles.score])
@@ -96,50 +98,50 @@ def measured(
     found: dict[str, Array] = {}
     for column in columns:
         if column == label:
-            roles = Roles(label=column, group="")
-            found[column] = _labelled(table, roles, frame[column], positive)[0].astype(np.float64)
+            found[column] = _labelled(table, column, frame[column], positive)[0].astype(np.float64)
         else:
             found[column] = _numeric(table, Score(column), "numbers", frame[column])
     return found
 
 
+@dataclass(frozen=True)
+class Values:
+    """A column without gaps: ``which`` (n,) of its ``distinct`` values each row has, and the numbers of rows."""
+
+    which: Array
+    distinct: Sequence[Any]
+    counts: Mapping[Any, int]
+
+    @classmethod
+    def of(cls, table: Table, column: str, role: str, found: pd.Series) -> Values:
+        """Raises ValueError where a row has no value."""
+        import pandas as pd
+
+        which, levels = pd.factorize(found, use_na_sentinel=True)
+        counts = np.bincount(which + 1, minlength=len(levels) + 1).tolist()
+        distinct = np.asarray(levels, dtype=object).tolist()
+        by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
+        faults.check_present(table, column, role, by_value)
+        return cls(which, distinct, by_value)
+
+    def coded(self, codes: Mapping[Any, int]) -> Array:
+        """The code of each row's value, (n,)."""
+        return np.array([codes[value] for value in self.distinct], dtype=np.int64)[self.which]
+
+
 def _grouped(table: Table, column: str, found: pd.Series, against: str | None) -> tuple[Array, tuple[str, ...]]:
     """The code of each row's group, and the groups' names in order."""
-    names: dict[Any, str] = {}
-
-    def codes(values: Mapping[Any, int]) -> Mapping[Any, int]:
-        names.update(group_names(table, column, values, against))
-        order = group_order(names, against)
-        return {value: order.index(name) for value, name in names.items()}
-
-    coded = _recoded(table, column, "group", found, codes)
-    return coded, group_order(names, against)
+    values = Values.of(table, column, "group", found)
+    names = group_names(table, column, values.counts, against)
+    order = group_order(names, against)
+    return values.coded({value: order.index(name) for value, name in names.items()}), order
 
 
-def _labelled(table: Table, roles: Roles, found: pd.Series, positive: str | None) -> tuple[Array, Mapping[Any, int]]:
-    """The label as numbers, and which class each of its values is (nothing for a label of any real number)."""
-    if roles.real_label:
-        return _numeric(table, Score(roles.label), "label", found), {}
-    labels: dict[Any, int] = {}
-
-    def codes(values: Mapping[Any, int]) -> Mapping[Any, int]:
-        labels.update(label_classes(table, roles.label, values, positive))
-        return labels
-
-    return _recoded(table, roles.label, "label", found, codes), labels
-
-
-def _recoded(table: Table, column: str, role: str, found: pd.Series, codes: Any) -> Array:
-    """Each row's code by ``codes``, a function from the column's values (with their numbers of rows) to codes."""
-    import pandas as pd
-
-    which, levels = pd.factorize(found, use_na_sentinel=True)
-    counts = np.bincount(which + 1, minlength=len(levels) + 1).tolist()
-    values = np.asarray(levels, dtype=object).tolist()
-    by_value = tally(zip(values, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
-    faults.check_present(table, column, role, by_value)
-    coded = codes(by_value)
-    return np.array([coded[value] for value in values], dtype=np.int64)[which]
+def _labelled(table: Table, column: str, found: pd.Series, positive: str | None) -> tuple[Array, Mapping[Any, int]]:
+    """The label as 0 and 1, and which class each of its values is."""
+    values = Values.of(table, column, "label", found)
+    labels = label_classes(table, column, values.counts, positive)
+    return values.coded(labels), labels
 
 
 def _numeric(table: Table, bounds: Score, role: str, found: pd.Series) -> Array:

@@ -10,17 +10,18 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import ModuleType
-from typing import Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 
+from pipeline.fields import Checked, at_least, made
 from pipeline.types import Array, Dataset, Split, TransportMap
 
 Direction = Literal["forward", "reverse"]
 
 
 @dataclass(frozen=True)
-class Between:
+class Between(Checked, of="transport"):
     """The keys that every ``conf/transport/*.yaml`` has besides those of its own module.
 
     ``attribute``: the protected attribute. ``source``: the name of the group that is mapped, None for the one coded 0;
@@ -31,18 +32,10 @@ class Between:
 
     attribute: str
     source: str | None
-    given_label: int | None
+    given_label: Literal[0, 1] | None
     split: Split
-    points: int | None
+    points: Annotated[int, at_least(2)] | None
     both: bool
-
-    def __post_init__(self) -> None:
-        if self.given_label not in (None, 0, 1):
-            raise ValueError(f"expected transport.given_label null, 0 or 1, found {self.given_label!r}")
-        if self.split not in get_args(Split):
-            raise ValueError(f"expected transport.split among {', '.join(get_args(Split))}; found {self.split!r}")
-        if self.points is not None and self.points < 2:
-            raise ValueError(f"expected transport.points null or at least 2, found {self.points}")
 
 
 def parted(section: Mapping[str, Any]) -> tuple[Between, dict[str, Any]]:
@@ -51,23 +44,19 @@ def parted(section: Mapping[str, Any]) -> tuple[Between, dict[str, Any]]:
     Raises ValueError for a key that is not there.
     """
     keys = [field.name for field in fields(Between)]
-    if missing := [key for key in keys if key not in section]:
-        raise ValueError(f"transport {section.get('name')!r} needs {missing}: give them in its YAML file")
-    return Between(**{key: section[key] for key in keys}), {k: v for k, v in section.items() if k not in keys}
+    between = made(Between, {key: section[key] for key in keys if key in section}, f"transport {section.get('name')!r}")
+    return between, {key: value for key, value in section.items() if key not in keys}
 
 
 @dataclass(frozen=True)
 class Groups:
     """The rows of two groups in each of T trials.
 
-    ``source[t]`` (n_t, k) and ``target[t]`` (m_t, k) hold the k transported columns, whose numbers are ``columns``;
-    ``source_rows[t]`` and ``target_rows[t]`` are row numbers of the dataset.
+    ``source[t]`` (n_t, k) and ``target[t]`` (m_t, k) hold the k transported columns, whose numbers are ``columns``.
     """
 
     source: list[Array]
     target: list[Array]
-    source_rows: list[Array]
-    target_rows: list[Array]
     columns: Array
 
 
@@ -134,10 +123,7 @@ def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
                     f"the {between.split} rows of repetition {t}, true label {between.given_label}: at least 2 needed"
                 )
     return Groups(
-        source=[features[t][members[0]][:, columns] for t, members in enumerate(picked)],
-        target=[features[t][members[1]][:, columns] for t, members in enumerate(picked)],
-        source_rows=[rows[t][members[0]] for t, members in enumerate(picked)],
-        target_rows=[rows[t][members[1]] for t, members in enumerate(picked)],
+        *([features[t][members[side]][:, columns] for t, members in enumerate(picked)] for side in (0, 1)),
         columns=columns,
     )
 

@@ -8,10 +8,11 @@ Source: Black et al. 2020, section 3.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from pipeline.fields import one_of
 from pipeline.types import Array
 
 Cost = Callable[[Any, Any], Any]
@@ -39,6 +40,7 @@ def l2(x: Any, y: Any) -> Any:
 
 
 COSTS: Mapping[str, Cost] = {"squared_l1": squared_l1, "l1": l1, "squared_l2": squared_l2, "l2": l2}
+CostOrName = Annotated[str, one_of(COSTS)] | Cost
 METRICS = {"squared_l1": "cityblock", "l1": "cityblock", "squared_l2": "sqeuclidean", "l2": "euclidean"}
 """What scipy calls the named costs, before the square of the first."""
 

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from pipeline.fields import Checked, Count, at_least, one_of
 from pipeline.transport.between import Between, groups, levels
 from pipeline.transport.knowledge import Grades, drawn, posterior
 from pipeline.transport.law_school import LOADINGS, Students
-from pipeline.transport.law_school_posterior import Estimate, Sampling, estimates
+from pipeline.transport.law_school_posterior import FittedStudents, Sampling, estimates
 from pipeline.types import Array, Dataset, TransportMap
 
 INFERENCES = ("map", "nuts")
@@ -30,7 +32,7 @@ SEEDS = 2**31
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="transport"):
     """Names of the columns, how the model is fitted, and what an image is.
 
     ``score``: a feature, a count, whose fractions are rounded. ``grade``: a feature. ``outcome``: a column of
@@ -41,20 +43,11 @@ class Config:
     score: str
     grade: str
     outcome: str
-    inference: str
-    chains: int
-    warmup: int
-    draws: int
-    image: str
-
-    def __post_init__(self) -> None:
-        for name, known in (("inference", INFERENCES), ("image", IMAGES)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"expected transport.{name} among {', '.join(known)}; found {getattr(self, name)!r}")
-        # Below four draws a chain has no two halves to compare.
-        for name, least in (("chains", 1), ("warmup", 1), ("draws", 4)):
-            if getattr(self, name) < least:
-                raise ValueError(f"expected transport.{name} of at least {least}, found {getattr(self, name)}")
+    inference: Annotated[str, one_of(INFERENCES)]
+    chains: Count
+    warmup: Count
+    draws: Annotated[int, at_least(4)]
+    image: Annotated[str, one_of(IMAGES)]
 
 
 def fit_dataset(
@@ -167,7 +160,7 @@ def _fixed(dataset: Dataset, attribute: str, columns: Array, code: int) -> Array
 def _parameters(
     dataset: Dataset,
     config: Config,
-    found: Sequence[Estimate],
+    found: Sequence[FittedStudents],
     dummies: Sequence[int],
     columns: Array,
     start: Array,

@@ -22,9 +22,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from pipeline.fields import Checked, NonNegative, Positive, at_least, one_of
 from pipeline.transport.cost import COSTS, cost_matrix
 from pipeline.types import Array, TransportMap
 
@@ -42,31 +44,18 @@ SAME = 1e-9
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="transport"):
     """``cost``: a name of :mod:`pipeline.transport.cost`. ``tie_break``: delta. ``regularization``: epsilon's share.
 
     ``centres``: at most so many random points of each group carry potentials; time and memory go with its square.
     ``quantiles``: the number of levels at which quantile functions are compared.
     """
 
-    cost: str
-    tie_break: float
-    regularization: float
-    centres: int
-    quantiles: int
-
-    def __post_init__(self) -> None:
-        if self.cost not in COSTS:
-            raise ValueError(f"expected transport.cost among {', '.join(COSTS)}, found {self.cost!r}")
-        if self.tie_break < 0:
-            raise ValueError(f"expected transport.tie_break of at least 0, found {self.tie_break!r}")
-        if self.regularization <= 0:
-            raise ValueError(f"expected a positive transport.regularization, found {self.regularization!r}")
-        if self.centres < 2 or self.quantiles < 2:
-            raise ValueError(
-                "expected transport.centres and transport.quantiles of at least 2, "
-                f"found {self.centres!r} and {self.quantiles!r}"
-            )
+    cost: Annotated[str, one_of(COSTS)]
+    tie_break: NonNegative
+    regularization: Positive
+    centres: Annotated[int, at_least(2)]
+    quantiles: Annotated[int, at_least(2)]
 
 
 def fit(

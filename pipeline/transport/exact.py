@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 
-from pipeline.transport.cost import Cost, cost_function
-from pipeline.transport.plan import Plan, best_plan, overlaps
+from pipeline.fields import Checked, one_of
+from pipeline.transport.cost import CostOrName
+from pipeline.transport.plan import TransportPlan, best_plan, overlaps
 from pipeline.types import Array, TransportMap
 
 FITTED_ROWS_ONLY = True
@@ -24,19 +26,11 @@ IMAGES = ("expectation", "sample")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="transport"):
     """``cost``: a name of :mod:`pipeline.transport.cost`, or a function. ``image``: expectation or sample."""
 
-    cost: str | Cost
-    image: str
-
-    def __post_init__(self) -> None:
-        try:
-            cost_function(self.cost)
-        except ValueError as error:
-            raise ValueError(f"transport.cost: {error}") from error
-        if self.image not in IMAGES:
-            raise ValueError(f"expected transport.image among {', '.join(IMAGES)}; found {self.image!r}")
+    cost: CostOrName
+    image: Annotated[str, one_of(IMAGES)]
 
 
 def fit(
@@ -86,7 +80,7 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
 
 
 def _map(
-    plans: Sequence[Plan], source: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
+    plans: Sequence[TransportPlan], source: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
     """What :func:`fit` returns, of plans that are solved."""
     size = np.array([len(rows) for rows in source])
@@ -103,7 +97,7 @@ def _map(
     )
 
 
-def _images(found: Plan, image: str, rng: np.random.Generator) -> tuple[Array, float]:
+def _images(found: TransportPlan, image: str, rng: np.random.Generator) -> tuple[Array, float]:
     """The image of every source point (n, d), and the share of points with more than one counterpart.
 
     The points of an atom stand in random order beside what the atom sends, in random order too; each gets its part.

@@ -47,14 +47,14 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class FittedStudents:
     """Coefficients by name, as ``law_school.log_marginal`` has them but ``sigma`` for the variance; facts by name."""
 
     coefficients: Mapping[str, Array]
     facts: Mapping[str, float]
 
 
-def estimates(trials: Sequence[Students], sampling: Sampling | None, seeds: Sequence[int]) -> list[Estimate]:
+def estimates(trials: Sequence[Students], sampling: Sampling | None, seeds: Sequence[int]) -> list[FittedStudents]:
     """The coefficients of every trial: means of draws as ``sampling`` says, or the mode where it is None.
 
     Facts: ``log_density`` and ``iterations`` of the mode; of the draws also ``divergences``, and over all coefficients
@@ -68,15 +68,15 @@ def estimates(trials: Sequence[Students], sampling: Sampling | None, seeds: Sequ
         return [_estimate(students, sampling, seed) for students, seed in zip(trials, seeds, strict=True)]
 
 
-def _estimate(students: Students, sampling: Sampling | None, seed: int) -> Estimate:
+def _estimate(students: Students, sampling: Sampling | None, seed: int) -> FittedStudents:
     rows = jax_rows(students)
     mode, facts = most_probable(rows, start(students))
     expect_accurate(rows, mode)
     if sampling is None:
-        return Estimate(_summary(mode[None]), facts)
+        return FittedStudents(_summary(mode[None]), facts)
     drawn, diverging = draws(rows, mode, sampling, seed)
     flat = drawn.reshape(-1, drawn.shape[-1])
-    return Estimate(_summary(flat), {**facts, "divergences": float(diverging.sum()), **diagnostics(drawn)})
+    return FittedStudents(_summary(flat), {**facts, "divergences": float(diverging.sum()), **diagnostics(drawn)})
 
 
 def most_probable(rows: Rows, first: Array) -> tuple[Array, dict[str, float]]:

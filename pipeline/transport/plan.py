@@ -45,7 +45,7 @@ ITERATIONS_PER_ATOM = 10_000
 
 
 @dataclass(frozen=True)
-class Plan:
+class TransportPlan:
     """A best plan between atoms: the pair of numbers e carries ``mass[e]`` from ``row[e]`` to ``column[e]``.
 
     ``source`` (k, d) and ``target`` (l, d) are the distinct points; ``source_atom`` (n,) and ``target_atom`` (m,) say
@@ -66,7 +66,7 @@ class Plan:
     gap: float
 
     @property
-    def transposed(self) -> Plan:
+    def transposed(self) -> TransportPlan:
         """The same plan from the target points to the source points, which is a best one for a symmetric cost."""
         return replace(
             self,
@@ -80,7 +80,7 @@ class Plan:
         )
 
 
-def best_plan(x: Array, y: Array, cost: str | Cost = "squared_l1") -> Plan:
+def best_plan(x: Array, y: Array, cost: str | Cost = "squared_l1") -> TransportPlan:
     """A plan of least cost from x (n, d) to y (m, d).
 
     Raises ValueError for points that are not finite, and where the solver stops before its end.
@@ -96,7 +96,7 @@ def best_plan(x: Array, y: Array, cost: str | Cost = "squared_l1") -> Plan:
     problem = _Problem(source, target, x_count * (m // shared), y_count * (n // shared), cost)
     solved = problem.solved()
     total = n // shared * m
-    return Plan(
+    return TransportPlan(
         source=source,
         target=target,
         source_atom=source_atom.reshape(-1),

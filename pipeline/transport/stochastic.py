@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from pipeline.transport.cost import Cost, cost_function
+from pipeline.fields import Checked, Count, Positive, one_of
+from pipeline.transport.cost import Cost, CostOrName, cost_function
 from pipeline.transport.stochastic_networks import Networks, network, output, tensors
 from pipeline.types import Array, TransportMap
 
@@ -41,37 +42,21 @@ MAP_WIDTHS = (128, 256, 128)
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="transport"):
     """``cost``: a name of :mod:`pipeline.transport.cost`, or a function of arrays and tensors alike.
 
     ``regularizer``: entropic or quadratic; ``regularization``: epsilon, as a share of the mean cost. Adam trains the
     potentials, of ``hidden_units`` each, for ``steps`` at ``dual_rate``, then the map for as many at ``map_rate``.
     """
 
-    cost: str | Cost
-    regularizer: str
-    regularization: float
-    hidden_units: int
-    batch_size: int
-    steps: int
-    dual_rate: float
-    map_rate: float
-
-    def __post_init__(self) -> None:
-        try:
-            cost_function(self.cost)
-        except ValueError as error:
-            raise ValueError(f"transport.cost: {error}") from error
-        if self.regularizer not in REGULARIZERS:
-            raise ValueError(
-                f"expected transport.regularizer among {', '.join(REGULARIZERS)}, found {self.regularizer!r}"
-            )
-        for name in ("regularization", "dual_rate", "map_rate"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"expected a positive transport.{name}, found {getattr(self, name)!r}")
-        for name in ("hidden_units", "batch_size", "steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"expected transport.{name} of at least 1, found {getattr(self, name)!r}")
+    cost: CostOrName
+    regularizer: Annotated[str, one_of(REGULARIZERS)]
+    regularization: Positive
+    hidden_units: Count
+    batch_size: Count
+    steps: Count
+    dual_rate: Positive
+    map_rate: Positive
 
 
 def fit(

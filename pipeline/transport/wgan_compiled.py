@@ -4,80 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pipeline.transport import wgan_kernels as kernels
-from pipeline.transport.lane_products import LANES, ROWS
-from pipeline.transport.wgan_kernels import AREA
+from pipeline.transport.wgan_kernels import AREA, LANES, ROWS, Scratch, Trained, WganNetwork, WganPlan, train
+from pipeline.transport.wgan_settings import WganSettings
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    from pipeline.transport.wgan import Config
 
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")
 Shapes = tuple[tuple[int, ...], ...]
-
-# Machine code on disk knows the fields of these four by their position, and is made anew where wgan_kernels changes:
-# change their order only together with that file.
-
-
-class Network(NamedTuple):
-    """A network's parameters, or their gradient: ``flat``, and views of it by layer.
-
-    ``w1`` (panels, d, LANES), ``b1`` (H,), ``w2`` (panels, H, LANES), ``b2`` (H,). A generator has ``w3``
-    (panels of the outputs, H, LANES) and ``b3`` (padded d,); a critic ``w3`` (1, 1, H) and ``b3`` (1,).
-    """
-
-    flat: Array
-    w1: Array
-    b1: Array
-    w2: Array
-    b2: Array
-    w3: Array
-    b3: Array
-
-
-class Plan(NamedTuple):
-    """Constants of the training, in its precision: (1,) arrays, because a compiled Python float has double precision.
-
-    ``keep`` is one minus RMSprop's ``decay``.
-    """
-
-    rate: Array
-    decay: Array
-    keep: Array
-    epsilon: Array
-    clip: Array
-    cost_weight: Array
-
-
-class Trained(NamedTuple):
-    """A network in training, RMSprop's moving means ``moments`` of squared gradients, and memory for a gradient."""
-
-    network: Network
-    moments: Array
-    gradient: Network
-
-
-class Scratch(NamedTuple):
-    """Memory for one block of rows: inputs x and images y (d LANES,), the units of both networks (H LANES,), a panel.
-
-    ``slope`` is the derivative by units, ``slope_y`` that by images in whole panels of zeros, ``lane_slope`` (LANES,)
-    that of the loss by the critic's values.
-    """
-
-    x: Array
-    y: Array
-    slope_y: Array
-    lane_slope: Array
-    first: Array
-    second: Array
-    slope: Array
-    generator_first: Array
-    generator_second: Array
-    panel: Array
 
 
 class CompiledTraining:
@@ -89,7 +25,7 @@ class CompiledTraining:
         target: Sequence[Array],
         generators: Mapping[str, Array],
         critics: Mapping[str, Array],
-        plan: Config,
+        plan: WganSettings,
         precision: str = "float32",
     ) -> None:
         self._plan, self._kind = plan, np.dtype(precision)
@@ -116,12 +52,12 @@ class CompiledTraining:
         """Train on the minibatches ``rows`` (T, steps, 2 rounds + 1, n), except the trials that are not ``running``."""
         plan = self._plan
         values = (plan.learning_rate, plan.decay, 1 - plan.decay, plan.epsilon, plan.clip, plan.cost_weight)
-        constants = Plan(*(np.array([value], self._kind) for value in values))
+        constants = WganPlan(*map(self._kind.type, values))
 
         def work(t: int) -> None:
             memory = Scratch(*(np.zeros(size, self._kind) for size in self._sizes))
             trial = self._source[t], self._target[t], rows[t], self._generators[t], self._critics[t]
-            kernels.train(*trial, constants, memory)
+            train(*trial, constants, memory)
 
         with ThreadPoolExecutor(plan.threads) as pool:
             list(pool.map(work, np.flatnonzero(running)))
@@ -165,12 +101,12 @@ def _unpacked(trained: Sequence[Trained], shapes: Shapes) -> dict[str, Array]:
     return {name: np.stack(values) for name, values in result.items()}
 
 
-def _network(shapes: Shapes, kind: np.dtype[Any]) -> Network:
+def _network(shapes: Shapes, kind: np.dtype[Any]) -> WganNetwork:
     """Zeros, each layer a view of one flat array."""
     sizes = [int(np.prod(shape)) for shape in shapes]
     flat = np.zeros(sum(sizes), kind)
     parts = np.split(flat, np.cumsum(sizes)[:-1])
-    return Network(flat, *(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
+    return WganNetwork(flat, *(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
 
 
 def _panels(inputs: int, outputs: int) -> tuple[int, ...]:

@@ -7,9 +7,9 @@ register has room for: a layer's units (or inputs) are the rows of a matrix with
 distances that are known when compiling are what lets inner loops become vector instructions. A gradient of weights
 sums over the lanes; there the derivatives are transposed first, and the lanes hold units instead.
 
-Every operation is rounded as written, the products as in :mod:`pipeline.transport.lane_products`; the compiler may
-change nothing. So the numbers depend neither on the width of a machine's registers nor on whether the code was
-compiled just now or read back from disk.
+Every operation is rounded as written, but that a product and the sum it enters are rounded once in
+:func:`add_products`; the compiler may change nothing else. So the numbers depend neither on the width of a machine's
+registers nor on whether the code was compiled just now or read back from disk.
 
 Letters: d inputs, padded with zeros to a multiple of ROWS; H hidden units, padded to a multiple of LANES; n rows in
 a minibatch, in blocks of LANES of which the last may have lanes without a row. Weights stand in *panels* of LANES
@@ -19,22 +19,101 @@ columns: ``w[p, j, k]`` leads from input j to unit p LANES + k. Padding has grad
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from pipeline.transport.lane_products import LANES, add_products, compiled
 from pipeline.types import Array
 
-if TYPE_CHECKING:
-    from pipeline.transport.wgan_compiled import Network, Plan, Scratch, Trained
-
+LANES = 64
 AREA = LANES * LANES
+ROWS = 4
+"""Matrices in products have a multiple of them, and of columns."""
 TINIEST = 1e-15
 
 _njit: Any = njit
 compiled_entry: Any = _njit(error_model="numpy", nogil=True, cache=True)
+# Called by compiled code alone, so no door for Python is built.
+_internal = {"error_model": "numpy", "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+compiled: Any = _njit(**_internal)
+fused: Any = _njit(fastmath={"contract"}, **_internal)
+
+
+class WganNetwork(NamedTuple):
+    """A network's parameters, or their gradient: ``flat``, and views of it by layer.
+
+    ``w1`` (panels, d, LANES), ``b1`` (H,), ``w2`` (panels, H, LANES), ``b2`` (H,). A generator has ``w3``
+    (panels of the outputs, H, LANES) and ``b3`` (padded d,); a critic ``w3`` (1, 1, H) and ``b3`` (1,).
+    """
+
+    flat: Array
+    w1: Array
+    b1: Array
+    w2: Array
+    b2: Array
+    w3: Array
+    b3: Array
+
+
+class WganPlan(NamedTuple):
+    """Constants of the training, as numbers of its precision; ``keep`` is one minus RMSprop's ``decay``."""
+
+    rate: float
+    decay: float
+    keep: float
+    epsilon: float
+    clip: float
+    cost_weight: float
+
+
+class Trained(NamedTuple):
+    """A network in training, RMSprop's moving means ``moments`` of squared gradients, and memory for a gradient."""
+
+    network: WganNetwork
+    moments: Array
+    gradient: WganNetwork
+
+
+class Scratch(NamedTuple):
+    """Memory for one block of rows: inputs x and images y (d LANES,), the units of both networks (H LANES,), a panel.
+
+    ``slope`` is the derivative by units, ``slope_y`` that by images in whole panels of zeros, ``lane_slope`` (LANES,)
+    that of the loss by the critic's values.
+    """
+
+    x: Array
+    y: Array
+    slope_y: Array
+    lane_slope: Array
+    first: Array
+    second: Array
+    slope: Array
+    generator_first: Array
+    generator_second: Array
+    panel: Array
+
+
+@fused
+def add_products(out: Array, weights: Array, x: Array) -> None:
+    """out[r, i] += sum_c weights[r, c] x[c, i], c rising; four rows and four columns at a time.
+
+    Row by row the loop takes a training twice the time, column by column too four times.
+    """
+    for r in range(0, weights.shape[0], ROWS):
+        o = out[r * LANES : (r + ROWS) * LANES]
+        for c in range(0, weights.shape[1], ROWS):
+            a0, a1, a2, a3 = weights[r, c], weights[r, c + 1], weights[r, c + 2], weights[r, c + 3]
+            b0, b1, b2, b3 = weights[r + 1, c], weights[r + 1, c + 1], weights[r + 1, c + 2], weights[r + 1, c + 3]
+            c0, c1, c2, c3 = weights[r + 2, c], weights[r + 2, c + 1], weights[r + 2, c + 2], weights[r + 2, c + 3]
+            d0, d1, d2, d3 = weights[r + 3, c], weights[r + 3, c + 1], weights[r + 3, c + 2], weights[r + 3, c + 3]
+            rows = x[c * LANES : (c + ROWS) * LANES]
+            for i in range(LANES):
+                x0, x1, x2, x3 = rows[i], rows[LANES + i], rows[2 * LANES + i], rows[3 * LANES + i]
+                o[i] = o[i] + a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3
+                o[LANES + i] = o[LANES + i] + b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3
+                o[2 * LANES + i] = o[2 * LANES + i] + c0 * x0 + c1 * x1 + c2 * x2 + c3 * x3
+                o[3 * LANES + i] = o[3 * LANES + i] + d0 * x0 + d1 * x1 + d2 * x2 + d3 * x3
 
 
 @compiled
@@ -96,7 +175,7 @@ def add_weight_gradient(w: Array, b: Array, inputs: Array, slope: Array, panel: 
 
 
 @compiled
-def critic_units(critic: Network, x: Array, first: Array, second: Array) -> None:
+def critic_units(critic: WganNetwork, x: Array, first: Array, second: Array) -> None:
     """The first layer's units after the rectifier, the second's before it."""
     affine(first, critic.w1, critic.b1, x)
     rectify(first)
@@ -126,7 +205,7 @@ def add_output_gradient(h: Array, lane_slope: Array, w3: Array, for_w3: Array, f
 
 
 @compiled
-def add_critic_gradient(critic: Network, x: Array, work: Scratch, gradient: Network) -> None:
+def add_critic_gradient(critic: WganNetwork, x: Array, work: Scratch, gradient: WganNetwork) -> None:
     """The gradient of sum_i lane_slope_i D(x_i) by the critic's parameters."""
     first, second, panel = work.first, work.second, work.panel
     critic_units(critic, x, first, second)
@@ -146,7 +225,7 @@ def add_critic_gradient(critic: Network, x: Array, work: Scratch, gradient: Netw
 
 
 @compiled
-def generate(generator: Network, work: Scratch) -> None:
+def generate(generator: WganNetwork, work: Scratch) -> None:
     """y = G(x)."""
     affine(work.generator_first, generator.w1, generator.b1, work.x)
     rectify(work.generator_first)
@@ -156,14 +235,14 @@ def generate(generator: Network, work: Scratch) -> None:
 
 
 @compiled
-def add_cost_slope(x: Array, y: Array, weight: Array, lane_slope: Array, slope: Array) -> None:
+def add_cost_slope(x: Array, y: Array, weight: float, lane_slope: Array, slope: Array) -> None:
     """Add the derivative by y of lambda mean_i (sum_j |x_ij - y_ij|)^2; ``lane_slope`` is -1/n, or 0 without a row."""
     zero = y.dtype.type(0)
     for i in range(LANES):
         distance = zero
         for c in range(i, y.shape[0], LANES):
             distance += abs(y[c] - x[c])
-        steepness = -(weight[0] + weight[0]) * lane_slope[i] * distance
+        steepness = -(weight + weight) * lane_slope[i] * distance
         for c in range(i, y.shape[0], LANES):
             if y[c] > x[c]:
                 slope[c] += steepness
@@ -172,7 +251,9 @@ def add_cost_slope(x: Array, y: Array, weight: Array, lane_slope: Array, slope: 
 
 
 @compiled
-def add_generator_gradient(generator: Network, critic: Network, plan: Plan, work: Scratch, gradient: Network) -> None:
+def add_generator_gradient(
+    generator: WganNetwork, critic: WganNetwork, plan: WganPlan, work: Scratch, gradient: WganNetwork
+) -> None:
     """The gradient of sum_i lane_slope_i D(G(x_i)) plus the cost, by the generator's parameters."""
     generate(generator, work)
     critic_units(critic, work.y, work.first, work.second)
@@ -194,13 +275,13 @@ def add_generator_gradient(generator: Network, critic: Network, plan: Plan, work
 
 
 @compiled
-def descend(trained: Trained, plan: Plan, bound: float) -> None:
+def descend(trained: Trained, plan: WganPlan, bound: float) -> None:
     """One step of RMSprop, then each value kept within the bound; the gradient becomes 0.
 
     A moment is kept from falling below TINIEST squared: numbers too small to be normal cost processors a hundred times
     the time, and a root of 10^-15 is lost in epsilon (10^-7) to the last digit.
     """
-    rate, decay, keep, epsilon = plan.rate[0], plan.decay[0], plan.keep[0], plan.epsilon[0]
+    rate, decay, keep, epsilon = plan.rate, plan.decay, plan.keep, plan.epsilon
     values, moments, gradient = trained.network.flat, trained.moments, trained.gradient.flat
     zero, tiniest = values.dtype.type(0), values.dtype.type(TINIEST)
     for i in range(values.shape[0]):
@@ -227,7 +308,7 @@ def gather(features: Array, rows: Array, slope: float, x: Array, lane_slope: Arr
 
 @compiled_entry
 def train(
-    source: Array, target: Array, rows: Array, generator: Trained, critic: Trained, plan: Plan, work: Scratch
+    source: Array, target: Array, rows: Array, generator: Trained, critic: Trained, plan: WganPlan, work: Scratch
 ) -> None:
     """Train on the minibatches ``rows`` (steps, 2 rounds + 1, n): target and source in turn, then the generator's own.
 
@@ -246,7 +327,7 @@ def train(
                 gather(source, rows[t, 2 * r + 1, start : start + LANES], share, work.x, work.lane_slope)
                 generate(generator.network, work)
                 add_critic_gradient(critic.network, work.y, work, critic.gradient)
-            descend(critic, plan, plan.clip[0])
+            descend(critic, plan, plan.clip)
         for start in range(0, n, LANES):
             gather(source, rows[t, 2 * rounds, start : start + LANES], -share, work.x, work.lane_slope)
             add_generator_gradient(generator.network, critic.network, plan, work, generator.gradient)

@@ -1,4 +1,4 @@
-r"""The networks of ``pipeline.transport.wgan``: initial weights, minibatches, and their values in NumPy.
+r"""The networks of ``pipeline.transport.wgan``: their minibatches, and their values in NumPy.
 
 Both have two hidden layers,
 
@@ -11,7 +11,6 @@ outputs for a generator, k = 1 for a critic.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -19,16 +18,6 @@ from pipeline.types import Array
 
 BLOCK = 8192
 """Rows that are evaluated together: bounds the memory."""
-
-
-def glorot_networks(rngs: Sequence[np.random.Generator], sizes: Sequence[int]) -> dict[str, Array]:
-    """Weights uniform on +-sqrt(6 / (fan-in + fan-out)), biases 0; ``sizes`` are (d, H, H, k)."""
-    networks: dict[str, Array] = {}
-    for number, (inputs, outputs) in enumerate(pairwise(sizes), start=1):
-        limit = np.sqrt(6 / (inputs + outputs))
-        networks[f"w{number}"] = np.stack([rng.uniform(-limit, limit, (inputs, outputs)) for rng in rngs])
-        networks[f"b{number}"] = np.zeros((len(rngs), outputs))
-    return networks
 
 
 def minibatches(

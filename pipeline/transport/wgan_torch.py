@@ -6,16 +6,13 @@ All trials are one batch of tensors. This is what a GPU runs, and what the compi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from pipeline.models.device import arrays, tensors, visible_device
+from pipeline.transport.wgan_settings import WganSettings
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    from pipeline.transport.wgan import Config
 
 
 class TorchTraining:
@@ -27,7 +24,7 @@ class TorchTraining:
         target: Sequence[Array],
         generators: Mapping[str, Array],
         critics: Mapping[str, Array],
-        plan: Config,
+        plan: WganSettings,
         precision: str = "float32",
     ) -> None:
         self._plan, device, kind = plan, visible_device(), getattr(torch, precision)

@@ -1,7 +1,7 @@
 """Whether a dataset's files can be had, as far as that is known before anything is fetched.
 
 ``python -m pipeline.workflow.availability`` ends with status 1 where only an attempt to download can tell: `make
-reproduce` then fetches first, so that the plan of the rest leaves out what nobody has the data for.
+reproduce` then fetches first, so that the plan of the rest leaves out what cannot be had.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MIRROR = "DATA_MIRROR"
 
 
 def choices(module: ModuleType) -> list[tuple[str, Sequence[Any]]]:
-    """The official files and what may stand in for them, best first, each with the origin that it gives."""
+    """The official files and what may be used in their place, best first, each with the origin that it gives."""
     return [("official", module.SOURCES), *((origin, (file,)) for origin, file in getattr(module, "ALTERNATIVES", ()))]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import itertools
 import json
@@ -20,10 +19,13 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline.messages import nearest
+
 GROUPS = ("dataset", "method", "transport", "audit")
 REQUIRED = ("dataset", "method", "audit")
 """A point need not have a transport map."""
-CONDITIONS = ("study", "block", *GROUPS)
+NOTHING = {"dataset": "none", "method": "none"}
+"""What a block that names neither has: its audit draws populations of its own."""
 REPETITIONS, FITTED = "repetitions", ("method", "transport")
 SWEPT = re.compile(r"(range|choice)\(.*\)")
 """Hydra's own notations for several values."""
@@ -43,7 +45,7 @@ class Point:
     transport: str = ""
 
     def name(self, group: str) -> str:
-        """The name that a file of this point's part goes by, with the settings that it was given.
+        """The name of a file of this point's part, with the settings that it was given.
 
         An audit's file lies below its study and block, so only the settings that vary within the block are in it. What
         is fitted says how often, where the grid does.
@@ -141,6 +143,8 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
     """
     expanded: list[Point] = []
     for block, written in experiment(conf, study)["grid"].items():
+        if not NOTHING.keys() & written.keys():
+            written = NOTHING | written
         grid = {key: several(value, f"study {study!r}, block {block!r}, {key}") for key, value in written.items()}
         for key in map(str, grid):
             if key != REPETITIONS and key.split(".")[0] not in GROUPS:
@@ -167,7 +171,7 @@ def several(value: Any, where: str) -> Any:
         return value
     try:
         values = OverridesParser.create().parse_override(f"key={value}").sweep_iterator()
-        # Of .1 + .1 + .1 the seventeenth digit is nobody's business, and it would stand in the names of files.
+        # Not 0.30000000000000004 for .1 + .1 + .1, which would be in the names of files.
         return [float(f"{item:.12g}") if isinstance(item, float) else item for item in values]
     except HydraException as error:
         raise ValueError(
@@ -215,12 +219,6 @@ def _keys(config: DictConfig, prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{key}"
         if isinstance(value, DictConfig):
             yield from _keys(value, f"{prefix}{key}.")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name most like ``name``, as the end of an error's sentence; nothing where none is like it."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def _frozen(value: Any) -> Any:

@@ -15,14 +15,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pipeline.messages import nearest
 from pipeline.report import registry
 from pipeline.workflow import availability, composition, failures, references, superseded
 from pipeline.workflow.code_closure import modules_behind
-from pipeline.workflow.composition import Point, composed, encoded, plain
+from pipeline.workflow.composition import GROUPS, REPETITIONS, Point, composed, encoded, plain
+from pipeline.workflow.jobs import STAGES
 from pipeline.workflow.plan import Plan
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.resolution import Override, Resolver, scale_rules
+from pipeline.workflow.resolution import Resolver, of_scale
 from pipeline.workflow.resources import Resources
+from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +36,8 @@ INVOCATION = {
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 ABSENT = "PIPELINE_ABSENT"
 """The variable that tells the processes of a run which data cannot be had."""
+SAVED = {"table": ("tables", ("csv", "md", "tex")), "figure": ("figures", ("pdf", "png"))}
+"""The folder of each kind of artefact, and the files that one is saved as."""
 PUBLISHED = "paper"
 """The scale that runs everything as published."""
 
@@ -40,8 +45,8 @@ PUBLISHED = "paper"
 class Workflow:
     """The resolved configuration of one invocation: a scale, a data source, the studies and the user's overrides.
 
-    The methods named after stages (``prepare``, ``train``, ``audit``, ...) return what a rule passes to its
-    stage: the whole of what the stage computes with, and nothing else, so that a changed value re-runs what reads it.
+    ``asked``, ``collect``, ``sweep`` and ``artefacts`` return what a rule passes to its stage: the whole of what the
+    stage computes with, and nothing else, so that a changed value re-runs what reads it.
     """
 
     def __init__(
@@ -60,8 +65,8 @@ class Workflow:
         if source not in ("auto", "official", "twin"):
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
-        self.overrides = tuple(Override.parse(text) for text in overrides)
-        self._resolver = Resolver(self.conf, scale_rules(self.conf, scale), self.overrides)
+        self.overrides = tuple(map(of_user, overrides))
+        self._resolver = Resolver(self.conf, of_scale(self.conf, scale), self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.blocks = frozenset(blocks)
@@ -71,10 +76,7 @@ class Workflow:
             raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
         known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
         points = [point for study in known for point in self.points(study)]
-        self._datasets = {point.name("dataset"): point for point in points}
-        self._models = {(point.name("dataset"), point.name("method")): point for point in points}
-        self._maps = {(point.name("dataset"), point.name("transport")): point for point in points if point.transport}
-        self._audits = {self.place(point): point for point in points}
+        self._points = {stage: {self.place(point, stage): point for point in points} for stage in STAGES}
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
@@ -85,7 +87,7 @@ class Workflow:
         parted by semicolons. The command line wins over the environment. Raises ValueError for another key.
         """
         if unknown := sorted(set(config) - set(INVOCATION)):
-            hint = composition.nearest(unknown[0], INVOCATION)
+            hint = nearest(unknown[0], INVOCATION)
             raise ValueError(f"--config {unknown[0]}=... is unknown{hint}. There are: {', '.join(INVOCATION)}")
 
         def asked(key: str, default: str) -> str:
@@ -120,32 +122,21 @@ class Workflow:
         empty = Point("", "", dataset, "", "", tuple(settings.items()))
         return self.section(group, replace(empty, **{group: name}))  # type: ignore[arg-type]
 
-    # What the rules ask for, by the names that stand in their paths.
-
-    def prepare(self, dataset: str) -> dict[str, Any]:
-        """What a prepared dataset depends on."""
-        point = self._datasets[dataset]
-        alone = Point("", "", point.dataset, "", "", tuple(s for s in point.settings if s[0].startswith("dataset.")))
-        resolved = self._resolver.sections(alone)
-        return {"dataset": resolved["dataset"], "repetitions": resolved["repetitions"]}
-
-    def train(self, dataset: str, method: str) -> dict[str, Any]:
-        """What a method's classifiers depend on, besides the dataset."""
-        point = self._models[dataset, method]
-        resolved = self._resolver.sections(Point("", "", point.dataset, point.method, "", point.settings))
-        return {"method": resolved["method"], "repetitions": resolved["repetitions"]}
-
-    def transport(self, dataset: str, transport: str) -> dict[str, Any]:
-        """What transport maps depend on, besides the dataset."""
-        point = self._maps[dataset, transport]
-        resolved = self._resolver.sections(
-            Point("", "", point.dataset, "", "", point.settings, transport=point.transport)
+    def asked(self, stage: str, *place: str) -> dict[str, Any]:
+        """What a file of a stage depends on, besides the files that it is made from; ``place`` as in its path."""
+        groups = STAGES[stage].groups
+        point = self._points[stage][place]
+        if stage == "audit":
+            return {"audit": self.section("audit", point)}
+        # The file is shared by whatever study asks for it; how often a model is fitted is no matter of its data.
+        settings = tuple(
+            (key, value)
+            for key, value in point.settings
+            if key.split(".")[0] in groups or (key == REPETITIONS and stage != "prepare")
         )
-        return {"transport": resolved["transport"], "repetitions": resolved["repetitions"]}
-
-    def audit(self, *names: str) -> dict[str, Any]:
-        """What an audit depends on, besides the dataset and the classifiers; ``names`` as they stand in its path."""
-        return {"audit": self.section("audit", self._audits[names])}
+        shared = Point("", "", point.dataset, "", "", settings)
+        resolved = self._resolver.sections(replace(shared, **{group: getattr(point, group) for group in groups}))
+        return {key: resolved[key] for key in (STAGES[stage].group, REPETITIONS)}
 
     def collect(self, study: str) -> list[dict[str, Any]]:
         """For each audit file of a study: its path, its block and the values that the grid sets there."""
@@ -190,36 +181,37 @@ class Workflow:
         return [f"data/twins/{name}" for name in names if (folder / name).is_file()]
 
     @staticmethod
-    def place(point: Point) -> tuple[str, ...]:
-        """The names in the path of a point's audit; ``audit+transport`` where it is of a transport map too."""
-        audit = "+".join([point.name("audit"), *([point.name("transport")] if point.transport else [])])
-        return (point.study, point.block, point.name("dataset"), point.name("method"), audit)
+    def place(point: Point, stage: str = "audit") -> tuple[str, ...]:
+        """The names in the path of what a stage makes for a point; ``audit+transport`` of an audit of a map."""
+        names = {"study": point.study, "block": point.block, **{g: point.name(g) for g in GROUPS if getattr(point, g)}}
+        if point.transport:
+            names["audit"] = f"{names['audit']}+{names['transport']}"
+        return tuple(names.get(part, "") for part in STAGES[stage].parts)
+
+    def file(self, stage: str, *place: str) -> str:
+        """Where what a stage makes lies."""
+        return f"{STAGES[stage].folder}/{self.scale}/{'/'.join(place)}.npz"
 
     def audit_file(self, point: Point) -> str:
         """The result of one point's audit."""
-        return f"results/audits/{self.scale}/{'/'.join(self.place(point))}.npz"
+        return self.file("audit", *self.place(point))
 
-    def audit_files(self, study: str) -> list[str]:
-        """The results of every audit of a study."""
-        return [self.audit_file(point) for point in self.points(study)]
+    def files(self, stage: str, study: str) -> list[str]:
+        """What a stage makes for a study, each once: of data that can be had, and all audits, which say what is not."""
+        points = self.points(study) if stage == "audit" else self.plan.points(study)
+        places = dict.fromkeys(self.place(point, stage) for point in points)
+        return [self.file(stage, *place) for place in places if all(place)]
 
-    def model_files(self, study: str) -> list[str]:
-        """The classifiers of every method of a study, each once, of data that can be had."""
-        names = dict.fromkeys((point.name("dataset"), point.name("method")) for point in self.plan.points(study))
-        return [f"results/models/{self.scale}/{dataset}/{method}.npz" for dataset, method in names]
-
-    def map_files(self, study: str) -> list[str]:
-        """The transport maps of a study, each once."""
-        return list(dict.fromkeys(file for point in self.points(study) for file in self._map_file(point)))
+    def sources(self, study: str) -> dict[str, Any]:
+        """What a study's tables and figures are drawn from, by the names of the stage's options."""
+        rows = f"results/rows/{self.scale}/{study}.parquet"
+        stages = {"datasets": "prepare", "audits": "audit", "classifiers": "train", "transports": "transport"}
+        return {"rows": rows, **{name: self.files(stage, study) for name, stage in stages.items()}}
 
     def maps_of(self, *names: str) -> list[str]:
         """The transport maps that an audit needs: one file or none; ``names`` as they stand in its path."""
-        return self._map_file(self._audits[names])
-
-    def dataset_files(self, study: str) -> list[str]:
-        """The prepared datasets of a study that can be had, each once."""
-        names = dict.fromkeys(point.name("dataset") for point in self.plan.points(study))
-        return [f"data/prepared/{self.scale}/{name}.npz" for name in names]
+        point = self._points["audit"][names]
+        return [self.file("transport", *self.place(point, "transport"))] if point.transport else []
 
     @property
     def referenced(self) -> tuple[str, ...]:
@@ -235,13 +227,15 @@ class Workflow:
         """Those of these files that are there."""
         return [path for path in paths if (ROOT / path).is_file()]
 
-    def tables(self, study: str, below: str = "results/") -> list[str]:
-        """Every file of a study's tables."""
-        return self._made(study, "table", f"{below}tables", ("csv", "md", "tex"))
-
-    def figures(self, study: str, below: str = "results/") -> list[str]:
-        """Every file of a study's figures."""
-        return self._made(study, "figure", f"{below}figures", ("pdf", "png"))
+    def artefact_files(self, study: str, below: str = "results/") -> list[str]:
+        """Every file of a study's tables, then of its figures."""
+        return [
+            f"{below}{folder}/{study}/{one.name}.{suffix}"
+            for kind, (folder, suffixes) in SAVED.items()
+            for one in registry.declared(study)
+            if one.kind == kind
+            for suffix in suffixes
+        ]
 
     def captions(self, study: str) -> list[str]:
         """The caption of each artefact of a study, as Snakemake's report takes it."""
@@ -259,10 +253,6 @@ class Workflow:
             shown = path.suffix in (".csv", ".png")
             files.append(report(str(path), str(caption), category=study, labels=labels) if shown else str(path))
         return files
-
-    def artefact_files(self, study: str, below: str = "results/") -> list[str]:
-        """Every file of a study's tables and figures."""
-        return [*self.tables(study, below), *self.figures(study, below)]
 
     def kind(self, group: str, name: str) -> str:
         """The module behind a name in a path: its configuration's ``kind``, or the configuration's own name."""
@@ -306,7 +296,7 @@ class Workflow:
         asked = [word.removeprefix("sweep_") for word in words if re.fullmatch(r"sweep_\w+", word)]
         for name in asked:
             if name not in self.sweeps:
-                hint = composition.nearest(name, self.sweeps)
+                hint = nearest(name, self.sweeps)
                 raise ValueError(f"there is no sweep {name!r}{hint}. There are: {', '.join(self.sweeps)}")
         return asked
 
@@ -328,7 +318,7 @@ class Workflow:
 
         It is decided once, by the process that plans: a node that looked for itself would find what came since.
         """
-        kinds = sorted({self.kind("dataset", point.dataset) for point in self._datasets.values()})
+        kinds = sorted({self.kind("dataset", point.dataset) for point in self._points["prepare"].values()})
         raw = root / availability.RAW
         absent = [kind for kind in kinds if availability.standing(kind, self.source, raw / kind) == "absent"]
         environment[ABSENT] = " ".join(absent)
@@ -340,21 +330,13 @@ class Workflow:
     def _check_blocks(self) -> None:
         known = sorted({block for study in self.studies for block in self.experiment(study)["grid"]})
         if unknown := sorted(self.blocks - set(known)):
-            hint = composition.nearest(unknown[0], known)
+            hint = nearest(unknown[0], known)
             raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
 
-    def _made(self, study: str, kind: str, below: str, suffixes: Sequence[str]) -> list[str]:
-        names = [one.name for one in registry.declared(study) if one.kind == kind]
-        return [f"{below}/{study}/{name}.{suffix}" for name in names for suffix in suffixes]
-
     def _sections(self, study: str) -> dict[str, Any]:
-        return {self.audit_file(point): self._resolver.sections(point) for point in self.points(study)}
+        places = {self.audit_file(point): point for point in self.points(study)}
+        return {path: self._resolver.sections(point) for path, point in places.items()}
 
     def _scale(self) -> dict[str, Any]:
         scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)
         return {key: scale[key] for key in ("name", "description") if key in scale}
-
-    def _map_file(self, point: Point) -> list[str]:
-        if not point.transport:
-            return []
-        return [f"results/transports/{self.scale}/{point.name('dataset')}/{point.name('transport')}.npz"]

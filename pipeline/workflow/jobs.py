@@ -14,21 +14,39 @@ from typing import Any
 
 from pipeline.workflow.resources import Resources
 
-PARTS = {
-    "prepare": ("dataset",),
-    "train": ("dataset", "method"),
-    "transport": ("dataset", "transport"),
-    "audit": ("study", "block", "dataset", "method", "audit"),
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage that makes files for points: whose section it computes with, and where what it makes lies.
+
+    ``parts`` of a point stand in the path below ``folder``; ``title`` is what the progress display calls a job.
+    """
+
+    group: str
+    parts: tuple[str, ...]
+    folder: str
+    title: str
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The parts of a point that may say what is computed."""
+        return tuple(part for part in self.parts if part not in ("study", "block"))
+
+
+STAGES = {
+    "prepare": Stage("dataset", ("dataset",), "data/prepared", "prepare {dataset}"),
+    "train": Stage("method", ("dataset", "method"), "results/models", "train {method} on {dataset}"),
+    "transport": Stage("transport", ("dataset", "transport"), "results/transports", "map {dataset} by {transport}"),
+    "audit": Stage(
+        "audit",
+        ("study", "block", "dataset", "method", "audit"),
+        "results/audits",
+        "audit {method} on {dataset} ({block}: {audit})",
+    ),
 }
-"""For each stage, in the order of the stages, the parts of a point that stand in the path of what it makes."""
+"""In the order in which they wait for each other."""
 OWNER = ("study", "block", "kind")
 """Parts that a file has from the first point that asks for it, ``kind`` being the module of its dataset."""
-TITLES = {
-    "prepare": "prepare {dataset}",
-    "train": "train {method} on {dataset}",
-    "transport": "map {dataset} by {transport}",
-    "audit": "audit {method} on {dataset} ({block}: {audit})",
-}
 NAMED = 4
 """So many names of a part stand in a title; more are counted."""
 
@@ -49,18 +67,18 @@ class Job:
     @property
     def places(self) -> list[tuple[str, ...]]:
         """For each file the names that stand in its path."""
-        return [tuple(member[part] for part in PARTS[self.stage]) for member in self.members]
+        return [tuple(member[part] for part in STAGES[self.stage].parts) for member in self.members]
 
     @property
     def title(self) -> str:
         """What the progress display calls the job."""
         if len(self.members) == 1:
-            return TITLES[self.stage].format(**self.members[0])
+            return STAGES[self.stage].title.format(**self.members[0])
         told = {}
-        for part in PARTS[self.stage]:
+        for part in STAGES[self.stage].parts:
             names = list(dict.fromkeys(member[part].split("@")[0] for member in self.members))
             told[part] = ", ".join(names) if len(names) <= NAMED else f"{len(names)} {part}s"
-        return f"{TITLES[self.stage].format(**told)}, {len(self.members)} together"
+        return f"{STAGES[self.stage].title.format(**told)}, {len(self.members)} together"
 
     def asks(self, resources: Resources, attempt: int = 1) -> dict[str, Any]:
         """What the job asks a scheduler for: of its files' times the sum, of numbers the most, else the last word."""
@@ -77,13 +95,13 @@ class Job:
 def jobs(stage: str, points: Iterable[Mapping[str, str]], resources: Resources) -> list[Job]:
     """The jobs of a stage that make what the ``points`` ask for, each given by the names of its parts.
 
-    Raises ValueError where two jobs would go by one name.
+    Raises ValueError where two jobs would have one name.
     """
     members: dict[tuple[str, ...], Mapping[str, str]] = {}
     for point in points:
-        place = tuple(point[part] for part in PARTS[stage])
+        place = tuple(point[part] for part in STAGES[stage].parts)
         if all(place) and place not in members:
-            members[place] = {part: point[part] for part in (*OWNER, *PARTS[stage])}
+            members[place] = {part: point[part] for part in (*OWNER, *STAGES[stage].parts)}
     found: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
     for place, member in members.items():
         together = resources.of(stage, member).get("together")
@@ -98,7 +116,7 @@ def jobs(stage: str, points: Iterable[Mapping[str, str]], resources: Resources) 
     made = [Job(stage, _name(key), tuple(together)) for key, together in found.items()]
     names = [job.name for job in made]
     if twice := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"two jobs go by the name {min(twice)!r}: rename one of what they are made of")
+        raise ValueError(f"two jobs have the name {min(twice)!r}: rename one of what they are made of")
     return made
 
 

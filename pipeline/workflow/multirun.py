@@ -18,6 +18,7 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import io
@@ -41,7 +42,7 @@ def main(config: DictConfig) -> None:
     choices = running.runtime.choices
     classifier = trained(choices["dataset"], choices["method"], choices["scale"], config.seed, settings)
     path = Path(running.runtime.output_dir, "classifier.npz")
-    io.save_classifier(classifier, path)
+    io.save(classifier, path)
     facts = ", ".join(f"{name} {float(values.mean()):.6g}" for name, values in classifier.facts.items())
     log.info(
         "%s on %s, repetition %d: %s%s",
@@ -59,8 +60,8 @@ def asked(config: DictConfig, overrides: Sequence[str]) -> dict[str, Any]:
     Raises ValueError for what training does not read.
     """
     settings = {}
-    for override in overrides:
-        key = override.split("=", 1)[0].lstrip("+~")
+    for override in OverridesParser.create().parse_overrides(list(overrides)):
+        key = str(override.key_or_group)
         group, _, rest = key.partition(".")
         if group not in READ:
             raise ValueError(f"training does not depend on {key!r}: it reads {', '.join(READ)}")

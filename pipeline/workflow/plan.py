@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.workflow import availability, composition
 from pipeline.workflow.composition import Point, encoded
-from pipeline.workflow.jobs import PARTS, Job, jobs, longest_chains
+from pipeline.workflow.jobs import STAGES, Job, jobs, longest_chains
 
 if TYPE_CHECKING:
     from pipeline.workflow.config import Workflow
@@ -34,11 +34,11 @@ class Plan:
     def jobs(self) -> list[Job]:
         """Every job, after those that it waits for."""
         places = [self._names(point) for study in self.studies for point in self.points(study)]
-        return [job for stage in PARTS for job in jobs(stage, places, self.workflow.resources)]
+        return [job for stage in STAGES for job in jobs(stage, places, self.workflow.resources)]
 
     def outputs(self, job: Job) -> list[str]:
         """The files that a job makes."""
-        return [self._file(job.stage, *place) for place in job.places]
+        return [self.workflow.file(job.stage, *place) for place in job.places]
 
     def inputs(self, job: Job) -> list[str]:
         """The files that a job is made from, besides the code."""
@@ -51,7 +51,7 @@ class Plan:
     def benchmarks(self, study: str) -> dict[str, str]:
         """Where the times stand of all jobs behind a study's classifiers, maps and audits, by what a job makes."""
         flow = self.workflow
-        wanted = {*flow.model_files(study), *flow.map_files(study), *flow.audit_files(study)}
+        wanted = {path for stage in ("train", "transport", "audit") for path in flow.files(stage, study)}
         return {self._made(job): self.benchmark(job) for job in self.jobs if wanted & set(self.outputs(job))}
 
     def _made(self, job: Job) -> str:
@@ -64,21 +64,20 @@ class Plan:
         """What :mod:`pipeline.workflow.batch` hands to the stage, for each file that the job makes."""
         found = []
         for place in job.places:
-            section = getattr(self.workflow, job.stage)(*place)
+            section = self.workflow.asked(job.stage, *place)
             inputs = [word for flag, path in self._inputs(job.stage, place) for word in (flag, path)]
-            found.append(["--config", encoded(section), *inputs, "--output", self._file(job.stage, *place)])
+            found.append(["--config", encoded(section), *inputs, "--output", self.workflow.file(job.stage, *place)])
         return found
 
     def code(self, job: Job) -> list[str]:
         """The project's own source files that a job computes with."""
-        group = {"prepare": "dataset", "train": "method"}.get(job.stage, job.stage)
+        group = STAGES[job.stage].group
         names = dict.fromkeys(member[group] for member in job.members)
         return sorted({path for name in names for path in self.workflow.code(job.stage, **{group: name})})
 
     def threads(self, job: Job) -> int:
         """The processors that a job computes on: ``threads`` in conf/method, conf/transport and conf/audit."""
-        group = {"prepare": "dataset", "train": "method"}.get(job.stage, job.stage)
-        sections = [getattr(self.workflow, job.stage)(*place)[group] for place in job.places]
+        sections = [self.workflow.asked(job.stage, *place)[STAGES[job.stage].group] for place in job.places]
         return max(section.get("threads", 1) for section in sections)
 
     def asked(self, job: Job) -> dict[str, Callable[[Any, int], Any]]:
@@ -110,7 +109,7 @@ class Plan:
 
     def _names(self, point: Point) -> dict[str, str]:
         """The names of a point's parts as they stand in paths, and the module of its dataset."""
-        names = dict(zip(PARTS["audit"], self.workflow.place(point), strict=True))
+        names = dict(zip(STAGES["audit"].parts, self.workflow.place(point), strict=True))
         return {**names, "transport": point.transport and point.name("transport"), "kind": self._kind(point)}
 
     def _inputs(self, stage: str, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -121,13 +120,8 @@ class Plan:
                 yield "--manifest", f"{availability.RAW}/{kind}/{availability.RECORD}"
             return
         dataset, method = place[2:4] if stage == "audit" else place
-        yield "--dataset", self._file("prepare", dataset)
+        yield "--dataset", self.workflow.file("prepare", dataset)
         if stage == "audit":
-            yield "--classifier", self._file("train", dataset, method)
+            yield "--classifier", self.workflow.file("train", dataset, method)
             for path in self.workflow.maps_of(*place):
                 yield "--transport", path
-
-    def _file(self, stage: str, *place: str) -> str:
-        """Where what a stage makes lies."""
-        folder = {"prepare": "data/prepared", "train": "results/models", "transport": "results/transports"}
-        return f"{folder.get(stage, 'results/audits')}/{self.workflow.scale}/{'/'.join(place)}.npz"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from pipeline.fields import made
 
 PACKAGES = {
     "dataset": "pipeline.datasets",
@@ -44,11 +45,4 @@ def load(group: str, kind: str) -> ModuleType:
 def configure(module: ModuleType, section: Mapping[str, Any]) -> Any:
     """Build the module's ``Config`` from a resolved section; a key too many or too few is an error that names it."""
     values = {key: value for key, value in section.items() if key not in ("name", "kind")}
-    expected = {field.name for field in fields(module.Config)}
-    if unknown := sorted(set(values) - expected):
-        raise ValueError(f"{module.__name__}.Config has no field {unknown}: it has {sorted(expected)}")
-    if missing := sorted(expected - set(values)):
-        raise ValueError(
-            f"{module.__name__}.Config needs {missing}: give them in the YAML file of {section.get('name')!r}"
-        )
-    return module.Config(**values)
+    return made(module.Config, values, f"configuration of {section.get('name')!r}")

@@ -23,6 +23,7 @@ import numpy as np
 from pipeline import io
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
+from pipeline.types import Classifier, TransportMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,9 +46,9 @@ def save_reference(inputs: Inputs, manifest: Mapping[str, Any], folder: Path | s
     described = {key: json.dumps(_plain(asdict(one)), allow_nan=False) for key, one in inputs.datasets.items()}
     lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in described.items())
     io.save_text(f"{{\n{lines}\n}}\n", folder / "datasets.json")
-    _save_shelf(inputs.classifiers, folder / "classifiers", io.save_classifier)
-    _save_shelf(inputs.transports, folder / "transports", io.save_transport)
-    _save_shelf(inputs.audits, folder / "audits", io.save_audit)
+    _save_shelf(inputs.classifiers, folder / "classifiers")
+    _save_shelf(inputs.transports, folder / "transports")
+    _save_shelf(inputs.audits, folder / "audits")
     with io.written(folder / "config.json.gz") as temporary:
         temporary.write_bytes(gzip.compress(json.dumps(inputs.config).encode(), mtime=0))
     io.save_json(manifest, folder / "manifest.json")
@@ -68,8 +69,8 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
         rows=pd.concat([io.load_rows(path) for path in sorted((folder / "rows").glob("*.parquet"))], ignore_index=True),
         config=json.loads(gzip.decompress((folder / "config.json.gz").read_bytes())),
         datasets={key: _described(one) for key, one in described.items()},
-        classifiers=_load_shelf(folder / "classifiers", io.load_classifier),
-        transports=_load_shelf(folder / "transports", io.load_transport),
+        classifiers=_load_shelf(folder / "classifiers", lambda path: io.load(path, Classifier)),
+        transports=_load_shelf(folder / "transports", lambda path: io.load(path, TransportMap)),
         audits=_load_shelf(folder / "audits", io.load_audit),
     )
     return inputs, manifest
@@ -86,7 +87,7 @@ def _save_rows(rows: pd.DataFrame, folder: Path) -> None:
         _check(path)
 
 
-def _save_shelf(values: Mapping[str, Any], stem: Path, save: Callable[[Any, Path], None]) -> None:
+def _save_shelf(values: Mapping[str, Any], stem: Path) -> None:
     """Archives ``stem``_1.zip, ``stem``_2.zip, ..., each filled as far as it goes."""
     for old in stem.parent.glob(f"{stem.name}_*.zip"):
         old.unlink()
@@ -94,7 +95,7 @@ def _save_shelf(values: Mapping[str, Any], stem: Path, save: Callable[[Any, Path
     with tempfile.TemporaryDirectory() as temporary:
         for number, (key, value) in enumerate(sorted(values.items())):
             path = Path(temporary, f"{number}.npz")
-            save(value, path)
+            io.save(value, path)
             content = path.read_bytes()
             # Names of members stand twice in an archive, with some hundred bytes of their own.
             if shelves[-1] and sum(len(c) + 2 * len(k) + 300 for k, c in [*shelves[-1], (key, content)]) > LIMIT:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from pipeline.workflow.composition import GROUPS, listed, nearest
+from pipeline.fields import Checked, Names, made
+from pipeline.messages import nearest
+from pipeline.workflow.composition import GROUPS, listed
 
 AXES = ("x", "lines", "rows", "columns")
 PARTS = (*GROUPS, "block")
@@ -14,7 +16,7 @@ PARTS = (*GROUPS, "block")
 
 
 @dataclass(frozen=True)
-class Figure:
+class Figure(Checked):
     """Small multiples: the mean of each ``statistic`` over the repetitions against ``x``.
 
     ``lines`` tells the lines of a panel apart, ``rows`` and ``columns`` the panels. Each axis is a key of the grid
@@ -23,44 +25,29 @@ class Figure:
     (``x``, ``y``) that are logarithmic; ``labels`` are what keys, statistics and values are called.
     """
 
-    statistic: tuple[str, ...]
+    statistic: Names
     x: str
     lines: str = ""
     rows: str = ""
     columns: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
-    log: tuple[str, ...] = ()
+    log: Sequence[Literal["x", "y"]] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sweep: str, declaration: Mapping[str, Any]) -> Figure:
         """Read ``figure`` of a sweep's declaration. Raises ValueError for what it does not know, naming the nearest."""
-        written = declaration.get("figure")
+        written = {key: value for key, value in (declaration.get("figure") or {}).items() if value not in (None, "")}
         if not written:
             raise ValueError(f"sweep {sweep!r} declares no figure: give it statistic and x")
-        known = [item.name for item in fields(cls)]
-        for key in written:
-            if key not in known:
-                raise ValueError(f"sweep {sweep!r}, figure: there is no key {key!r}{nearest(key, known)}")
-        if missing := [key for key in ("statistic", "x") if not written.get(key)]:
-            raise ValueError(f"sweep {sweep!r}, figure: {missing[0]} is not given")
-        values = {
-            **written,
-            "statistic": tuple(listed(written["statistic"])),
-            "log": tuple(listed(written.get("log", []))),
-        }
-        if wrong := sorted(set(values["log"]) - {"x", "y"}):
-            raise ValueError(f"sweep {sweep!r}, figure: expected log among x, y; found {wrong[0]!r}")
-        figure = cls(**{key: value for key, value in values.items() if value is not None})
-        figure._check_axes(sweep, declaration["grid"].values())
-        return figure
-
-    def _check_axes(self, sweep: str, blocks: Sequence[Mapping[str, Any]]) -> None:
-        keys = sorted({key for block in blocks for key in block})
+        lists = {key: listed(written[key]) for key in ("statistic", "log") if key in written}
+        figure = made(cls, {**written, **lists}, f"sweep {sweep!r}, figure")
+        keys = sorted({key for block in declaration["grid"].values() for key in block})
         for axis in AXES:
-            name = getattr(self, axis)
+            name = getattr(figure, axis)
             if "." in name and name not in keys:
                 raise ValueError(f"sweep {sweep!r}, figure.{axis}: the grid has no key {name!r}{nearest(name, keys)}")
+        return figure
 
     @property
     def axes(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -28,39 +28,21 @@ INIT_SECONDS = 6.0
 UPLOAD_SECONDS = 60.0
 
 
-class Tracker(Protocol):
-    """What a job writes to."""
+class Tracker:
+    """What a job writes to: a run of Weights & Biases, or none, where nothing is recorded."""
 
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Values of curves at a step; steps increase."""
-
-    def summary(self, values: Mapping[str, float]) -> None:
-        """Final metrics."""
-
-
-class Nothing:
-    """The tracker that records nothing."""
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Record nothing."""
-
-    def summary(self, values: Mapping[str, float]) -> None:
-        """Record nothing."""
-
-
-class WandbRun:
-    """A run of Weights & Biases."""
-
-    def __init__(self, run: Any) -> None:
+    def __init__(self, run: Any = None) -> None:
         self.run = run
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Values of curves at a step."""
-        self.run.log(dict(values), step=int(step))
+        """Values of curves at a step; steps increase."""
+        if self.run is not None:
+            self.run.log(dict(values), step=int(step))
 
     def summary(self, values: Mapping[str, float]) -> None:
         """Final metrics."""
-        self.run.summary.update(dict(values))
+        if self.run is not None:
+            self.run.summary.update(dict(values))
 
 
 @contextmanager
@@ -69,42 +51,42 @@ def tracker(
 ) -> Iterator[Tracker]:
     """Track the block as one run; runs that are not sent are kept in ``folder``/wandb.
 
-    ``name`` is the job's, as :func:`job` gives it; its first part becomes the run's type. A run's identity is
-    derived from project, group, name and configuration, so a job that is run again replaces its earlier run.
+    The first part of ``name`` becomes the run's type. A run's identity is derived from project, group, name and
+    configuration, so a job that is run again replaces its earlier run.
     ``online`` falls back to ``offline`` with one line on standard error where there is no key or no network.
     """
     if mode not in MODES:
         raise ValueError(f"tracker mode: expected one of {', '.join(MODES)}, found {mode!r}")
     run = None if mode == "disabled" else _begin(mode, project, group, name, dict(config), Path(folder))
-    if run is None:
-        yield Nothing()
-        return
     try:
-        yield WandbRun(run)
+        yield Tracker(run)
     except BaseException:
-        run.finish(exit_code=1)
+        if run is not None:
+            run.finish(exit_code=1)
         raise
-    run.finish()
+    if run is not None:
+        run.finish()
 
 
-@contextmanager
-def from_environment(name: str, config: Mapping[str, Any]) -> Iterator[Tracker]:
-    """The tracker that the workflow chose for its jobs; none outside a workflow."""
+def record(
+    output: str,
+    config: Mapping[str, Any],
+    metrics: Mapping[str, float],
+    history: Mapping[str, np.ndarray] | None = None,
+) -> None:
+    """Track a job that has made ``output`` as the workflow chose for its jobs; outside a workflow nothing is tracked.
+
+    ``config`` is what it computed with, ``metrics`` what came of it, ``history`` training curves (:func:`curves`). The
+    job's name is that of the file that only it makes, ``models/laptop/adult/sensr``.
+    """
     chosen = json.loads(os.environ.get(VARIABLE) or '{"mode": "disabled"}')
-    with tracker(
-        mode=chosen["mode"],
-        project=chosen.get("project", ""),
-        group=chosen.get("group", ""),
-        name=name,
-        config={**config, "scale": chosen.get("scale", "")},
-        folder=chosen.get("folder", "."),
-    ) as run:
-        yield run
-
-
-def job(output: str) -> str:
-    """A job's name, by the file that only it makes: ``models/laptop/adult/sensr`` of ``results/models/laptop/...``."""
-    return output.removeprefix("results/").removesuffix(".npz")
+    place = {key: chosen.get(key, "") for key in ("project", "group")}
+    name = output.removeprefix("results/").removesuffix(".npz")
+    content = {**config, "scale": chosen.get("scale", "")}
+    with tracker(chosen["mode"], **place, name=name, config=content, folder=chosen.get("folder", ".")) as run:
+        for values, step in curves(history or {}):
+            run.log(step, values)
+        run.summary(metrics)
 
 
 def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float], int]]:

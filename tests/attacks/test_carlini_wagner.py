@@ -18,7 +18,7 @@ from pipeline.attacks.carlini_wagner import (
     objective,
     started,
 )
-from pipeline.attacks.distances import Closest, Execution, Network, margin
+from pipeline.attacks.distances import Closest, CountedNetwork, Execution, margin
 from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
 
 SETTINGS = Settings(
@@ -63,7 +63,7 @@ def test_the_gradient_is_that_of_the_objective(digits: Any) -> None:
     points = started(x, y, SETTINGS)
     torch.manual_seed(0)
     points.change, points.c, points.taken = torch.randn_like(x), torch.linspace(0.1, 9, 6), points.taken + 1
-    value, slope, fooled, hopeless = objective(Network(digits.network), points, Closest(x), SETTINGS)
+    value, slope, fooled, hopeless = objective(CountedNetwork(digits.network), points, Closest(x), SETTINGS)
     w = (points.origin + points.change).requires_grad_(True)
     image = (torch.tanh(w) + 1) / 2
     logits = digits.network(image)
@@ -170,7 +170,7 @@ def test_of_a_linear_network_a_search_is_hopeless_just_where_it_would_fail(linea
     for factor, expected in ((0.9, True), (1.1, False)):
         points = started(x, y, SETTINGS)
         points.c = factor * least / 4
-        *_, hopeless = objective(Network(model), points, Closest(x), SETTINGS)
+        *_, hopeless = objective(CountedNetwork(model), points, Closest(x), SETTINGS)
         assert bool((hopeless == expected).all())
     # And such a c does fail, though not by so much that rounding or the tanh would decide.
     whole: dict[str, Any] = {"searches": 1, "iterations": 300, "patience": 300, "learning_rate": 1e-3, "slack": np.inf}
@@ -249,11 +249,6 @@ def test_a_wrong_point_has_distance_zero_and_one_without_another_class_has_faile
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"iterations": 0}, "expected iterations, searches, learning_rate, initial_c, patience above 0, found"),
-        ({"learning_rate": 0.0}, r"found \{'learning_rate': 0.0\}"),
-        ({"confidence": -1.0}, r"confidence >= 0 and improvement in \[0, 1\), found -1.0 and 0.001"),
-        ({"improvement": 1.0}, r"improvement in \[0, 1\)"),
-        ({"slack": 0.5}, "expected slack >= 1, found 0.5: an infinite one makes every search"),
         ({"bisections": -1}, "expected bisections >= 0"),
         ({"bisections": 3, "confidence": 1.0}, "a bisection ends on the boundary, where no confidence is left"),
     ],

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.attacks.distances import Closest, Execution, Network, drawn_in, fooled_by, margin, measured, norms
+from pipeline.attacks.distances import Closest, CountedNetwork, Execution, drawn_in, fooled_by, margin, measured, norms
 
 
-def brighter(network: Network, x: torch.Tensor, label: torch.Tensor) -> Closest:
+def brighter(network: CountedNetwork, x: torch.Tensor, label: torch.Tensor) -> Closest:
     """The attack that adds a tenth to every pixel."""
     closest, everyone = Closest(x), torch.arange(len(x))
     closest.offer(everyone, x + 0.1, fooled_by(network.logits(x + 0.1), label), 1)
@@ -72,7 +72,7 @@ def test_a_module_is_evaluated_without_dropout_and_handed_back_as_it_came() -> N
 
 
 def test_passes_are_counted_in_images_and_gradients_are_those_of_each_point() -> None:
-    network = Network(lambda x: torch.stack([x.flatten(1).square().sum(1), x.flatten(1).sum(1)], dim=1))
+    network = CountedNetwork(lambda x: torch.stack([x.flatten(1).square().sum(1), x.flatten(1).sum(1)], dim=1))
     x = torch.rand(5, 1, 2, 2)
     network.logits(x[:2])
     leaf, logits = network.traced(x)
@@ -100,7 +100,7 @@ def test_bisection_comes_as_near_to_the_boundary_as_its_number_says(bisections: 
     x, label = torch.tensor(IMAGES), torch.tensor(LABEL)
     closest = Closest(x)
     closest.offer(torch.arange(21), x + 0.5, torch.ones(21, dtype=torch.bool), 1)
-    network = Network(sums)
+    network = CountedNetwork(sums)
     drawn = drawn_in(network, closest, label, bisections)
     exact = 2 * (0.5 - x.flatten(1).mean(1))
     assert fooled_by(sums(drawn.adversarial), label).all()

@@ -105,7 +105,7 @@ def test_a_wrong_point_has_distance_zero_and_one_without_a_start_has_failed(digi
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"steps": 0}, "expected steps >= 1, start_steps >= 1, step_size > 0 and bisections >= 0, found 0"),
+        ({"steps": 0}, "expected steps >= 1, start_steps >= 1 and step_size > 0, found 0"),
         ({"start_steps": 0}, "start_steps >= 1"),
         ({"step_size": 0.0}, "step_size > 0"),
         ({"bisections": -1}, "bisections >= 0"),

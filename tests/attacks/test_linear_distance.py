@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from pipeline.attacks import linear_distance as module
-from pipeline.attacks.linear_distance import in_pixel_scale, linear_distance, linear_distance_in_box, to_plane_in_box
+from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box, to_plane_in_box
 from pipeline.types import Array
 
 BOTH = pytest.mark.parametrize("measure", [linear_distance, linear_distance_in_box])
@@ -142,15 +142,6 @@ def test_a_class_that_the_box_holds_no_point_of_is_out_of_reach_in_it_alone() ->
     image, label = np.full((1, 1, 1, 2), 0.5), np.array([0])
     assert linear_distance_in_box(weight, bias, image, label).failed.all()
     assert linear_distance(weight, bias, image, label).distance == pytest.approx(2 / np.sqrt(2))
-
-
-def test_normalisation_can_be_taken_into_the_weights() -> None:
-    rng = np.random.default_rng(0)
-    mean, std = (0.2, 0.5, 0.7), (0.1, 1.0, 3.0)
-    weight, bias, x = rng.normal(size=(4, 12)), rng.normal(size=4), rng.uniform(size=(5, 3, 2, 2))
-    normalised = (x - np.reshape(mean, (3, 1, 1))) / np.reshape(std, (3, 1, 1))
-    w, b = in_pixel_scale(weight, bias, mean, std, 4)
-    np.testing.assert_allclose(x.reshape(5, -1) @ w.T + b, normalised.reshape(5, -1) @ weight.T + bias, rtol=1e-9)
 
 
 @BOTH

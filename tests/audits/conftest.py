@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+from pipeline.seeds import generators
+from pipeline.transport import exact
+from pipeline.transport.between import Between, fitted
 from pipeline.types import Array, Classifier, Dataset, TransportMap
 
 GAP = np.array([0.8, -0.5])
@@ -99,5 +103,17 @@ def shift(monkeypatch: pytest.MonkeyPatch) -> Callable[..., TransportMap]:
             given_label=given_label,
             features=("x", "z"),
         )
+
+    return made
+
+
+@pytest.fixture
+def exact_maps() -> Callable[..., TransportMap]:
+    """Exact maps of every repetition, in both directions; ``image``: sample or expectation."""
+
+    def made(dataset: Dataset, image: str = "sample") -> TransportMap:
+        between, config = Between("group", "F", None, "test", None, True), exact.Config("squared_l1", image)
+        maps = fitted(dataset, between, exact, config, generators("map", repetitions=dataset.repetitions))
+        return replace(maps, transport="exact", attribute="group", source="F", target="M", features=("x", "z"))
 
     return made

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.cli.entry import main
+from pipeline.cli.document import AuditDocument
+from pipeline.cli.entry import main, parser
 
 N = 300
 FEATURES = ("merit", "proxy", "member")
+LEDGER = 400
 
 
 @pytest.fixture(scope="session")
@@ -47,48 +51,139 @@ Scripted = Callable[[torch.nn.Module, Path], None]
 Command = Callable[..., tuple[int, str, str]]
 
 
+def linear_network(*weights: float) -> torch.nn.Module:
+    """A network with logit w'x for class 1, in two columns (-w'x / 2, w'x / 2)."""
+    network = torch.nn.Linear(len(weights), 2)
+    with torch.no_grad():
+        network.weight.copy_(torch.tensor([[-w / 2 for w in weights], [w / 2 for w in weights]]))
+        network.bias.zero_()
+    return network
+
+
+def scripted(network: torch.nn.Module, path: Path) -> None:
+    """Write a network as a TorchScript archive."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # deprecated to write, but users have such files
+        torch.jit.script(network).save(str(path))
+
+
 @pytest.fixture
 def linear() -> Linear:
-    """A maker of networks with logit w'x for class 1, in two columns (-w'x / 2, w'x / 2)."""
-
-    def make(*weights: float) -> torch.nn.Module:
-        network = torch.nn.Linear(len(weights), 2)
-        with torch.no_grad():
-            network.weight.copy_(torch.tensor([[-w / 2 for w in weights], [w / 2 for w in weights]]))
-            network.bias.zero_()
-        return network
-
-    return make
+    """A maker of linear networks."""
+    return linear_network
 
 
 @pytest.fixture
 def save_scripted() -> Scripted:
-    """Write a network as a TorchScript archive."""
+    """A writer of TorchScript archives."""
+    return scripted
 
-    def save(network: torch.nn.Module, path: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # deprecated to write, but users have such files
-            torch.jit.script(network).save(str(path))
 
-    return save
+def build_desk(folder: Path, applicants: pd.DataFrame) -> None:
+    """rows.parquet, rows.csv, an unfair and a fair TorchScript network, the proxy's direction."""
+    applicants.to_parquet(folder / "rows.parquet")
+    applicants.to_csv(folder / "rows.csv", index=False)
+    scripted(linear_network(1.0, 1.0, 0.0), folder / "unfair.pt")
+    scripted(linear_network(1.0, 0.0, 0.0), folder / "fair.pt")
+    np.save(folder / "directions.npy", np.array([[0.0, 1.0, 0.0]]))
+
+
+def build_ledger(folder: Path) -> None:
+    """preds.parquet, in which men have higher scores than women, whatever the label."""
+    rng = np.random.default_rng(2)
+    label, sex = rng.integers(0, 2, LEDGER), np.arange(LEDGER) % 2
+    frame = pd.DataFrame(
+        {
+            "sex": np.where(sex == 1, "male", "female"),
+            "age": rng.integers(18, 90, LEDGER),
+            "y": label,
+            "grade": np.where(label == 1, "pass", "fail"),
+            "p": np.clip(0.5 + 0.3 * (label - 0.5) + 0.35 * (sex - 0.5) + 0.2 * rng.normal(size=LEDGER), 0, 1),
+            "d": rng.integers(0, 2, LEDGER),
+            "logit": rng.normal(size=LEDGER),
+        }
+    )
+    frame.to_parquet(folder / "preds.parquet")
+
+
+def build_office(folder: Path, candidates: pd.DataFrame) -> None:
+    """rows.parquet, rows.csv, and models.py with functions of a data frame."""
+    candidates.to_parquet(folder / "rows.parquet")
+    candidates.to_csv(folder / "rows.csv", index=False)
+    (folder / "models.py").write_text(MODELS)
+
+
+def build_studio(folder: Path, faces: tuple[np.ndarray, pd.DataFrame]) -> None:
+    """faces/, images.npy, attributes.csv, model.pt and nets.py."""
+    images, table = faces
+    for image, name in zip(images, table["file"], strict=True):
+        (folder / "faces" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(folder / "faces" / name)
+    np.save(folder / "images.npy", images[:, None])
+    table.to_csv(folder / "attributes.csv", index=False)
+    scripted(Logit(0.0, 1.0, 1).eval(), folder / "model.pt")
+    (folder / "nets.py").write_text(NETWORKS)
+
+
+@pytest.fixture(scope="session")
+def built(
+    tmp_path_factory: pytest.TempPathFactory,
+    applicants: pd.DataFrame,
+    candidates: pd.DataFrame,
+    faces: tuple[np.ndarray, pd.DataFrame],
+) -> Callable[[str], Path]:
+    """The folder that an audit works in, made once: to be copied, or to be left as it is."""
+    builders: dict[str, Callable[[Path], None]] = {
+        "loss-ratio": partial(build_desk, applicants=applicants),
+        "permutation": build_ledger,
+        "fliptest": partial(build_office, candidates=candidates),
+        "robustness": partial(build_studio, faces=faces),
+    }
+
+    @cache
+    def made(name: str) -> Path:
+        folder = tmp_path_factory.mktemp(name)
+        builders[name](folder)
+        return folder
+
+    return made
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    applicants: pd.DataFrame,
-    linear: Linear,
-    save_scripted: Scripted,
-) -> Path:
-    """A folder to work in: rows.parquet, rows.csv, an unfair and a fair TorchScript network, the proxy's direction."""
-    monkeypatch.chdir(tmp_path)
-    applicants.to_parquet(tmp_path / "rows.parquet")
-    applicants.to_csv(tmp_path / "rows.csv", index=False)
-    save_scripted(linear(1.0, 1.0, 0.0), tmp_path / "unfair.pt")
-    save_scripted(linear(1.0, 0.0, 0.0), tmp_path / "fair.pt")
-    np.save(tmp_path / "directions.npy", np.array([[0.0, 1.0, 0.0]]))
-    return tmp_path
+def working(built: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Go to a copy of an audit's folder."""
+
+    def to(name: str) -> Path:
+        shutil.copytree(built(name), tmp_path, dirs_exist_ok=True)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        return tmp_path
+
+    return to
+
+
+@pytest.fixture
+def desk(working: Callable[[str], Path]) -> Path:
+    """A copy of the loss-ratio audit's folder."""
+    return working("loss-ratio")
+
+
+@pytest.fixture
+def ledger(working: Callable[[str], Path]) -> Path:
+    """A copy of the permutation audit's folder."""
+    return working("permutation")
+
+
+@pytest.fixture
+def office(working: Callable[[str], Path]) -> Path:
+    """A copy of the FlipTest's folder."""
+    return working("fliptest")
+
+
+@pytest.fixture
+def studio(working: Callable[[str], Path]) -> Path:
+    """A copy of the robustness audit's folder."""
+    return working("robustness")
 
 
 USUAL: dict[str, dict[str, str]] = {
@@ -124,17 +219,34 @@ USUAL: dict[str, dict[str, str]] = {
 """What each audit is given in its folder unless a test says otherwise."""
 
 
+def asked(name: str, arguments: tuple[str, ...], without: tuple[str, ...] = ()) -> list[str]:
+    """The words of a command: the ``arguments`` beside the usual ones, but for options ``without``."""
+    left_out = {*arguments, *without}
+    usual = [word for option, value in USUAL[name].items() if option not in left_out for word in (option, value)]
+    return ["audit", name, *usual, *arguments]
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Command:
     """Run an audit by name in this process: exit status, stdout, stderr. Options ``without`` are left out."""
 
     def made(name: str, *arguments: str, without: tuple[str, ...] = ()) -> tuple[int, str, str]:
-        left_out = {*arguments, *without}
-        given = [word for option, value in USUAL[name].items() if option not in left_out for word in (option, value)]
         capsys.readouterr()
-        status = main(["audit", name, *given, *arguments])
+        status = main(asked(name, arguments, without))
         out, err = capsys.readouterr()
         return status, out, err
+
+    return made
+
+
+@pytest.fixture
+def documented() -> Callable[..., AuditDocument]:
+    """The document of an audit by name, in no rendering."""
+
+    def made(name: str, *arguments: str, without: tuple[str, ...] = ()) -> AuditDocument:
+        parsed = parser().parse_args(asked(name, arguments, without))
+        document: AuditDocument = import_module(f"{parsed.module.__name__}.audit").audited(parsed)
+        return document
 
     return made
 
@@ -162,30 +274,6 @@ def audit(run: Command, desk: Path) -> Command:
 def document(found: Callable[..., dict[str, Any]], desk: Path) -> Callable[..., dict[str, Any]]:
     """The JSON of a loss-ratio audit that succeeds."""
     return partial(found, "loss-ratio")
-
-
-LEDGER = 400
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in: preds.parquet, in which men have higher scores than women, whatever the label."""
-    rng = np.random.default_rng(2)
-    label, sex = rng.integers(0, 2, LEDGER), np.arange(LEDGER) % 2
-    frame = pd.DataFrame(
-        {
-            "sex": np.where(sex == 1, "male", "female"),
-            "age": rng.integers(18, 90, LEDGER),
-            "y": label,
-            "grade": np.where(label == 1, "pass", "fail"),
-            "p": np.clip(0.5 + 0.3 * (label - 0.5) + 0.35 * (sex - 0.5) + 0.2 * rng.normal(size=LEDGER), 0, 1),
-            "d": rng.integers(0, 2, LEDGER),
-            "logit": rng.normal(size=LEDGER),
-        }
-    )
-    monkeypatch.chdir(tmp_path)
-    frame.to_parquet("preds.parquet")
-    return tmp_path
 
 
 @pytest.fixture
@@ -220,17 +308,6 @@ def candidates() -> pd.DataFrame:
             "hired": rng.integers(0, 2, count),
         }
     )
-
-
-@pytest.fixture
-def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidates: pd.DataFrame) -> Path:
-    """A folder to work in: rows.parquet, rows.csv, and models.py with functions of a data frame."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    candidates.to_parquet(tmp_path / "rows.parquet")
-    candidates.to_csv(tmp_path / "rows.csv", index=False)
-    (tmp_path / "models.py").write_text(MODELS)
-    return tmp_path
 
 
 @pytest.fixture
@@ -280,11 +357,7 @@ class Logit(torch.nn.Module):
 @pytest.fixture
 def image_network() -> Linear:
     """A maker of linear networks of images."""
-
-    def make(mean: float = 0.0, std: float = 1.0, columns: int = 1) -> torch.nn.Module:
-        return Logit(mean, std, columns).eval()
-
-    return make
+    return lambda mean=0.0, std=1.0, columns=1: Logit(mean, std, columns).eval()
 
 
 @pytest.fixture(scope="session")
@@ -310,27 +383,6 @@ def faces() -> tuple[np.ndarray, pd.DataFrame]:
         }
     )
     return images, table
-
-
-@pytest.fixture
-def studio(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    faces: tuple[np.ndarray, pd.DataFrame],
-    image_network: Linear,
-    save_scripted: Scripted,
-) -> Path:
-    """A folder to work in: faces/, images.npy, attributes.csv, model.pt and nets.py."""
-    monkeypatch.chdir(tmp_path)
-    images, table = faces
-    for image, name in zip(images, table["file"], strict=True):
-        (tmp_path / "faces" / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(tmp_path / "faces" / name)
-    np.save(tmp_path / "images.npy", images[:, None])
-    table.to_csv(tmp_path / "attributes.csv", index=False)
-    save_scripted(image_network(), tmp_path / "model.pt")
-    (tmp_path / "nets.py").write_text(NETWORKS)
-    return tmp_path
 
 
 @pytest.fixture

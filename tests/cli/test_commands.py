@@ -8,12 +8,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from pipeline.cli.entry import main, parser
+from pipeline.cli.entry import audits, main, parser
 
 ROOT = Path(__file__).resolve().parents[2]
 Command = Callable[..., tuple[int, str, str]]
@@ -91,7 +90,7 @@ def test_from_the_shell(request: pytest.FixtureRequest, name: str) -> None:
 def test_the_help_names_every_option_and_its_examples_can_be_parsed(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    examples = import_module(f"pipeline.cli.audit.{name.replace('-', '_')}").EXAMPLES
+    examples = audits()[name].EXAMPLES
     with pytest.raises(SystemExit):
         main(["audit", name, "--help"])
     said = capsys.readouterr().out

@@ -1,12 +1,17 @@
-"""Files arrive whole or not at all."""
+"""Files arrive whole or not at all, and progress is drawn where a person watches."""
 
 from __future__ import annotations
 
+import logging
+import sys
 from pathlib import Path
 
 import pytest
 
 from pipeline.cli.delivery import check_destination, folder_written
+from pipeline.cli.progress import followed, narrated
+
+LOG = logging.getLogger("pipeline.toy_fit")
 
 
 def test_a_new_folder_appears_with_all_its_files(tmp_path: Path) -> None:
@@ -46,12 +51,29 @@ def test_an_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_destination_of_the_wrong_kind_is_refused_beforehand(tmp_path: Path) -> None:
+def test_a_destination_that_cannot_be_written_is_refused_beforehand(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="to be a folder, found a file"):
-        check_destination(tmp_path / "file", folder=True)
-    with pytest.raises(ValueError, match="to be a file, found a folder"):
-        check_destination(tmp_path, folder=False)
     with pytest.raises(ValueError, match=r"nothing can be written to .*file: give another place for x"):
         check_destination(tmp_path / "file" / "x", folder=False)
     check_destination(tmp_path / "new" / "x.json", folder=False)
+
+
+def test_a_fits_own_words_stand_beside_the_title(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with narrated("pipeline.toy_fit", "fitting"):
+        assert len(LOG.handlers) == 1
+        LOG.info("step %d of 9", 4)
+    assert LOG.handlers == []
+    assert LOG.level == logging.NOTSET
+    assert "fitting: step 4 of 9" in capsys.readouterr().err
+
+
+def test_nothing_is_drawn_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    with narrated("pipeline.toy_fit", "fitting"), followed(len, 1, "counting") as counted:
+        LOG.info("step")
+        assert counted("abc") == 3
+    assert capsys.readouterr() == ("", "")

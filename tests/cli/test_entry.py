@@ -16,18 +16,17 @@ TOY = '''"""Toy audit: fails as told.
 
 It has a second paragraph."""
 
-EXAMPLES = "example: toy"
+from pipeline.cli.document import AuditDocument, Verdict
 
-def add_arguments(parser):
-    parser.add_argument("--fail", default="")
+EXAMPLES, PAGE, FILES = "example: toy\\n", "There is no page.", "nothing else"
+OPTIONS = "--fail ; text =no ; how it fails"
 
-def run(arguments):
+def audited(arguments):
     errors = {"value": ValueError("column 'x' is odd: drop it"), "file": FileNotFoundError("no file y"),
               "bug": KeyError("z"), "keys": KeyboardInterrupt()}
-    if arguments.fail:
+    if arguments.fail in errors:
         raise errors[arguments.fail]
-    print("all is well")
-    return 0
+    return AuditDocument("toy", 1, "Toy", "nothing", Verdict(False, "FINE", "All is well."), (), (), {}, {})
 '''
 
 
@@ -44,7 +43,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_file_in_the_folder_is_an_audit(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"loss-ratio", "permutation", "toy-audit"} <= set(audits())
     assert main(["audit", "toy-audit"]) == 0
-    assert capsys.readouterr().out == "all is well\n"
+    assert "FINE. All is well." in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("toy")

@@ -1,4 +1,4 @@
-"""Model inputs become points in comparable units, and points become inputs that exist."""
+"""Model inputs become points in comparable units, points become inputs that exist, and maps are found between them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.audits.fliptest.dealt import Deal
 from pipeline.cli.audit.fliptest.counterparts import counterparts, places
 from pipeline.cli.audit.fliptest.groups import Group, Groups
+from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_draws
+from pipeline.cli.audit.fliptest.model import Model
+from pipeline.cli.audit.fliptest.null import Everyone, null_of
 from pipeline.cli.audit.fliptest.space import Space, space_of
-
-PATH = Path("t.csv")
+from pipeline.cli.network import Network
 
 
 def frame(seed: int, shift: float = 0.0, sex: str = "f") -> pd.DataFrame:
@@ -33,7 +36,7 @@ def frame(seed: int, shift: float = 0.0, sex: str = "f") -> pd.DataFrame:
 def space(source: pd.DataFrame, target: pd.DataFrame, **given: Any) -> tuple[Space, Groups]:
     target = target.set_axis(range(len(source), len(source) + len(target)))
     groups = Groups(Group("f", source, None), Group("m", target, None), {}, None)
-    asked = {"data": PATH, "standardize": "continuous", "categorical": ()} | given
+    asked = {"data": Path("t.csv"), "standardize": "continuous", "categorical": ()} | given
     return space_of(groups, Namespace(**asked)), groups
 
 
@@ -69,31 +72,21 @@ def test_what_each_group_has_one_value_in_is_not_moved() -> None:
     np.testing.assert_allclose(made.frame(back)["age"], frame(1)["age"])
 
 
-def test_points_between_categories_are_the_nearest_that_exist() -> None:
+def test_points_between_categories_and_whole_numbers_are_the_nearest_that_exist() -> None:
     made, _ = space(frame(1), frame(2, sex="m"))
     points = np.array([[0.3, 0.1, 0.5, 0.4, 0.45, 1.6, 0.9], [0.3, -0.2, 0.1, 0.2, 0.7, 1.2, np.nan]])
     snapped = made.snapped(points)
-    np.testing.assert_array_equal(
-        snapped, [[0.3, 0, 1, 0, 0, 2, 1], [0.3, 0, 0, 1, 1, 1, np.nan]]
-    )  # member takes 1 and 2 only
+    np.testing.assert_array_equal(snapped, [[0.3, 0, 1, 0, 0, 2, 1], [0.3, 0, 0, 1, 1, 1, np.nan]])  # of members 1, 2
     assert made.snapping == ("region", "married", "member")
-    found = made.frame(snapped[:1])
-    assert found.loc[0, ["region", "married", "member"]].tolist() == ["south", False, 2.0]
-
-
-def test_whole_numbers_stay_whole() -> None:
+    assert made.frame(snapped[:1]).loc[0, ["region", "married", "member"]].tolist() == ["south", False, 2.0]
     table = frame(1).assign(children=np.arange(40) % 5)
     made, _ = space(table, table.assign(sex="m", children=np.arange(40) % 4))
     points = made.points(table)
-    moved = made.snapped(points + 0.4 / made.scales)
-    np.testing.assert_array_equal(made.frame(moved)["children"], table["children"])
-    np.testing.assert_array_equal(
-        made.frame(made.snapped(points + 0.6 / made.scales))["children"], table["children"] + 1
-    )
-    np.testing.assert_allclose(made.frame(moved)["age"], table["age"] + 0.4)
-    np.testing.assert_allclose(made.snapped(moved), moved)
-    assert "children" in made.snapping
-    assert "age" not in made.snapping
+    for step, gain in ((0.4, 0), (0.6, 1)):
+        moved = made.snapped(points + step / made.scales)
+        np.testing.assert_array_equal(made.frame(moved)["children"], table["children"] + gain)
+        np.testing.assert_allclose(made.frame(moved)["age"], table["age"] + step)
+        np.testing.assert_allclose(made.snapped(moved), moved)
 
 
 def test_inputs_survive_the_way_to_the_space_and_back() -> None:
@@ -120,39 +113,52 @@ def test_images_that_are_rows_are_these_people_with_their_own_values() -> None:
     moved = counterparts(made, images + np.array([[0.0], [1e-3], [0.0]]), groups.target, target)
     assert moved.person.tolist() == [43, -1, 47]
     assert moved.frame["age"][1] != found.frame["age"].iloc[1]
-
-
-def test_the_first_of_equal_rows_is_found() -> None:
-    rows = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])
+    rows = np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])  # the first of equal rows is found
     assert places(np.array([[1.0, 2.0], [3.0, 4.0], [3.0, 4.5]]), rows).tolist() == [0, 1, -1]
 
 
-@pytest.mark.parametrize(
-    ("change", "given", "message"),
-    [
-        ({"age": [np.nan, *range(39)]}, {}, r"t\.csv: column 'age' is missing in 2 rows: 0, 40 \(counted from 0"),
-        ({"region": ["x", None] * 20}, {}, r"'region' \(feature\) is missing in 40 rows: 1, 3, 5, 7, 9 and 35 more"),
-        ({"age": [np.inf, *range(39)]}, {}, r"column 'age' is infinite in 2 rows: 0, 40"),
-        ({"age": pd.date_range("2020", periods=40)}, {}, r"expected numbers in every feature column, but 'age' holds"),
-        ({}, {"standardize": ("region",)}, r"--standardize names 'region', which is no feature. Features: age, member"),
-        ({}, {"categorical": ("height",)}, r"--categorical names 'height', but the model's input has no such column"),
-        ({"region": [[1]] * 40}, {}, r"column 'region' \(feature\) holds values that cannot be compared"),
-    ],
-)  # fmt: skip
-def test_a_column_that_is_neither_number_nor_category_is_named(
-    change: dict[str, Any], given: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        space(frame(1).assign(**change), frame(2, sex="m").assign(**change), **given)
+def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
+    """Women have 0.25 to 9.25, men 10.25 to 19.25; whoever has 5 or more, or is a man, is decided 1."""
+    rows = pd.DataFrame({"x": np.arange(20) + 0.25, "sex": ["f"] * 10 + ["m"] * 10})
+    women, men = rows.iloc[:10], rows.iloc[10:]
+    made, _ = space(women, men, standardize="none")
+    raw = Network(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
+    model = Model(raw, "decision", 0.5)
+    everyone = Everyone.of(made, model, women, men)
+    np.testing.assert_array_equal(everyone.decision, np.arange(20) >= 5)  # men asked about as women
+    deal = Deal(np.array([3, 4, 6, 12]), np.array([0, 7, 15, 16]))
+    people = np.array([[7.25], [0.25], [0.25], [15.25]])
+    points = np.array([[5.1], [4.9], [4.9], [np.nan]])
+    null = null_of(made, model, everyone, [deal, deal], [points, people])
+    assert (null.positive.tolist(), null.negative.tolist()) == ([1, 1], [1, 1])
 
 
-def test_names_of_people_are_no_category() -> None:
-    names = {"region": [f"name {i}" for i in range(120)]}
-    table = pd.concat([frame(1)] * 3, ignore_index=True).assign(**names)
-    with pytest.raises(ValueError, match=r"column 'region' has 120 different values, .* leave it out, --drop region"):
-        space(table, table.assign(sex="m"))
+def asked(**given: object) -> Namespace:
+    return Namespace(**({"map": "auto", "map_setting": [], "null_draws": None} | given))
 
 
-def test_features_that_never_vary_cannot_be_mapped() -> None:
-    with pytest.raises(ValueError, match="every feature is the same in all rows of f and in all rows of m"):
-        space(frame(1)[["sex"]], frame(2, sex="m")[["sex"]])
+def test_the_smooth_map_comes_first_and_the_exact_one_where_there_is_room_for_it() -> None:
+    assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact"]
+    assert [kind.name for kind in candidates(asked(), (20_000, 20_000))] == ["entropic"]
+    (exact,) = candidates(asked(map="exact"), (20_000, 20_000))
+    assert exact.settings["image"] == "sample"
+    with pytest.raises(ValueError, match=r"--map exact: 30,000 by 30,000 people are more than .* --limit 20000"):
+        candidates(asked(map="exact"), (30_000, 30_000))
+
+
+def test_a_noise_floor_is_had_unasked_where_fits_are_fast() -> None:
+    for name, sizes, draws in (("exact", 1000, 39), ("entropic", 1000, 39), ("exact", 1500, 0), ("wgan", 100, 0)):
+        assert null_draws(asked(), map_named(name, []), (sizes, sizes)) == draws
+        assert null_draws(asked(null_draws=7), map_named(name, []), (sizes, sizes)) == 7
+
+
+def test_every_map_between_two_groups_is_offered_with_its_own_settings() -> None:
+    assert {"entropic", "exact", "wgan"} <= set(known())
+    assert "counterfactual" not in known()  # needs more than the two groups' rows
+    for name in known():
+        assert not {"attribute", "source", "points"} & set(map_named(name, []).settings)
+    config = map_named("wgan", ["steps=7", "learning_rate=1e-3"]).config
+    assert (config.steps, config.learning_rate) == (7, 1e-3)
+    same = np.zeros((30, 2))
+    with pytest.raises(ValueError, match="--map entropic: expected groups of different rows"):
+        map_named("entropic", []).fit([(same, same + 1)], [np.random.default_rng(0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,38 @@ def test_points_are_drawn_by_the_seed(document: Callable[..., dict[str, Any]]) -
     ratios = {example["row"]: example["loss_ratio"] for example in everyone["examples"]}
     for example in one["examples"]:
         assert example["loss_ratio"] == pytest.approx(ratios[example["row"]], rel=1e-12)
+
+
+def test_examples_can_be_given_to_the_model_again(
+    audit: Command, desk: Path, applicants: pd.DataFrame, linear: Linear
+) -> None:
+    assert audit(*LEARNED, "--output", "out", "--examples", "4")[0] == 0
+    table = pd.read_csv(desk / "out" / "examples.csv")
+    assert table["audit_version"].tolist() == ["original", "comparable"] * 4
+    network = linear(1.0, 1.0, 0.0).double()
+    scores = network(torch.tensor(table[list(FEATURES)].to_numpy(float)))
+    loss = torch.nn.functional.cross_entropy(scores, torch.tensor(table["audit_label"]), reduction="none")
+    np.testing.assert_allclose(table["audit_loss"], loss.detach().numpy(), rtol=1e-9)
+    np.testing.assert_allclose(table["audit_probability_of_1"], scores.softmax(1)[:, 1].detach().numpy(), rtol=1e-9)
+    ratio = table["audit_loss"].to_numpy()[1::2] / table["audit_loss"].to_numpy()[::2]
+    np.testing.assert_allclose(table["audit_loss_ratio"][::2], ratio, rtol=1e-9)
+    assert (np.diff(ratio) <= 0).all()
+    originals = applicants.iloc[table["audit_row"][::2]]
+    np.testing.assert_allclose(table[list(FEATURES)][::2], originals[list(FEATURES)], rtol=1e-12)
+    assert table["audit_sex"][::2].tolist() == originals["sex"].tolist()
+    made = json.loads((desk / "out" / "audit.json").read_text())
+    assert made["files"]["examples"] == "examples.csv"
+    assert [example["row"] for example in made["examples"]] == originals.index.tolist()
+    worst = made["examples"][0]["changes"][0]
+    assert worst["feature"] == "proxy"
+    assert worst["comparable"] == pytest.approx(table["proxy"][1])
+
+
+def test_a_tolerance_inside_the_interval_is_not_decided(document: Callable[..., dict[str, Any]]) -> None:
+    few = (*GIVEN, "--points", "20")
+    estimate = document(*few)["results"]["loss_ratio"]["S_n"]
+    said = document(*few, "--delta", str(estimate))["verdict"]["sentence"]
+    assert "lies inside the interval: these rows do not decide" in said
 
 
 def test_single_precision_tells_the_same(document: Callable[..., dict[str, Any]]) -> None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Drawing
@@ -24,7 +25,7 @@ from pipeline.cli.document import (
     Text,
     Verdict,
 )
-from pipeline.cli.numbers import decimal, factor, finite, fixed, p_text, plural, short, span
+from pipeline.cli.numbers import decimal, factor, fixed, label_text, p_text, plain, plural, short, span
 from pipeline.cli.render.data import csv_texts, json_text
 from pipeline.cli.render.page import page, typeset
 from pipeline.cli.render.terminal import WIDTH, paragraph, table_lines, terminal
@@ -169,8 +170,10 @@ def test_lines_keep_the_width_and_tear_no_hyphenated_name() -> None:
         (lambda count: plural(count, "test"), 1200, "1,200 tests"),
         (lambda name: short(name, 4), "abcde", "abc."),
         (lambda name: short(name, 4), "abcd", "abcd"),
-        *((finite, value, None) for value in (None, math.nan, math.inf, -math.inf)),
-        (finite, 0.1, 0.1),
+        *((plain, value, None) for value in (None, math.nan, math.inf, -math.inf)),
+        (plain, {"a": np.array([1.5, np.nan]), "b": (np.int64(2), np.True_)}, {"a": [1.5, None], "b": [2, True]}),
+        (lambda name: label_text(name, 4), "ab$de", "ab\\$\u2026"),
+        (plain, 0.1, 0.1),
     ],
 )
 def test_numbers_are_said_in_one_way(say: Callable[[object], object], value: object, text: object) -> None:

@@ -141,12 +141,6 @@ def test_rows_are_needed() -> None:
         adult.prepare(None, CONFIG, generators("t", repetitions=1), "official")
 
 
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.5, 80.0])
-def test_the_training_share_is_a_share(fraction: float) -> None:
-    with pytest.raises(ValueError, match=r"dataset\.train_fraction must lie between 0 and 1"):
-        adult.Config(train_fraction=fraction, rows="complete")
-
-
 def test_the_official_files_give_the_published_counts(official: Callable[[str], Path]) -> None:
     rows = adult.parse(official("adult"))
     assert len(rows) == 32_561 + 16_281

@@ -69,18 +69,3 @@ def test_interpolated_pixels_have_finer_steps_in_the_same_range() -> None:
     same = digits.prepare(digits.parse(), config(test_points=50, interpolation="bilinear"), rngs(), "bundled")
     np.testing.assert_array_equal(same.images, small.images)
     assert same.maximum == 16
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"interpolation": "cubic"}, r"dataset\.interpolation must be nearest or bilinear, found 'cubic'"),
-        ({"train_fraction": 0}, r"dataset\.train_fraction must lie between 0 and 1"),
-        ({"test_points": -1}, r"dataset\.test_points must be at least 1"),
-    ],
-)
-def test_a_bad_setting_is_named(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        config(**changes)
-    with pytest.raises(ValueError, match="digits are made of images"):
-        digits.prepare(None, config(), rngs(), "bundled")

@@ -112,11 +112,7 @@ def test_without_a_readable_image_to_test_there_is_no_dataset() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"image_size": 0}, r"dataset\.image_size must be at least 1, found 0"),
-        ({"test_points": 0}, r"dataset\.test_points must be at least 1, found 0"),
         ({"train_points": 15}, r"dataset\.train_points asks for 15 images of 14"),
-        ({"mean": [0.5, 0.5]}, r"need one number a channel each, found 2 and 1"),
-        ({"std": [0.0]}, r"dataset\.std must be above 0"),
         ({"mean": [0.5] * 3, "std": [1.0] * 3}, r"have 3 numbers, but the images of toy have 1 channels"),
     ],
 )
@@ -129,8 +125,6 @@ def test_a_random_split_parts_all_rows_and_rounds_the_training_part_down() -> No
     train, test = image_sets.random_split(23_708, 0.8, np.random.default_rng(0))
     assert (len(train), len(test)) == (18_966, 4_742)
     assert len(set(train) | set(test)) == 23_708
-    with pytest.raises(ValueError, match=r"dataset\.train_fraction must lie between 0 and 1, found 1"):
-        image_sets.expect_fraction(1)
 
 
 def test_held_images_of_the_right_size_are_handed_on_unchanged() -> None:

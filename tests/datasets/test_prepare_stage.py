@@ -27,7 +27,7 @@ def run(folder: Path, section: dict[str, Any], repetitions: int = 2, source: str
         fetch.main(["--dataset", kind, "--source", source, "--raw", str(raw), "--output", str(manifest)])
     config = json.dumps({"dataset": section, "repetitions": repetitions})
     prepare.main(["--config", config, "--manifest", str(manifest), "--output", str(output)])
-    return io.load_dataset(output)
+    return io.load(output, Dataset)
 
 
 def test_a_twin_is_sampled_prepared_and_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,9 +93,12 @@ def test_a_manifest_of_another_dataset_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_bad_setting_stops_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"prepare compas: dataset\.train_fraction must lie between 0 and 1"):
+    with pytest.raises(
+        SystemExit,
+        match=r"prepare compas: .*expected dataset\.train_fraction to be",
+    ):
         run(tmp_path, {**COMPAS, "train_fraction": 2.0})
-    with pytest.raises(SystemExit, match=r"Config has no field \['colour'\]"):
+    with pytest.raises(SystemExit, match=r"no key 'colour'"):
         run(tmp_path, {**COMPAS, "colour": "red"})
     assert not (tmp_path / "prepared.npz").exists()
 

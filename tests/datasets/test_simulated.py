@@ -98,22 +98,6 @@ def test_repetitions_are_independent_draws_that_train_and_test_on_all_their_own_
     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n": 0}, r"dataset\.n must be at least 1"),
-        ({"minority_probability": 1.5}, r"dataset\.minority_probability must lie in \[0, 1\]"),
-        ({"sigma": -0.1}, r"dataset\.sigma is a standard deviation"),
-        ({"label_noise": -0.1}, r"dataset\.label_noise is a standard deviation"),
-        ({"minority_mean": [1.0]}, "equally long vectors, found lengths .*'minority_mean': 1"),
-        ({"labels": "printed"}, r"dataset\.labels must be one of \('stated', 'centred'\), found 'printed'"),
-    ],
-)
-def test_a_bad_setting_is_named(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        config(**changes)
-
-
 def test_simulated_data_have_no_files_and_no_other_origin() -> None:
     with pytest.raises(ValueError, match="drawn, not read"):
         simulated.parse(Path())

@@ -163,19 +163,6 @@ def test_label_outcome_and_groups_are_those_of_the_kept_rows() -> None:
     assert sorted([*data.train[1], *data.test[1]]) == list(range(60))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"train_fraction": 0.0}, r"dataset\.train_fraction must lie between 0 and 1"),
-        ({"threshold": 0}, r"dataset\.threshold must be a score of 1 to 500, found 0"),
-        ({"threshold": 501}, r"dataset\.threshold must be a score of 1 to 500, found 501"),
-    ],
-)
-def test_a_bad_setting_is_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ssl.Config(**({"train_fraction": 0.8, "threshold": 345} | settings))
-
-
 def test_an_input_that_is_the_same_for_everybody_is_named() -> None:
     with pytest.raises(ValueError, match=r"inputs \['trend'\] are the same for everybody"):
         ssl.prepare(people(trend=0.1), CONFIG, generators("t", repetitions=1), "official")

@@ -44,7 +44,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     section = {"name": "ssl", "kind": "ssl", "train_fraction": 0.8, "threshold": 345}
     config = json.dumps({"dataset": section, "repetitions": 2})
     prepare.main(["--config", config, "--manifest", str(manifest), "--output", str(output)])
-    return io.load_dataset(output)
+    return io.load(output, Dataset)
 
 
 # The counts.

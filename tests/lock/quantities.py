@@ -221,7 +221,7 @@ def of_audit(name: str, result: AuditResult, keys: Sequence[str]) -> Named:
 def dataset(name: str) -> Dataset | ImageDataset:
     """A prepared dataset by the name that stands in paths, or the first of that kind."""
     point = next(point for point in POINTS if name in (point.name("dataset"), point.dataset))
-    config = WORKFLOW.prepare(point.name("dataset"))
+    config = WORKFLOW.asked("prepare", point.name("dataset"))
     kind = WORKFLOW.kind("dataset", name)
     twins = [ROOT / path for path in WORKFLOW.twin(kind)]
     files = [{"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in twins]
@@ -234,7 +234,7 @@ def dataset(name: str) -> Dataset | ImageDataset:
 @functools.cache
 def classifier(point: Point) -> Classifier:
     """What the train stage saves."""
-    data, config = dataset(point.name("dataset")), WORKFLOW.train(point.name("dataset"), point.name("method"))
+    data, config = dataset(point.name("dataset")), WORKFLOW.asked("train", point.name("dataset"), point.name("method"))
     module, method = plugins.load("method", config["method"]["kind"]), config["method"]
     rngs = generators("train", data.name, method["name"], repetitions=config["repetitions"])
     return replace(module.fit(data, plugins.configure(module, method), rngs), method=method["name"])
@@ -245,7 +245,7 @@ def maps(point: Point) -> TransportMap:
     """What the transport stage saves."""
     data = dataset(point.name("dataset"))
     assert isinstance(data, Dataset)
-    config = WORKFLOW.transport(point.name("dataset"), point.name("transport"))
+    config = WORKFLOW.asked("transport", point.name("dataset"), point.name("transport"))
     between, own = parted(config["transport"])
     module = plugins.load("transport", config["transport"]["kind"])
     rngs = generators("transport", data.name, config["transport"]["name"], repetitions=config["repetitions"])

@@ -11,6 +11,7 @@ import torch
 from pipeline.methods import adam_training as training
 from pipeline.methods.adam_training import CHUNK, NetworkTraining
 from pipeline.models import mlp
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Batch, Dataset
 
@@ -42,22 +43,8 @@ def test_a_class_without_rows_cannot_be_balanced() -> None:
         next(training.balanced_rows(np.zeros(9, dtype=int), 4, 1, np.random.default_rng(0)))
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"batch_size": 25}, "expected an even batch_size .half of each class., found 25"),
-        ({"steps": 0}, "expected a positive steps, found 0"),
-        ({"learning_rate": -1.0}, "expected a positive learning_rate, found -1.0"),
-        ({"hidden_units": 0}, "expected a positive hidden_units, found 0"),
-    ],
-)
-def test_wrong_values_are_named(values: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        NetworkTraining(**{"hidden_units": 5, "learning_rate": 0.1, "batch_size": 4, "steps": 1, **values})  # type: ignore[arg-type]
-
-
 def test_initial_weights_fill_the_glorot_interval() -> None:
-    network = training.glorot_networks(generators("glorot", repetitions=2), inputs=60, hidden=200, bias=0.1)
+    network = glorot_networks(generators("glorot", repetitions=2), (60, 200, 2), bias=0.1)
     limit = np.sqrt(6 / 260)
     assert limit * 0.999 < np.abs(network["w1"]).max() < limit
     # A uniform variable on (-l, l) has variance l^2 / 3.

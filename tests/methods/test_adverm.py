@@ -28,7 +28,6 @@ COMMON: dict[str, Any] = {
     "precision": "auto",
     "deterministic": True,
     "threads": 1,
-    "per_model": (),
 }
 PENALTY: dict[str, Any] = {
     "alpha": 0.005,
@@ -260,17 +259,3 @@ def test_the_penalty_as_coded_closes_its_own_gap() -> None:
     data = gapped()
     without, with_it = (fit(data, alpha=alpha, tau=0.2, epochs=12) for alpha in (0.0, 10.0))
     assert with_it.history["penalty"][0, -1] < 0.5 * without.history["penalty"][0, -1]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"alpha": -1.0}, r"expected method\.alpha at least 0, found -1\.0"),
-        ({"distance": "linear"}, r"expected method\.distance among logit, margin; found 'linear'"),
-        ({"scale": "bytes"}, r"expected method\.scale among pixels, normalised; found 'bytes'"),
-        ({"epochs": 0}, r"expected a positive method\.epochs"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        config(**changes)

@@ -46,19 +46,3 @@ def test_a_feature_that_is_not_there_is_named(population: Callable[..., Dataset]
     message = r"method\.weights among the features of 'population', proxy_sex, .*; found \['age', 'height'\]"
     with pytest.raises(ValueError, match=message):
         given.fit(population(), Config({"height": 1.0, "skill": 1.0, "age": 1.0}, 0.0, None), RNGS)
-
-
-@pytest.mark.parametrize(
-    ("weights", "threshold", "slope", "message"),
-    [
-        ({}, 0.0, None, r"method\.weights by feature name, found none: give this dataset's under per_dataset"),
-        ({"skill": np.nan}, 0.0, None, r"finite method\.weights and method\.threshold"),
-        ({"skill": 1.0}, np.inf, None, r"finite method\.weights and method\.threshold"),
-        ({"skill": 1.0}, 0.0, 0.0, r"method\.slope null or positive and finite, found 0\.0"),
-    ],
-)
-def test_bad_settings_are_refused(
-    weights: dict[str, float], threshold: float, slope: float | None, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        Config(weights, threshold, slope)

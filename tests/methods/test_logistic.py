@@ -62,20 +62,6 @@ def test_a_repetition_does_not_depend_on_how_many_there_are() -> None:
     np.testing.assert_array_equal(one.parameters["coef"][0], two.parameters["coef"][0])
 
 
-@pytest.mark.parametrize(
-    ("fraction", "penalties", "message"),
-    [
-        (1.0, [1.0], r"method\.validation_fraction between 0 and 1, found 1\.0"),
-        (0.2, [], r"method\.inverse_penalties > 0 in ascending order"),
-        (0.2, [1.0, 0.1], r"method\.inverse_penalties > 0 in ascending order"),
-        (0.2, [0.0, 0.1], r"method\.inverse_penalties > 0 in ascending order"),
-    ],
-)
-def test_bad_settings_are_refused(fraction: float, penalties: list[float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        logistic.Config(fraction, penalties)
-
-
 def test_no_model_says_one_half() -> None:
     from pipeline.models import architecture
 

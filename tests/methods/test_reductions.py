@@ -121,16 +121,3 @@ def test_a_member_that_always_says_the_same_is_certain() -> None:
 def test_every_combination_of_protected_values_is_a_group() -> None:
     values = {"a": np.array([0, 1, 0, 1]), "b": np.array([0, 0, 1, 1])}
     assert reductions.crossed_groups(values).tolist() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"difference_bound": 0.0}, r"difference_bound between 0 and 1, found 0\.0"),
-        ({"max_iter": 0}, r"max_iter of at least 1 and a positive inverse_penalty, found 0 and 1\.0"),
-        ({"solver": "saga"}, "expected solver to be one of liblinear, newton-cholesky, found 'saga'"),
-    ],
-)
-def test_wrong_values_are_named(values: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        config(**values)

@@ -22,7 +22,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     second_moment,
 )
 from pipeline.methods.sensr_compiled.training import _updated_lambda
-from pipeline.methods.sensr_constants import BETA_1, BETA_2, EPSILON
+from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON
 from pipeline.methods.sensr_torch import Adam, updated_lambda
 from pipeline.types import Array
 
@@ -123,10 +123,7 @@ def test_the_full_attack_makes_no_subnormal_numbers_of_samples_whose_loss_is_all
         basis=basis,
         subspace_rates=nothing,
         full_rates=corrected_rates(1.0, 50).astype(kind),
-        epsilon=np.array([1000 * EPSILON], kind),
-        series=nothing,
-        power=nothing,
-        bits=nothing.view(np.int32),
+        epsilon=kind(1000 * EPSILON),
         inputs=inputs,
         largest=largest_step(50),
     )

@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from pipeline.methods import sgd_training, standard
-from pipeline.methods.sgd_settings import for_its_model
 from pipeline.methods.sgd_training import batches
 from pipeline.models import networks
 from pipeline.types import Array, Classifier, ImageDataset
@@ -35,7 +34,6 @@ SETTINGS: dict[str, Any] = {
     "precision": "auto",
     "deterministic": True,
     "threads": 1,
-    "per_model": (),
 }
 
 
@@ -292,50 +290,3 @@ def test_a_network_that_does_not_fit_is_an_error_before_training() -> None:
         fit(replace(stripes(), classes=("above",)))
     with pytest.raises(ValueError, match="at least 2 training images in 'stripes', found 1"):
         fit(replace(stripes(), train=np.array([[0]])))
-
-
-def test_values_for_one_model_win_over_the_common_ones() -> None:
-    entries = (
-        "alexnet.input_size=64",
-        "alexnet.learning_rate=1e-2",
-        "utk_classifier.epochs=2",
-        "alexnet.pretrained=auto",
-    )
-    common = standard.Config(**{**SETTINGS, "per_model": entries})
-    alexnet = for_its_model(replace(common, model="alexnet"))
-    assert (alexnet.input_size, alexnet.learning_rate, alexnet.pretrained, alexnet.epochs) == (64, 0.01, "auto", 3)
-    assert for_its_model(common) == replace(common, epochs=2, per_model=())
-    assert fit(stripes(), per_model=entries).index["epoch"].tolist() == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"epochs": 0}, r"expected a positive method\.epochs, found 0"),
-        ({"learning_rate": -1.0}, r"expected a positive method\.learning_rate"),
-        ({"batch_size": 1}, r"expected method\.batch_size at least 2, found 1"),
-        ({"momentum": 1.0}, r"expected method\.momentum in \[0, 1\)"),
-        ({"input_size": 0}, r"expected method\.input_size null or at least 1, found 0"),
-        ({"train_points": 1}, r"expected method\.train_points null or at least 2"),
-        ({"pretrained": "yes"}, r"expected method\.pretrained among auto, never, required; found 'yes'"),
-        ({"precision": "half"}, r"expected method\.precision among auto, float32, bfloat16; found 'half'"),
-        (
-            {"checkpoints": ("best",)},
-            r"expected method\.checkpoints to be some of first, middle, last; found \['best'\]",
-        ),
-        ({"per_model": ("alexnet",)}, r"entries model\.key=value with a key among .*; found 'alexnet'"),
-        ({"per_model": ("alexnet.threads=2",)}, r"with a key among width, .*; found 'alexnet\.threads=2'"),
-        ({"per_model": ("alexnet.epochs=1.5",)}, r"per_model: 'alexnet\.epochs=1\.5' needs a value that is int"),
-        ({"per_model": ("alexnet.input_size=big",)}, r"'alexnet\.input_size=big' needs a value that is int \| null"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        standard.Config(**{**SETTINGS, **changes})
-
-
-def test_a_value_for_one_model_is_checked_as_the_common_one() -> None:
-    with pytest.raises(ValueError, match=r"expected a positive method\.epochs, found 0"):
-        fit(stripes(), per_model=("utk_classifier.epochs=0",))
-    with pytest.raises(ValueError, match=r"method\.per_model to name models among .*; found \['alexnett'\]"):
-        fit(stripes(), per_model=("alexnett.epochs=2",))

@@ -51,17 +51,3 @@ def test_what_cannot_be_fitted_is_said(population: Callable[..., Dataset]) -> No
         svm.fit(data, Config(1.0, None, ["age", "skill"], None), RNGS)
     with pytest.raises(ValueError, match="both labels, found label 0 alone"):
         svm.fit(replace(data, label=np.zeros_like(data.label)), Config(1.0, None, None, None), RNGS)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ((0.0, None, None, None), r"positive method\.inverse_penalty, found 0\.0"),
-        ((1.0, -1.0, None, None), r"method\.gamma null or positive, found -1\.0"),
-        ((1.0, None, [], None), r"method\.features null or at least one name"),
-        ((1.0, None, None, 1), r"method\.points null or at least 2, found 1"),
-    ],
-)
-def test_bad_settings_are_refused(values: tuple[object, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Config(*values)  # type: ignore[arg-type]

@@ -9,36 +9,22 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 
-import numpy as np
 import pytest
 import torch
 
 from pipeline.models import networks
-from pipeline.models.networks import alexnet, densenet121, imagenet, resnet18, resnet50, squeezenet1_0, vgg19
+from pipeline.models.networks import imagenet
 from pipeline.models.networks.narrow import narrowed
 from pipeline.models.vision import torchvision
 from pipeline.types import ImageDataset
+from tests.models.test_networks import pictures as toy_pictures
 
 FILE = "squeezenet1_0-b66bff10.pth"
+ARCHITECTURES = networks.architectures()
 
 
 def pictures(channels: int = 3) -> ImageDataset:
-    label = np.arange(6) % 3
-    return ImageDataset(
-        name="toy",
-        origin="simulated",
-        images=np.zeros((6, channels, 32, 32), dtype=np.uint8),
-        maximum=255.0,
-        mean=(0.5,) * channels,
-        std=(0.5,) * channels,
-        label=label,
-        label_name="class",
-        classes=("a", "b", "c"),
-        partitions={"class": label},
-        levels={"class": ("a", "b", "c")},
-        train=np.arange(3)[None],
-        test=np.arange(3, 6)[None],
-    )
+    return toy_pictures(32, channels, 3, n=6)
 
 
 @pytest.fixture
@@ -120,26 +106,25 @@ def test_waiting_for_a_server_is_limited_and_the_limit_is_taken_back(monkeypatch
 
     monkeypatch.setattr(torchvision().models, "squeezenet1_0", slow)
     with pytest.raises(imagenet.WeightsMissing, match="timed out"):
-        squeezenet1_0.pretrained(3, 3)
+        imagenet.tuned("squeezenet1_0", 3, 3)
     assert waited == [imagenet.CONNECT_SECONDS]
     assert socket.getdefaulttimeout() is None
 
 
-@pytest.mark.parametrize("module", [alexnet, densenet121, resnet18, resnet50, vgg19])
+@pytest.mark.parametrize("name", sorted(networks.TORCHVISION))
 def test_a_new_last_layer_has_the_shape_of_one_that_was_made_for_the_classes(
-    module: object, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    models = torchvision().models
-    builders = {name: getattr(models, name) for name in ("alexnet", "densenet121", "resnet18", "resnet50", "vgg19_bn")}
-    for name, builder in builders.items():
-        monkeypatch.setattr(
-            models,
-            name,
-            lambda weights, builder=builder, **settings: builder(num_classes=settings.get("num_classes", 1000)),
-        )
+    models, there = torchvision().models, networks.TORCHVISION[name][0]
+    original = getattr(models, there)
+    monkeypatch.setattr(
+        models, there, lambda weights, progress=True, num_classes=1000: original(num_classes=num_classes)
+    )
+    architecture = ARCHITECTURES[name]
+    assert architecture.pretrained is not None
     with torch.device("meta"):
-        tuned, made = module.pretrained(6, 3), module.build(6, 3, 64)  # type: ignore[attr-defined]
-    shapes = [{name: values.shape for name, values in network.state_dict().items()} for network in (tuned, made)]
+        tuned, made = architecture.pretrained(6, 3), architecture.build(6, 3, 64)
+    shapes = [{key: values.shape for key, values in network.state_dict().items()} for network in (tuned, made)]
     assert shapes[0] == shapes[1]
 
 
@@ -181,17 +166,18 @@ def test_the_weights_of_a_narrowed_network_keep_the_size_of_what_passes_through(
 
 def test_a_narrowed_networks_pool_keeps_what_small_pictures_leave_and_repeats_nothing() -> None:
     # Of 64 pixels a side the convolutions leave 1 (AlexNet) and 2 (VGG), of 224 what the published pool asks for.
-    for module, side, left, published in ((alexnet, 64, 1, 6), (vgg19, 64, 2, 7)):
+    for name, side, left, published in (("alexnet", 64, 1, 6), ("vgg19", 64, 2, 7)):
+        build: Any = ARCHITECTURES[name].build
         with torch.device("meta"):
-            small, whole = module.build(5, 3, side, 0.25), module.build(5, 3, 224, 0.25)
+            small, whole = build(5, 3, side, 0.25), build(5, 3, 224, 0.25)
             units = [next(m for m in net.classifier if isinstance(m, torch.nn.Linear)) for net in (small, whole)]
             passed = small.features(torch.zeros(2, 3, side, side))
-            assert passed.shape == small.avgpool(passed).shape == (2, 64 if module is alexnet else 128, left, left)
+            assert passed.shape == small.avgpool(passed).shape == (2, 64 if name == "alexnet" else 128, left, left)
             assert units[0].in_features * published**2 == units[1].in_features * left**2
             assert small(torch.zeros(2, 3, side, side)).shape == (2, 5)
             # Of width 1 it is torchvision's, also for small pictures.
-            assert {name: values.shape for name, values in module.build(5, 3, side).state_dict().items()} == {
-                name: values.shape for name, values in module.build(5, 3, 224).state_dict().items()
+            assert {name: values.shape for name, values in build(5, 3, side).state_dict().items()} == {
+                name: values.shape for name, values in build(5, 3, 224).state_dict().items()
             }
 
 
@@ -218,20 +204,20 @@ def test_a_pool_that_keeps_what_is_left_computes_what_the_repeating_one_does() -
 def test_a_narrowed_squeezenet_begins_with_equal_logits_that_are_alive() -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network: Any = squeezenet1_0.build(5, 3, 32, 0.25).eval()
+        network: Any = ARCHITECTURES["squeezenet1_0"].build(5, 3, 32, 0.25).eval()
     x = torch.rand(8, 3, 32, 32)
     logits = network(x)
-    torch.testing.assert_close(logits, torch.full((8, 5), squeezenet1_0.LAST_BIAS), atol=0.4, rtol=0)
+    torch.testing.assert_close(logits, torch.full((8, 5), imagenet.LAST_BIAS["squeezenet1_0"]), atol=0.4, rtol=0)
     # With biases 0, as published, about half of them are 0 and have no gradient.
     torch.nn.init.zeros_(network.classifier[1].bias)
     assert 0.1 < (network(x) == 0).float().mean() < 0.9
 
 
-@pytest.mark.parametrize("module", [resnet18, resnet50])
-def test_the_residual_blocks_of_a_narrowed_network_begin_as_the_identity(module: object) -> None:
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_the_residual_blocks_of_a_narrowed_network_begin_as_the_identity(name: str) -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        network = module.build(5, 3, 32, 0.25).eval()  # type: ignore[attr-defined]
+        network: Any = ARCHITECTURES[name].build(5, 3, 32, 0.25).eval()
     block, x = network.layer1[1], torch.rand(2, network.layer1[1].conv1.in_channels, 8, 8)
     assert block.downsample is None
     torch.testing.assert_close(block(x), x)

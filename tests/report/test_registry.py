@@ -82,7 +82,7 @@ def test_one_function_in_one_file_adds_a_figure(study: Path) -> None:
     assert registry.one("added", "table_early").caption == "A caption of two lines."
     assert registry.find("added", "figure_7")(2) == 128
     workflow = Workflow()
-    assert "results/figures/added/figure_late.pdf" in workflow.figures("added")
+    assert "results/figures/added/figure_late.pdf" in workflow.artefact_files("added")
     marked = {str(path): path.flags["report"] for path in workflow.marked("added") if hasattr(path, "flags")}
     assert set(marked) == {path for path in workflow.artefact_files("added") if path.endswith((".csv", ".png"))}
     assert marked["results/figures/added/figure_late.png"].caption.endswith("results/captions/added/figure_late.rst")

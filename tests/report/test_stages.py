@@ -42,7 +42,7 @@ def test_an_audit_that_contradicts_the_grid_is_refused() -> None:
 
 
 def test_collected_rows_survive_their_file(tmp_path: Path) -> None:
-    io.save_audit(audit(metric_split=["test", "train"]), tmp_path / "a.npz")
+    io.save(audit(metric_split=["test", "train"]), tmp_path / "a.npz")
     entry = {"path": str(tmp_path / "a.npz"), "block": "audit", "columns": {}}
     collect.main(
         [
@@ -75,11 +75,11 @@ def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path
         }
         artefacts.main([word for name, values in given.items() for word in (name, *values)])
 
-    reference, verdicts = str(folder / "reference"), str(folder / "verdicts.csv")
+    reference, lists = str(folder / "reference"), folder / "lists"
     benchmark = folder / "train.tsv"
     benchmark.write_text("s\tmax_rss\tcpu_time\n5\t1\t4\n")
-    made(*arguments, record=reference, verdicts=verdicts, benchmarks=json.dumps({"train": str(benchmark)}))
-    assert set(pd.read_csv(verdicts)["study"]) == {"individual_fairness"}
+    made(*arguments, record=reference, verdicts=str(lists), benchmarks=json.dumps({"train": str(benchmark)}))
+    assert set(pd.read_csv(lists / "verdicts.csv")["study"]) == {"individual_fairness"}
     again = {kind: str(folder / "again" / kind) for kind in ("tables", "figures")}
     index = folder / "again.json"
     made("--study", "--published", drawn_from=reference, index=str(index), **again)
@@ -102,11 +102,11 @@ def test_from_rows_to_page(
     inputs = inputs_of(scale="smoke", origin="twin", repetitions=2, steps=(5, 20))
     io.save_rows(inputs.rows, tmp_path / "rows.parquet")
     for name, dataset in prepared("twin", 2).items():
-        io.save_dataset(dataset, tmp_path / "prepared" / f"{name}.npz")
+        io.save(dataset, tmp_path / "prepared" / f"{name}.npz")
     for name, classifier in inputs.classifiers.items():
-        io.save_classifier(classifier, tmp_path / "models" / f"{name}.npz")
+        io.save(classifier, tmp_path / "models" / f"{name}.npz")
     for name, result in inputs.audits.items():
-        io.save_audit(result, tmp_path / "audits" / f"{name}.npz")
+        io.save(result, tmp_path / "audits" / f"{name}.npz")
     found = {kind: sorted(map(str, (tmp_path / kind).rglob("*.npz"))) for kind in ("prepared", "models", "audits")}
     out = tmp_path / "results"
     arguments = {

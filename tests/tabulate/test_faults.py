@@ -48,7 +48,7 @@ FAULTS = {
     ),
     "label of three": (
         ("y", [11, 12], 2.0),
-        r"column 'y' \(label\) must have two classes, 0 and 1, found 3 values, .*'2.0' stands in 2 of 600 rows, "
+        r"column 'y' \(label\) must have two classes, 0 and 1, found 3 values, .*'2.0' is in 2 of 600 rows, "
         "counted from 0: 11, 12",
     ),
     "one group": (

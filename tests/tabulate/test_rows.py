@@ -13,9 +13,8 @@ from pipeline.tabulate import Engine, numbers, opened, predictions
 
 @pytest.mark.parametrize("source", ["whole.csv", "whole.parquet", "part-*.csv", "part-*.parquet"])
 def test_rows_come_in_the_order_of_the_files(source: str, folder: Path, frame: pd.DataFrame, engine: Engine) -> None:
-    found = predictions(
-        folder / source, label="income", positive=">50K", group="sex", score="p", prediction="made", engine=engine
-    )
+    with opened(folder / source, engine) as table:
+        found = predictions(table, label="income", positive=">50K", group="sex", score="p", prediction="made")
     np.testing.assert_array_equal(found.label, frame["y"])
     np.testing.assert_array_equal(found.score, frame["p"])
     np.testing.assert_array_equal(np.array(found.groups)[found.group], frame["sex"])
@@ -23,7 +22,8 @@ def test_rows_come_in_the_order_of_the_files(source: str, folder: Path, frame: p
 
 
 def test_a_prediction_stands_for_a_score_that_is_not_there(frame: pd.DataFrame, engine: Engine) -> None:
-    found = predictions(frame, label="y", group="sex", prediction="made", engine=engine)
+    with opened(frame, engine) as table:
+        found = predictions(table, label="y", group="sex", prediction="made")
     np.testing.assert_array_equal(found.score, frame["made"])
 
 
@@ -31,31 +31,33 @@ def test_clusters_are_codes_of_their_values(engine: Engine) -> None:
     frame = pd.DataFrame(
         {"y": [0, 1, 0, 1], "g": ["a", "b", "a", "b"], "p": 0.5, "who": ["x", "z", "x", "y"], "w": [1, 2, 3, 0.5]}
     )
-    found = predictions(frame, label="y", group="g", score="p", cluster="who", weight="w", engine=engine)
+    with opened(frame, engine) as table:
+        found = predictions(table, label="y", group="g", score="p", cluster="who", weight="w")
     assert found.cluster is not None
     assert found.cluster[0] == found.cluster[2]
     assert len(set(found.cluster.tolist())) == 3
     np.testing.assert_array_equal(found.weight, frame["w"])
-    torn = frame.assign(who="x")
-    with pytest.raises(
-        ValueError, match=r"1 values of column 'who' \(cluster\) have rows in more than one group of 'g'"
-    ):
-        predictions(torn, label="y", group="g", score="p", cluster="who", engine=engine)
+    torn = r"1 values of column 'who' \(cluster\) have rows in more than one group of 'g'"
+    with opened(frame.assign(who="x"), engine) as table, pytest.raises(ValueError, match=torn):
+        predictions(table, label="y", group="g", score="p", cluster="who")
 
 
 def test_a_label_of_any_number_stays_what_it_is(frame: pd.DataFrame, engine: Engine) -> None:
-    found = predictions(frame, label="logit", group="sex", score="p", real_label=True, engine=engine)
+    with opened(frame, engine) as table:
+        found = predictions(table, label="logit", group="sex", score="p", real_label=True)
     np.testing.assert_array_equal(found.label, frame["logit"])
 
 
 def test_columns_come_as_numbers(folder: Path, frame: pd.DataFrame, engine: Engine) -> None:
     for source in ("whole.parquet", "whole.csv"):
-        found = numbers(folder / source, ["age", "income"], engine, label="income", positive=">50K")
+        with opened(folder / source, engine) as table:
+            found = numbers(table, ["age", "income"], label="income", positive=">50K")
         assert found["age"].dtype == np.float64
         np.testing.assert_array_equal(found["age"], frame["age"])
         np.testing.assert_array_equal(found["income"], frame["y"])
-    with pytest.raises(ValueError, match=r"column 'race' \(numbers\) is not a number in 600 of 600 rows"):
-        numbers(folder / "whole.csv", ["race"], engine)
+    message = r"column 'race' \(numbers\) is not a number in 600 of 600 rows"
+    with opened(folder / "whole.csv", engine) as table, pytest.raises(ValueError, match=message):
+        numbers(table, ["race"])
 
 
 def test_too_many_rows_are_not_fetched(folder: Path, engine: Engine) -> None:

@@ -14,7 +14,7 @@ from pipeline.seeds import generators
 from pipeline.transport import counterfactual
 from pipeline.transport.between import Between, fitted, mapped, transported_columns
 from pipeline.transport.counterfactual import Config, images, independent_dummies
-from pipeline.transport.law_school_posterior import Estimate, Sampling, estimates
+from pipeline.transport.law_school_posterior import FittedStudents, Sampling, estimates
 from pipeline.types import Array, Dataset, TransportMap
 
 VALUES: dict[str, Any] = {
@@ -187,7 +187,7 @@ def test_facts_say_what_was_estimated(maps: TransportMap) -> None:
 def test_the_posterior_is_drawn_from_where_that_is_asked_for(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def recorded(trials: list[Any], sampling: Sampling | None, seeds: list[int]) -> list[Estimate]:
+    def recorded(trials: list[Any], sampling: Sampling | None, seeds: list[int]) -> list[FittedStudents]:
         asked.append((sampling, len(seeds)))
         return estimates(trials, None, seeds)
 
@@ -257,17 +257,3 @@ def test_a_part_of_the_rows_is_refused(data: Dataset) -> None:
 def test_rows_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ValueError, match="expected finite rows, found NaN or inf"):
         images(exact_parameters(), [np.array([[3.0, np.nan, 30.0]])])
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"inference": "vi"}, r"transport\.inference among map, nuts; found 'vi'"),
-        ({"image": "mode"}, r"transport\.image among sample, mean; found 'mode'"),
-        ({"chains": 0}, r"transport\.chains of at least 1, found 0"),
-        ({"draws": 3}, r"transport\.draws of at least 4, found 3"),
-    ],
-)
-def test_bad_settings_are_refused(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        config(**values)

@@ -124,18 +124,3 @@ def test_trials_of_other_sizes_do_not_meet() -> None:
 def test_groups_without_variety_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"within each group all are equal: map other columns"):
         mapped(np.zeros((5, 2)), np.ones((4, 2)), np.zeros((1, 2)))
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"cost": "cosine"}, r"transport\.cost among squared_l1, .*found 'cosine'"),
-        ({"tie_break": -0.1}, r"transport\.tie_break of at least 0, found -0\.1"),
-        ({"regularization": 0.0}, r"positive transport\.regularization, found 0\.0"),
-        ({"quantiles": 1}, r"transport\.quantiles of at least 2, found 300 and 1"),
-    ],
-)
-def test_settings_are_checked(changed: dict[str, float | str], message: str) -> None:
-    values = {"cost": "squared_l1", "tie_break": 1.0, "regularization": 0.2, "centres": 300, "quantiles": 100}
-    with pytest.raises(ValueError, match=message):
-        entropic.Config(**{**values, **changed})  # type: ignore[arg-type]

@@ -154,15 +154,3 @@ def test_a_cost_that_is_not_symmetric_is_solved_in_both_directions() -> None:
     both = exact.fit_both([x], [y], exact.Config(upwards, "sample"), *[[np.random.default_rng(k)] for k in (0, 1)])
     assert both.facts["mean_cost"][0] == pytest.approx(1)
     assert both.facts["reverse_mean_cost"][0] == pytest.approx(0)
-
-
-@pytest.mark.parametrize(
-    ("cost", "kind", "message"),
-    [
-        ("cosine", "sample", r"transport\.cost: expected a cost among squared_l1"),
-        ("l1", "mean", r"transport\.image among expectation, sample; found 'mean'"),
-    ],
-)
-def test_settings_are_checked(cost: str, kind: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        exact.Config(cost=cost, image=kind)

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from pipeline.transport.law_school import EQUATIONS, LOADINGS, NODES, Students, log_marginal, named
 from pipeline.transport.law_school_posterior import (
-    Estimate,
+    FittedStudents,
     Sampling,
     compiled_slope,
     curvature,
@@ -96,7 +96,7 @@ def students() -> Students:
 
 
 @pytest.fixture(scope="module")
-def modes(students: Students) -> list[Estimate]:
+def modes(students: Students) -> list[FittedStudents]:
     return estimates([students, simulated(1)], None, [0, 0])
 
 
@@ -128,7 +128,7 @@ def test_turning_u_around_changes_nothing(students: Students) -> None:
     assert log_density(turned, students) == pytest.approx(log_density(near(1), students), rel=1e-12)
 
 
-def test_the_mode_is_what_was_planted_up_to_its_standard_error(modes: list[Estimate], students: Students) -> None:
+def test_the_mode_is_what_was_planted_up_to_its_standard_error(modes: list[FittedStudents], students: Students) -> None:
     coefficients = modes[0].coefficients
     with jax.enable_x64(True):
         error = named(np.sqrt(np.diag(np.linalg.inv(curvature(jax_rows(students), vector_of(coefficients))))))
@@ -138,13 +138,13 @@ def test_the_mode_is_what_was_planted_up_to_its_standard_error(modes: list[Estim
         assert (allowed < 0.2).all()
 
 
-def test_a_trial_does_not_depend_on_the_others(modes: list[Estimate]) -> None:
+def test_a_trial_does_not_depend_on_the_others(modes: list[FittedStudents]) -> None:
     alone = estimates([simulated(1)], None, [0])[0]
     for name, value in alone.coefficients.items():
         np.testing.assert_array_equal(value, modes[1].coefficients[name])
 
 
-def test_nuts_agrees_with_the_mode_and_with_itself(modes: list[Estimate], students: Students) -> None:
+def test_nuts_agrees_with_the_mode_and_with_itself(modes: list[FittedStudents], students: Students) -> None:
     found, again = estimates([students, students], SAMPLING, [1, 1])
     for name, value in found.coefficients.items():
         # Priors and skewness move a mean from its mode by less than the posterior is wide.
@@ -157,7 +157,7 @@ def test_nuts_agrees_with_the_mode_and_with_itself(modes: list[Estimate], studen
 
 
 def test_draws_are_as_wide_as_the_curvature_says_and_on_the_side_of_the_mode(
-    modes: list[Estimate], students: Students
+    modes: list[FittedStudents], students: Students
 ) -> None:
     mode = vector_of(modes[0].coefficients)
     mode[: len(LOADINGS)] *= -1

@@ -20,7 +20,7 @@ def points(n: int, d: int, seed: int, whole: bool = False) -> Array:
     return np.round(values) if whole else values
 
 
-def assert_masses(found: plan.Plan, n: int, m: int) -> None:
+def assert_masses(found: plan.TransportPlan, n: int, m: int) -> None:
     """Every source point sends one unit, and every target point receives an equal share."""
     sent = np.bincount(found.row, weights=found.mass, minlength=len(found.source))
     received = np.bincount(found.column, weights=found.mass, minlength=len(found.target))

@@ -129,18 +129,3 @@ def test_pot_without_torch_is_an_error_that_says_what_to_do(monkeypatch: pytest.
     monkeypatch.setattr(ot.backend, "_BACKEND_IMPLEMENTATIONS", [ot.backend.NumpyBackend])
     with pytest.raises(ValueError, match="import torch first, or set the environment variable POT_BACKEND"):
         fitted(np.zeros((5, 2)), np.ones((5, 2)))
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"cost": "cosine"}, r"transport\.cost: expected a cost among"),
-        ({"regularizer": "lasso"}, r"transport\.regularizer among entropic, quadratic, found 'lasso'"),
-        ({"regularization": 0.0}, r"positive transport\.regularization, found 0\.0"),
-        ({"map_rate": -1.0}, r"positive transport\.map_rate, found -1\.0"),
-        ({"steps": 0}, r"transport\.steps of at least 1, found 0"),
-    ],
-)
-def test_settings_are_checked(changed: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(CONFIG, **changed)  # type: ignore[arg-type]

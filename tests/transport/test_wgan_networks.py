@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
-from pipeline.transport.wgan_networks import glorot_networks, minibatches
+from pipeline.transport.wgan_networks import minibatches
 
 
 def test_initial_weights_are_glorot_uniform_and_biases_zero() -> None:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.workflow.composition import Point, composed, points, update
+from pipeline.workflow.composition import Point, composed, points
 from pipeline.workflow.config import CONF
-from pipeline.workflow.resolution import Override, scale_rules
+from pipeline.workflow.resolution import of_scale
+from pipeline.workflow.settings import of_user
 
 
 def test_a_list_is_swept_and_a_list_in_a_list_is_one_value(conf: Path) -> None:
@@ -49,9 +50,9 @@ def test_a_block_without_a_method_is_refused(conf: Path) -> None:
         points(conf, "broken")
 
 
-def test_an_unknown_key_is_refused_with_the_nearest(conf: Path) -> None:
-    with pytest.raises(ValueError, match=r"no key 'audit.dleta' \(did you mean 'audit.delta'"):
-        update(composed(conf).copy(), "audit.dleta", 2, "here")
+def test_a_block_without_a_dataset_and_a_method_is_of_an_audit_that_looks_at_neither(conf: Path) -> None:
+    (conf / "experiment" / "drawn.yaml").write_text("grid:\n  main: {audit: a}\n")
+    assert points(conf, "drawn") == (Point("drawn", "main", "none", "none", "a"),)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +73,12 @@ def test_an_unknown_key_is_refused_with_the_nearest(conf: Path) -> None:
 def test_a_scale_may_not_train_one_model_in_two_ways(conf: Path, text: str, message: str) -> None:
     (conf / "scale" / "wrong.yaml").write_text(text)
     with pytest.raises(ValueError, match=message):
-        scale_rules(conf, "wrong")
+        of_scale(conf, "wrong")
 
 
 def test_overrides_are_typed_as_yaml_is() -> None:
-    assert Override.parse("method.sensr.learning_rate=2e-5").value == 2e-5
-    assert Override.parse("audit.loss_ratio.record=[1, 2]").value == [1, 2]
-    with pytest.raises(ValueError, match=r"write group\.name\.key=value"):
-        Override.parse("sensr.learning_rate=2e-5")
+    assert of_user("method.sensr.learning_rate=2e-5").values == {"method.learning_rate": 2e-5}
+    assert of_user("audit.loss_ratio.record=[1, 2]").values == {"audit.record": [1, 2]}
+    for wrong in ("sensr.learning_rate=2e-5", "metod.sensr.learning_rate=2e-5", "method.sensr.rate=1,2", "=2"):
+        with pytest.raises(ValueError, match=r"write group\.name\.key=value"):
+            of_user(wrong)

@@ -6,28 +6,30 @@ from pathlib import Path
 import pytest
 
 from pipeline.transport.between import parted
+from pipeline.workflow import plugins
 from pipeline.workflow.config import CONF, Workflow
-from pipeline.workflow.resolution import scale_rules
+from pipeline.workflow.resolution import of_scale
 
 
 def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=conf)
-    assert workflow.train("d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
+    assert workflow.asked("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
     (conf / "scale" / "bare.yaml").write_text("settings: []\n")
-    bare = Workflow(scale="bare", tracker="none", conf=conf).train("d", "m")
+    bare = Workflow(scale="bare", tracker="none", conf=conf).asked("train", "d", "m")
     assert (bare["method"]["rate"], bare["repetitions"]) == (3, 10)
 
 
 def test_the_user_beats_the_scale_and_reaches_only_what_is_named(conf: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.rate=7"])
-    assert workflow.train("d", "m")["method"]["rate"] == 7
-    assert workflow.train("d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
+    assert workflow.asked("train", "d", "m")["method"]["rate"] == 7
+    assert workflow.asked("train", "d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
 
 
 def test_repetitions_of_a_dataset_a_method_or_a_map_are_the_users_to_set(conf: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.repetitions=7"])
     found = {
-        point.method: workflow.train(point.name("dataset"), point.name("method")) for point in workflow.points("s")
+        point.method: workflow.asked("train", point.name("dataset"), point.name("method"))
+        for point in workflow.points("s")
     }
     assert {method: section["repetitions"] for method, section in found.items()} == {"m": 7, "other": 10}
     assert "repetitions" not in found["m"]["method"]
@@ -39,13 +41,13 @@ def test_a_typo_in_an_override_is_refused_before_anything_runs(conf: Path) -> No
 
 
 def test_a_dataset_is_prepared_with_as_many_splits_as_any_method_asks_for(conf: Path) -> None:
-    assert Workflow(scale="small", tracker="none", conf=conf).prepare("d")["repetitions"] == 10
+    assert Workflow(scale="small", tracker="none", conf=conf).asked("prepare", "d")["repetitions"] == 10
 
 
 def test_the_audit_is_handed_its_points_own_settings(conf: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=conf)
-    paths = [path.removeprefix("results/audits/small/").removesuffix(".npz") for path in workflow.audit_files("s")]
-    deltas = [workflow.audit(*path.split("/"))["audit"]["delta"] for path in paths]
+    paths = [path.removeprefix("results/audits/small/").removesuffix(".npz") for path in workflow.files("audit", "s")]
+    deltas = [workflow.asked("audit", *path.split("/"))["audit"]["delta"] for path in paths]
     assert deltas == [1.1, 1.25, 1.1, 1.25, [1, 2, 3]]
 
 
@@ -60,31 +62,38 @@ def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(co
     )
     (conf / "scale" / "few.yaml").write_text("settings:\n  - {where: {transport: t}, set: {repetitions: 3}}\n")
     workflow = Workflow(scale="few", tracker="none", conf=conf, studies=["maps"])
-    assert workflow.map_files("maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
-    assert workflow.transport("d", "t@source=y") == {
+    assert workflow.files("transport", "maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
+    assert workflow.asked("transport", "d", "t@source=y") == {
         "transport": {"kind": "t", "name": "t", "steps": 4, "source": "y"},
         "repetitions": 3,
     }
-    audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.audit_files("maps")]
+    audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.files("audit", "maps")]
     assert audits[0] == "maps/main/d/m/a+t@source=x"
-    assert [workflow.maps_of(*path.split("/")) for path in audits] == [[f] for f in workflow.map_files("maps") * 2]
-    assert workflow.train("d", "m")["repetitions"] == 10
+    assert [workflow.maps_of(*path.split("/")) for path in audits] == [
+        [f] for f in workflow.files("transport", "maps") * 2
+    ]
+    assert workflow.asked("train", "d", "m")["repetitions"] == 10
     assert workflow.kind("audit", "a+t@source=x") == "a"
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_every_shipped_section_is_accepted_by_its_module(scale: str) -> None:
-    from pipeline.workflow import plugins
-
+def test_every_shipped_section_is_accepted_by_its_module_and_a_sweeps_values_are_the_last_word(scale: str) -> None:
     workflow = Workflow(scale=scale)
-    for study in workflow.studies:
+    for study in (*workflow.studies, *workflow.sweeps):
         for point in workflow.points(study):
-            for group in ("dataset", "method", "audit"):
+            for group in ("dataset", "method", "transport", "audit"):
+                if not getattr(point, group):
+                    continue
                 section = workflow.section(group, point)
-                plugins.configure(plugins.load(group, section["kind"]), section)
-            if point.transport:
-                _, own = parted(workflow.section("transport", point))
-                plugins.configure(plugins.load("transport", own["kind"]), own)
+                own = parted(section)[1] if group == "transport" else section
+                plugins.configure(plugins.load(group, own["kind"]), own)
+                if study in workflow.sweeps:
+                    given = {
+                        key.split(".", 1)[1]: value for key, value in point.settings if key.startswith(f"{group}.")
+                    }
+                    assert {key: section[key] for key in given} == json.loads(json.dumps(given))
+    for sweep in workflow.sweeps:
+        workflow.sweep(sweep)
 
 
 def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
@@ -95,7 +104,7 @@ def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
 
 
 def test_the_paper_scale_sets_nothing_but_repetitions() -> None:
-    assert {key for rule in scale_rules(CONF, "paper") for key in rule.values} == {"repetitions"}
+    assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
 
 
 def test_an_unknown_key_on_the_command_line_is_refused_with_the_nearest() -> None:
@@ -148,5 +157,25 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
     assert official.exists()
 
 
-def test_the_shipped_configuration_is_where_the_module_looks_for_it() -> None:
-    assert (CONF / "config.yaml").is_file()
+def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:
+    (conf / "method" / "m.yaml").write_text(
+        "rate: 1\nmodel: small\nsettings:\n  - {where: {method.model: large, dataset: d}, set: {method.rate: 2}}\n"
+    )
+    (conf / "experiment" / "nets.yaml").write_text(
+        "grid:\n  main: {dataset: d, method: m, method.model: [small, large], audit: a}\n"
+    )
+    (conf / "scale" / "bare.yaml").write_text("settings: []\n")
+
+    def rates(scale: str) -> list[int]:
+        workflow = Workflow(scale=scale, tracker="none", conf=conf, studies=["nets"])
+        return [workflow.section("method", point)["rate"] for point in workflow.points("nets")]
+
+    assert rates("bare") == [1, 2]
+    for name, text in {"one": "small", "both": "[small, large]", "pattern": "'*l*'"}.items():
+        (conf / "scale" / f"{name}.yaml").write_text(
+            f"settings:\n  - {{where: {{method.model: {text}}}, set: {{method.rate: 7}}}}\n"
+        )
+    assert (rates("one"), rates("both"), rates("pattern")) == ([7, 2], [7, 7], [7, 7])
+    (conf / "scale" / "typo.yaml").write_text("settings:\n  - {where: {method.model: lrge}, set: {method.rate: 7}}\n")
+    with pytest.raises(ValueError, match=r"no method\.model 'lrge' \(did you mean 'large'\?\)"):
+        rates("typo")

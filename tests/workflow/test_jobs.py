@@ -64,7 +64,7 @@ def test_a_part_that_files_of_a_stage_do_not_have_is_refused(conf: Path) -> None
 
 
 def test_two_jobs_of_one_name_are_refused(conf: Path) -> None:
-    with pytest.raises(ValueError, match="two jobs go by the name 'd_m_rate_2'"):
+    with pytest.raises(ValueError, match="two jobs have the name 'd_m_rate_2'"):
         jobs("train", points("s/b/d/m@rate=2", "s/b/d/m_rate_2"), read(conf, ""))
 
 
@@ -94,7 +94,7 @@ def test_jobs_are_the_same_whatever_studies_are_asked_for(scale: str) -> None:
     assert made(every.plan.jobs) == made(one.plan.jobs)
     files = [path for job in every.plan.jobs for path in every.plan.outputs(job)]
     assert len(files) == len(set(files))
-    audits = {path for study in every.plan.studies for path in every.audit_files(study)}
+    audits = {path for study in every.plan.studies for path in every.files("audit", study)}
     assert audits <= set(files)
 
 
@@ -103,7 +103,7 @@ def test_sensr_starts_before_any_other_training_and_all_studies_are_at_most_200_
     trainings = sorted((workflow.plan.priority(job), job.rule) for job in workflow.plan.jobs if job.stage == "train")
     assert {rule for _, rule in trainings[-2:]} == {"train_adult_sensr", "train_compas_sensr"}
     makers = {path: job for job in workflow.plan.jobs for path in workflow.plan.outputs(job)}
-    pending = [path for study in workflow.studies for path in workflow.audit_files(study)]
+    pending = [path for study in workflow.studies for path in workflow.files("audit", study)]
     needed = dict[str, Job]()
     while pending:
         job = makers.get(pending.pop())
@@ -120,11 +120,11 @@ def test_without_data_nothing_is_made_of_them_and_each_audit_says_so(monkeypatch
     made = {path for job in workflow.plan.jobs for path in workflow.plan.outputs(job)}
     assert not any("cifar100" in path for path in made)
     said = {entry["output"] for entry in workflow.plan.not_run("robustness_bias")}
-    assert said | made >= set(workflow.audit_files("robustness_bias"))
+    assert said | made >= set(workflow.files("audit", "robustness_bias"))
     assert all("/cifar100" in path for path in said)
     assert not any(
         "cifar100" in path
-        for path in (*workflow.model_files("robustness_bias"), *workflow.dataset_files("robustness_bias"))
+        for path in (*workflow.files("train", "robustness_bias"), *workflow.files("prepare", "robustness_bias"))
     )
 
 

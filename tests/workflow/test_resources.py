@@ -64,10 +64,16 @@ def test_without_a_file_jobs_ask_for_nothing(conf: Path) -> None:
         ("  - {where: {metod: m}, set: {gpu: 1}}\n", r"where 'metod' is unknown \(did you mean 'method'\?\)"),
         ("  - {where: {method: othr}, set: {gpu: 1}}\n", r"there is no method 'othr' \(did you mean 'other'\?\)"),
         ("  - {where: {rule: trian}, set: {gpu: 1}}\n", r"there is no rule 'trian' \(did you mean 'train'\?\)"),
-        ("  - {where: {}, set: {memory: 1}}\n", r"'memory' is unknown.*There are: mem_mb, runtime, gpu"),
-        ("  - {where: {}, set: {mem_mb: 4 GB}}\n", "expected a whole number for mem_mb, found '4 GB'"),
-        ("  - {where: {}, set: {gpu: true}}\n", "expected a whole number for gpu, found True"),
-        ("  - {where: {}, set: {together: [datset]}}\n", r"'datset' in common \(did you mean 'dataset'\?\)"),
+        ("  - {where: {}, set: {memory: 1}}\n", r"no key 'memory'\. There are: mem_mb, runtime, gpu"),
+        (
+            "  - {where: {}, set: {mem_mb: 4 GB}}\n",
+            r"resources\.yaml: expected mem_mb to be .*a whole number of at least 0; found '4 GB'",
+        ),
+        ("  - {where: {}, set: {gpu: true}}\n", r"expected gpu to be .*; found True"),
+        (
+            "  - {where: {}, set: {together: [datset]}}\n",
+            r"together to be .* among block, kind, .*; found \['datset'\]",
+        ),
     ],
 )
 def test_a_mistake_is_named(text: str, message: str, conf: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.workflow.composition import declared, points, several
-from pipeline.workflow.config import CONF, Workflow
+from pipeline.workflow.composition import points, several
+from pipeline.workflow.config import Workflow
 from pipeline.workflow.sweep import Figure, column
 
 GRID = {"main": {"dataset": "d", "method": ["m", "other"], "audit": "a", "audit.delta": "range(1.1, 1.3, 0.1)"}}
@@ -53,15 +53,15 @@ def test_what_only_looks_like_a_range_is_refused() -> None:
 
 def test_a_sweeps_values_win_over_the_scales_and_stand_in_the_names_of_files(sweep: Path) -> None:
     workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
-    assert workflow.model_files("w") == [
+    assert workflow.files("train", "w") == [
         f"results/models/small/d/m@rate={rate}@repetitions=4.npz" for rate in (1, 5, 7)
     ]
     for rate in (1, 5, 7):
-        trained = workflow.train("d", f"m@rate={rate}@repetitions=4")
+        trained = workflow.asked("train", "d", f"m@rate={rate}@repetitions=4")
         assert (trained["method"]["rate"], trained["repetitions"]) == (rate, 4)
-    path = workflow.audit_files("w")[0].removeprefix("results/audits/small/").removesuffix(".npz")
-    assert workflow.audit(*path.split("/"))["audit"]["delta"] == 2
-    assert workflow.train("d", "m") == {"method": {"kind": "m", "name": "m", "rate": 9}, "repetitions": 2}
+    path = workflow.files("audit", "w")[0].removeprefix("results/audits/small/").removesuffix(".npz")
+    assert workflow.asked("audit", *path.split("/"))["audit"]["delta"] == 2
+    assert workflow.asked("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 9}, "repetitions": 2}
 
 
 def test_a_number_of_repetitions_is_no_column_of_the_rows(sweep: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_typo_in_a_grids_key_is_refused_with_the_nearest_when_the_jobs_are_pla
     path.write_text(path.read_text().replace("method.rate:", "method.rte:"))
     workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
     with pytest.raises(ValueError, match=r"there is no key 'method\.rte' \(did you mean 'method\.rate'\?\)"):
-        workflow.train("d", "m@rte=1@repetitions=4")
+        workflow.asked("train", "d", "m@rte=1@repetitions=4")
     with pytest.raises(ValueError, match=r"the grid has no key 'method\.rate' \(did you mean 'method\.rte'\?\)"):
         workflow.sweep("w")
 
@@ -103,7 +103,7 @@ def test_a_declaration_without_a_grid_is_refused(conf: Path) -> None:
         ({"column": "method"}, r"no key 'column' \(did you mean 'columns'\?\)"),
         ({"x": "audit.dleta"}, r"figure\.x: the grid has no key 'audit\.dleta' \(did you mean 'audit\.delta'\?\)"),
         ({"x": ""}, "figure: x is not given"),
-        ({"log": "z"}, "expected log among x, y; found 'z'"),
+        ({"log": "z"}, r"figure: expected log to be a list, each one of x, y; found \['z'\]"),
     ],
 )
 def test_a_figure_of_what_is_not_there_is_refused(figure: dict, message: str) -> None:
@@ -132,25 +132,3 @@ def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
 def test_a_sweep_that_is_not_there_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValueError, match=r"no sweep 'atack' \(did you mean 'attack'\?\)\. There are: attack, "):
         Workflow(scale="smoke").sweeps_among(["--cores", "2", "sweep_atack"])
-
-
-@pytest.mark.parametrize("name", declared(CONF, "sweep"))
-@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
-def test_every_shipped_sweep_is_accepted_by_its_modules(name: str, scale: str) -> None:
-    from pipeline.transport.between import parted
-    from pipeline.workflow import plugins
-
-    workflow = Workflow(scale=scale)
-    workflow.sweep(name)
-    for point in workflow.points(name):
-        for group in ("dataset", "method", "audit"):
-            section = workflow.section(group, point)
-            plugins.configure(plugins.load(group, section["kind"]), section)
-        if point.transport:
-            _, own = parted(workflow.section("transport", point))
-            plugins.configure(plugins.load("transport", own["kind"]), own)
-    for point, path in zip(workflow.points(name), workflow.audit_files(name), strict=True):
-        found = workflow.audit(*path.removesuffix(".npz").split("/")[3:])["audit"]
-        for key, value in point.settings:
-            if key.startswith("audit."):
-                assert found[key.removeprefix("audit.")] == (list(value) if isinstance(value, tuple) else value)

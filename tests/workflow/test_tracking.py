@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from pipeline.workflow import tracking
-from pipeline.workflow.tracking import curves, from_environment, identity, tracker
+from pipeline.workflow.tracking import curves, identity, record, tracker
 
 JOB: dict[str, Any] = {"project": "p", "group": "study", "name": "train/adult/sensr", "config": {"lr": 0.1}}
 
@@ -189,20 +189,21 @@ def test_an_unknown_mode_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_outside_a_workflow_nothing_is_tracked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_workflow_nothing_is_tracked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(tracking.VARIABLE, raising=False)
-    with from_environment("train/x", {}) as run:
-        assert isinstance(run, tracking.Nothing)
+    monkeypatch.chdir(tmp_path)
+    record("results/models/x.npz", {}, {"accuracy": 1.0})
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_workflows_tracker_reaches_the_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     chosen = {"mode": "offline", "project": "p", "folder": str(tmp_path), "group": "study", "scale": "smoke"}
     monkeypatch.setenv(tracking.VARIABLE, json.dumps(chosen))
-    with from_environment("train/x", {"lr": 1}):
-        pass
+    record("results/models/x.npz", {"lr": 1}, {"seconds": 2.0}, {"step": np.array([0]), "loss": np.array([[4.0]])})
     (kept,) = runs(tmp_path)
-    config, _, _ = stored(kept)
-    assert (config["group"], config["lr"], config["scale"]) == ("study", 1, "smoke")
+    config, history, summary = stored(kept)
+    assert (config["group"], config["lr"], config["scale"], config["job_type"]) == ("study", 1, "smoke", "models")
+    assert (history[0]["loss/mean"], summary["seconds"]) == (4.0, 2.0)
 
 
 def test_curves_give_each_repetition_and_their_mean() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, cast, get_args
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,17 +21,18 @@ from pipeline.audits.fliptest.decisions import judged
 from pipeline.audits.fliptest.rows import Compared, group, noise, reports
 from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.audits.precision import Precision
+from pipeline.fields import Checked, Count, Share, Size, one_of
 from pipeline.transport.between import Mapped, directions, mapped
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
 
 DECISIONS = ("threshold", "randomised")
 UNITS = ("model", "deviations")
 EXACT = "exact"
-"""The kind of map that can be fitted again, between dealt halves, at no cost to speak of."""
+"""The kind of map that can be fitted again, between dealt halves, in milliseconds."""
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """What is audited, and how precisely.
 
     ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, 1[score >= ``threshold``] and
@@ -43,33 +44,20 @@ class Config:
     stand on a side at most.
     """
 
-    split: str
-    decision: str
+    split: Split
+    decision: Annotated[str, one_of(DECISIONS)]
     threshold: float | None
-    alpha: float
-    bootstraps: int
-    permutations: int
-    units: str
-    noise_deals: int
-    noise_people: int
+    alpha: Share
+    bootstraps: Count
+    permutations: Count
+    units: Annotated[str, one_of(UNITS)]
+    noise_deals: Size
+    noise_people: Count
 
     def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(f"expected audit.split among {', '.join(get_args(Split))}; found {self.split!r}")
-        if self.decision not in DECISIONS:
-            raise ValueError(f"expected audit.decision among {', '.join(DECISIONS)}; found {self.decision!r}")
+        super().__post_init__()
         if self.decision == "randomised" and self.threshold is not None:
             raise ValueError(f"a randomised decision has no threshold: expected null, found {self.threshold}")
-        if self.units not in UNITS:
-            raise ValueError(f"expected audit.units among {', '.join(UNITS)}; found {self.units!r}")
-        if self.noise_deals < 0:
-            raise ValueError(f"expected audit.noise_deals of at least 0, found {self.noise_deals}")
-        if self.noise_people < 1:
-            raise ValueError(f"expected audit.noise_people of at least 1, found {self.noise_people}")
-        try:
-            Precision(self.alpha, self.bootstraps, self.permutations)
-        except ValueError as error:
-            raise ValueError(f"audit: {error}") from error
 
     @property
     def precision(self) -> Precision:
@@ -117,7 +105,7 @@ def run(
     rows: list[dict[str, Any]] = []
     arrays: dict[str, Array] = {"feature_names": np.array(dataset.feature_names)}
     for place, (direction, source, target) in enumerate(directions(transport), start=1):
-        pairs = mapped(transport, dataset, cast(Split, config.split), count, direction)
+        pairs = mapped(transport, dataset, config.split, count, direction)
         where = {"direction": direction, "source": source, "target": target}
         shared = _shared([pair.rows for pair in pairs], len(dataset.label))
         for r, pair in enumerate(pairs):
@@ -185,18 +173,7 @@ def _units(people: Array, asked: str) -> Array:
 
 def _arrays(compared: Compared, suffix: str) -> dict[str, Array]:
     """What the figures need of the first repetition."""
-    arrays = {
-        "rows": compared.rows,
-        "features": compared.features,
-        "images": compared.images,
-        "decision": compared.flips.decision,
-        "decision_image": compared.flips.decision_image,
-        "score": compared.score,
-        "score_image": compared.score_image,
-        "target_features": compared.target,
-        "target_score": compared.target_score,
-    }
-    named = {f"{name}{suffix}": values for name, values in arrays.items()}
-    if not suffix:
-        named["units"] = compared.units
-    return named
+    names = ("rows", "features", "images", "decision", "decision_image", "score", "score_image", "target_features")
+    known = {**vars(compared), **vars(compared.flips), "target_features": compared.target}
+    arrays = {f"{name}{suffix}": known[name] for name in (*names, "target_score")}
+    return arrays if suffix else {**arrays, "units": compared.units}

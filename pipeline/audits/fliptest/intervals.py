@@ -121,7 +121,7 @@ def mean_intervals(values: Array, draws: int, alpha: float, rng: np.random.Gener
 
 
 def expanded(k: int, alpha: float) -> float:
-    """The level of the lower quantile that stands in for alpha / 2 with k members."""
+    """The level of the lower quantile that replaces alpha / 2 with k members."""
     from scipy.special import ndtr, stdtrit
 
     return float(ndtr(stdtrit(k - 1, alpha / 2) * math.sqrt(k / (k - 1))))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast, get_args
+from typing import Any
 
 import numpy as np
 
+from pipeline.fields import Checked, Count
 from pipeline.transport import quality
 from pipeline.transport.between import directions, mapped
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
@@ -23,18 +24,12 @@ BY_FEATURE = ("ks", "ks_raw", "mse_real", "mse_generated", "mse_difference")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """``split``: train, test or all, the rows that are mapped. ``members``: the rows of each group, the first of the
     split, on which the map's cost is set against that of exact transport."""
 
-    split: str
-    members: int
-
-    def __post_init__(self) -> None:
-        if self.split not in get_args(Split):
-            raise ValueError(f"expected audit.split among {', '.join(get_args(Split))}; found {self.split!r}")
-        if self.members < 1:
-            raise ValueError(f"expected audit.members of at least 1, found {self.members}")
+    split: Split
+    members: Count
 
 
 def run(
@@ -69,7 +64,7 @@ def run(
     for place, (direction, source, target) in enumerate(directions(transport)):
         back = transport.reverse if direction == "forward" else transport.parameters
         where = {"direction": direction, "source": source, "target": target}
-        for r, pair in enumerate(mapped(transport, dataset, cast(Split, config.split), count, direction)):
+        for r, pair in enumerate(mapped(transport, dataset, config.split, count, direction)):
             x, image, real = (values[:, columns] for values in (pair.features, pair.images, pair.target))
             # The two directions of exact transport are one plan, read along its rows or its columns.
             if r not in exact:

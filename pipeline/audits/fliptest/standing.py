@@ -1,4 +1,4 @@
-"""What a line of a transparency report is worth: two questions, and a word for each that it fails.
+"""How a line of a transparency report is to be read: two questions, and a word for each that it fails.
 
 - *noise*: the interval of the shift covers 0. Another map or other people could turn its sign.
 - *as the whole group*: the shift is there, but as many people of the group picked at random are as far from the group's

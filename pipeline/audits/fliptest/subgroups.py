@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from pipeline.audits.fliptest.guided_tree import (
     p_value,
     products,
 )
+from pipeline.fields import Checked, Share, Size, at_least, one_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split
 
 OUTPUTS = ("decision", "randomised", "score")
@@ -39,7 +40,7 @@ ROOT = "all rows"
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """What is searched, and how far.
 
     ``attribute``: the protected attribute. ``split``: train or test, the rows that are searched. ``output``: decision,
@@ -49,25 +50,13 @@ class Config:
     """
 
     attribute: str
-    split: str
-    output: str
-    held_out: float
-    confidence: float
-    depth: int
-    minimum_leaf: int
-    bins: int
-
-    def __post_init__(self) -> None:
-        if self.split not in ("train", "test"):
-            raise ValueError(f"expected audit.split train or test, found {self.split!r}")
-        if self.output not in OUTPUTS:
-            raise ValueError(f"expected audit.output among {', '.join(OUTPUTS)}; found {self.output!r}")
-        for name in ("held_out", "confidence"):
-            if not 0 < getattr(self, name) < 1:
-                raise ValueError(f"expected audit.{name} between 0 and 1, found {getattr(self, name)}")
-        for name, least in (("depth", 0), ("minimum_leaf", 4), ("bins", 2)):
-            if getattr(self, name) < least:
-                raise ValueError(f"expected audit.{name} of at least {least}, found {getattr(self, name)}")
+    split: Literal["train", "test"]
+    output: Annotated[str, one_of(OUTPUTS)]
+    held_out: Share
+    confidence: Share
+    depth: Size
+    minimum_leaf: Annotated[int, at_least(4)]
+    bins: Annotated[int, at_least(2)]
 
     @property
     def limits(self) -> Limits:
@@ -99,7 +88,7 @@ class Findings:
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
-    """Search every repetition's rows; the contexts stand in the order of their effect on the held-out rows.
+    """Search every repetition's rows; the contexts are in the order of their effect on the held-out rows.
 
     Rows in neither group of the attribute are left out. Raises ValueError for an attribute that the dataset does not
     have, and where the two halves are too small for a test.

@@ -8,10 +8,10 @@ Source: Maity et al. 2021, "Statistical inference for individual fairness", algo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -19,16 +19,14 @@ from pipeline.attacks.gradient_flow import check_stability, marginal_steps, step
 from pipeline.attacks.unfair_map import unfair_map
 from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
 from pipeline.fair_metric import FairMetric, diagonal, learn_batch, principal_angles, rotated
+from pipeline.fields import Checked, Count, Counts, NonNegative, Positive, Share, Size, at_least, one_of
 from pipeline.group_metrics import group_metrics
 from pipeline.models import architecture
 from pipeline.types import Array, AuditResult, Batch, Classifier, Dataset
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 GIVEN_METRICS: Mapping[str, Callable[[float], FairMetric]] = {"rotated": rotated, "diagonal": diagonal}
-METRICS = ("learned", *GIVEN_METRICS)
-SPLITS = ("test", "train")
+Metric = Annotated[str, one_of(("learned", *GIVEN_METRICS))]
+Side = Literal["test", "train"]
 
 LOSS_STATISTICS = {
     "T_n": "statistic",
@@ -38,7 +36,7 @@ LOSS_STATISTICS = {
     "rejected": "rejected",
     "ci_low": "ci_low",
     "ci_high": "ci_high",
-    "ci_lower_one_sided": "ci_lower_one_sided",
+    "ci_lower_one_sided": "statistic",
     "n": "n",
     "non_finite": "non_finite",
     "clipped": "clipped",
@@ -58,7 +56,7 @@ ERROR_STATISTICS = {
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """Parameters of attack and test; where a list stands for a number or name, the audit runs over the product.
 
     ``regularization`` lambda and ``step_size`` eta of the attack, ``schedule`` "constant" (eta) or "power"
@@ -69,42 +67,19 @@ class Config:
     most unfair examples of repetition 0 to keep.
     """
 
-    regularization: float | list[float]
-    step_size: float | list[float]
-    steps: int
-    schedule: str
+    regularization: NonNegative | list[NonNegative]
+    step_size: Positive | list[Positive]
+    steps: Count
+    schedule: Literal["constant", "power"]
     power: float
-    record: list[int]
-    delta: float
-    alpha: float
-    metric: str | list[str]
-    metric_split: str | list[str]
+    record: Counts
+    delta: Positive
+    alpha: Share
+    metric: Metric | list[Metric]
+    metric_split: Side | list[Side]
     angle: float | list[float]
-    points: int | None
-    examples: int
-
-    def __post_init__(self) -> None:
-        if min(_listed(self.regularization)) < 0:
-            raise ValueError(f"expected audit.regularization >= 0, found {self.regularization}")
-        if min(_listed(self.step_size)) <= 0:
-            raise ValueError(f"expected audit.step_size > 0, found {self.step_size}")
-        if self.steps < 1 or not self.record or min(self.record) < 1:
-            raise ValueError(
-                f"expected audit.steps >= 1 and step numbers >= 1 in audit.record, found {self.steps} and {self.record}"
-            )
-        if self.schedule not in ("constant", "power"):
-            raise ValueError(f"expected audit.schedule 'constant' or 'power', found {self.schedule!r}")
-        if self.delta <= 0 or not 0 < self.alpha < 1:
-            raise ValueError(
-                f"expected audit.delta > 0 and audit.alpha between 0 and 1, found {self.delta} and {self.alpha}"
-            )
-        for key, known in (("metric", METRICS), ("metric_split", SPLITS)):
-            if not set(_listed(getattr(self, key))) <= set(known):
-                raise ValueError(f"expected audit.{key} among {', '.join(known)}, found {getattr(self, key)!r}")
-        if self.points is not None and self.points < 2:
-            raise ValueError(f"expected audit.points to be null (all test rows) or >= 2, found {self.points}")
-        if self.examples < 0:
-            raise ValueError(f"expected audit.examples >= 0, found {self.examples}")
+    points: Annotated[int, at_least(2)] | None
+    examples: Size
 
     @property
     def recorded(self) -> tuple[int, ...]:
@@ -138,6 +113,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
     Raises ValueError where every setting is unstable, or where there are more classifiers than splits.
     """
+    import pandas as pd
+
     test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
     features, label = test.features[:, : config.points], test.label[:, : config.points]
     metrics = _metrics(config, dataset, test)
@@ -149,7 +126,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     stable = {key for key in settings if _is_stable(metrics[key[0]], key[1], schedules[key[2]])}
     if not stable:
         check_stability(metrics[settings[0][0]], settings[0][1], schedules[settings[0][2]])
-    frames: list[pd.DataFrame] = []
+    rows: list[dict[str, Any]] = []
     arrays: dict[str, Array] = {}
     for place, regularization, step_size in settings:
         metric, schedule = metrics[place], schedules[step_size]
@@ -163,14 +140,15 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
                 arrays = {"original_loss": original, "attacked_loss": losses[:, -1]}
                 arrays |= _examples(dataset, label[0], original[0], losses[0, -1], flow.x[0], config.examples)
         statistics = _tests(original, losses, label, config)
-        frames.append(_tidy(statistics, config.recorded, columns, config))
+        rows += _tidy(statistics, config.recorded, columns, config)
         for count in (unstable_steps, marginal_steps):
             steps = np.full((classifier.repetitions, 1), count(metric, regularization, schedule))
-            frames.append(_tidy({count.__name__: steps}, (np.nan,), columns))
-    frames.append(_tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {}))
-    return AuditResult(
-        "loss_ratio", dataset.name, classifier.method, dataset.origin, _joined(frames, classifier), arrays
-    )
+            rows += _tidy({count.__name__: steps}, (np.nan,), columns)
+    rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
+    table = pd.DataFrame(rows)
+    for name, values in classifier.index.items():
+        table[name] = values[table["repetition"]]
+    return AuditResult("loss_ratio", dataset.name, classifier.method, dataset.origin, table, arrays)
 
 
 def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairMetric]:
@@ -251,40 +229,14 @@ def _is_stable(metric: FairMetric, regularization: float, schedule: Array) -> bo
 
 def _tidy(
     statistics: Mapping[str, Array], steps: Sequence[float], columns: Mapping[str, Any], config: Config | None = None
-) -> pd.DataFrame:
+) -> Iterator[dict[str, Any]]:
     """One row for each value of the (R, L) arrays, repetition by repetition; ``config`` adds delta and alpha."""
-    import pandas as pd
-
-    repetitions = len(next(iter(statistics.values())))
-    size = repetitions * len(steps)
-    place = {
-        "metric": "",
-        "metric_split": "",
-        "angle": np.nan,
-        "regularization": np.nan,
-        "step_size": np.nan,
-        **columns,
-    }
-    return pd.DataFrame(
-        {
-            "repetition": np.tile(np.repeat(np.arange(repetitions), len(steps)), len(statistics)),
-            "statistic": np.repeat(list(statistics), size),
-            "value": np.concatenate([np.asarray(values, dtype=float).ravel() for values in statistics.values()]),
-            "steps": np.tile(np.asarray(steps, dtype=float), repetitions * len(statistics)),
-            **place,
-            "delta": config.delta if config else np.nan,
-            "alpha": config.alpha if config else np.nan,
-        }
-    )
-
-
-def _joined(frames: Sequence[pd.DataFrame], classifier: Classifier) -> pd.DataFrame:
-    import pandas as pd
-
-    rows = pd.concat(frames, ignore_index=True)
-    for name, values in classifier.index.items():
-        rows[name] = values[rows["repetition"]]
-    return rows
+    nowhere = {"metric": "", "metric_split": "", "angle": np.nan, "regularization": np.nan, "step_size": np.nan}
+    limits = {key: getattr(config, key) if config else np.nan for key in ("delta", "alpha")}
+    for name, values in statistics.items():
+        for (repetition, place), value in np.ndenumerate(values):
+            where = {"repetition": repetition, "statistic": name, "value": float(value), "steps": float(steps[place])}
+            yield {**where, **nowhere, **columns, **limits}
 
 
 def _listed(value: Any) -> list[Any]:

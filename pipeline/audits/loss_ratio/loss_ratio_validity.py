@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from scipy.special import ndtr
@@ -22,6 +22,7 @@ from pipeline.attacks.gradient_flow import step_schedule
 from pipeline.attacks.unfair_map import unfair_map
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest, error_rate_ratio_test, loss_ratio_test, misclassified
 from pipeline.fair_metric import rotated
+from pipeline.fields import Checked, Count, Positive, Share, at_least, not_empty
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 POINTS_AT_ONCE = 1 << 20
@@ -33,32 +34,22 @@ TESTS: dict[str, Callable[[Array, Array, float, float], RatioTest]] = {
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """``draws`` samples of each of ``sample_sizes``, tests of level ``alpha`` at delta = ``delta_over_truth`` times the
     true ratio; ``regularization``, ``step_size``, ``steps``, ``schedule`` and ``power`` of the attack as in the
     loss-ratio audit, with the metric of the plane that ignores the direction at ``angle`` degrees.
     """
 
-    sample_sizes: list[int]
-    draws: int
-    alpha: float
-    delta_over_truth: list[float]
+    sample_sizes: Annotated[list[Annotated[int, at_least(2)]], not_empty]
+    draws: Count
+    alpha: Share
+    delta_over_truth: Annotated[list[Positive], not_empty]
     regularization: float
     step_size: float
     steps: int
-    schedule: str
+    schedule: Literal["constant", "power"]
     power: float
     angle: float
-
-    def __post_init__(self) -> None:
-        if not self.sample_sizes or min(self.sample_sizes) < 2 or self.draws < 1:
-            raise ValueError(
-                f"expected audit.sample_sizes >= 2 and audit.draws >= 1, found {self.sample_sizes} and {self.draws}"
-            )
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"expected audit.alpha between 0 and 1, found {self.alpha}")
-        if not self.delta_over_truth or min(self.delta_over_truth) <= 0:
-            raise ValueError(f"expected audit.delta_over_truth > 0, found {self.delta_over_truth}")
 
 
 @dataclass(frozen=True)

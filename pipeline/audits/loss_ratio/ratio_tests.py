@@ -24,9 +24,9 @@ class RatioTest:
     """Outcome of the test of H0: ratio <= delta against H1: ratio > delta. Every array has the leading shape (...).
 
     ``mean`` is the estimated ratio S_n and ``std`` the standard deviation V_n with which sqrt(n) (mean - ratio) / std
-    is asymptotically standard normal. ``statistic`` is T_n = S_n - z_{1-alpha} V_n / sqrt(n); H0 is ``rejected`` where
-    T_n > delta, which is where ``p_value`` < alpha. [``ci_low``, ``ci_high``] is the two-sided interval of level
-    1 - alpha.
+    is asymptotically standard normal. ``statistic`` is T_n = S_n - z_{1-alpha} V_n / sqrt(n), the lower end of the
+    one-sided interval [T_n, infinity) of level 1 - alpha (eq. 3.8, 3.10); H0 is ``rejected`` where T_n > delta, which
+    is where ``p_value`` < alpha. [``ci_low``, ``ci_high``] is the two-sided interval of level 1 - alpha.
 
     Counts: ``n`` points entered the statistics and ``non_finite`` could not, so n + non_finite points were given;
     ``clipped`` ratios were held at the bounds of floating-point numbers; ``below_one`` points were treated better
@@ -48,11 +48,6 @@ class RatioTest:
     undefined: Array
     delta: float
     alpha: float
-
-    @property
-    def ci_lower_one_sided(self) -> Array:
-        """Lower end of the one-sided interval [T_n, infinity) of level 1 - alpha (eq. 3.8, 3.10)."""
-        return self.statistic
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,14 @@
 """Permutation tests of the difference of a metric between two groups: valid for any metric, exact where possible.
 
-``run.permutation_test`` is the one call; ``pairs.all_pairs`` makes it for every pair of groups,
-``correlation.correlation_test`` for a continuous attribute, ``many_tables.table_p`` for the tables of a simulation, and
-``power`` says how many rows are needed. What goes in is ``outcomes.Predictions`` or ``outcomes.Counts``, what comes
-out ``result.PermutationTest``.
+- One test: ``run.permutation_test`` makes it of ``outcomes.Predictions`` or ``outcomes.Counts`` and gives a
+  ``result.PermutationTest``; ``pairs.all_pairs`` makes it of every pair of groups, ``correlation.correlation_test`` for
+  a continuous attribute; ``power`` says how many rows are needed.
+- Inside it: ``metrics``, ``exact`` and ``hypergeometric`` where the law is enumerated, ``resamplers`` (of counts in
+  ``draws``, of rows in ``ranked_rows``, ``summed_rows``, ``clustered`` and ``user``) and ``studentized`` where it is
+  drawn, ``pvalue`` and ``verdict`` for what is concluded.
+- Audits: ``permutation`` (every metric, on a classifier's predictions), ``thresholds``, ``sample_size``, ``auc``.
+- Audits of populations that they draw themselves, by ``simulations``: ``rate_levels``, ``rate_power``, ``auc_levels``,
+  ``correlation_levels``. ``many_tables`` and ``many_scores`` test many samples at once for them.
 
 Source: DiCiccio, Vasudevan, Basu, Kenthapadi and Agarwal 2020, "Evaluating fairness using permutation tests".
 """

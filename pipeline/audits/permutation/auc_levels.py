@@ -23,36 +23,30 @@ from scipy.special import ndtri
 
 from pipeline.audits.permutation.many_scores import auc_p
 from pipeline.audits.permutation.simulations import Population, limit_rejection_rate, simulated
+from pipeline.fields import Checked, Count, Counts, Share
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """Setting i has ``n_a[i]`` and ``n_b[i]`` rows; ``auc`` is that of both groups.
 
     ``positives_a`` and ``positives_b`` are the shares of positives. Both tests at level ``alpha``, ``draws``
     permutations, ``simulations`` samples.
     """
 
-    n_a: list[int]
-    n_b: list[int]
-    auc: float
-    positives_a: float
-    positives_b: float
-    draws: int
-    simulations: int
-    alpha: float
+    n_a: Counts
+    n_b: Counts
+    auc: Share
+    positives_a: Share
+    positives_b: Share
+    draws: Count
+    simulations: Count
+    alpha: Share
 
     def __post_init__(self) -> None:
-        if not len(self.n_a) == len(self.n_b) > 0:
-            raise ValueError(
-                f"expected audit.n_a and audit.n_b of one length, found {len(self.n_a)} and {len(self.n_b)}"
-            )
-        if min(*self.n_a, *self.n_b, self.draws, self.simulations) < 1:
-            raise ValueError("expected audit.n_a, n_b, draws and simulations of at least 1")
-        shares = self.auc, self.positives_a, self.positives_b, self.alpha
-        if not all(0 < value < 1 for value in shares):
-            raise ValueError(f"expected audit.auc, positives_a, positives_b and alpha in (0, 1), found {shares}")
+        super().__post_init__()
+        self.expect_equal_lengths("n_a", "n_b")
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -63,8 +57,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     """
     populations = [_population(config, sizes) for sizes in zip(config.n_a, config.n_b, strict=True)]
     columns = ("auc", "positives_a", "positives_b", "draws", "simulations", "alpha")
-    table, _ = simulated(config, populations, rngs[: classifier.repetitions], columns)
-    return AuditResult("auc_levels", dataset.name, classifier.method, dataset.origin, table)
+    return simulated("auc_levels", dataset, classifier, config, rngs, populations, columns)
 
 
 def _population(config: Config, sizes: tuple[int, int]) -> Population:

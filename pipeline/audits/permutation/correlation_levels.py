@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 from pipeline.audits.permutation.correlation import correlation_p, pooled_shuffle_p
 from pipeline.audits.permutation.simulations import Population, Row, share, simulated
+from pipeline.fields import Checked, Count, Share, at_least, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 CASES = ("uncorrelated", "independent")
@@ -26,32 +28,20 @@ TESTS = ("fairtest", "unstudentized", "studentized")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """``simulations`` samples of size ``n`` of each of ``cases``, ``draws`` permutations for each of ``tests``.
 
     ``fairtest`` is FairTest's rule, which rejects if p < ``alpha``; the others reject if p <= alpha. ``low`` > 0 is the
     least X of the first case.
     """
 
-    cases: list[str]
-    tests: list[str]
-    n: int
-    draws: int
-    simulations: int
-    alpha: float
-    low: float
-
-    def __post_init__(self) -> None:
-        for key, known in (("cases", CASES), ("tests", TESTS)):
-            if not getattr(self, key) or not set(getattr(self, key)) <= set(known):
-                raise ValueError(f"expected audit.{key} among {', '.join(known)}; found {getattr(self, key)}")
-        if self.n < 3 or self.draws < 1 or self.simulations < 1:
-            raise ValueError(
-                "expected audit.n >= 3, audit.draws >= 1 and audit.simulations >= 1, "
-                f"found {self.n}, {self.draws} and {self.simulations}"
-            )
-        if not 0 < self.alpha < 1 or not 0 < self.low < 1:
-            raise ValueError(f"expected audit.alpha and audit.low between 0 and 1, found {self.alpha} and {self.low}")
+    cases: Annotated[list[str], some_of(CASES)]
+    tests: Annotated[list[str], some_of(TESTS)]
+    n: Annotated[int, at_least(3)]
+    draws: Count
+    simulations: Count
+    alpha: Share
+    low: Share
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -64,9 +54,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         for case in config.cases
     ]
     columns = ("n", "draws", "simulations", "alpha")
-    table, p = simulated(config, populations, rngs[: classifier.repetitions], columns, _rows)
-    arrays = {"p_values": p, "cases": np.array(config.cases), "tests": np.array(config.tests)}
-    return AuditResult("correlation_levels", dataset.name, classifier.method, dataset.origin, table, arrays)
+    axes = ("cases", "tests")
+    return simulated("correlation_levels", dataset, classifier, config, rngs, populations, columns, _rows, axes)
 
 
 def sample(case: str, config: Config, simulations: int, rng: np.random.Generator) -> tuple[Array, Array]:

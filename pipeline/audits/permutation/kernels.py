@@ -4,7 +4,7 @@ Random words come from a counter (the output function of SplitMix64), so that a 
 words of eight rows at a time are computed without waiting for one another.
 
 Nothing here but sums, products and quotients, in an order that the compiler may not change: so what is read back from
-disk gives the same bytes as what was just compiled. All functions that call one another stand in this one file, since
+disk gives the same bytes as what was just compiled. All functions that call one another are in this one file, since
 Numba compiles anew what it keeps on disk where that file changed, but not where another did.
 Import this module only where it is used: it imports the compiler.
 """

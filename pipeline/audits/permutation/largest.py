@@ -29,8 +29,8 @@ from pipeline.types import Array
 def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, draws: int) -> Array:
     """p-values (k,) of the ``known`` (k,) pairs of groups, two-sided.
 
-    NaN where a pair is not known, or its statistic does not exist: it is no rival of the others. A statistic that does
-    not exist after a permutation counts as extreme.
+    NaN where a pair is not known, or its statistic does not exist; the others are then compared without it. A statistic
+    that does not exist after a permutation counts as extreme.
     """
     observed = np.where(known, _all_t(source.observed, pairs), np.nan)
     p, rivals = np.full(len(pairs), np.nan), np.flatnonzero(~np.isnan(observed))

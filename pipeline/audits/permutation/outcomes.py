@@ -66,14 +66,10 @@ class Predictions:
     def pair(self, a: int, b: int) -> Predictions:
         """The rows of groups a and b alone, as groups 0 and 1."""
         rows = np.flatnonzero((self.group == a) | (self.group == b))
-        taken = {
-            name: None if values is None else values[rows]
-            for name, values in (("prediction", self.prediction), ("weight", self.weight))
-        }
+        prediction, weight = (None if values is None else values[rows] for values in (self.prediction, self.weight))
         cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
-        group = (self.group[rows] == b).astype(np.int64)
-        names = (self.groups[a], self.groups[b])
-        return Predictions(self.label[rows], self.score[rows], group, names, cluster=cluster, **taken)
+        group, names = (self.group[rows] == b).astype(np.int64), (self.groups[a], self.groups[b])
+        return Predictions(self.label[rows], self.score[rows], group, names, prediction, weight, cluster)
 
     def counted(self) -> Counts:
         """The table group x label x prediction. Raises ValueError without predictions, or with weights or clusters."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from pipeline.audits.permutation.result import Method, PermutationTest
 from pipeline.audits.permutation.run import tested
 from pipeline.audits.permutation.scores import named_attributes, scores_of
 from pipeline.audits.permutation.settings import Settings
+from pipeline.fields import Checked, Count, Probability, Share, at_least, finite, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """What is tested, and how.
 
     ``metrics``: names in ``pipeline.audits.permutation.metrics``; ``attributes``: protected attributes, None for all of
@@ -32,25 +33,14 @@ class Config:
     the variance of a studentised rate (0: as published); ``bootstraps`` behind ``lift``.
     """
 
-    metrics: list[str]
+    metrics: Annotated[list[str], some_of(METRICS)]
     attributes: list[str] | None
-    threshold: float
-    tests: list[str]
-    draws: int
-    alpha: float
-    smoothing: float
-    bootstraps: int
-
-    def __post_init__(self) -> None:
-        if unknown := [name for name in self.metrics if name not in METRICS]:
-            raise ValueError(f"expected audit.metrics among {', '.join(METRICS)}; found {unknown}")
-        for key, values in (("metrics", self.metrics), ("tests", self.tests)):
-            if not values or len(set(values)) < len(values):
-                raise ValueError(f"expected audit.{key} to name at least one, none twice; found {values}")
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"expected audit.threshold in [0, 1], found {self.threshold}")
-        for test in self.tests:
-            Settings(cast(Method, test), "two-sided", self.alpha, self.draws, self.smoothing, self.bootstraps)
+    threshold: Probability
+    tests: Annotated[list[str], some_of(get_args(Method))]
+    draws: Count
+    alpha: Share
+    smoothing: Annotated[float, at_least(0), finite]
+    bootstraps: Annotated[int, at_least(2)]
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
 from pipeline.audits.permutation.result import Alternative
+from pipeline.fields import Checked, Share
 from pipeline.types import Array
 
 ROUNDING = 1e-12
@@ -68,7 +69,7 @@ def bound(units: Array | float, scale: Array | float) -> Array:
 
 
 @dataclass(frozen=True)
-class SafeStop:
+class SafeStop(Checked):
     r"""Stop drawing as soon as the decision p <= alpha is as it would be after infinitely many draws.
 
     After n draws with S extreme ones, stop when
@@ -82,16 +83,12 @@ class SafeStop:
     """
 
     alpha: float
-    risk: float
+    risk: Share
 
     @property
     def fewest(self) -> int:
         """Draws made in any case, 10 / alpha, so that there is an interval for the effect: stopping late is as safe."""
         return int(np.ceil(10 / self.alpha))
-
-    def __post_init__(self) -> None:
-        if not 0 < self.risk < 1:
-            raise ValueError(f"expected a resampling risk between 0 and 1, found {self.risk}: 0.001 is usual")
 
     def first_stop(self, extremes: Array, drawn: int, earlier: int) -> int | None:
         """The index at which to stop in the next block of draws, None if it holds none.

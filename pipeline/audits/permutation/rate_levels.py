@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 
@@ -28,46 +29,35 @@ from pipeline.audits.permutation.simulations import (
     sampled,
     simulated,
 )
+from pipeline.fields import Checked, Count, Counts, Share, Shares, one_of, some_of
 from pipeline.types import AuditResult, Classifier, Dataset
 
 METRICS = ("fnr", "tpr")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """Setting i has ``n_a[i]`` and ``n_b[i]`` rows and the true positive rate ``rate[i]``.
 
     ``positives_a`` and ``positives_b`` are the shares of positives. ``tests`` of ``metric`` at level ``alpha`` with
     ``draws`` permutations on ``simulations`` samples; their p-values are counted in ``bins`` bins.
     """
 
-    metric: str
-    tests: list[str]
-    n_a: list[int]
-    n_b: list[int]
-    rate: list[float]
-    positives_a: float
-    positives_b: float
-    draws: int
-    simulations: int
-    alpha: float
-    bins: int
+    metric: Annotated[str, one_of(METRICS)]
+    tests: Annotated[list[str], some_of(TESTS)]
+    n_a: Counts
+    n_b: Counts
+    rate: Shares
+    positives_a: Share
+    positives_b: Share
+    draws: Count
+    simulations: Count
+    alpha: Share
+    bins: Count
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise ValueError(f"expected audit.metric among {', '.join(METRICS)}; found {self.metric!r}")
-        if not self.tests or not set(self.tests) <= set(TESTS):
-            raise ValueError(f"expected audit.tests among {', '.join(TESTS)}; found {self.tests}")
-        if not len(self.n_a) == len(self.n_b) == len(self.rate) > 0:
-            raise ValueError(
-                "expected audit.n_a, audit.n_b and audit.rate of one length, "
-                f"found {len(self.n_a)}, {len(self.n_b)} and {len(self.rate)}"
-            )
-        if min(*self.n_a, *self.n_b, self.draws, self.simulations, self.bins) < 1:
-            raise ValueError("expected audit.n_a, n_b, draws, simulations and bins of at least 1")
-        shares = (*self.rate, self.positives_a, self.positives_b, self.alpha)
-        if not all(0 < value < 1 for value in shares):
-            raise ValueError(f"expected audit.rate, positives_a, positives_b and alpha in (0, 1), found {shares}")
+        super().__post_init__()
+        self.expect_equal_lengths("n_a", "n_b", "rate")
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -81,10 +71,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     settings = zip(config.n_a, config.n_b, config.rate, strict=True)
     populations = [_population(config, (n_a, n_b), rate) for n_a, n_b, rate in settings]
     columns = ("metric", "positives_a", "positives_b", "draws", "simulations", "alpha")
-    rows = partial(rejections, bins=config.bins)
-    table, p = simulated(config, populations, rngs[: classifier.repetitions], columns, rows)
-    arrays = {"p_values": p, **{name: np.array(getattr(config, name)) for name in ("tests", "n_a", "n_b", "rate")}}
-    return AuditResult("rate_levels", dataset.name, classifier.method, dataset.origin, table, arrays)
+    rows, axes = partial(rejections, bins=config.bins), ("tests", "n_a", "n_b", "rate")
+    return simulated("rate_levels", dataset, classifier, config, rngs, populations, columns, rows, axes)
 
 
 def _population(config: Config, sizes: tuple[int, int], rate: float) -> Population:

@@ -9,48 +9,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from pipeline.audits.permutation.power import power_of, rate_variance
 from pipeline.audits.permutation.simulations import TESTS, Population, all_tested, rejections, sampled, simulated
+from pipeline.fields import Checked, Share, at_least, not_empty, one_of, some_of
 from pipeline.types import AuditResult, Classifier, Dataset
 
 METRICS = ("tpr", "fnr")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """``simulations`` samples of each number ``n`` of rows, of which the share ``share_a`` is in group A.
 
     True positive rates ``rate`` + difference in A and ``rate`` in B, for each of ``differences``; shares of positives
     ``positives_a`` and ``positives_b``. ``tests`` of ``metric`` at level ``alpha``, ``draws`` permutations each.
     """
 
-    metric: str
-    tests: list[str]
-    n: list[int]
-    share_a: float
-    rate: float
-    differences: list[float]
-    positives_a: float
-    positives_b: float
-    draws: int
-    simulations: int
-    alpha: float
+    metric: Annotated[str, one_of(METRICS)]
+    tests: Annotated[list[str], some_of(TESTS)]
+    n: Annotated[list[Annotated[int, at_least(2)]], not_empty]
+    share_a: Share
+    rate: Share
+    differences: Annotated[list[float], not_empty]
+    positives_a: Share
+    positives_b: Share
+    draws: Annotated[int, at_least(2)]
+    simulations: Annotated[int, at_least(2)]
+    alpha: Share
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise ValueError(f"expected audit.metric among {', '.join(METRICS)}; found {self.metric!r}")
-        if not self.tests or not set(self.tests) <= set(TESTS):
-            raise ValueError(f"expected audit.tests among {', '.join(TESTS)}; found {self.tests}")
-        if not self.n or min(*self.n, self.draws, self.simulations) < 2:
-            raise ValueError("expected audit.n, audit.draws and audit.simulations of at least 2")
-        shares = (self.share_a, self.rate, self.positives_a, self.positives_b, self.alpha)
-        if not all(0 < value < 1 for value in shares):
-            raise ValueError(f"expected audit.share_a, rate, positives_a, positives_b, alpha in (0, 1), found {shares}")
-        if not self.differences or not all(0 <= self.rate + value <= 1 for value in self.differences):
+        super().__post_init__()
+        if not all(0 <= self.rate + value <= 1 for value in self.differences):
             raise ValueError(f"expected audit.rate + each of audit.differences in [0, 1], found {self.differences}")
 
 
@@ -63,8 +56,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     populations = [_population(config, n, difference) for n in config.n for difference in config.differences]
     columns = ("metric", "rate", "positives_a", "positives_b", "draws", "simulations", "alpha")
     rows = partial(rejections, statistic="power")
-    table, _ = simulated(config, populations, rngs[: classifier.repetitions], columns, rows)
-    return AuditResult("rate_power", dataset.name, classifier.method, dataset.origin, table)
+    return simulated("rate_power", dataset, classifier, config, rngs, populations, columns, rows)
 
 
 def _population(config: Config, n: int, difference: float) -> Population:

@@ -13,53 +13,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from pipeline.audits.correction import corrected
 from pipeline.audits.permutation.power import detectable
-from pipeline.audits.permutation.scores import named_attributes, rates_named, scores_of, threshold_tables
+from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
 from pipeline.audits.permutation.simulations import TESTS, tested
+from pipeline.fields import Checked, Count, Counts, Probability, Share, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 MIDDLE = 0.5
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """``samples`` samples of each of ``sizes`` rows of a ``split``, for each repetition.
 
     ``points`` thresholds from ``low`` to ``high``; a threshold is tested where each group has ``smallest_cell`` events
     and as many others. ``tests`` of ``metrics`` on ``attributes`` (None: all), ``draws`` permutations, level ``alpha``.
     """
 
-    metrics: list[str]
+    metrics: Annotated[list[str], some_of(RATES)]
     attributes: list[str] | None
-    tests: list[str]
-    sizes: list[int]
-    samples: int
-    split: str
-    points: int
-    low: float
-    high: float
+    tests: Annotated[list[str], some_of(TESTS)]
+    sizes: Counts
+    samples: Count
+    split: Literal["train", "test"]
+    points: Count
+    low: Probability
+    high: Probability
     smallest_cell: int
-    draws: int
-    alpha: float
+    draws: Count
+    alpha: Share
 
     def __post_init__(self) -> None:
-        rates_named(self.metrics)
-        if not self.tests or not set(self.tests) <= set(TESTS):
-            raise ValueError(f"expected audit.tests among {', '.join(TESTS)}; found {self.tests}")
-        if not self.sizes or min(*self.sizes, self.samples, self.points, self.draws) < 1:
-            raise ValueError("expected audit.sizes, audit.samples, audit.points and audit.draws of at least 1")
-        if self.split not in ("train", "test"):
-            raise ValueError(f"expected audit.split train or test, found {self.split!r}")
-        if not 0 <= self.low <= self.high <= 1 or not 0 < self.alpha < 1:
-            raise ValueError(
-                "expected 0 <= audit.low <= audit.high <= 1 and audit.alpha between 0 and 1, "
-                f"found {self.low}, {self.high} and {self.alpha}"
-            )
+        super().__post_init__()
+        if self.low > self.high:
+            raise ValueError(f"expected audit.low <= audit.high, found {self.low} and {self.high}")
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -110,7 +102,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random.Generator) -> dict[str, Array]:
     """Of each sample (S,) of tables (S, T, 2, 2, 2): what was tested, detected, and the least |D| detected."""
-    kinds = rates_named([metric])[0].split(tables)[..., :2]
+    kinds = RATES[metric].split(tables)[..., :2]
     enough = np.asarray((kinds >= config.smallest_cell).all(axis=(-1, -2)))
     p = np.full(enough.shape, np.nan)
     if enough.any():
@@ -129,7 +121,7 @@ def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random
 
 def formula(tables: Array, metric: str, alpha: float) -> Array:
     """The |D| that is detected with probability 1/2, (S,) of tables (S, 2, 2, 2); NaN for a group without rows."""
-    kinds = rates_named([metric])[0].split(tables)[..., :2]
+    kinds = RATES[metric].split(tables)[..., :2]
     with np.errstate(divide="ignore", invalid="ignore"):
         m = kinds.sum(axis=-1)
         rate = kinds[..., 0] / m

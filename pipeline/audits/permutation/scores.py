@@ -10,6 +10,8 @@ from pipeline.audits.permutation.metrics import METRICS, Rate
 from pipeline.models import architecture
 from pipeline.types import Array, Batch, Classifier, Dataset, Split
 
+RATES = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
+
 
 def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Batch, Array]:
     """One side of R classifiers' splits (or of the one there is) and P(y = 1 | x) of its rows, (R, n)."""
@@ -31,14 +33,6 @@ def named_attributes(dataset: Dataset, names: Sequence[str] | None) -> list[str]
     if missing := [name for name in chosen if name not in dataset.protected]:
         raise ValueError(f"expected audit.attributes among {sorted(dataset.protected)}, found {missing}")
     return chosen
-
-
-def rates_named(metrics: Sequence[str]) -> list[Rate]:
-    """The rates of these names. Raises ValueError for no name, and for one that is not of a rate."""
-    rates = {name: metric for name, metric in METRICS.items() if isinstance(metric, Rate)}
-    if not metrics or not set(metrics) <= set(rates):
-        raise ValueError(f"expected audit.metrics among the rates {', '.join(rates)}; found {list(metrics)}")
-    return [rates[name] for name in metrics]
 
 
 def threshold_tables(label: Array, score: Array, protected: Array, thresholds: Array) -> Array:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from pipeline.audits.permutation.many_tables import table_p
 from pipeline.audits.permutation.result import Method
-from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
+from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 NUMBERS_AT_ONCE = 2**20
 """Of samples, in memory."""
@@ -78,22 +75,26 @@ def rejections(
 
 
 def simulated(
+    audit: str,
+    dataset: Dataset,
+    classifier: Classifier,
     config: Any,
-    populations: Sequence[Population],
     rngs: Sequence[np.random.Generator],
+    populations: Sequence[Population],
     columns: Sequence[str],
     rows: Callable[[Any, Population, str, Array], Iterable[Row]] = rejections,
-) -> tuple[pd.DataFrame, Array]:
-    """The ``rows`` by repetition, population and ``test`` (empty for what is known), and the p-values.
+    axes: Sequence[str] = (),
+) -> AuditResult:
+    """The ``rows`` by repetition, population and ``test`` (empty for what is known) of ``config.simulations`` samples.
 
-    These are the first repetition's, (populations, tests, ``config.simulations``). ``columns`` are fields of
-    ``config``, constant in the table.
+    ``columns`` are fields of ``config``, constant in the table. With ``axes``, fields too, these are arrays beside
+    ``p_values`` (populations, tests, simulations) of the first repetition.
     """
     import pandas as pd
 
     table: list[Row] = []
     first: list[Array] = []
-    for repetition, rng in enumerate(rngs):
+    for repetition, rng in enumerate(rngs[: classifier.repetitions]):
         for population in populations:
             place = {"repetition": repetition, **population.place}
             table += [{**place, "test": "", "statistic": name, "value": v} for name, v in population.known.items()]
@@ -102,7 +103,9 @@ def simulated(
                 table += [{**place, "test": test, **row} for row in rows(config, population, test, p)]
             if repetition == 0:
                 first.append(np.stack(list(p_values.values())))
-    return pd.DataFrame(table).assign(**{name: getattr(config, name) for name in columns}), np.stack(first)
+    frame = pd.DataFrame(table).assign(**{name: getattr(config, name) for name in columns})
+    arrays = {"p_values": np.stack(first), **{name: np.array(getattr(config, name)) for name in axes}} if axes else {}
+    return AuditResult(audit, dataset.name, classifier.method, dataset.origin, frame, arrays)
 
 
 def _p_values(population: Population, simulations: int, rng: np.random.Generator) -> dict[str, Array]:

@@ -89,12 +89,12 @@ class RatioOfSums:
         return self.of_sums(each.sum(axis=-2))
 
 
-def studentized(estimate: MetricEstimate, axis: int = 0) -> Array:
-    """T = (f_A - f_B) / sqrt(v_A + v_B) along the axis of the two groups.
+def studentized(estimate: MetricEstimate) -> Array:
+    """T = (f_A - f_B) / sqrt(v_A + v_B) of estimates (2, ...) of the two groups: (...).
 
     0 where the difference is 0, infinite where it is not but both variances are 0, NaN where a metric does not exist.
     """
-    difference = np.take(estimate.value, 0, axis=axis) - np.take(estimate.value, 1, axis=axis)
-    scale = np.sqrt(estimate.variance.sum(axis=axis))
+    difference = estimate.value[0] - estimate.value[1]
+    scale = np.sqrt(estimate.variance.sum(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(difference == 0, np.where(np.isnan(scale), np.nan, 0.0), difference / scale)

@@ -13,38 +13,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from pipeline.audits.permutation.draws import split
 from pipeline.audits.permutation.many_tables import table_p
 from pipeline.audits.permutation.pvalue import bound, extreme, furthest, monte_carlo_p
-from pipeline.audits.permutation.scores import named_attributes, rates_named, scores_of, threshold_tables
+from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
 from pipeline.audits.permutation.statistics import Proportion, studentized
+from pipeline.fields import Checked, Count, Share, at_least, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 SMOOTHINGS = {"studentized": 0.0, "studentized_smoothed": 1.0}
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """``metrics``: rates; ``attributes``: protected ones, None for all. ``points`` thresholds from 0 to 1; ``draws``
     permutations at each; tests at level ``alpha``.
     """
 
-    metrics: list[str]
+    metrics: Annotated[list[str], some_of(RATES)]
     attributes: list[str] | None
-    points: int
-    draws: int
-    alpha: float
-
-    def __post_init__(self) -> None:
-        rates_named(self.metrics)
-        if self.points < 2 or self.draws < 1:
-            raise ValueError(f"expected audit.points >= 2 and audit.draws >= 1, found {self.points} and {self.draws}")
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"expected audit.alpha between 0 and 1, found {self.alpha}")
+    points: Annotated[int, at_least(2)]
+    draws: Count
+    alpha: Share
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
@@ -79,7 +73,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Generator) -> dict[str, dict[str, Array]]:
     """For each test, and for none (""), the statistics (T,) of tables (T, 2, 2, 2)."""
-    (rate,) = rates_named([name])
+    rate = RATES[name]
     kinds = rate.split(tables)
     groups = np.moveaxis(kinds, 1, 0)
     permuted_groups = split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), config.draws, rng)

@@ -17,9 +17,9 @@ from pipeline.types import Array
 class Agreement:
     """Of ``total`` groups ``agreeing`` have the same sign of sigma in both; ``undefined`` more have none in one.
 
-    [``low``, ``high``] is Wilson's interval for the share, as if the groups were drawn independently. They are not:
-    levels of one partition share their points, and two levels always have opposite signs, so the interval is rather
-    too short. NaN without groups.
+    [``low``, ``high``] is Wilson's interval of level 0.95 for the share, as if the groups were drawn independently.
+    They are not: levels of one partition share their points, and two levels always have opposite signs, so the interval
+    is rather too short. NaN without groups.
     """
 
     agreeing: int
@@ -34,7 +34,7 @@ class Agreement:
         return self.agreeing / self.total if self.total else float("nan")
 
 
-def sign_agreement(one: Array, other: Array, level: float = 0.95) -> Agreement:
+def sign_agreement(one: Array, other: Array) -> Agreement:
     """Compare the signs of two sigma (p,) of the same p groups; NaN where a sigma does not exist.
 
     A sigma of exactly 0 agrees with 0 alone. Raises ValueError for arrays of unequal length.
@@ -42,7 +42,7 @@ def sign_agreement(one: Array, other: Array, level: float = 0.95) -> Agreement:
     one, other = _paired(one, other)
     known = ~(np.isnan(one) | np.isnan(other))
     total, agreeing = int(known.sum()), int((np.sign(one[known]) == np.sign(other[known])).sum())
-    low, high = wilson(agreeing, total, level) if total else (float("nan"), float("nan"))
+    low, high = wilson(agreeing, total) if total else (float("nan"), float("nan"))
     return Agreement(agreeing, total, len(known) - total, low, high)
 
 

@@ -1,4 +1,4 @@
-"""One network put before the points of a dataset: what it says of them, and how far they are from saying otherwise.
+"""Predictions of one network for the points of a dataset, and their distances to its decision boundary.
 
 Points are numbered 0 to n - 1 in the order of the rows that are audited. Their images become numbers part by part, and
 changed images are not kept.
@@ -44,7 +44,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Subject:
-    """A network ``f`` on its device, and the ``rows`` (n,) of the dataset whose points are put before it."""
+    """A network ``f`` on its device, and the ``rows`` (n,) of the dataset that it classifies."""
 
     f: PixelNetwork
     dataset: ImageDataset

@@ -9,7 +9,7 @@ halfway between the two distances.
 
 The point of the nearer group is shown as the attack changed it, which takes less than the budget. That of the farther
 group is shown moved towards the attack's result for the whole length of the budget. Since an attack is no proof that
-there is nothing nearer, this second picture is put before the network again; if it is misclassified the point is passed
+there is nothing nearer, the network classifies this second picture again; if it is misclassified the point is passed
 over for the next most ordinary one, up to ``CANDIDATES`` of them.
 
 After Nanda et al. 2021, figure 3, whose two faces have other groups and were not chosen by a stated rule.

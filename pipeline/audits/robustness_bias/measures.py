@@ -41,12 +41,6 @@ def survival(lengths: Lengths, member: Array, tau: Array) -> Array:
     return 1 - np.searchsorted(own, tau, side="right") / len(own)
 
 
-def area(lengths: Lengths, member: Array, budget: float) -> float:
-    """AUC of I_P over [0, ``budget``]: the mean over P of min(length, budget). NaN where no point of P counts."""
-    own = lengths.upto(budget)[member & lengths.counts]
-    return float(own.mean()) if len(own) else float("nan")
-
-
 def robustness_bias(lengths: Lengths, partition: Partition, level: int, tau: Array) -> Array:
     """RB(P, tau), (t,) at each tau (t,), of one level of a partition."""
     inside, outside = partition.element(level)

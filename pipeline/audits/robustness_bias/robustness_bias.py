@@ -3,7 +3,7 @@
 Distances are L2 in pixels in [0, 1], of correctly classified points. Those of ``exact`` are exact, those of an attack
 upper bounds, the radii of ``smoothing`` lower bounds that hold with high probability for the smoothed network. What a
 misclassified point or a failed attack contributes depends on the denominator and is said in
-:mod:`pipeline.audits.robustness_bias.lengths`; the measures are in that package.
+:mod:`pipeline.audits.robustness_bias.lengths`.
 
 Source: Nanda et al. 2021.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from pipeline.audits.robustness_bias.distances import Subject, exact_arithmetic
 from pipeline.audits.robustness_bias.examples import chosen, shown
 from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
 from pipeline.audits.robustness_bias.rows import Measured, row, rows
+from pipeline.fields import Checked, Count, Positive, Share, one_of, some_of
 from pipeline.models import networks
 from pipeline.models.device import visible_device
 from pipeline.types import Array, AuditResult, Classifier, ImageDataset
@@ -30,10 +31,10 @@ CHECKPOINTS = ("all", "last")
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(Checked, of="audit"):
     """What is measured, of which points, and how precisely.
 
-    ``attacks``: some of ``robustness_attacks.NAMES``; exact ones are measured of linear networks alone.
+    ``attacks``: some of ``attacks.NAMES``; exact ones are measured of linear networks alone.
     ``checkpoints``: all, or the last. ``<attack>_points``: that attack is made on the first so many test points, None
     for all; every other ``<attack>_...`` is a setting of the function in ``pipeline.attacks``, explained there.
     ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
@@ -42,25 +43,25 @@ class Config:
     are attacked ``batch_size`` at a time, None for what suits the device, on ``threads`` of the CPU.
     """
 
-    attacks: Sequence[str]
-    checkpoints: str
-    exact_points: int | None
-    exact_in_box_points: int | None
-    deepfool_points: int | None
+    attacks: Annotated[Sequence[str], some_of(attacks.NAMES)]
+    checkpoints: Annotated[str, one_of(CHECKPOINTS)]
+    exact_points: Count | None
+    exact_in_box_points: Count | None
+    deepfool_points: Count | None
     deepfool_steps: int
     deepfool_candidates: int
     deepfool_overshoot: float
-    carlini_wagner_points: int | None
+    carlini_wagner_points: Count | None
     carlini_wagner_iterations: int
     carlini_wagner_searches: int
     carlini_wagner_learning_rate: float
     carlini_wagner_initial_c: float
-    fmn_points: int | None
+    fmn_points: Count | None
     fmn_steps: int
     fmn_start_steps: int
-    smoothing_points: int | None
+    smoothing_points: Count | None
     smoothing_sigma: float
-    smoothing_scale: str
+    smoothing_scale: Annotated[str, one_of(attacks.SCALES)]
     smoothing_selection_samples: int
     smoothing_samples: int
     smoothing_first_samples: int
@@ -68,42 +69,13 @@ class Config:
     smoothing_tolerance: float
     smoothing_alpha: float
     smoothing_radius_of: str
-    budget: float | None
-    alpha: float
-    bootstraps: int
-    permutations: int
-    examples: str | None
-    batch_size: int | None
-    threads: int
-
-    def __post_init__(self) -> None:
-        if not self.attacks or sorted(self.attacks) != sorted(set(self.attacks) & set(attacks.NAMES)):
-            raise ValueError(
-                f"expected audit.attacks to be some of {', '.join(attacks.NAMES)}, each once; found "
-                f"{list(self.attacks)}"
-            )
-        if self.checkpoints not in CHECKPOINTS:
-            raise ValueError(f"expected audit.checkpoints among {', '.join(CHECKPOINTS)}; found {self.checkpoints!r}")
-        if self.examples is not None and self.examples not in attacks.WITH_IMAGES:
-            raise ValueError(
-                f"expected audit.examples null or among {', '.join(attacks.WITH_IMAGES)}, which change images; "
-                f"found {self.examples!r}"
-            )
-        for key in ("batch_size", *(f"{name}_points" for name in attacks.NAMES)):
-            if getattr(self, key) is not None and getattr(self, key) < 1:
-                raise ValueError(f"expected audit.{key} null or at least 1, found {getattr(self, key)}")
-        if self.budget is not None and not self.budget > 0:
-            raise ValueError(f"expected audit.budget null or above 0, found {self.budget}")
-        if self.smoothing_scale not in attacks.SCALES:
-            raise ValueError(
-                f"expected audit.smoothing_scale among {', '.join(attacks.SCALES)}; found {self.smoothing_scale!r}"
-            )
-        if self.threads < 1:
-            raise ValueError(f"expected audit.threads of at least 1, found {self.threads}")
-        try:
-            _ = self.precision
-        except ValueError as error:
-            raise ValueError(f"audit: {error}") from error
+    budget: Positive | None
+    alpha: Share
+    bootstraps: Count
+    permutations: Count
+    examples: Annotated[str, one_of(attacks.WITH_IMAGES)] | None
+    batch_size: Count | None
+    threads: Count
 
     @property
     def precision(self) -> Precision:

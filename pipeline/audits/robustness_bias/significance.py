@@ -12,7 +12,7 @@ the lengths have the same law inside and outside P, and in the limit also if onl
 Where one side has equal lengths alone there is nothing to studentise by. A group that is misclassified or certified
 nowhere is such a side, and no group is closer. There the difference of the means itself is compared with its values
 after permutations, and the null hypothesis is that of one law, not of one mean. A group has a test, then, as soon as
-there are two different lengths: which tests there are, and so what they are adjusted for, hangs on the data no more.
+there are two different lengths: which tests there are, and so what they are adjusted for, does not depend on the data.
 
 Two levels are one comparison, tested once. Over all levels of all partitions of a dataset the p-values are adjusted by
 Holm's method: with it the chance that any group is found closer or farther that is not, is at most alpha.

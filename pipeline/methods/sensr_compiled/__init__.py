@@ -7,33 +7,28 @@ compiled code is generic, and agrees with ``pipeline.methods.sensr_torch`` to ro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pipeline.fair_metric import FairMetric
 from pipeline.methods.sensr_compiled import training
 from pipeline.methods.sensr_compiled.lanes import (
-    LANES,
-    TERMS,
     UNROLL,
     Attack,
     corrected_rates,
     largest_step,
 )
-from pipeline.methods.sensr_constants import EPSILON
+from pipeline.methods.sensr_settings import EPSILON, SensrSettings
 from pipeline.types import Array, Batch
-
-if TYPE_CHECKING:
-    from pipeline.methods.sensr import Config
-
 
 CHANGED = ("parameters", "first", "second", "penalty", "counts")
 """The arrays of a repetition that its iterations change."""
+SIDES = np.array([-1, 1])
+"""Of the two columns of the output layer."""
 
 
 @dataclass
@@ -59,7 +54,12 @@ class CompiledIterations:
     """R networks in training, each in one of ``plan.threads`` threads; see ``pipeline.methods.sensr.Iterations``."""
 
     def __init__(
-        self, data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, precision: str = "float32"
+        self,
+        data: Batch,
+        metric: FairMetric,
+        start: Mapping[str, Array],
+        plan: SensrSettings,
+        precision: str = "float32",
     ) -> None:
         self._start, self._plan = start, plan
         self._repetitions = [_packed(data, metric, start, plan, np.dtype(precision), r) for r in range(len(data.label))]
@@ -92,13 +92,18 @@ class CompiledIterations:
     def parameters(self) -> dict[str, Array]:
         """The parameters of ``pipeline.models.mlp``, float64."""
         d, units = self._start["w1"].shape[1:]
-        unpacked = [
-            _unpacked(own.parameters.astype(float), own.features.shape[1], d, units) for own in self._repetitions
-        ]
-        w1, b1, half_v, half_c = (np.stack(parts) for parts in zip(*unpacked, strict=True))
-        mean_w2, mean_b2 = self._start["w2"].mean(axis=-1), self._start["b2"].mean(axis=-1)
-        w2 = np.stack([mean_w2 - half_v, mean_w2 + half_v], axis=-1)
-        return {"w1": w1, "b1": b1, "w2": w2, "b2": np.stack([mean_b2 - half_c, mean_b2 + half_c], axis=-1)}
+        flat = np.stack([own.parameters for own in self._repetitions]).astype(float)
+        width = self._repetitions[0].features.shape[1]
+        height = (flat.shape[1] - 1) // (width + 1)
+        weights = flat[:, : height * width].reshape(-1, height, width)[:, :units].swapaxes(1, 2)
+        half_v, half_c = flat[:, height * width :][:, :units], flat[:, -1:]
+        mean_w2, mean_b2 = (self._start[name].mean(axis=-1, keepdims=True) for name in ("w2", "b2"))
+        return {
+            "w1": weights[:, :d],
+            "b1": weights[:, d],
+            "w2": mean_w2 + half_v[..., None] * SIDES,
+            "b2": mean_b2 + half_c * SIDES,
+        }
 
     def state(self) -> dict[str, Array]:
         """What the iterations change, of all repetitions: (R, ...) by name."""
@@ -122,27 +127,27 @@ class CompiledIterations:
 
 
 def _packed(
-    data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, kind: np.dtype[Any], r: int
+    data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: SensrSettings, kind: np.dtype[Any], r: int
 ) -> Repetition:
     assert metric.basis is not None
     assert metric.directions is not None
     n, d = data.features.shape[1:]
     width, height = _multiple(d + 1, UNROLL), _multiple(plan.hidden_units, UNROLL)
-    count = _multiple(len(metric.directions[r]), 2)
+    # Without a direction the attack along the subspace has one of length 0, which moves nothing.
+    directions, dimensions = (
+        _multiple(max(metric.directions.shape[1], 1), UNROLL),
+        _multiple(max(metric.basis.shape[2], 1), 2),
+    )
     features = _padded(np.concatenate([data.features[r], np.ones((n, 1))], axis=1), n, width)
     weights = _padded(np.concatenate([start["w1"][r].T, start["b1"][r][:, None]], axis=1), height, width)
     halves = [np.diff(start[name][r], axis=-1) / 2 for name in ("w2", "b2")]
     parameters = np.concatenate([weights.ravel(), _padded(halves[0], height, 1).ravel(), halves[1]]).astype(kind)
-    power = np.ones(LANES, kind)
     attack = Attack(
-        directions=_padded(metric.directions[r], count, width).astype(kind),
-        basis=_padded(metric.basis[r].T, count, width).astype(kind),
+        directions=_padded(metric.directions[r], directions, width).astype(kind),
+        basis=_padded(metric.basis[r].T, dimensions, width).astype(kind),
         subspace_rates=corrected_rates(plan.subspace_rate, plan.subspace_steps).astype(kind),
         full_rates=corrected_rates(1.0, plan.full_steps).astype(kind),
-        epsilon=np.array([plan.batch_size * EPSILON], kind),
-        series=np.array([1 / math.factorial(k) for k in range(TERMS)], kind),
-        power=power,
-        bits=power.view(f"int{8 * kind.itemsize}"),
+        epsilon=kind.type(plan.batch_size * EPSILON),
         inputs=d,
         largest=largest_step(plan.full_steps),
     )
@@ -156,12 +161,6 @@ def _packed(
         penalty=np.array([plan.initial_lambda, plan.full_rate]),
         counts=np.zeros(4, np.int64),
     )
-
-
-def _unpacked(parameters: Array, width: int, d: int, units: int) -> tuple[Array, Array, Array, float]:
-    height = (len(parameters) - 1) // (width + 1)
-    weights = parameters[: height * width].reshape(height, width)[:units]
-    return weights[:, :d].T, weights[:, d], parameters[height * width :][:units], parameters[-1]
 
 
 def _multiple(number: int, of: int) -> int:

@@ -6,13 +6,6 @@ Everything that is done to a picture is inside: the normalisation by the dataset
 channel, and, where ``input_size`` asks for it, bilinear resizing. A distance between two inputs of f is therefore one
 between two pictures of the dataset, in its own pixels.
 
-Each module of this package is one architecture:
-
-    SMALLEST   side of the smallest images that it takes
-    WIDENS     whether ``width`` applies: it multiplies the numbers of channels and of hidden units, 1 as published
-    build(classes, channels, size, width=1.0)  -> the network, from normalised images (n, channels, size, size)
-    pretrained(classes, channels)              -> the same with ImageNet weights; only where there are published ones
-
 A :class:`pipeline.types.Classifier` of architecture ``networks.<name>`` holds the state of f at its K checkpoints, and
 in its facts what it takes to build f again.
 """
@@ -20,8 +13,9 @@ in its facts what it takes to build f again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from types import ModuleType
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,27 +33,53 @@ MADE_FOR = ("classes", "channels", "size")
 LOG = logging.getLogger(__name__)
 
 
-def architectures() -> dict[str, ModuleType]:
-    """Every architecture by its name."""
-    from pipeline.models.networks import (
-        adience_classifier,
-        alexnet,
-        deep_cnn,
-        deep_cnn_cifar100,
-        densenet121,
-        logistic_regression,
-        pyramidnet,
-        pyramidnet_bottleneck,
-        resnet18,
-        resnet50,
-        squeezenet1_0,
-        utk_classifier,
-        vgg19,
-    )
+@dataclass(frozen=True)
+class Architecture:
+    """``build(classes, channels, size, width=1.0)`` makes the network, from normalised images (n, channels, s, s).
 
-    modules = (adience_classifier, alexnet, deep_cnn, deep_cnn_cifar100, densenet121, logistic_regression, pyramidnet)
-    others = (pyramidnet_bottleneck, resnet18, resnet50, squeezenet1_0, utk_classifier, vgg19)
-    return {module.__name__.rpartition(".")[2]: module for module in (*modules, *others)}
+    ``smallest``: side of the smallest images that it takes. ``widens``: whether ``width`` applies, which multiplies the
+    numbers of channels and of hidden units, 1 as published. ``pretrained(classes, channels)``: the same with ImageNet
+    weights, where there are published ones.
+    """
+
+    build: Callable[..., torch.nn.Module]
+    smallest: int = 1
+    widens: bool = True
+    pretrained: Callable[[int, int], torch.nn.Module] | None = None
+
+
+TORCHVISION = {
+    "alexnet": ("alexnet", 63),
+    "densenet121": ("densenet121", 29),
+    "resnet18": ("resnet18", 1),
+    "resnet50": ("resnet50", 1),
+    "squeezenet1_0": ("squeezenet1_0", 21),
+    "vgg19": ("vgg19_bn", 32),
+}
+"""Networks of torchvision, their names there and their smallest images. The code that Nanda et al. (2021) released
+trains the ResNet18 as ResNet50."""
+
+
+def architectures() -> dict[str, Architecture]:
+    """Every architecture by its name."""
+    from pipeline.models.networks import adience_classifier, deep_cnn, deep_cnn_cifar100, imagenet, utk_classifier
+    from pipeline.models.networks.layers import logistic_regression
+    from pipeline.models.networks.pyramidnet import pyramid
+
+    own = {
+        "adience_classifier": Architecture(adience_classifier.build, 37),
+        "deep_cnn": Architecture(deep_cnn.build, 32),
+        "deep_cnn_cifar100": Architecture(deep_cnn_cifar100.build, 32),
+        "logistic_regression": Architecture(logistic_regression, widens=False),
+        "pyramidnet": Architecture(partial(pyramid, depth=110, alpha=64, bottleneck=False)),
+        "pyramidnet_bottleneck": Architecture(partial(pyramid, depth=164, alpha=48, bottleneck=True)),
+        "utk_classifier": Architecture(utk_classifier.build, 6),
+    }
+    published = {
+        name: Architecture(partial(imagenet.from_scratch, there), smallest, pretrained=partial(imagenet.tuned, there))
+        for name, (there, smallest) in TORCHVISION.items()
+    }
+    return dict(sorted({**own, **published}.items()))
 
 
 def network(
@@ -81,20 +101,20 @@ def network(
 
     from pipeline.models.networks.pixels import PixelNetwork
 
-    module = _known(architecture)
+    known = _known(architecture)
     classes, channels, size = made_for(dataset)
     seen = size if input_size is None else input_size
-    if seen < module.SMALLEST:
+    if seen < known.smallest:
         found = (
-            f"the images of {dataset.name!r} have {size} x {size}: set method.input_size to {module.SMALLEST} or more"
+            f"the images of {dataset.name!r} have {size} x {size}: set method.input_size to {known.smallest} or more"
             if input_size is None
             else f"method.input_size is {input_size}"
         )
-        raise ValueError(f"{architecture} takes images of at least {module.SMALLEST} x {module.SMALLEST}, but {found}")
-    net = _pretrained(architecture, module, classes, channels, width, pretrained)
+        raise ValueError(f"{architecture} takes images of at least {known.smallest} x {known.smallest}, but {found}")
+    net = _pretrained(architecture, known, classes, channels, width, pretrained)
     begun = net is not None
     if net is None:
-        net = module.build(classes, channels, seen, width if module.WIDENS else 1.0)
+        net = known.build(classes, channels, seen, width if known.widens else 1.0)
     f = PixelNetwork(net, dataset.mean, dataset.std, size, input_size, begun).eval()
     return f.to(memory_format=torch.channels_last)  # type: ignore[no-any-return, call-overload]
 
@@ -123,7 +143,7 @@ def facts(architecture: str, dataset: ImageDataset, width: float, input_size: in
     """What :func:`of_checkpoint` needs to build f again; ``input_size`` 0 where pictures are not resized."""
     return {
         **dict(zip(MADE_FOR, map(float, made_for(dataset)), strict=True)),
-        "width": width if _known(architecture).WIDENS else 1.0,
+        "width": width if _known(architecture).widens else 1.0,
         "input_size": float(input_size or 0),
     }
 
@@ -180,7 +200,7 @@ def tensors(state: Mapping[str, Array]) -> dict[str, torch.Tensor]:
     return {name: torch.tensor(values) for name, values in state.items()}
 
 
-def _known(architecture: str) -> ModuleType:
+def _known(architecture: str) -> Architecture:
     known = architectures()
     if architecture not in known:
         raise ValueError(f"expected method.model among {', '.join(known)}; found {architecture!r}")
@@ -188,7 +208,7 @@ def _known(architecture: str) -> ModuleType:
 
 
 def _pretrained(
-    architecture: str, module: ModuleType, classes: int, channels: int, width: float, wanted: str
+    architecture: str, known: Architecture, classes: int, channels: int, width: float, wanted: str
 ) -> torch.nn.Module | None:
     """The network with ImageNet weights; None where they are not wanted, or wanted only if they can be had."""
     from pipeline.models.networks.imagenet import WeightsMissing
@@ -198,12 +218,11 @@ def _pretrained(
     if wanted == "never":
         return None
     try:
-        if not hasattr(module, "pretrained"):
+        if known.pretrained is None:
             raise WeightsMissing(f"no ImageNet weights of {architecture} are published")
         if width != 1:
             raise WeightsMissing(f"the ImageNet weights of {architecture} are of width 1, not {width:g}")
-        network: torch.nn.Module = module.pretrained(classes, channels)
-        return network
+        return known.pretrained(classes, channels)
     except WeightsMissing as missing:
         if wanted == "required":
             raise ValueError(f"{missing}; or set method.pretrained to auto, which trains from scratch then") from None

@@ -12,8 +12,6 @@ from torch import nn
 
 from pipeline.models.networks.layers import rectified, widened
 
-SMALLEST = 37
-WIDENS = True
 CHANNELS = (96, 256, 384)
 KERNELS = (7, 5, 3)
 HIDDEN = (512, 512)

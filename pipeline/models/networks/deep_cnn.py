@@ -17,8 +17,6 @@ from torch import nn
 
 from pipeline.models.networks.layers import rectified, widened
 
-SMALLEST = 32
-WIDENS = True
 GROUPS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 HIDDEN = 512
 FIRST_DROPOUT, DROPOUT, HIDDEN_DROPOUT = 0.3, 0.4, 0.5

@@ -12,8 +12,6 @@ from torch import nn
 
 from pipeline.models.networks.layers import widened
 
-SMALLEST = 32
-WIDENS = True
 GROUPS = ((128, 128), (256, 256), (512, 512), (1024,))
 
 

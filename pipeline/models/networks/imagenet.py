@@ -9,10 +9,9 @@ import os
 import pickle
 import socket
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import torch
 from torch import nn
@@ -21,6 +20,10 @@ from pipeline.models.networks.narrow import narrowed
 from pipeline.models.vision import torchvision
 
 RGB = 3
+LAST_BIAS = {"squeezenet1_0": 1.0}
+"""Of narrowed networks, where it is not 0. SqueezeNet's last rectifier rectifies its logits: with biases 0 half of them
+begin at 0, where they have no gradient, and a few large steps put all there for good. Equal biases above 0 are equal
+probabilities too."""
 CONNECT_SECONDS = 10.0
 """Longest wait for an answer from the server of the weights."""
 
@@ -37,30 +40,28 @@ class Coloured(nn.Module):
         return x.expand(-1, RGB, -1, -1)
 
 
-def from_scratch(
-    name: str, classes: int, channels: int, size: int, width: float = 1.0, last_bias: float = 0.0
-) -> nn.Module:
+def from_scratch(name: str, classes: int, channels: int, size: int, width: float = 1.0) -> nn.Module:
     """torchvision's network with random weights, as torchvision draws them.
 
     Of another ``width`` than 1 it is that of :mod:`pipeline.models.networks.narrow` for pictures of ``size`` x
-    ``size``, with last biases ``last_bias``.
+    ``size``.
     """
     build = partial(getattr(torchvision().models, name), weights=None, num_classes=classes)
-    return _coloured(build() if width == 1 else narrowed(build, width, size, last_bias), channels)
+    return _coloured(build() if width == 1 else narrowed(build, width, size, LAST_BIAS.get(name, 0.0)), channels)
 
 
-def tuned(name: str, weights: str, classes: int, channels: int, replace_head: Callable[[Any, int], None]) -> nn.Module:
+def tuned(name: str, classes: int, channels: int) -> nn.Module:
     """torchvision's network with its first published ImageNet weights and a new last layer.
 
     Raises WeightsMissing where there is neither a file nor a network, and ValueError for a file that cannot be read.
     """
-    package = torchvision()
-    published = getattr(package.models, weights).IMAGENET1K_V1
+    models = torchvision().models
+    published = models.get_model_weights(name).IMAGENET1K_V1
     path = f"{torch.hub.get_dir()}/checkpoints/{published.url.rpartition('/')[2]}"
     here = os.access(path, os.R_OK)
     with _patience(CONNECT_SECONDS):
         try:
-            network = getattr(package.models, name)(weights=published, progress=False)
+            network = getattr(models, name)(weights=published, progress=False)
         except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
             # torch goes on for a line a layer.
             reason = str(error).partition("\n")[0]
@@ -73,7 +74,12 @@ def tuned(name: str, weights: str, classes: int, channels: int, replace_head: Ca
                 f"the ImageNet weights of {name} are not here and cannot be downloaded ({reason}): put the file "
                 f"{published.url} at {path}"
             ) from error
-    replace_head(network, classes)
+    last, layer = [(key, layer) for key, layer in network.named_modules() if isinstance(layer, (nn.Conv2d, nn.Linear))][
+        -1
+    ]
+    linear = isinstance(layer, nn.Linear)
+    head = nn.Linear(layer.in_features, classes) if linear else nn.Conv2d(layer.in_channels, classes, kernel_size=1)
+    network.set_submodule(last, head)
     return _coloured(network, channels)
 
 

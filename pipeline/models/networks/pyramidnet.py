@@ -8,8 +8,8 @@ normalisation; there is none after the sum. The shortcut has no weights: it is a
 halves the size, and zeros are its missing channels. n = (depth - 2) / 6 with basic blocks (two 3 x 3 convolutions),
 (depth - 2) / 9 with bottlenecks (1 x 1, 3 x 3, and 1 x 1 to four times the channels).
 
-This module is the one of depth 110 with alpha 64 and basic blocks, which Nanda et al. (2021) use for CIFAR-10;
-``pyramidnet_bottleneck`` the other. Source: Han, Kim and Kim 2017, "Deep pyramidal residual networks".
+Nanda et al. (2021) use depth 110 with alpha 64 and basic blocks for CIFAR-10, 164 with 48 and bottlenecks for
+CIFAR-100. Source: Han, Kim and Kim 2017, "Deep pyramidal residual networks".
 """
 
 from __future__ import annotations
@@ -20,21 +20,18 @@ from torch.nn.functional import avg_pool2d, pad
 
 from pipeline.models.networks.layers import widened
 
-SMALLEST = 1
-WIDENS = True
 STEM = 16
 STAGES = 3
 EXPANSION = 4
-DEPTH, ALPHA = 110, 64
 
 
-def build(classes: int, channels: int, size: int, width: float = 1.0) -> nn.Module:
-    """Depth 110, alpha 64, basic blocks. Takes images of any size, since it averages over what is left of it."""
-    return pyramid(classes, channels, DEPTH, ALPHA, bottleneck=False, width=width)
+def pyramid(
+    classes: int, channels: int, size: int, width: float = 1.0, *, depth: int, alpha: float, bottleneck: bool
+) -> nn.Module:
+    """A PyramidNet for images of any ``size``, since it averages over what is left of it.
 
-
-def pyramid(classes: int, channels: int, depth: int, alpha: float, bottleneck: bool, width: float = 1.0) -> nn.Module:
-    """A PyramidNet; ``width`` multiplies the 16 channels that it starts with and ``alpha``."""
+    ``width`` multiplies the 16 channels that it starts with and ``alpha``.
+    """
     blocks = (depth - 2) // (9 if bottleneck else 6)
     stem = widened(STEM, width)
     layers: list[nn.Module] = [nn.Conv2d(channels, stem, 3, padding=1, bias=False), nn.BatchNorm2d(stem)]

@@ -12,8 +12,6 @@ from torch import nn
 
 from pipeline.models.networks.layers import widened
 
-SMALLEST = 6
-WIDENS = True
 CHANNELS = (32, 64)
 KERNELS = (7, 5)
 HIDDEN = 256

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.audits.robustness_bias import illustrations
 from pipeline.audits.robustness_bias.partitions import comparisons
 from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, network_tables, study, toy, used
+from pipeline.report.robustness_bias import agreement, network_tables, study, used
 from pipeline.report.robustness_bias.study import Audited
 
 TOY = "toy"
@@ -56,7 +57,7 @@ def _comparisons(inputs: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _toy() -> Iterator[dict[str, Any]]:
-    world = toy.two_boundaries()
+    world = illustrations.two_boundaries()
     for name, boundary in zip("ab", world.boundaries, strict=True):
         values = [100 * world.accuracy(boundary), *(100 * share for share in world.attacked(boundary))]
         for statistic, value in zip(("accuracy", "round_attacked", "cross_attacked"), values, strict=True):

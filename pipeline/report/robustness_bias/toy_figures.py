@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from pipeline.audits.robustness_bias import illustrations
 from pipeline.audits.robustness_bias.lengths import counted
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.report import registry
@@ -14,13 +15,13 @@ from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import curves, toy
+from pipeline.report.robustness_bias import curves
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import INK, new_figure, panel_letter
 
 SIDES = ("#00875F", "#0072B2")
 """Of the classes 0 and 1 in Figure 1."""
-MARKERS = {toy.ROUND: ("o", "round"), toy.CROSS: ("X", "cross")}
+MARKERS = {illustrations.ROUND: ("o", "round"), illustrations.CROSS: ("X", "cross")}
 NAMES = ("left class", "middle class", "right class")
 LOOKS = (("#0072B2", "o", "-"), ("#8C5A2B", "s", (0, (5, 1.5))), ("#D98E04", "^", (0, (1, 1.2))))
 MARGIN = 0.4
@@ -32,7 +33,7 @@ def figure_1(inputs: Inputs) -> Picture:
     """A budget of perturbation around two boundaries that make no mistake. Left, most of the round points lie within
     it; right, as few as of the crosses: less robustness bias at the same accuracy.
     """
-    world = toy.two_boundaries()
+    world = illustrations.two_boundaries()
     figure = new_figure(3.1)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     for letter, axes, boundary in zip("ab", panels, world.boundaries, strict=True):
@@ -65,7 +66,7 @@ def figure_2(inputs: Inputs) -> Picture:
     further than a budget from the boundary: the middle class has two neighbours and falls fastest, though all are
     classified equally well.
     """
-    world = toy.three_classes()
+    world = illustrations.three_classes()
     figure = new_figure(2.8)
     plane, shares = figure.subplots(1, 2)
     _classes(plane, world)
@@ -80,7 +81,7 @@ def figure_2(inputs: Inputs) -> Picture:
     shares.legend(loc="upper right")
     for letter, axes in zip("ab", (plane, shares), strict=True):
         panel_letter(axes, letter)
-    accuracies = [100 * world.correct[world.label == place].mean() for place in range(toy.CLASSES)]
+    accuracies = [100 * world.correct[world.label == place].mean() for place in range(illustrations.CLASSES)]
     said = ", ".join(f"{name} {number(value, 0)} %" for name, value in zip(NAMES, accuracies, strict=True))
     return Picture.stamped(
         figure,
@@ -97,7 +98,7 @@ def stamp(inputs: Inputs) -> Stamp:
     return Stamp(inputs.scale, ("simulated",))
 
 
-def _world(axes: Axes, world: toy.TwoBoundaries, boundary: toy.Boundary) -> None:
+def _world(axes: Axes, world: illustrations.TwoBoundaries, boundary: illustrations.Boundary) -> None:
     near = np.abs(boundary.signed(world.points)) <= world.budget
     for side, color in enumerate(SIDES):
         for kind, (marker, name) in MARKERS.items():
@@ -116,7 +117,7 @@ def _world(axes: Axes, world: toy.TwoBoundaries, boundary: toy.Boundary) -> None
     axes.set_aspect("equal", adjustable="box")
 
 
-def _classes(axes: Axes, world: toy.ThreeClasses) -> None:
+def _classes(axes: Axes, world: illustrations.ThreeClasses) -> None:
     low, high = world.points.min(axis=0) - MARGIN, world.points.max(axis=0) + MARGIN
     x, y = np.meshgrid(np.linspace(low[0], high[0], MESH), np.linspace(low[1], high[1], MESH))
     logits = world.logits(np.column_stack([x.ravel(), y.ravel()]))

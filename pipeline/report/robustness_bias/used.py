@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pipeline.models import per_model
 from pipeline.report import settings
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, points
@@ -108,23 +107,14 @@ def reductions(inputs: Inputs) -> tuple[Reduction, ...]:
 
 
 def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Points with the network for a method, what is special to it in its place, and the study's blocks."""
+    """Points with the network for a method, and the study's blocks."""
     named = []
     for point in found:
-        method = own_settings(point["method"])
+        method = point["method"]
         network = str(method.get("model", method["name"]))
         name = network if method["name"] == STANDARD else f"{method['name']} {network}"
         named.append({**point, "block": study.block_of(point["block"]), "method": {**method, "name": name}})
     return named
-
-
-def own_settings(method: Mapping[str, Any]) -> dict[str, Any]:
-    """A method's settings with those of ``per_model`` that are for its model."""
-    special = [per_model.entry(text) for text in method.get("per_model", ())]
-    return {
-        **{key: value for key, value in method.items() if key != "per_model"},
-        **{key: value for model, key, value in special if model and model == method.get("model")},
-    }
 
 
 def pretrained(inputs: Inputs, one: study.Audited) -> bool | None:

@@ -13,8 +13,6 @@ from scipy import stats
 from pipeline.audits.fliptest.fliptest import Config, run
 from pipeline.audits.fliptest.transparency import TransparencyReport
 from pipeline.seeds import generators
-from pipeline.transport import exact
-from pipeline.transport.between import Between, fitted
 from pipeline.transport.quality import nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, TransportMap
 
@@ -97,12 +95,12 @@ def test_the_transparency_report_has_the_papers_sign_and_leaves_the_group_itself
     assert one(result, flipset="positive", feature="x").isna().all()
 
 
-def test_proposition_2_holds_for_the_exact_map_of_groups_of_one_size(groups: Dataset, rule: Rules) -> None:
+def test_proposition_2_holds_for_the_exact_map_of_groups_of_one_size(
+    groups: Dataset, rule: Rules, exact_maps: Maps
+) -> None:
     equal = np.concatenate([members(groups, g)[:150] for g in (0, 1)])
     few = replace(groups, test=equal[None], train=equal[None])
-    between = Between("group", "F", None, "test", None, True)
-    maps = fitted(few, between, exact, exact.Config("squared_l1", "sample"), [np.random.default_rng(0)])
-    maps = replace(maps, transport="exact", attribute="group", source="F", target="M", features=("x", "z"))
+    maps = exact_maps(few)
     # x alone favours M and z alone F: some sum of the two accepts as many of each.
     x = few.features[equal, :2]
     accepted = {w: (x @ [1.0, w] > 0.2).reshape(2, 150).sum(axis=1) for w in np.linspace(0, 4, 81)}
@@ -233,14 +231,7 @@ def test_rows_are_tidy_and_complete(groups: Dataset, rule: Rules, shift: Maps) -
         assert set(own["statistic"]) == {"size", "size_ci_low", "size_ci_high", "share", "of"}
 
 
-def exact_maps(dataset: Dataset) -> TransportMap:
-    """Exact maps of every repetition, in both directions."""
-    between = Between("group", "F", None, "test", None, True)
-    maps = fitted(dataset, between, exact, exact.Config("squared_l1", "sample"), generators("map", repetitions=2))
-    return replace(maps, transport="exact", attribute="group", source="F", target="M", features=("x", "z"))
-
-
-def test_flips_by_chance_are_those_between_halves_of_one_group(groups: Dataset, rule: Rules) -> None:
+def test_flips_by_chance_are_those_between_halves_of_one_group(groups: Dataset, rule: Rules, exact_maps: Maps) -> None:
     """Of 60 people on a side, counted as shares of the group; a rule that nobody comes near flips nobody."""
     result = audited(groups, rule(1.0, 0.0, 0.0), exact_maps(groups))
     for direction, group in (("forward", 0), ("reverse", 1)):
@@ -259,14 +250,14 @@ def test_flips_by_chance_are_those_between_halves_of_one_group(groups: Dataset, 
         assert found["noise_size"] == found["noise_size_upper"] == 0
 
 
-def test_what_names_the_group_makes_no_flips_by_chance(groups: Dataset, rule: Rules) -> None:
+def test_what_names_the_group_makes_no_flips_by_chance(groups: Dataset, rule: Rules, exact_maps: Maps) -> None:
     result = audited(groups, rule(0.0, 0.0, 1.0, intercept=-0.5), exact_maps(groups))
     assert one(result, flipset="negative")["share"] == 1
     assert one(result, flipset="negative")["noise_size_upper"] == 0
 
 
 def test_chance_is_counted_once_for_exact_maps_alone_and_changes_nothing_else(
-    groups: Dataset, rule: Rules, shift: Maps
+    groups: Dataset, rule: Rules, shift: Maps, exact_maps: Maps
 ) -> None:
     learned = audited(groups, rule(1.0, 0.0, 0.0), shift()).rows
     assert not learned["statistic"].str.startswith("noise").any()
@@ -335,20 +326,3 @@ def test_a_group_without_rows_is_named(groups: Dataset, rule: Rules, shift: Maps
     unlabelled = replace(groups, label=np.zeros_like(groups.label))
     with pytest.raises(ValueError, match="no test rows with true label 1: there is no one to map"):
         audited(unlabelled, rule(1.0, 0.0, 0.0), shift(given_label=1))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"split": "both"}, "expected audit.split among train, test, all; found 'both'"),
-        ({"decision": "coin"}, "expected audit.decision among threshold, randomised; found 'coin'"),
-        ({"decision": "randomised", "threshold": 0.5}, "a randomised decision has no threshold"),
-        ({"units": "inches"}, "expected audit.units among model, deviations; found 'inches'"),
-        ({"noise_deals": -1}, "expected audit.noise_deals of at least 0, found -1"),
-        ({"noise_people": 0}, "expected audit.noise_people of at least 1, found 0"),
-        ({"permutations": 0}, "audit: expected permutations of at least 1, found 0"),
-    ],
-)
-def test_settings_that_make_no_audit_are_refused(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(CONFIG, **change)  # type: ignore[arg-type]

@@ -12,8 +12,6 @@ from scipy import optimize, stats
 
 from pipeline.audits.fliptest.map_quality import Config, run
 from pipeline.seeds import generators
-from pipeline.transport import exact
-from pipeline.transport.between import Between, fitted
 from pipeline.transport.quality import nearest_values
 from pipeline.types import Array, Classifier, Dataset, TransportMap
 
@@ -145,22 +143,13 @@ def test_there_is_no_round_trip_without_a_way_back(
 
 @pytest.mark.parametrize(("image", "women", "returned"), [("sample", 60, 0.0), ("expectation", 40, np.nan)])
 def test_an_exact_map_returns_from_the_rows_it_knows_and_from_no_mixture_of_them(
-    image: str, women: int, returned: float, groups: Dataset, rule: Rules
+    image: str, women: int, returned: float, groups: Dataset, rule: Rules, exact_maps: Maps
 ) -> None:
     rows = np.concatenate([np.flatnonzero(groups.protected["group"] == g)[:size] for g, size in ((0, women), (1, 60))])
     few = replace(groups, test=rows[None], train=rows[None])
-    between = Between("group", "F", None, "test", None, True)
-    maps = fitted(few, between, exact, exact.Config("squared_l1", image), [np.random.default_rng(0)])
-    maps = replace(maps, transport="exact", attribute="group", source="F", target="M", features=("x", "z"))
+    maps = exact_maps(few, image)
     found = run(few, rule(0.0, 0.0, 0.0, repetitions=1), CONFIG, generators("audit", repetitions=1), maps).rows
     np.testing.assert_equal(one(found, "round_trip_l1"), returned)
     if women == 60:
         assert one(found, "map_l1") == pytest.approx(one(found, "exact_l1"))
         assert one(found, "ks_max") == 0
-
-
-def test_settings_that_measure_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected audit\.split among train, test, all; found 'both'"):
-        Config("both", 10)
-    with pytest.raises(ValueError, match=r"expected audit\.members of at least 1, found 0"):
-        Config("test", 0)

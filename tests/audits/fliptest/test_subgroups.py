@@ -177,23 +177,6 @@ def test_contexts_read_as_predicates_in_the_dataset_s_units() -> None:
         assert subgroups.described(Context(bounds, len(bounds), None), names, pairs) == predicate
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"split": "all"}, r"audit\.split train or test, found 'all'"),
-        ({"output": "label"}, r"audit\.output among decision, randomised, score; found 'label'"),
-        ({"held_out": 1.0}, r"audit\.held_out between 0 and 1, found 1\.0"),
-        ({"confidence": 0.0}, r"audit\.confidence between 0 and 1, found 0\.0"),
-        ({"depth": -1}, r"audit\.depth of at least 0, found -1"),
-        ({"minimum_leaf": 3}, r"audit\.minimum_leaf of at least 4, found 3"),
-        ({"bins": 1}, r"audit\.bins of at least 2, found 1"),
-    ],
-)
-def test_bad_settings_are_refused(values: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(CONFIG, **values)  # type: ignore[arg-type]
-
-
 def test_what_cannot_be_searched_is_said() -> None:
     data, rngs = independent(1, 150), generators("s", repetitions=1)
     with pytest.raises(ValueError, match=r"audit\.attribute among \['g'\], found 'race'"):

@@ -143,16 +143,3 @@ def test_a_population_without_errors_is_refused() -> None:
     data = replace(data, label=(data.features @ [1, 2] > 0).astype(int))
     with pytest.raises(ValueError, match="misclassifies none of the 100 points of the population"):
         loss_ratio_validity.run(data, classifier(), replace(CONFIG, draws=5), generators("x", repetitions=1))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"sample_sizes": [1]}, r"audit\.sample_sizes >= 2 and audit\.draws >= 1, found \[1\] and 4000"),
-        ({"alpha": 0.0}, r"audit\.alpha between 0 and 1, found 0.0"),
-        ({"delta_over_truth": []}, r"audit\.delta_over_truth > 0, found \[\]"),
-    ],
-)
-def test_a_value_without_a_meaning_is_refused_by_its_key(changes: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        replace(CONFIG, **changes)

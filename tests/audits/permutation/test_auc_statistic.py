@@ -35,23 +35,21 @@ def of_groups(label: Array, score: Array, group: Array) -> MetricEstimate:
     return MetricEstimate(*(np.array(values) for values in zip(*parts, strict=True)))
 
 
-@pytest.mark.parametrize("ties", [False, True])
-def test_one_pass_gives_delongs_estimate_of_every_group(ties: bool) -> None:
-    label, score, group = sample(200, ties)
-    expected, found = of_groups(label, score, group), RankedRows.of(label, score, group, 3, seed=1).observed
-    np.testing.assert_allclose(found.value, expected.value)
-    np.testing.assert_allclose(found.variance, expected.variance)
-    assert found.value[0] == pytest.approx(roc_auc_score(label[group == 0], score[group == 0]))
-
-
-def test_counts_of_scores_give_the_estimate_of_the_rows() -> None:
-    label, score, group = sample(200, ties=True)
+def counted(label: Array, score: Array, group: Array, groups: int) -> tuple[BinnedAuc, Array]:
     values, cell = np.unique(score, return_inverse=True)
-    counts = np.zeros((3, 2, len(values)), dtype=int)
+    counts = np.zeros((groups, 2, len(values)), dtype=int)
     np.add.at(counts, (group, label, cell), 1)
-    found, expected = BinnedAuc(len(values))(counts.reshape(3, -1)), of_groups(label, score, group)
-    np.testing.assert_allclose(found.value, expected.value)
-    np.testing.assert_allclose(found.variance, expected.variance)
+    return BinnedAuc(len(values)), counts.reshape(groups, -1)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_one_pass_and_counts_of_scores_give_delongs_estimate_of_every_group(ties: bool) -> None:
+    rows = label, score, group = sample(200, ties)
+    expected, (statistic, counts) = of_groups(*rows), counted(*rows, 3)
+    for found in (RankedRows.of(*rows, 3, seed=1).observed, statistic(counts)):
+        np.testing.assert_allclose(found.value, expected.value)
+        np.testing.assert_allclose(found.variance, expected.variance)
+        assert found.value[0] == pytest.approx(roc_auc_score(label[group == 0], score[group == 0]))
 
 
 def test_only_the_order_of_scores_matters_and_turning_it_round_gives_the_complement() -> None:
@@ -75,10 +73,7 @@ def test_compiled_permutations_have_the_law_of_the_draws_of_counts() -> None:
     rng = np.random.default_rng(4)
     label = (rng.random(300) < 0.4).astype(int)
     score, group = np.round(rng.normal(size=300) + label), (rng.random(300) < 0.3).astype(int)
-    values, cell = np.unique(score, return_inverse=True)
-    counts = np.zeros((2, 2, len(values)), dtype=int)
-    np.add.at(counts, (group, label, cell), 1)
-    by_counts = studentized(CountResampler(BinnedAuc(len(values)), counts.reshape(2, -1), 1).permuted(0, 4000))
+    by_counts = studentized(CountResampler(*counted(label, score, group, 2), 1).permuted(0, 4000))
     by_rows = studentized(RankedRows.of(label, score, group, 2, 2).permuted(0, 4000))
     assert stats.ks_2samp(by_counts, by_rows).pvalue > 1e-3
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from pipeline.audits.permutation.many_tables import table_p
 from pipeline.audits.permutation.power import detectable, power_of, rate_variance, sample_size
-from pipeline.types import Array
 
 
 def test_with_power_one_half_the_difference_sits_on_the_bound() -> None:
@@ -33,16 +29,6 @@ def test_four_times_the_rows_see_half_the_difference() -> None:
     sizes = np.array([500, 2000, 8000])
     seen = detectable((0.25, 0.25), (sizes, sizes))
     np.testing.assert_allclose(seen[:-1] / seen[1:], 2)
-
-
-def test_the_power_is_that_of_the_test(tables: Callable[..., Array]) -> None:
-    shares, rates = (0.5, 0.3), (0.8, 0.7)
-    variances = tuple(float(rate_variance(f, share)) for f, share in zip(rates, shares, strict=True))
-    sizes = sample_size(0.1, variances, power=0.8)  # type: ignore[arg-type]
-    rng = np.random.default_rng(1)
-    drawn = tables(rng, 1000, sizes, shares, rates)
-    p = table_p(drawn, "tpr", method="studentized", rng=rng, draws=199)
-    assert (p <= 0.05).mean() == pytest.approx(0.8, abs=0.05)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.permutation.pvalue import SafeStop, extreme, monte_carlo_p, wilson
+from pipeline.audits.permutation.pvalue import SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
 from pipeline.audits.permutation.result import Alternative
 
 
@@ -63,10 +63,27 @@ def test_p_is_the_share_of_draws_at_least_as_extreme_be_they_finite_or_not(
     assert beyond[1].all() == (alternative == "less")
 
 
-def test_wilsons_interval_is_scipys() -> None:
-    for extremes, draws in ((0, 10), (3, 10), (10, 10), (57, 999)):
-        expected = stats.binomtest(extremes, draws).proportion_ci(0.95, method="wilson")
-        assert wilson(extremes, draws) == pytest.approx((expected.low, expected.high))
+def test_a_statistic_beyond_the_furthest_draw_is_one_that_is_rejected() -> None:
+    drawn = np.random.default_rng(5).normal(size=(3, 199))
+    drawn[1, :9], drawn[2, :12] = np.nan, np.inf
+    edge = furthest(np.abs(drawn), 0.05)
+    for own, draws in zip(edge, drawn, strict=True):
+        p = monte_carlo_p(extreme(draws, own * np.array([1, 1 + 1e-9]), "two-sided").sum(axis=-1), 199)
+        assert (p[0] > 0.05, p[1] <= 0.05) == (True, np.isfinite(own))
+    assert np.isfinite(edge).tolist() == [True, True, False]
+    assert np.isinf(furthest(np.abs(drawn[:, :10]), 0.05)).all()
+
+
+def test_without_a_scale_a_bound_is_nothing_or_infinite() -> None:
+    units, scale = np.array([2.0, 0.0, 2.0, np.inf, np.inf]), np.array([0.5, 0.0, 0.0, 0.0, 0.5])
+    np.testing.assert_array_equal(bound(units, scale), [1, 0, 0, np.inf, np.inf])
+
+
+def test_wilsons_interval_by_hand_and_its_ends() -> None:
+    z = stats.norm.ppf(0.975)
+    ends = np.roots([1 + z**2 / 10, -(0.6 + z**2 / 10), 0.09])
+    assert wilson(3, 10) == pytest.approx(tuple(np.sort(ends)))
+    assert (wilson(0, 10)[0], wilson(10, 10)[1]) == (0, 1)
 
 
 def test_stopping_early_decides_wrongly_no_more_often_than_the_risk() -> None:
@@ -112,8 +129,3 @@ def test_the_interval_holds_the_p_values_that_could_not_have_stopped() -> None:
         assert inside._log_evidence(np.array(1000), np.array(30), out) < np.log(1e-3)
     assert stop.interval(0, 500)[0] == 0
     assert stop.interval(500, 500)[1] == 1
-
-
-def test_a_risk_out_of_range_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected a resampling risk between 0 and 1, found 0"):
-        SafeStop(0.05, 0)

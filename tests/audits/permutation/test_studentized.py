@@ -17,70 +17,56 @@ from pipeline.audits.permutation.draws import split
 from pipeline.audits.permutation.many_tables import table_p
 from pipeline.audits.permutation.outcomes import Counts
 from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.ranked_rows import RankedRows
 from pipeline.audits.permutation.result import Alternative
 from pipeline.audits.permutation.run import permutation_test
+from pipeline.audits.permutation.simulations import sampled
 from pipeline.audits.permutation.statistics import RatioOfSums, studentized
 from pipeline.audits.permutation.summed_rows import SummedRows
-from pipeline.types import Array
 
-Tables = Callable[..., Array]
 Near = Callable[..., bool]
 
 
-def level_of_unstudentized(sampling: float, permuting: float) -> float:
-    return float(2 * ndtr(-ndtri(0.975) * np.sqrt(permuting / sampling)))
+def rejected(
+    rng: np.random.Generator,
+    simulations: int,
+    sizes: tuple[int, int],
+    spreads: tuple[float, float],
+    shift: float = 0.0,
+    alternative: Alternative = "two-sided",
+    alpha: float = 0.05,
+) -> tuple[float, float, float]:
+    """Shares of samples in which D and T of two means are rejected, and the mean variance of permuted D.
 
-
-def rejects(reference: Array, statistic: Array, alternative: Alternative = "two-sided", alpha: float = 0.05) -> bool:
-    extremes = extreme(reference, statistic, alternative).sum()
-    return bool(monte_carlo_p(extremes, len(reference)) <= alpha)
+    Group A is normal with the first spread and the mean ``shift``, group B with the second and the mean 0.
+    """
+    group, found = np.repeat([0, 1], sizes), []
+    for simulation in range(simulations):
+        values = rng.normal(size=len(group)) * np.array(spreads)[group] + np.where(group == 0, shift, 0.0)
+        rows = SummedRows(RatioOfSums(np.stack([values, np.ones(len(group))], axis=-1)), group, sizes, simulation)
+        observed, drawn = rows.observed, rows.permuted(0, 199)
+        permuted = drawn.value[0] - drawn.value[1]
+        tests = (observed.value[0] - observed.value[1], permuted), (studentized(observed), studentized(drawn))
+        p = [monte_carlo_p(extreme(reference, own, alternative).sum(), 199) for own, reference in tests]
+        found.append([p[0] <= alpha, p[1] <= alpha, permuted.var()])
+    return tuple(np.mean(found, axis=0))
 
 
 def test_means_section_2_2_the_weights_of_the_variances_swap(near: Near) -> None:
     """N Var D = s_A^2 / lambda + s_B^2 / (1 - lambda), but s_A^2 / (1 - lambda) + s_B^2 / lambda when permuted."""
-    rng, simulations, (n_a, n_b), (s_a, s_b) = np.random.default_rng(1), 600, (200, 50), (1.0, 3.0)
-    group = np.repeat([0, 1], (n_a, n_b))
-    rejected, variances = {"D": 0, "T": 0}, []
-    for simulation in range(simulations):
-        values = rng.normal(size=n_a + n_b) * np.where(group == 0, s_a, s_b)
-        rows = SummedRows(RatioOfSums(np.stack([values, np.ones(n_a + n_b)], axis=-1)), group, (n_a, n_b), simulation)
-        observed, drawn = rows.observed, rows.permuted(0, 199)
-        difference = drawn.value[0] - drawn.value[1]
-        variances.append(difference.var())
-        for name, statistic, reference in (
-            ("D", observed.value[0] - observed.value[1], difference),
-            ("T", studentized(observed), studentized(drawn)),
-        ):
-            rejected[name] += rejects(reference, statistic)
+    simulations, (n_a, n_b), (s_a, s_b) = 600, (200, 50), (1.0, 3.0)
+    plain, studentised, variance = rejected(np.random.default_rng(1), simulations, (n_a, n_b), (s_a, s_b))
     sampling, swapped = s_a**2 / n_a + s_b**2 / n_b, s_a**2 / n_b + s_b**2 / n_a
-    assert np.mean(variances) == pytest.approx(swapped, rel=0.03)
-    expected = level_of_unstudentized(sampling, swapped)
+    assert variance == pytest.approx(swapped, rel=0.03)
+    expected = float(2 * ndtr(-ndtri(0.975) * np.sqrt(swapped / sampling)))
     assert expected > 0.2
-    assert near(rejected["D"] / simulations, expected, simulations)
-    assert near(rejected["T"] / simulations, 0.05, simulations)
+    assert near(plain, expected, simulations)
+    assert near(studentised, 0.05, simulations)
 
 
-def test_theorem_3_the_studentised_rate_holds_its_level_where_prevalences_differ(tables: Tables, near: Near) -> None:
-    """f(1-f)[1/(lambda pi_A) + 1/((1-lambda) pi_B)] / N against f(1-f) / (pibar lambda (1-lambda)) / N."""
-    rng, sizes, shares = np.random.default_rng(2), (2000, 2000), (0.8, 0.2)
-    drawn = tables(rng, 2000, sizes, shares, (0.75, 0.75))
-    sampling = sum(1 / (n * share) for n, share in zip(sizes, shares, strict=True))
-    permuting = sum(sizes) / (sizes[0] * sizes[1] * np.mean(shares))
-    rejected = {
-        method: float((table_p(drawn, "fnr", method=method, rng=rng, draws=399, smoothing=0.0) <= 0.05).mean())
-        for method in ("studentized", "unstudentized", "bootstrap", "lift", "exact")
-    }
-    assert near(rejected["unstudentized"], level_of_unstudentized(sampling, float(permuting)), 2000)
-    for method in ("studentized", "bootstrap", "lift"):
-        assert near(rejected[method], 0.05, 2000)
-    assert 0.03 < rejected["exact"] <= 0.055
-
-
-def test_with_few_positives_studentising_fails_and_within_outcome_holds(tables: Tables, near: Near) -> None:
+def test_with_few_positives_studentising_fails_and_within_outcome_holds(near: Near) -> None:
     """1000 against 100 rows, 80 % and 20 % positive: about 20 positives in B."""
     rng = np.random.default_rng(3)
-    drawn = tables(rng, 2000, (1000, 100), (0.8, 0.2), (0.8, 0.8))
+    drawn = sampled((1000, 100), (0.8, 0.2), (0.8, 0.8), 0.8, 2000, rng)
 
     def level(method: str, smoothing: float = 0.0) -> float:
         p = table_p(drawn, "fnr", method=method, rng=rng, draws=399, smoothing=smoothing)  # type: ignore[arg-type]
@@ -94,61 +80,24 @@ def test_with_few_positives_studentising_fails_and_within_outcome_holds(tables: 
     assert near(level("exact"), 0.032, 2000)
 
 
-def test_at_an_extreme_threshold_walds_variance_rejects_and_the_smoothed_one_does_not(tables: Tables) -> None:
+def test_at_an_extreme_threshold_walds_variance_rejects_and_the_smoothed_one_does_not() -> None:
     rng = np.random.default_rng(4)
-    drawn = tables(rng, 500, (1000, 100), (0.8, 0.2), (0.95, 0.95))
+    drawn = sampled((1000, 100), (0.8, 0.2), (0.95, 0.95), 0.95, 500, rng)
     published = table_p(drawn, "fnr", method="studentized", rng=rng, draws=399, smoothing=0.0)
     smoothed = table_p(drawn, "fnr", method="studentized", rng=rng, draws=399, smoothing=1.0)
     assert (published <= 0.05).mean() > 0.25
     assert (smoothed <= 0.05).mean() <= 0.03
 
 
-def test_theorems_1_and_2_the_studentised_auc_holds_its_level_where_prevalences_differ(near: Near) -> None:
-    rng, simulations = np.random.default_rng(5), 400
-    group = np.repeat([0, 1], (300, 300))
-    rejected = {"D": 0, "T": 0}
-    for simulation in range(simulations):
-        label = (rng.random(600) < np.where(group == 0, 0.8, 0.2)).astype(int)
-        score = rng.normal(size=600) + 1.2 * label
-        rows = RankedRows.of(label, score, group, 2, simulation)
-        observed, drawn = rows.observed, rows.permuted(0, 199)
-        for name, statistic, reference in (
-            ("D", observed.value[0] - observed.value[1], drawn.value[0] - drawn.value[1]),
-            ("T", studentized(observed), studentized(drawn)),
-        ):
-            rejected[name] += rejects(reference, statistic)
-    assert near(rejected["T"] / simulations, 0.05, simulations)
-    assert rejected["D"] / simulations > 0.09
-
-
-def test_section_2_3_the_wrong_group_is_named_with_probability_at_most_half_alpha(near: Near) -> None:
+def test_section_2_3_the_wrong_group_is_named_with_probability_at_most_half_alpha() -> None:
     """A tiny effect of one sign, and spreads that make the unstudentised test reject often, half the time wrongly."""
-    rng, simulations, (n_a, n_b) = np.random.default_rng(6), 800, (50, 200)
-    group = np.repeat([0, 1], (n_a, n_b))
-    wrong = {"unstudentized": 0, "studentized": 0}
-    for simulation in range(simulations):
-        values = rng.normal(size=n_a + n_b) * np.where(group == 0, 3.0, 1.0) + np.where(group == 0, 0.01, 0.0)
-        rows = SummedRows(RatioOfSums(np.stack([values, np.ones(n_a + n_b)], axis=-1)), group, (n_a, n_b), simulation)
-        observed, drawn = rows.observed, rows.permuted(0, 199)
-        for name, statistic, reference in (
-            ("unstudentized", observed.value[0] - observed.value[1], drawn.value[0] - drawn.value[1]),
-            ("studentized", studentized(observed), studentized(drawn)),
-        ):
-            wrong[name] += rejects(reference, statistic, "less", 0.025)
-    assert wrong["unstudentized"] / simulations > 0.08
-    assert wrong["studentized"] / simulations < 0.025 + 4 * np.sqrt(0.025 * 0.975 / simulations)
+    plain, studentised, _ = rejected(np.random.default_rng(6), 800, (50, 200), (3.0, 1.0), 0.01, "less", 0.025)
+    assert plain > 0.08
+    assert studentised < 0.025 + 4 * np.sqrt(0.025 * 0.975 / 800)
 
 
-def test_power_against_a_real_difference(tables: Tables) -> None:
-    rng = np.random.default_rng(7)
-    drawn = tables(rng, 300, (1000, 1000), (0.8, 0.2), (0.75, 0.60))
-    for method in ("exact", "studentized"):
-        p = table_p(drawn, "tpr", method=method, rng=rng, draws=199)  # type: ignore[arg-type]
-        assert (p <= 0.05).mean() > 0.9
-
-
-def test_many_tables_at_once_are_the_tests_one_by_one(tables: Tables) -> None:
-    drawn = tables(np.random.default_rng(8), 5, (300, 100), (0.5, 0.3), (0.8, 0.7))
+def test_many_tables_at_once_are_the_tests_one_by_one() -> None:
+    drawn = sampled((300, 100), (0.5, 0.3), (0.8, 0.7), 0.75, 5, np.random.default_rng(8))
     for method in ("exact", "studentized", "unstudentized", "lift", "bootstrap"):
         together = table_p(drawn, "precision", method=method, rng=np.random.default_rng(1), draws=4000)  # type: ignore[arg-type]
         for table, p in zip(drawn, together, strict=True):

@@ -10,7 +10,6 @@ import pytest
 from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.deepfool import deepfool
 from pipeline.attacks.fmn import fmn
-from pipeline.attacks.linear_distance import in_pixel_scale
 from pipeline.attacks.smoothing import certify
 from pipeline.audits.robustness_bias import attacks
 
@@ -33,7 +32,7 @@ SMOOTHING: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def network() -> Any:
     """A linear network of three classes on two channels of 4 x 4 pixels."""
-    from pipeline.models.networks.logistic_regression import build
+    from pipeline.models.networks.layers import logistic_regression as build
     from pipeline.models.networks.pixels import PixelNetwork
 
     torch.manual_seed(0)
@@ -72,7 +71,9 @@ def test_exact_distances_are_the_closed_forms_in_pixels(
     network: Any, images: np.ndarray, label: np.ndarray, monkeypatch: pytest.MonkeyPatch, name: str, closed_form: Any
 ) -> None:
     layer = next(module for module in network.net.modules() if isinstance(module, torch.nn.Linear))
-    weight, bias = in_pixel_scale(layer.weight.double().numpy(), layer.bias.double().numpy(), MEAN, STD, 16)
+    # z = W (x - mean) / std + b, a channel having 16 pixels.
+    weight = layer.weight.double().numpy() / np.repeat(STD, 16)
+    bias = layer.bias.double().numpy() - weight @ np.repeat(MEAN, 16)
     expected = closed_form(weight, bias, images, label)
     found = made(name, {})(network, images, label, np.arange(20))
     np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-6)
@@ -100,7 +101,7 @@ def test_the_box_makes_some_points_farther_and_none_nearer(network: Any) -> None
 
 
 def test_an_affine_network_is_its_weights_whatever_is_done_to_the_picture(images: np.ndarray) -> None:
-    from pipeline.models.networks.logistic_regression import build
+    from pipeline.models.networks.layers import logistic_regression as build
     from pipeline.models.networks.pixels import PixelNetwork
 
     torch.manual_seed(1)

@@ -336,17 +336,6 @@ def test_the_example_is_two_points_and_one_budget_that_fools_one_of_them(dataset
     assert not any("example" in name for name in audited(dataset, attacks=["exact"]).arrays)
 
 
-def test_a_linear_network_is_one_matrix_even_where_it_resizes(dataset: ImageDataset) -> None:
-    torch.manual_seed(0)
-    f = networks.network("logistic_regression", dataset, input_size=7)
-    weight, bias = attacks.affine(f, (2, 4, 4))
-    x = np.random.default_rng(0).uniform(size=(5, 2, 4, 4)).astype(np.float32)
-    with torch.no_grad():
-        logits = f(torch.from_numpy(x)).numpy()
-    np.testing.assert_allclose(x.reshape(5, -1) @ weight.T + bias, logits, atol=1e-5)
-    assert all(values.dtype == torch.float32 for values in f.state_dict().values())
-
-
 def test_torch_is_left_as_it_was() -> None:
     def state() -> tuple[Any, ...]:
         cudnn = torch.backends.cudnn
@@ -364,24 +353,3 @@ def test_torch_is_left_as_it_was() -> None:
         # One thread of a CPU computes in one order anyway.
         assert state() == (1, torch.cuda.is_available(), False, True)
     assert state() == before
-
-
-@pytest.mark.parametrize(
-    ("changes", "found"),
-    [
-        ({"attacks": []}, "audit.attacks to be some of exact, exact_in_box, deepfool, .*, each once; found"),
-        ({"attacks": ["pgd"]}, r"found \['pgd'\]"),
-        ({"attacks": ["deepfool", "deepfool"]}, "each once"),
-        ({"checkpoints": "first"}, "audit.checkpoints among all, last; found 'first'"),
-        ({"examples": "smoothing"}, "audit.examples null or among deepfool, carlini_wagner, fmn, which change images"),
-        ({"smoothing_points": 0}, "audit.smoothing_points null or at least 1, found 0"),
-        ({"batch_size": 0}, "audit.batch_size null or at least 1, found 0"),
-        ({"budget": 0.0}, "audit.budget null or above 0, found 0.0"),
-        ({"smoothing_scale": "metres"}, "audit.smoothing_scale among pixels, normalised; found 'metres'"),
-        ({"threads": 0}, "audit.threads of at least 1, found 0"),
-        ({"alpha": 1.0}, r"audit: expected alpha in \(0, 1\), found 1.0"),
-    ],
-)
-def test_settings_that_cannot_be_are_named(changes: dict[str, Any], found: str) -> None:
-    with pytest.raises(ValueError, match=found):
-        replace(CONFIG, **changes)

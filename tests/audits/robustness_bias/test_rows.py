@@ -112,16 +112,3 @@ def test_where_everything_failed_counts_are_all_there_is() -> None:
     assert value(frame, "failed") == 3
     assert np.isnan([value(frame, name) for name in ("budget", "median_distance", "mean_distance")]).all()
     assert frame.loc[frame["statistic"].str.startswith("sigma"), "value"].isna().all()
-
-
-@pytest.mark.parametrize(
-    ("values", "found"),
-    [
-        ((0.0, 10, 10), r"alpha in \(0, 1\), found 0.0"),
-        ((0.05, 0, 10), "bootstraps of at least 1, found 0"),
-        ((0.05, 10, 0), "permutations of at least 1, found 0"),
-    ],
-)
-def test_a_precision_that_cannot_be_is_refused(values: tuple[float, int, int], found: str) -> None:
-    with pytest.raises(ValueError, match=found):
-        Precision(*values)

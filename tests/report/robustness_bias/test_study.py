@@ -116,17 +116,6 @@ def test_the_remedy_is_read_off_the_reason() -> None:
     assert study.remedy("lost\n  for good") == "lost for good"
 
 
-def test_settings_of_one_model_take_the_place_of_the_common_ones() -> None:
-    method = {"model": "alexnet", "input_size": None, "per_model": ["alexnet.input_size=224", "vgg19.width=0.5"]}
-    assert used.own_settings(method) == {"model": "alexnet", "input_size": 224}
-    assert used.own_settings({**method, "model": "vgg19"}) == {
-        "model": "vgg19",
-        "input_size": None,
-        "width": 0.5,
-    }
-    assert used.own_settings({"model": "vgg19", "per_model": ["vgg19.pretrained=never"]})["pretrained"] == "never"
-
-
 def test_a_partition_into_two_is_one_comparison() -> None:
     groups = [("age", "a"), ("age", "b"), ("age", "c"), ("gender", "m"), ("gender", "f")]
     assert agreement.once(groups).tolist() == [True, True, True, False, True]

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from pipeline.audits.precision import Precision
 from pipeline.cli.audit.fliptest.document import Result, document
 from pipeline.cli.audit.fliptest.evidence import Asked, gather_healthy
-from pipeline.cli.audit.fliptest.groups import Groups, read_groups
-from pipeline.cli.audit.fliptest.maps import Kind, candidates, null_draws
-from pipeline.cli.audit.fliptest.model import Model, load_model, probed
-from pipeline.cli.audit.fliptest.space import Space, space_of
+from pipeline.cli.audit.fliptest.groups import read_groups
+from pipeline.cli.audit.fliptest.maps import candidates, null_draws
+from pipeline.cli.audit.fliptest.model import load_model, probed
+from pipeline.cli.audit.fliptest.space import space_of
 from pipeline.cli.document import AuditDocument
-from pipeline.cli.network import Network
 from pipeline.cli.probe import model_facts
 from pipeline.cli.table import read_table, sha256
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BOOTSTRAPS = 2_000
 PERMUTATIONS = 4_999
@@ -29,39 +25,48 @@ PERMUTATIONS = 4_999
 
 def audited(arguments: Namespace) -> AuditDocument:
     """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
-    import pandas as pd
-
     table = read_table(arguments.data)
     groups = read_groups(table, arguments)
     space = space_of(groups, arguments)
-    groups = replace(
-        groups,
-        source=replace(groups.source, features=space.prepared(groups.source.features)),
-        target=replace(groups.target, features=space.prepared(groups.target.features)),
-    )
-    sizes = (len(groups.source.rows), len(groups.target.rows))
+    source, target = (replace(one, features=space.prepared(one.features)) for one in (groups.source, groups.target))
+    groups = replace(groups, source=source, target=target)
+    sizes = (len(source.rows), len(target.rows))
     kinds = candidates(arguments, sizes)
     raw = load_model(arguments)
-    everyone = pd.concat([groups.source.features, groups.target.features])
-    model, scores = probed(raw, everyone, arguments.threshold, arguments.data)
+    model, scores = probed(raw, pd.concat([source.features, target.features]), arguments.threshold, arguments.data)
+    precision = Precision(arguments.alpha, BOOTSTRAPS, PERMUTATIONS)
     tries = [
-        (
-            kind,
-            Asked(
-                reverse=arguments.reverse,
-                null_draws=null_draws(arguments, kind, sizes),
-                precision=Precision(arguments.alpha, BOOTSTRAPS, PERMUTATIONS),
-                seed=arguments.seed,
-            ),
-        )
+        (kind, Asked(arguments.reverse, null_draws(arguments, kind, sizes), precision, arguments.seed))
         for kind in kinds
     ]
     sides, used = gather_healthy(groups, space, model, scores, tries)
     kind, asked = tries[used]
+    cut = arguments.threshold is not None
     given = {
-        "data": _data(arguments, table, groups, space),
-        "model": _model(arguments, raw, model),
-        "map": _map(arguments, kind, kinds),
+        "data": {
+            "path": str(arguments.data),
+            "sha256": sha256(arguments.data),
+            "rows": len(table),
+            "left_out": dict(groups.left_out),
+            "features": [one.name for one in space.inputs],
+            "columns": list(space.labels),
+            "standardized": list(space.standardized),
+            "unmoved": list(space.unmoved),
+            **{name: getattr(arguments, name) for name in ("group", "id", "label", "given_label")},
+            "label_levels": None if groups.label_levels is None else list(groups.label_levels),
+        },
+        "model": {
+            **model_facts(arguments.predict, raw),
+            "output": model.kind,
+            "threshold": model.threshold,
+            "threshold_given": cut,
+        },
+        "map": {
+            "name": kind.name,
+            "asked": arguments.map,
+            "poor": [other.name for other in kinds[:used]],
+            "settings": dict(kind.settings),
+        },
         "parameters": {
             "alpha": arguments.alpha,
             "bootstraps": BOOTSTRAPS,
@@ -70,38 +75,4 @@ def audited(arguments: Namespace) -> AuditDocument:
             "seed": arguments.seed,
         },
     }
-    return document(
-        Result(tuple(sides), space, model, arguments.alpha, arguments.threshold is not None, arguments.id), given
-    )
-
-
-def _data(arguments: Namespace, table: pd.DataFrame, groups: Groups, space: Space) -> dict[str, Any]:
-    return {
-        "path": str(arguments.data),
-        "sha256": sha256(arguments.data),
-        "rows": len(table),
-        "left_out": dict(groups.left_out),
-        "features": [one.name for one in space.inputs],
-        "columns": list(space.labels),
-        "standardized": list(space.standardized),
-        "unmoved": list(space.unmoved),
-        "group": arguments.group,
-        "id": arguments.id,
-        "label": arguments.label,
-        "given_label": arguments.given_label,
-        "label_levels": None if groups.label_levels is None else list(groups.label_levels),
-    }
-
-
-def _map(arguments: Namespace, kind: Kind, kinds: Sequence[Kind]) -> dict[str, Any]:
-    poor = [other.name for other in kinds[: kinds.index(kind)]]
-    return {"name": kind.name, "asked": arguments.map, "poor": poor, "settings": dict(kind.settings)}
-
-
-def _model(arguments: Namespace, raw: Network, model: Model) -> dict[str, Any]:
-    return {
-        **model_facts(arguments.predict, raw),
-        "output": model.kind,
-        "threshold": model.threshold,
-        "threshold_given": arguments.threshold is not None,
-    }
+    return document(Result(tuple(sides), space, model, arguments.alpha, cut, arguments.id), given)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from pipeline.cli.audit.fliptest.groups import Group
 from pipeline.cli.audit.fliptest.space import Space
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
-from pipeline.cli.audit.fliptest import figures, tables
+from pipeline.cli import words
+from pipeline.cli.audit.fliptest import tables
 from pipeline.cli.audit.fliptest.caveats import caveats
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.measured import result
 from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, Verdict
+from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, Verdict, drawn_by
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
 from pipeline.messages import listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
@@ -29,7 +29,15 @@ LINES = (
     "is not shown to be other than everybody's: it does not tell who flips."
 )
 """What a line of a transparency report says."""
+TESTED = """
+groups: {group}{back}
+given: {given}
+data: {rows:,} rows{left_out}; {features}{units}
+model: {origin}; {output}, positive from {threshold:g} on ({told})
+map: {name}{instead}: counterparts are {who}
+"""
 COUNT = fixed(0)
+FIGURES = "pipeline.cli.audit.fliptest.figures"
 Entry = Mapping[str, Any]
 
 
@@ -95,27 +103,24 @@ def _sections(found: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
 
 def _tested(facts: Mapping[str, Any]) -> Facts:
     data, model, chosen = facts["data"], facts["model"], facts["map"]
-    first = facts["results"][0]
-    back = ", and back" if len(facts["results"]) > 1 else ""
-    left_out = [f"{count:,} {reason}" for reason, count in data["left_out"].items() if count]
-    units = f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else ""
-    threshold = "as told" if model["threshold_given"] else "by default"
-    instead = f" (in place of {listed(chosen['poor'])}, which was poor)" if chosen["poor"] else ""
-    who = "people of the file" if first["map"]["real_people"] else "points, not people"
-    lines = [
-        ("groups", f"{data['group']}: {first['source']} mapped to {first['target']}{back}"),
-        (
-            "data",
-            f"{data['rows']:,} rows{', without ' + ', '.join(left_out) if left_out else ''}; "
-            f"{plural(len(data['features']), 'feature')}{units}",
-        ),
-        ("model", f"{model['origin']}; {model['output']}, positive from {model['threshold']:g} on ({threshold})"),
-        ("map", f"{chosen['name']}{instead}: counterparts are {who}"),
-    ]
-    if data["given_label"] is not None:
-        value = data["label_levels"][data["given_label"]]
-        lines.insert(1, ("given", f"{data['label']} is {value!r} (true label {data['given_label']})"))
-    return Facts(tuple(lines))
+    first, given, levels = facts["results"][0], data["given_label"], data["label_levels"]
+    left_out = ", ".join(f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
+    restricted = [] if given is None else [f"{data['label']} is {levels[given]!r} (true label {given})"]
+    return words.facts(
+        TESTED,
+        group=f"{data['group']}: {first['source']} mapped to {first['target']}",
+        back=", and back" if len(facts["results"]) > 1 else "",
+        given=restricted,
+        rows=data["rows"],
+        left_out=f", without {left_out}" if left_out else "",
+        features=plural(len(data["features"]), "feature"),
+        units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
+        **{name: model[name] for name in ("origin", "output", "threshold")},
+        told="as told" if model["threshold_given"] else "by default",
+        name=chosen["name"],
+        instead=f" (in place of {listed(chosen['poor'])}, which was poor)" if chosen["poor"] else "",
+        who="people of the file" if first["map"]["real_people"] else "points, not people",
+    )
 
 
 def _rates(found: Entry) -> Table:
@@ -161,7 +166,7 @@ def _figures(side: Side, found: Result) -> Iterator[Figure]:
         "Marginals",
         f"How the people who flip are distributed, beside all of {side.way.source.level}. The features that lead the "
         "transparency reports, in their own units; the furthest tails are left out.",
-        partial(figures.marginals, side, found.space),
+        drawn_by(f"{FIGURES}:marginals", side, found.space),
     )
     yield Figure(
         f"transparency_{direction}",
@@ -169,7 +174,7 @@ def _figures(side: Side, found: Result) -> Iterator[Figure]:
         "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
         "in standard deviations, or in shares of a category. Right: the mean of its sign. Hatched, grey name: noise. "
         f"Pale: as the whole group. Lines: {level(found.alpha)} intervals.",
-        partial(figures.transparency, side, found.space, found.alpha),
+        drawn_by(f"{FIGURES}:transparency", side, found.space, found.alpha),
     )
 
 

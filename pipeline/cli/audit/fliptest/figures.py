@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from pipeline.audits.fliptest.marginals import marginal
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.inputs import Category, Input
 from pipeline.cli.audit.fliptest.space import Space
+from pipeline.cli.numbers import label_text
+from pipeline.report.fliptest import bars
+from pipeline.report.fliptest.lines import MEAN, RANKS, SIGN, Line
+from pipeline.report.fliptest.marginals import limits
+from pipeline.report.style import new_figure
+from pipeline.report.words import FLIPSET_COLORS
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from pipeline.report.fliptest.lines import Line
 
 PANELS, ACROSS = 9, 3
 """Features in the figure of marginals, at most, and in a line of it: those that lead the reports."""
@@ -37,12 +42,6 @@ def marginals(side: Side, space: Space) -> Figure:
 
     To be drawn and saved within :func:`pipeline.report.style.paper`, as the other figure.
     """
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    from pipeline.report.style import new_figure
-    from pipeline.report.words import FLIPSET_COLORS
-
     shown = leading(side, space, PANELS)
     across = min(ACROSS, len(shown))
     down = -(-len(shown) // across)
@@ -54,7 +53,7 @@ def marginals(side: Side, space: Space) -> Figure:
         axes = drawn.add_subplot(down, across, number + 1)
         values = {name: frame[one.name].to_numpy()[members] for name, members in people.items()}
         (_bars if isinstance(one, Category) or one.pair else _histogram)(axes, values)
-        axes.set_xlabel(_cut(one.name))
+        axes.set_xlabel(label_text(one.name, LETTERS))
         axes.set_ylabel("share of the people" if number % across == 0 else "")
     handles: list[Patch | Line2D] = []
     for name, members in people.items():
@@ -69,11 +68,6 @@ def marginals(side: Side, space: Space) -> Figure:
 
 def transparency(side: Side, space: Space, alpha: float) -> Figure:
     """The two rankings of each flipset's transparency report."""
-    from pipeline.report.fliptest import bars
-    from pipeline.report.fliptest.lines import MEAN, SIGN
-    from pipeline.report.style import new_figure
-    from pipeline.report.words import FLIPSET_COLORS
-
     present = _present(side)
     count = min(LINES, len(space.moving))
     drawn = new_figure(0.35 + max(1, len(present)) * (0.75 + 0.18 * count))
@@ -114,13 +108,13 @@ def _present(side: Side) -> list[str]:
 
 def _lines(side: Side, space: Space, flipset: str, ranking: str, alpha: float) -> list[Line]:
     """One ranking of a flipset's report, the first line first."""
-    from pipeline.report.fliptest.lines import RANKS, Line
-
     report = side.reports[flipset]
     rank = getattr(report, RANKS[ranking])
     value, low, high, p = (getattr(report, f"{ranking}{end}") for end in ("", "_ci_low", "_ci_high", "_p_adjusted"))
     return [
-        Line(_cut(space.labels[j]), value[j], low[j], high[j], int(rank[j]), p[j], alpha, value[j : j + 1])
+        Line(
+            label_text(space.labels[j], LETTERS), value[j], low[j], high[j], int(rank[j]), p[j], alpha, value[j : j + 1]
+        )
         for j in np.argsort(rank, kind="stable")
         if not np.isnan(rank[j])
     ]
@@ -128,9 +122,6 @@ def _lines(side: Side, space: Space, flipset: str, ranking: str, alpha: float) -
 
 def _histogram(axes: Axes, values: Mapping[str, Array]) -> None:
     """Shares of the people in the same bins: the whole group filled, flipsets as lines; far tails are left out."""
-    from pipeline.report.fliptest.marginals import limits
-    from pipeline.report.words import FLIPSET_COLORS
-
     low, high = limits(list(values.values()))
     counted = marginal({name: v[(v >= low) & (v <= high)] for name, v in values.items()}, BINS)
     for name, count in counted.counts.items():
@@ -143,10 +134,6 @@ def _histogram(axes: Axes, values: Mapping[str, Array]) -> None:
 
 def _bars(axes: Axes, values: Mapping[str, Array]) -> None:
     """Shares of the people in each level, from the most frequent level of the whole group down."""
-    import pandas as pd
-
-    from pipeline.report.words import FLIPSET_COLORS
-
     levels = [level for level, count in pd.Series(values[""]).value_counts().items() if count]
     named, rest = levels[:LEVELS], levels[LEVELS:]
     offsets = {"positive": -0.19, "negative": 0.19} if len(values) > 2 else {}
@@ -160,7 +147,7 @@ def _bars(axes: Axes, values: Mapping[str, Array]) -> None:
             )
         else:
             axes.bar(places, share, 0.84, color=FLIPSET_COLORS[name], alpha=0.55, linewidth=0)
-    _name_levels(axes, [_cut(_level(level), 12) for level in named] + (["others"] if rest else []))
+    _name_levels(axes, [label_text(_level(level), 12) for level in named] + (["others"] if rest else []))
 
 
 def _level(level: object) -> str:
@@ -171,7 +158,3 @@ def _name_levels(axes: Axes, texts: Sequence[str]) -> None:
     slanted = sum(map(len, texts)) > LETTERS
     axes.set_xticks(range(len(texts)), texts, rotation=35 if slanted else 0, ha="right" if slanted else "center")
     axes.tick_params(axis="x", length=0)
-
-
-def _cut(name: str, letters: int = LETTERS) -> str:
-    return name if len(name) <= letters else f"{name[: letters - 1]}\u2026"

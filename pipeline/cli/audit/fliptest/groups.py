@@ -6,17 +6,14 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from pipeline.cli.columns import Attribute, Choice, distinct, feature_names, level_named, two_classes
 from pipeline.messages import check_columns
 from pipeline.seeds import generators
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEAST_ROWS = 20
 """With fewer rows in a group there is no distribution to map to."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,6 @@ class Number:
 
     def decoded(self, block: Array) -> pd.Series:
         """A column (n, 1) as float64 values of the input."""
-        import pandas as pd
-
         values = block[:, 0] * self.scale + self.shift
         if self.pair is not None:
             low, high = self.pair
@@ -86,8 +82,6 @@ class Category:
 
     def encoded(self, values: pd.Series) -> Array:
         """Values (n,) as (n, p)."""
-        import pandas as pd
-
         code = pd.Index(self.levels.tolist()).get_indexer(pd.Index(values.tolist()))
         if self._indicators:
             return (code[:, None] == np.arange(len(self.levels))).astype(np.float64)

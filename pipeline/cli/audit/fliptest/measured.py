@@ -12,7 +12,7 @@ from pipeline.audits.fliptest.standing import standing
 from pipeline.audits.fliptest.transparency import TransparencyReport
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.space import Space
-from pipeline.cli.numbers import finite, fixed, percent, span
+from pipeline.cli.numbers import fixed, percent, plain, span
 from pipeline.transport.quality import healthy
 from pipeline.types import Array
 
@@ -21,6 +21,7 @@ LINE = (
     "mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "mean_sign_p", "mean_sign_p_adjusted", "rank_sign",
 )  # fmt: skip
 """The numbers in a line of a transparency report, besides the feature's and its unit's."""
+QUALITY = ("distance", "compared", "compared_distance", "exact_distance")
 
 
 def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
@@ -28,42 +29,42 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
     flips, n = side.flips, len(side.kept)
     positives = int(flips.decision.sum())
     sizes: dict[str, int] = {name: int(getattr(flips, name).sum()) for name in FLIPSETS}
-    found = {
-        "direction": side.way.direction,
-        "source": side.way.source.level,
-        "target": side.way.target.level,
-        "n_source": n,
-        "n_target": len(side.target_decision),
-        "non_finite": len(side.way.points) - n,
-        "positives": {
-            "source": positives,
-            "target": int(side.target_decision.sum()),
-            "counterparts": int(flips.decision_image.sum()),
-        },
-        "flipsets": {
-            name: {
-                "size": sizes[name],
-                "interval": [finite(end) for end in getattr(side.intervals, name)],
-                "share": sizes[name] / n,
-                "of": positives if name == "positive" else n - positives,
-            }
-            for name in FLIPSETS
-        },
-        "net": {"size": flips.net, "interval": [finite(end) for end in side.intervals.net], "share": flips.net / n},
-        "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
-        "transparency": {name: lines(side.reports[name], space, alpha) for name in FLIPSETS},
-        "map": {
-            "healthy": healthy(side.quality.ks),
-            "worst_ks": float(side.quality.ks.max()),
-            "ks": dict(zip(_moving(space), side.quality.ks.tolist(), strict=True)),
-            "real_people": side.real,
-            "distance": side.quality.distance,
-            "compared": side.quality.compared,
-            "compared_distance": finite(side.quality.compared_distance),
-            "exact_distance": finite(side.quality.exact_distance),
-            "facts": {name: finite(value) for name, value in side.facts.items()},
-        },
-    }
+    quality = side.quality
+    found = plain(
+        {
+            "direction": side.way.direction,
+            "source": side.way.source.level,
+            "target": side.way.target.level,
+            "n_source": n,
+            "n_target": len(side.target_decision),
+            "non_finite": len(side.way.points) - n,
+            "positives": {
+                "source": positives,
+                "target": side.target_decision.sum(),
+                "counterparts": flips.decision_image.sum(),
+            },
+            "flipsets": {
+                name: {
+                    "size": sizes[name],
+                    "interval": getattr(side.intervals, name),
+                    "share": sizes[name] / n,
+                    "of": positives if name == "positive" else n - positives,
+                }
+                for name in FLIPSETS
+            },
+            "net": {"size": flips.net, "interval": side.intervals.net, "share": flips.net / n},
+            "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
+            "transparency": {name: lines(side.reports[name], space, alpha) for name in FLIPSETS},
+            "map": {
+                "healthy": healthy(quality.ks),
+                "worst_ks": quality.ks.max(),
+                "ks": {space.labels[place]: ks for place, ks in zip(space.moving, quality.ks, strict=True)},
+                "real_people": side.real,
+                **{name: getattr(quality, name) for name in QUALITY},
+                "facts": dict(side.facts),
+            },
+        }
+    )
     return {**found, "sentence": sentence(found)}
 
 
@@ -79,10 +80,7 @@ def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> d
     adjusted = {"p_either_adjusted": min(1.0, 2 * p_either), "p_net_adjusted": min(1.0, 2 * p_net)}
     return {
         "draws": len(null.net),
-        "positive": _spread(null.positive, n),
-        "negative": _spread(null.negative, n),
-        "either": _spread(null.either, n),
-        "net": _spread(null.net, n),
+        **{name: _spread(getattr(null, name), n) for name in ("positive", "negative", "either", "net")},
         "p_either": p_either,
         "p_net": p_net,
         **adjusted,
@@ -100,9 +98,9 @@ def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[s
     return [
         {
             "feature": space.labels[j],
-            "unit": float(space.scales[j]),
-            "members_mean": finite(report.feature_mean[j] * space.scales[j] + space.shifts[j]),
-            **{name: finite(getattr(report, name)[j]) for name in LINE},
+            "unit": space.scales[j],
+            "members_mean": report.feature_mean[j] * space.scales[j] + space.shifts[j],
+            **{name: getattr(report, name)[j] for name in LINE},
             **{f"{kind}_standing": _standing(report, kind, j, alpha) for kind in ("mean_shift", "mean_sign")},
         }
         for j in order
@@ -140,12 +138,4 @@ def counted(flipset: Mapping[str, Any]) -> str:
 
 
 def _spread(values: Array, n: int) -> dict[str, Any]:
-    return {
-        "mean": float(values.mean()),
-        "range": [int(values.min()), int(values.max())],
-        "mean_share": float(values.mean()) / n,
-    }
-
-
-def _moving(space: Space) -> list[str]:
-    return [space.labels[place] for place in space.moving]
+    return {"mean": values.mean(), "range": [values.min(), values.max()], "mean_share": values.mean() / n}

@@ -6,18 +6,16 @@ from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from pipeline.cli.columns import numeric
 from pipeline.cli.network import Computing, Network, load_network
 from pipeline.cli.output_kind import ROUNDING
 from pipeline.cli.probe import BLOCK_ROWS, Form, array_of, check_alone, check_finite, given_columns
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WANTED = (
     "a torch network, or a function of a data frame (of a fitted scikit-learn model: def predict(frame): return "

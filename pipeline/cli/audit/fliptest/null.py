@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from pipeline.audits.fliptest.dealt import Deal, DealtSizes
 from pipeline.audits.fliptest.sets import Flipsets
@@ -22,9 +22,6 @@ from pipeline.cli.audit.fliptest.counterparts import places
 from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,6 @@ class Everyone:
     @classmethod
     def of(cls, space: Space, model: Model, source: pd.DataFrame, target: pd.DataFrame) -> Everyone:
         """The people of both groups, asked about as if they were of the source group."""
-        import pandas as pd
-
         inputs = pd.concat([source, target])
         for name in space.unmoved:
             value = source[name].iloc[:1]

@@ -6,9 +6,9 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from pipeline.cli.audit.fliptest.groups import Groups
 from pipeline.cli.audit.fliptest.inputs import Category, Input, Number
@@ -16,9 +16,6 @@ from pipeline.cli.columns import distinct, numeric
 from pipeline.cli.units import units
 from pipeline.messages import check_columns
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_LEVELS = 100
 """A column of text with more levels than this is a name or an identifier, not a category."""
@@ -73,8 +70,6 @@ class Space:
 
     def frame(self, points: Array) -> pd.DataFrame:
         """Points (n, d) as rows of the model's inputs."""
-        import pandas as pd
-
         blocks = self._blocks(points)
         return pd.DataFrame({one.name: one.decoded(block) for one, block in zip(self.inputs, blocks, strict=True)})
 
@@ -107,8 +102,6 @@ def space_of(groups: Groups, arguments: Namespace) -> Space:
     Raises ValueError for values that are missing or infinite, columns that are neither numbers nor categories, and
     where nothing is left to be mapped.
     """
-    import pandas as pd
-
     path: Path = arguments.data
     frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
     check_columns(frame, arguments.categorical, "--categorical", "the model's input")
@@ -151,7 +144,6 @@ def _is_category(column: pd.Series) -> bool:
 
 
 def _levels(column: pd.Series, path: Path) -> pd.Series:
-    import pandas as pd
 
     levels = distinct(column, "feature", path)
     if len(levels) > MOST_LEVELS:

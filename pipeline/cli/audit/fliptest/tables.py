@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def flipsets(sides: Sequence[Side], id_name: str | None) -> pd.DataFrame:
@@ -20,8 +18,6 @@ def flipsets(sides: Sequence[Side], id_name: str | None) -> pd.DataFrame:
     again; the audit's columns begin with ``audit_``. ``audit_counterpart_row`` is empty where a
     counterpart is no person of the file.
     """
-    import pandas as pd
-
     parts = []
     for side in sides:
         members = np.flatnonzero(side.flips.either)
@@ -52,8 +48,6 @@ def flipsets(sides: Sequence[Side], id_name: str | None) -> pd.DataFrame:
 
 def transparency(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Every line of every report, those of the JSON, in the order of the ranks."""
-    import pandas as pd
-
     return pd.DataFrame(
         [
             {

@@ -10,20 +10,7 @@ The fair metric ignores differences along sensitive directions. Either these are
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from pathlib import Path
-
-from pipeline.cli.arguments import (
-    add_data_arguments,
-    add_model_arguments,
-    add_network_arguments,
-    add_output_arguments,
-    names,
-    number,
-    option,
-    standardization,
-    whole_number,
-)
+from pipeline.cli.options import DATA, DTYPE, MODEL, NETWORK, TWO_CLASSES
 
 EXAMPLES = """\
 examples:
@@ -35,56 +22,39 @@ examples:
   A network built by a function in a file, directions of one's own, JSON only:
     python -m pipeline audit loss-ratio --data rows.csv --label y \\
         --model nets/credit.py:network --directions directions.npy --json audit.json
-
-exit status: 0 the audit ran, whatever its verdict; 2 there is something to mend,
-said on stderr; 1 an unforeseen error. docs/auditing.md explains more, and the JSON."""
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """The arguments shared by all audits, and those of the fair metric, the test and the attack."""
-    parser.usage = (
-        "%(prog)s --data FILE --label COLUMN --model MODEL\n"
-        "           (--sensitive A,B=LEVEL | --directions FILE) [other options]"
-    )
-    data = add_data_arguments(parser)
-    option(
-        data,
-        "--standardize continuous|none|A,B",
-        "measure columns in standard deviations: those of more than two values, none, or the named ones. The model "
-        "sees the columns as they are (default: none, refused where columns are far from unit scale)",
-        type=standardization,
-    )
-    option(data, "--points N", "audit N rows drawn at random (default: all)", type=whole_number(2))
-    option(data, "--seed", "seed of that draw", 0, type=whole_number(0))
-    add_network_arguments(add_model_arguments(parser))
-    metric = parser.add_argument_group("fair metric (one of the first two)")
-    source = metric.add_mutually_exclusive_group(required=True)
-    option(
-        source,
-        "--sensitive A,B=LEVEL",
-        "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
-        type=names,
-    )
-    option(
-        source,
-        "--directions FILE",
-        ".npy of shape (number, features): displacements that should make no difference, in the columns' units",
-        type=Path,
-    )
-    option(metric, "--metric-data FILE", "rows to learn the metric from (default: the rows of --data)", type=Path)
-    test = parser.add_argument_group("test and attack")
-    option(test, "--delta", "tolerated ratio, from the 4/5 rule", 1.25, type=number(0))
-    option(test, "--alpha", "level of the test", 0.05, type=number(0, 1))
-    option(test, "--regularization LAMBDA", "weight of fair distance", 50.0, type=number(0))
-    option(test, "--step-size ETA", "at most 1 / LAMBDA, to be stable", 0.01, type=number(0))
-    option(test, "--steps", "number of gradient steps", 500, type=whole_number(1))
-    output = add_output_arguments(parser, "audit.json, the page loss_ratio.html, examples.csv and the figure")
-    option(output, "--examples K", "how many unfair examples", 10, type=whole_number(0))
-
-
-def run(arguments: Namespace) -> int:
-    """Audit, print the verdict, and write what was asked for."""
-    from pipeline.cli.audit.loss_ratio.audit import audited
-    from pipeline.cli.delivery import carried_out
-
-    return carried_out(arguments, audited)
+"""
+PAGE = "docs/auditing.md explains more, and the JSON."
+FILES = "audit.json, the page loss_ratio.html, examples.csv and the figure"
+USAGE = (
+    "%(prog)s --data FILE --label COLUMN --model MODEL\n"
+    "           (--sensitive A,B=LEVEL | --directions FILE) [other options]"
+)
+OPTIONS = (
+    DATA.format(apart="sensitive", label="! ")
+    + """
+--standardize continuous|none|A,B ; standardization ; measure columns in standard deviations: those of more than two
+  values, none, or the named ones. The model sees the columns as they are (default: none, refused where columns are far
+  from unit scale)
+--points N ; whole:2 ; audit N rows drawn at random (default: all)
+--seed ; whole:0 =0 ; seed of that draw
+"""
+    + MODEL.format(takes="", returns=TWO_CLASSES)
+    + NETWORK
+    + DTYPE
+    + """
+[fair metric (one of the first two)]
+--sensitive A,B=LEVEL ; names either! ; columns with sensitive attributes, to learn the metric from: two levels, or one
+  level against the rest
+--directions FILE ; path either! ; .npy of shape (number, features): displacements that should make no difference, in
+  the columns' units
+--metric-data FILE ; path ; rows to learn the metric from (default: the rows of --data)
+[test and attack]
+--delta ; number:0 =1.25 ; tolerated ratio, from the 4/5 rule
+--alpha ; number:0:1 =0.05 ; level of the test
+--regularization LAMBDA ; number:0 =50 ; weight of fair distance
+--step-size ETA ; number:0 =0.01 ; at most 1 / LAMBDA, to be stable
+--steps ; whole:1 =500 ; number of gradient steps
+[output]
+--examples K ; whole:0 =10 ; how many unfair examples
+"""
+)

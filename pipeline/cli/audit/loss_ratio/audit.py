@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from pipeline.cli.arguments import choice_of
-from pipeline.cli.audit.loss_ratio.document import document
+from pipeline.cli.audit.loss_ratio.document import Result, document
 from pipeline.cli.audit.loss_ratio.equated import Equated, given_directions, learned
-from pipeline.cli.audit.loss_ratio.evidence import Settings
-from pipeline.cli.audit.loss_ratio.result import measured
-from pipeline.cli.columns import Choice, Rows, rows
+from pipeline.cli.audit.loss_ratio.evidence import Settings, gather
+from pipeline.cli.columns import Choice, Rows, attribute, rows
 from pipeline.cli.document import AuditDocument
-from pipeline.cli.network import Computing, Network, load_network
-from pipeline.cli.probe import Scores, model_facts
+from pipeline.cli.network import Computing, load_network
+from pipeline.cli.probe import model_facts, probed
 from pipeline.cli.table import read_table, sha256
 from pipeline.cli.units import Units, units
 from pipeline.seeds import generators
@@ -30,25 +29,42 @@ CHOSEN = ("regularization", "step_size", "steps", "delta", "alpha", "dtype")
 def audited(arguments: Namespace) -> AuditDocument:
     """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
     table = read_table(arguments.data)
-    choice = choice_of(arguments, tuple(table.columns), arguments.sensitive or ())
+    choice = Choice(
+        label=arguments.label,
+        positive=arguments.positive,
+        sensitive=tuple(attribute(text, tuple(table.columns)) for text in arguments.sensitive or ()),
+        include_sensitive=arguments.include_sensitive,
+        features=arguments.features,
+        drop=arguments.drop,
+    )
     everyone = rows(table, choice, arguments.data)
     scale = units(everyone.features, everyone.names, arguments.standardize)
-    equated, metric_facts = _fair_metric(arguments, choice, everyone, scale)
+    equated, metric = _fair_metric(arguments, choice, everyone, scale)
     row_numbers = _drawn(len(table), arguments.points, arguments.seed)
-    some = _subset(everyone, row_numbers)
+    some = everyone.only(row_numbers)
 
     computing = Computing(arguments.device, arguments.dtype)
     settings = Settings(device=str(computing.device), **{name: getattr(arguments, name) for name in CHOSEN})
     network = load_network(arguments.model, arguments.trust_pickle, computing)
-    kind = None if arguments.output_kind == "auto" else arguments.output_kind
-    same_rows = metric_facts["path"] == str(arguments.data)
-    result = measured(network, some, row_numbers, scale, equated, settings, kind, same_rows)
+    features = torch.tensor(some.features, dtype=computing.dtype, device=settings.device)
+    scores = probed(network, features, some.names, arguments.output_kind)
+    evidence = gather(scores.evaluate, some.features, some.label, equated.metric, scale, settings)
     facts = {
-        **_inputs(arguments, everyone, len(row_numbers), scale, network, result.scores),
-        "fair_metric": metric_facts,
+        "data": {
+            "path": str(arguments.data),
+            "sha256": sha256(arguments.data),
+            "rows": len(table),
+            "audited": len(row_numbers),
+            "features": list(everyone.names),
+            "label": arguments.label,
+            "label_levels": list(everyone.label_levels),
+            "standardized": list(scale.standardized),
+        },
+        "model": model_facts(arguments.model, network, scores),
+        "fair_metric": metric,
         "parameters": {**vars(settings), "points": arguments.points, "seed": arguments.seed},
     }
-    return document(result, facts, arguments.examples)
+    return document(Result(evidence, some, row_numbers, scale, scores, equated, settings), facts, arguments.examples)
 
 
 def _fair_metric(arguments: Namespace, choice: Choice, everyone: Rows, scale: Units) -> tuple[Equated, dict[str, Any]]:
@@ -72,25 +88,6 @@ def _fair_metric(arguments: Namespace, choice: Choice, everyone: Rows, scale: Un
     }
 
 
-def _inputs(
-    arguments: Namespace, everyone: Rows, audited_rows: int, scale: Units, network: Network, scores: Scores
-) -> dict[str, Any]:
-    """For the document: which data, which model."""
-    return {
-        "data": {
-            "path": str(arguments.data),
-            "sha256": sha256(arguments.data),
-            "rows": len(everyone.features),
-            "audited": audited_rows,
-            "features": list(everyone.names),
-            "label": arguments.label,
-            "label_levels": list(everyone.label_levels),
-            "standardized": list(scale.standardized),
-        },
-        "model": model_facts(arguments.model, network, scores),
-    }
-
-
 def _drawn(count: int, points: int | None, seed: int) -> Array:
     """The numbers of the audited rows: all, or ``points`` of them drawn without replacement, in the file's order."""
     if points is None:
@@ -99,12 +96,3 @@ def _drawn(count: int, points: int | None, seed: int) -> Array:
         raise ValueError(f"--points asks for {points} rows, but there are {count}: leave it out to audit all of them")
     (rng,) = generators("audit", "loss-ratio", "points", str(seed), repetitions=1)
     return np.sort(rng.choice(count, size=points, replace=False))
-
-
-def _subset(everyone: Rows, row_numbers: Array) -> Rows:
-    return replace(
-        everyone,
-        features=everyone.features[row_numbers],
-        label=everyone.label[row_numbers],
-        sensitive={name: group[row_numbers] for name, group in everyone.sensitive.items()},
-    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import torch
 
 from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack
 from pipeline.attacks.gradient_flow import step_schedule
@@ -21,9 +22,6 @@ from pipeline.cli.progress import followed
 from pipeline.cli.units import Units
 from pipeline.fair_metric import FairMetric
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import torch
 
 RECORDED = 30
 """At how many step numbers, at most, the course of T_n is recorded."""

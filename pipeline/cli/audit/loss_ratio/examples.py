@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.cli.audit.loss_ratio.evidence import Evidence
 from pipeline.cli.columns import Rows
 from pipeline.cli.units import Units
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CHANGES = 4
 """How many changed features an example names in the terminal."""
@@ -32,8 +30,6 @@ def table(evidence: Evidence, rows: Rows, row_numbers: Array, count: int) -> pd.
     The features stand under their own names in their own units, so that a line can be given to the model again; the
     audit's columns begin with ``audit_``.
     """
-    import pandas as pd
-
     chosen = np.repeat(worst(evidence, count), 2)
     comparable = np.arange(len(chosen)) % 2 == 1
     loss = np.where(comparable, evidence.comparable_loss[chosen], evidence.original_loss[chosen])
@@ -58,17 +54,20 @@ def entries(evidence: Evidence, rows: Rows, row_numbers: Array, units: Units, co
     """The examples for the JSON document: losses and probabilities of both versions, and what changed most."""
     before = probability_of_1(evidence.original_loss, rows.label)
     after = probability_of_1(evidence.comparable_loss, rows.label)
+    numbers = {
+        "loss_ratio": evidence.ratio,
+        "fair_distance": evidence.fair_distance,
+        "original_loss": evidence.original_loss,
+        "comparable_loss": evidence.comparable_loss,
+        "original_probability": before,
+        "comparable_probability": after,
+    }
     return [
         {
             "row": int(row_numbers[i]),
             "label": int(rows.label[i]),
             "sensitive": {name: rows.levels[name][group[i]] for name, group in rows.sensitive.items()},
-            "loss_ratio": float(evidence.ratio[i]),
-            "fair_distance": float(evidence.fair_distance[i]),
-            "original_loss": float(evidence.original_loss[i]),
-            "comparable_loss": float(evidence.comparable_loss[i]),
-            "original_probability": float(before[i]),
-            "comparable_probability": float(after[i]),
+            **{name: float(values[i]) for name, values in numbers.items()},
             "changes": _changes(evidence, units, rows.names, i),
         }
         for i in worst(evidence, count)

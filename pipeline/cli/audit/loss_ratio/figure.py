@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from pipeline.cli.audit.loss_ratio.evidence import Evidence
+from pipeline.report.style import FAINT, INK, METHODS, WARNING, new_figure, panel_letter
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
-
-    from pipeline.cli.audit.loss_ratio.evidence import Evidence
 
 BINS = 50
 WIDE = 3.0
@@ -22,8 +19,6 @@ WIDE = 3.0
 
 def figure(evidence: Evidence) -> Figure:
     """Two panels, to be drawn and saved within :func:`pipeline.report.style.paper`."""
-    from pipeline.report.style import new_figure, panel_letter
-
     drawn = new_figure(2.6)
     left, right = drawn.subplots(1, 2)
     _distribution(left, evidence)
@@ -44,8 +39,6 @@ def bins(ratios: Array) -> Array:
 
 def _distribution(axes: Axes, evidence: Evidence) -> None:
     """A histogram of the ratios with the tolerance and the mean."""
-    from pipeline.report.style import FAINT, INK, METHODS, WARNING
-
     test = evidence.course
     ratios = evidence.ratio[np.isfinite(evidence.ratio)]
     axes.hist(ratios, bins=bins(ratios).tolist(), color=METHODS["baseline"].color, alpha=0.75, linewidth=0)
@@ -60,8 +53,6 @@ def _distribution(axes: Axes, evidence: Evidence) -> None:
 
 def _course(axes: Axes, evidence: Evidence) -> None:
     """S_n with its two-sided interval and the bound T_n against the number of steps."""
-    from pipeline.report.style import INK, METHODS, WARNING
-
     test, steps = evidence.course, np.array(evidence.steps)
     color = METHODS["baseline"].color
     level = f"{100 * (1 - test.alpha):g} %"
@@ -91,8 +82,6 @@ def _legend(axes: Axes) -> None:
 
 def _scale(axes: Axes, which: str, values: Array) -> None:
     """Logarithmic where the values span a wide factor, with ticks in plain numbers."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     finite = values[np.isfinite(values)]
     if finite.min() <= 0 or finite.max() <= WIDE * finite.min():
         return

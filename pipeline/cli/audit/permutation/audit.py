@@ -6,9 +6,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli.audit.permutation.asked import Asked, asked
+from pipeline.cli.audit.permutation.asked import asked
 from pipeline.cli.audit.permutation.document import document
-from pipeline.cli.audit.permutation.evidence import Evidence, gather
+from pipeline.cli.audit.permutation.evidence import gather
 from pipeline.cli.document import AuditDocument
 from pipeline.cli.table import sha256
 from pipeline.tabulate import opened
@@ -26,13 +26,7 @@ def audited(arguments: Namespace) -> AuditDocument:
     request = asked(arguments)
     with opened(arguments.predictions, arguments.engine, arguments.threads, arguments.memory) as table:
         evidence = gather(table, request)
-    return document(evidence, request, _given(arguments, request, evidence))
-
-
-def _given(arguments: Namespace, request: Asked, evidence: Evidence) -> dict[str, Any]:
-    """Which data were tested, with which parameters."""
-    settings = request.settings
-    return {
+    given = {
         "data": {
             "path": arguments.predictions,
             "files": None if arguments.engine == "spark" else _files(arguments.predictions),
@@ -40,7 +34,7 @@ def _given(arguments: Namespace, request: Asked, evidence: Evidence) -> dict[str
             **{name: getattr(request, name) for name in COLUMNS},
         },
         "parameters": {
-            **{name: getattr(settings, name) for name in SETTINGS},
+            **{name: getattr(request.settings, name) for name in SETTINGS},
             "correction": request.correction,
             "draws_own_metric": request.own_draws,
             "seed": request.seed,
@@ -49,6 +43,7 @@ def _given(arguments: Namespace, request: Asked, evidence: Evidence) -> dict[str
             "engine": arguments.engine,
         },
     }
+    return document(evidence, request, given)
 
 
 def _files(source: str) -> list[dict[str, Any]]:

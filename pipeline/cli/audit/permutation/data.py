@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric
+import numpy as np
+
+from pipeline.audits.permutation.metrics import Auc, Metric, Rate, UserMetric
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.cli.audit.permutation.asked import UNIT, Asked
 from pipeline.cli.columns import Attribute
@@ -30,64 +33,49 @@ class Data:
 
 def read(table: Table, asked: Asked, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
     """The metrics with their data, each kind of which is read once."""
+    columns = {
+        "label": asked.label,
+        "group": grouping.column,
+        "against": grouping.level,
+        "positive": asked.positive,
+        "score": asked.score,
+    }
     kinds = {"decisions": decisions, "scores": scores, "rows": rows}
     found: dict[str, Data] = {}
     for metric in asked.metrics:
         kind = _kind(asked, metric)
         if kind not in found:
-            found[kind] = kinds[kind](table, asked, grouping)
+            found[kind] = kinds[kind](table, asked, columns)
         yield metric, found[kind]
 
 
-def decisions(table: Table, asked: Asked, grouping: Attribute) -> Data:
+def decisions(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     """Counts of group x label x decision."""
-    content = contingency(
-        table,
-        label=asked.label,
-        group=grouping.column,
-        against=grouping.level,
-        positive=asked.positive,
-        prediction=asked.prediction,
-        score=None if asked.prediction else asked.score,
-        threshold=asked.threshold,
-        bounds=asked.score_range,
-    )
+    cut = {"prediction": asked.prediction, "threshold": asked.threshold, "bounds": asked.score_range}
+    counted = contingency(table, **{**columns, **cut, "score": None if asked.prediction else asked.score})
     how = asked.prediction if asked.prediction else f"{asked.score} >= {asked.threshold:g}"
-    return Data(content, f"counts of decisions ({how})")
+    return Data(counted, f"counts of decisions ({how})")
 
 
-def scores(table: Table, asked: Asked, grouping: Attribute) -> Data:
+def scores(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     """Counts of group x label x score where there are many rows, else the rows."""
     if asked.bins == "none" or (asked.bins == "auto" and table.size() <= ROWS):
-        return rows(table, asked, grouping)
+        return rows(table, asked, columns)
     score, bins = str(asked.score), BINS if asked.bins == "auto" else asked.bins
     # The number is an estimate, good to a few per cent; where it matters the counts themselves decide.
     if asked.bins == "auto" and table.distinct((score,))[score] <= 2 * DISTINCT:
-        exact = _score_counts(table, asked, grouping, None)
+        exact = contingency(table, **columns, bounds=asked.bounds)
         if len(exact.lower) <= DISTINCT:
             return Data(exact, f"counts of {len(exact.lower):,} distinct scores")
     low, high = asked.score_range or UNIT
-    return Data(
-        _score_counts(table, asked, grouping, bins), f"counts of scores in {bins:,} bins from {low:g} to {high:g}"
-    )
+    counted = contingency(table, **columns, bins=bins, bounds=asked.score_range)
+    return Data(counted, f"counts of scores in {bins:,} bins from {low:g} to {high:g}")
 
 
-def rows(table: Table, asked: Asked, grouping: Attribute) -> Data:
+def rows(table: Table, asked: Asked, columns: dict[str, Any]) -> Data:
     """Every row as it is."""
-    content = predictions(
-        table,
-        label=asked.label,
-        group=grouping.column,
-        against=grouping.level,
-        positive=asked.positive,
-        real_label=asked.real_label,
-        score=asked.score,
-        prediction=asked.prediction,
-        threshold=asked.threshold,
-        cluster=asked.cluster,
-        weight=asked.weight,
-        bounds=asked.bounds,
-    )
+    as_given = ("real_label", "prediction", "threshold", "cluster", "weight", "bounds")
+    content = predictions(table, **columns, **{name: getattr(asked, name) for name in as_given})
     return Data(content, f"rows, together by {asked.cluster}" if asked.cluster else "every row")
 
 
@@ -106,14 +94,30 @@ def _kind(asked: Asked, metric: Metric) -> str:
     return "decisions" if isinstance(metric, Rate) else "scores"
 
 
-def _score_counts(table: Table, asked: Asked, grouping: Attribute, bins: int | None) -> Counts:
-    return contingency(
-        table,
-        label=asked.label,
-        group=grouping.column,
-        against=grouping.level,
-        positive=asked.positive,
-        score=asked.score,
-        bins=bins,
-        bounds=asked.score_range if bins else asked.bounds,
-    )
+def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
+    """The smallest number of units of one kind in a group: of the AUC, positives and negatives; of a rate, the rows
+    that it is a share of. Units are clusters where there are any, else rows; rows of weight 0 are none.
+
+    None for other metrics, whose units are all of the group's.
+    """
+    if not isinstance(metric, Auc | Rate):
+        return None
+    if isinstance(content, Counts):
+        kinds = content.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(content.table)[:, :2].sum(axis=1)
+        return int(kinds.min())
+    return min(_units(content, kind & (content.group == g)) for kind in _kinds(content, metric) for g in (0, 1))
+
+
+def _kinds(content: Predictions, metric: Auc | Rate) -> Iterator[Array]:
+    """Which rows (n,) are of each kind."""
+    counts = np.ones(len(content.label), dtype=bool) if content.weight is None else content.weight > 0
+    if isinstance(metric, Auc):
+        yield from (counts & (content.label == label) for label in (0, 1))
+    else:
+        assert content.prediction is not None
+        among = np.array(metric.among, dtype=bool)
+        yield counts & among[content.label.astype(int), content.prediction.astype(int)]
+
+
+def _units(content: Predictions, rows: Array) -> int:
+    return int(rows.sum()) if content.cluster is None else len(np.unique(content.cluster[rows]))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from pipeline.cli import words
 from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
 from pipeline.cli.audit.permutation.caveats import caveats
 from pipeline.cli.audit.permutation.evidence import Evidence, Finding, hypotheses
-from pipeline.cli.audit.permutation.figure import figure
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Verdict
-from pipeline.cli.numbers import decimal, finite, level, p_text, plural, short, span
-
-if TYPE_CHECKING:
-    import pandas as pd
+from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Verdict, drawn_by
+from pipeline.cli.numbers import decimal, level, p_text, plain, plural, short, span
 
 SCHEMA = 1
 NAMED = 3
@@ -23,6 +22,13 @@ CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hoch
 CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
 SIDES = {"two-sided": "", "greater": ", against larger in the first", "less": ", against smaller in the first"}
 UNBOUNDED = "any value"
+TESTED = """
+null: {null}
+level: {alpha:g}{correction}
+data: {rows:,} rows; label {label}
+read as: {basis}
+seed: {seed}
+"""
 LETTERS = 9
 """Longer names of groups are cut in the terminal."""
 Entry = Mapping[str, Any]
@@ -40,7 +46,7 @@ def document(evidence: Evidence, asked: Asked, given: Mapping[str, Mapping[str, 
         title="Permutation audit",
         subject=given["data"]["path"],
         verdict=found,
-        caveats=tuple(caveats(evidence, asked)),
+        caveats=tuple(caveats(evidence.findings, asked)),
         sections=tuple(_sections(facts, found, asked, number)),
         facts=facts,
         tables={"tests": table(results)},
@@ -50,33 +56,31 @@ def document(evidence: Evidence, asked: Asked, given: Mapping[str, Mapping[str, 
 def result(finding: Finding) -> dict[str, Any]:
     """One test; what does not exist is null."""
     test = finding.test
-    return {
-        "grouping": finding.grouping,
-        "metric": test.metric,
-        "title": finding.title,
-        "groups": [
-            {"name": name, "rows": rows, "units": units, "estimate": estimate}
-            for name, rows, units, estimate in zip(test.groups, test.sizes, test.units, test.estimates, strict=True)
-        ],
-        "difference": test.difference,
-        "interval": [finite(test.ci_low), finite(test.ci_high)],
-        "statistic": finite(test.statistic),
-        "p_value": test.p_value,
-        "p_value_interval": [test.p_low, test.p_high],
-        "adjusted_p_value": finding.adjusted,
-        "rejected": finding.rejected,
-        "rejected_unadjusted": test.rejected,
-        "higher": finding.higher,
-        "direction": test.direction if finding.rejected else 0,
-        "method": test.method,
-        "exact": test.exact,
-        "draws": test.draws,
-        "undefined_draws": test.undefined_draws,
-        "odds_ratio": None if test.odds_ratio is None else [finite(value) for value in test.odds_ratio],
-        "guarantee": test.guarantee,
-        "basis": finding.basis,
-        "undefined": test.undefined or None,
-    }
+    return plain(
+        {
+            "grouping": finding.grouping,
+            "metric": test.metric,
+            "title": finding.title,
+            "groups": [
+                {"name": name, "rows": rows, "units": units, "estimate": estimate}
+                for name, rows, units, estimate in zip(test.groups, test.sizes, test.units, test.estimates, strict=True)
+            ],
+            "difference": test.difference,
+            "interval": [test.ci_low, test.ci_high],
+            "statistic": test.statistic,
+            "p_value": test.p_value,
+            "p_value_interval": [test.p_low, test.p_high],
+            "adjusted_p_value": finding.adjusted,
+            "rejected": finding.rejected,
+            "rejected_unadjusted": test.rejected,
+            "higher": finding.higher,
+            "direction": test.direction if finding.rejected else 0,
+            **{name: getattr(test, name) for name in ("method", "exact", "draws", "undefined_draws", "odds_ratio")},
+            "guarantee": test.guarantee,
+            "basis": finding.basis,
+            "undefined": test.undefined or None,
+        }
+    )
 
 
 def verdict(results: Sequence[Entry], number: int, asked: Asked) -> Verdict:
@@ -147,8 +151,6 @@ def difference(entry: Entry) -> str:
 
 def table(results: Sequence[Entry]) -> pd.DataFrame:
     """One row for each test."""
-    import pandas as pd
-
     rows = []
     for entry in results:
         row = {key: entry[key] for key in ("grouping", "metric")}
@@ -185,18 +187,15 @@ def _tested(facts: Mapping[str, Any], found: Verdict, asked: Asked, number: int)
     counted = plural(defined, "test") if defined == number else f"{number} hypotheses"
     over = "the pairs of each metric" if asked.correction == "max_t" else counted
     correction = f"; {CORRECTIONS[asked.correction]} over {over}"
-    positive = f", 1 is {data['positive']!r}" if data["positive"] else ""
-    return Facts(
-        (
-            ("null", f"{', and '.join(null)}{SIDES[asked.settings.alternative]}"),
-            (
-                "level",
-                f"{asked.settings.alpha:g}{correction if number > 1 and asked.correction != 'none' else ''}",
-            ),
-            ("data", f"{data['rows']:,} rows; label {data['label']}{positive}"),
-            ("read as", "; ".join(dict.fromkeys(entry["basis"] for entry in results))),
-            ("seed", f"{asked.seed}"),
-        )
+    return words.facts(
+        TESTED,
+        null=", and ".join(null) + SIDES[asked.settings.alternative],
+        alpha=asked.settings.alpha,
+        correction=correction if number > 1 and asked.correction != "none" else "",
+        rows=data["rows"],
+        label=data["label"] + (f", 1 is {data['positive']!r}" if data["positive"] else ""),
+        basis="; ".join(dict.fromkeys(entry["basis"] for entry in results)),
+        seed=asked.seed,
     )
 
 
@@ -249,5 +248,5 @@ def _figure(results: Sequence[Entry], alpha: float) -> Figure:
         title="Differences with their intervals",
         caption="The metric in the first group minus that in the second (a correlation: itself), with its "
         f"{level(alpha)} interval. Filled: rejected after the correction. Open: not rejected. Undefined: left out.",
-        draw=lambda: figure(results),
+        draw=drawn_by("pipeline.cli.audit.permutation.figure:figure", results),
     )

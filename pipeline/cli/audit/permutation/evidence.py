@@ -18,10 +18,8 @@ from pipeline.audits.permutation.pvalue import wilson
 from pipeline.audits.permutation.result import PermutationTest
 from pipeline.audits.permutation.run import tested
 from pipeline.audits.permutation.settings import Settings
-from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
-from pipeline.cli.audit.permutation.data import Data, correlated, read
-from pipeline.cli.audit.permutation.own_metric import FailedMetric
-from pipeline.cli.audit.permutation.scarcity import fewest
+from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked, FailedMetric
+from pipeline.cli.audit.permutation.data import Data, correlated, fewest, read
 from pipeline.cli.columns import attribute
 from pipeline.cli.progress import followed
 from pipeline.messages import listed
@@ -155,17 +153,9 @@ def _all_at_once(asked: Asked, grouping: str, metric: Metric, data: Data) -> lis
 
 def _correlation(asked: Asked, name: str, attribute: str, value: Array, levels: Array) -> list[Finding]:
     what = str(asked.score) if name == "correlation" else f"{asked.score} - {asked.label}"
-    test = correlation_test(
-        value,
-        levels,
-        rng=_rng(asked, attribute, name),
-        names=(what, attribute),
-        method=asked.settings.method,
-        alternative=asked.settings.alternative,
-        alpha=asked.settings.alpha,
-        draws=asked.settings.draws,
-        resampling_risk=asked.settings.resampling_risk,
-    )
+    own = ("method", "alternative", "alpha", "draws", "resampling_risk")
+    settings = {one: getattr(asked.settings, one) for one in own}
+    test = correlation_test(value, levels, rng=_rng(asked, attribute, name), names=(what, attribute), **settings)
     test = replace(test, metric=name)
     return [Finding(attribute, CORRELATIONS[name], test, "every row", len(value), (attribute, name))]
 

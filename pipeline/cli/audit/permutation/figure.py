@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from pipeline.cli.audit.permutation.asked import CORRELATIONS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from pipeline.cli.numbers import label_text
+from pipeline.report.style import FAINT, METHODS, new_figure
 
 LINES = 60
 """Tests in the figure at most, the first of the table; a larger one fits no page."""
@@ -19,8 +20,6 @@ BEYOND = 1.15
 
 def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
     """A line for each defined test, to be drawn and saved within :func:`pipeline.report.style.paper`."""
-    from pipeline.report.style import FAINT, METHODS, new_figure
-
     entries = [entry for entry in results if entry["undefined"] is None][:LINES]
     color = METHODS["baseline"].color
     drawn = new_figure(0.6 + 0.22 * len(entries))
@@ -41,6 +40,4 @@ def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
 
 def _name(entry: Mapping[str, Any]) -> str:
     a, b = (group["name"] for group in entry["groups"])
-    name = f"{entry['metric']}, {a} and {b}"
-    # A dollar sign would begin a formula.
-    return (name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}\u2026").replace("$", r"\$")
+    return label_text(f"{entry['metric']}, {a} and {b}", LETTERS)

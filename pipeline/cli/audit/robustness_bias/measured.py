@@ -1,0 +1,233 @@
+"""What an attack found, as numbers under the keys of the JSON, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeline.audits.robustness_bias.lengths import Lengths
+from pipeline.audits.robustness_bias.measures import survival
+from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.cli.audit.robustness_bias.evidence import DENOMINATORS, Evidence
+from pipeline.cli.audit.robustness_bias.look import Subjects
+from pipeline.cli.document import Verdict
+from pipeline.cli.numbers import fixed, level, p_text, plain, span
+from pipeline.types import Array
+
+BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model", "exact": "exact"}
+WHOSE = {
+    "paper": "all images of a group, those classified wrongly at distance 0",
+    "correct": "the images classified correctly alone",
+}
+GRID = 101
+"""Sizes of perturbations at which the JSON has the curves, from 0 to T."""
+POOR = 0.5
+"""Below this accuracy a curve says more of errors than of distances, and perhaps of a wrong input."""
+OTHER = {"paper": "correct", "correct": "paper"}
+"""The denominator that a result is compared with."""
+HEADLINES = {True: "ROBUSTNESS BIAS", False: "NO BIAS SHOWN", None: "NOT TESTED"}
+Entry = Mapping[str, Any]
+
+
+def settings_text(found: Entry) -> str:
+    """``deepfool: steps 100, candidates 10, ...``: the attack with its settings, as every output is stamped."""
+    told = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found["settings"].items())
+    return f"{found['attack']}: {told}" if told else str(found["attack"])
+
+
+def result(evidence: Evidence, subjects: Subjects) -> dict[str, Any]:
+    """What one attack found: of all images, and of the levels of each partition; what does not exist is null."""
+    correct = subjects.correct
+    known = evidence.distance[correct & ~evidence.failed]
+    return plain(  # type: ignore[no-any-return]
+        {
+            "attack": evidence.asked.name,
+            "bound": evidence.asked.bound,
+            "settings": dict(evidence.asked.settings),
+            "images": len(correct),
+            "n_correct": correct.sum(),
+            "failed": evidence.failed.sum(),
+            "budget": evidence.budget,
+            "mean_distance": _some(np.mean, known),
+            "median_distance": _some(np.median, known),
+            "partitions": [
+                {
+                    "name": partition.name,
+                    "unknown": (partition.codes < 0).sum(),
+                    "levels": [_level(evidence, correct, place, partition, level) for level in range(len(partition))],
+                }
+                for place, partition in enumerate(subjects.points.partitions)
+            ],
+        }
+    )
+
+
+def _some(statistic: Callable[[Array], Any], values: Array) -> Any:
+    return statistic(values) if len(values) else None
+
+
+def _level(evidence: Evidence, correct: Array, place: int, partition: Partition, level: int) -> dict[str, Any]:
+    inside = partition.element(level)[0]
+    entry: dict[str, Any] = {
+        "level": partition.levels[level],
+        "images": inside.sum(),
+        "n_correct": (correct & inside).sum(),
+        "failed": (evidence.failed & inside).sum(),
+    }
+    for denominator in DENOMINATORS:
+        compared, lengths = evidence.compared[denominator][place], evidence.lengths[denominator]
+        own, outside = (lengths.length[lengths.counts & members] for members in partition.element(level))
+        entry[denominator] = {
+            "n": compared.measures.n[level],
+            "mean": _some(np.mean, own),
+            "mean_of_others": _some(np.mean, outside),
+            "median": _some(np.median, own),
+            "auc": compared.measures.area[level],
+            "sigma": compared.measures.sigma[level],
+            "interval": compared.interval[:, level],
+            "p": compared.test.p[level],
+            "p_adjusted": compared.test.adjusted[level],
+            **_curve(lengths, partition, level, evidence.budget),
+        }
+    return entry
+
+
+def _curve(lengths: Lengths, partition: Partition, level: int, budget: float) -> dict[str, Any]:
+    """I_P, that of the others and the largest RB; RB changes only where one of the curves does."""
+    inside, outside = partition.element(level)
+    if not np.isfinite(budget):
+        return {"curve": None, "largest_bias": None}
+    steps = np.unique(np.concatenate([np.zeros(1), lengths.upto(budget)[lengths.counts & (inside | outside)]]))
+    bias = np.abs(survival(lengths, inside, steps) - survival(lengths, outside, steps))
+    largest = int(np.argmax(bias)) if np.isfinite(bias).all() else None
+    tau = np.linspace(0, budget, GRID)
+    return {
+        "largest_bias": None if largest is None else {"tau": steps[largest], "value": bias[largest]},
+        "curve": {
+            "tau": tau,
+            "group": survival(lengths, inside, tau),
+            "others": survival(lengths, outside, tau),
+        },
+    }
+
+
+def verdict(found: Entry, denominator: str, alpha: float, labelled: bool) -> Verdict:
+    """Which groups are closer to the boundary or farther from it, by the first attack and ``denominator``."""
+    everyone = sorted(groups(found, denominator), key=lambda pair: _sigma(pair[1], denominator))
+    # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
+    own = [(pair, pair[1][denominator]) for pair in everyone]
+    tested = [pair for pair, found in own if found["p_adjusted"] is not None and found["sigma"] is not None]
+    shown = [pair for pair in tested if pair[1][denominator]["p_adjusted"] <= alpha]
+    biased = bool(shown) if tested else None
+    facts = {
+        "biased": biased,
+        "attack": found["attack"],
+        "denominator": denominator,
+        "closer": [_named(pair) for pair in shown if _sigma(pair[1], denominator) < 0],
+        "farther": [_named(pair) for pair in shown if _sigma(pair[1], denominator) > 0],
+    }
+    said = sentence(found, denominator, alpha, labelled, shown, tested) + _doubt(found)
+    return Verdict(biased, HEADLINES[biased], said, facts)
+
+
+def groups(found: Entry, denominator: str) -> Iterator[tuple[Entry, Entry]]:
+    """Partition and level of every comparison: of two levels only the closer one, the other being its mirror image."""
+    for partition in found["partitions"]:
+        levels = partition["levels"]
+        if len(levels) == 2:
+            levels = sorted(levels, key=lambda entry: _sigma(entry, denominator))[:1]
+        for entry in levels:
+            yield partition, entry
+
+
+def sentence(
+    found: Entry,
+    denominator: str,
+    alpha: float,
+    labelled: bool,
+    shown: Sequence[tuple[Entry, Entry]],
+    tested: Sequence[tuple[Entry, Entry]],
+) -> str:
+    """What was found, in plain sentences."""
+    if not tested:
+        return (
+            "No group could be tested: too few distances, or all of them equal. Look at the failed attacks and the "
+            "model's accuracy below."
+        )
+    if not shown:
+        pair = max(tested, key=lambda pair: abs(_sigma(pair[1], denominator)))
+        return (
+            "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
+            f"of {title(pair)}: {_numbers(pair[1], denominator, alpha)}. What {found['images']:,} images do not show "
+            "may still be there."
+        )
+    first, *others = shown if _sigma(shown[0][1], denominator) < 0 else shown[::-1]
+    said = f"{_how_far(found, first, denominator)} ({_numbers(first[1], denominator, alpha)})."
+    if labelled:
+        said += f" {_otherwise(first[1], denominator, alpha)}"
+    if others:
+        told = [f"{title(pair)} ({_sigma(pair[1], denominator):+.2f})" for pair in others[:3]]
+        more = f" and {len(others) - 3} more groups" if len(others) > 3 else ""
+        said += f" Also: {', '.join(told)}{more}."
+    return said
+
+
+def _doubt(found: Entry) -> str:
+    """A warning for a model of poor accuracy, whose distances say little."""
+    share = found["n_correct"] / found["images"]
+    if share >= POOR:
+        return ""
+    return f" But only {100 * share:.0f} % of the images are classified correctly: see first whether that can be so."
+
+
+def title(pair: tuple[Entry, Entry]) -> str:
+    """``sex = female``."""
+    return f"{pair[0]['name']} = {pair[1]['level']}"
+
+
+def _how_far(found: Entry, pair: tuple[Entry, Entry], denominator: str) -> str:
+    own = pair[1][denominator]
+    change = "certified radii" if found["bound"] == "lower" else "distances"
+    closer = _sigma(pair[1], denominator) < 0
+    place = "closer to" if closer else "farther from"
+    return (
+        f"Images of {title(pair)} are {place} the decision boundary: their {change} "
+        f"are {100 * abs(_sigma(pair[1], denominator)):.0f} % {'smaller' if closer else 'larger'} than those of the "
+        f"others, mean {own['mean']:.3g} against {own['mean_of_others']:.3g}"
+    )
+
+
+def _numbers(entry: Entry, denominator: str, alpha: float) -> str:
+    own = entry[denominator]
+    return (
+        f"sigma {own['sigma']:+.2f}, {level(alpha)} interval {span(own['interval'], fixed(2, '+'))}, adjusted p "
+        f"{p_text(own['p_adjusted'])}, n = {own['n']:,}"
+    )
+
+
+def _otherwise(entry: Entry, denominator: str, alpha: float) -> str:
+    """The same group under the other denominator: how much of it is accuracy."""
+    other = OTHER[denominator]
+    own = entry[other]
+    whose = (
+        "Images classified wrongly count as distance 0; of those classified correctly alone"
+        if other == "correct"
+        else "Of all images, those classified wrongly counting as distance 0,"
+    )
+    if own["sigma"] is None:
+        return f"{whose} there is no sigma."
+    same = own["sigma"] * (entry[denominator]["sigma"] or 0) > 0
+    shown = own["p_adjusted"] is not None and own["p_adjusted"] <= alpha
+    verb = "is" if same and shown else "is not shown: it is" if same else "has the opposite sign:"
+    return f"{whose} sigma {verb} {own['sigma']:+.2f} (adjusted p {p_text(own['p_adjusted'])})."
+
+
+def _sigma(level: Entry, denominator: str) -> float:
+    value: float | None = level[denominator]["sigma"]
+    return 0.0 if value is None else value
+
+
+def _named(pair: tuple[Entry, Entry]) -> dict[str, str]:
+    return {"partition": pair[0]["name"], "level": pair[1]["level"]}

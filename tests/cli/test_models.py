@@ -1,0 +1,205 @@
+"""Every way to hand over a model gives the same model, and whatever it returns is read as what it means."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from pipeline.cli.audit.fliptest.model import Model, load_model
+from pipeline.cli.audit.fliptest.model import probed as tried
+from pipeline.cli.network import Computing, Network, load_network
+from pipeline.cli.output_kind import KINDS, Kind, check_kind, class_scores, detected_kind
+from pipeline.cli.probe import probed, read
+from pipeline.cli.user_code import MODULE_NAME, named_object
+
+Linear = Callable[..., torch.nn.Module]
+CPU = Computing("cpu")
+X = torch.randn(40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+W = torch.tensor([[1.0, -1.0], [0.5, 0.0], [2.0, 1.0]], dtype=torch.float64)
+NETS = """
+import torch
+from neighbour import weights
+class Net(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(3, 2)
+        self.load_state_dict(weights())
+network = Net()
+dropped = torch.nn.Sequential(network, torch.nn.Dropout(0.9)).train()
+def build(): return network
+def formula(x): return torch.nn.functional.linear(x, network.weight.to(x), network.bias.to(x))
+"""
+FRAME = pd.DataFrame({"a": np.linspace(-2, 2, 30), "b": np.arange(30.0) % 7})
+LOGIT = (FRAME["a"] + 0.1 * FRAME["b"]).to_numpy()
+MODELS = """
+import numpy as np, torch
+def logit(frame): return frame["a"] + 0.1 * frame["b"]
+def probability(frame): return 1 / (1 + np.exp(-logit(frame)))
+def both(frame): return np.column_stack([1 - probability(frame), probability(frame)])
+def column(frame): return probability(frame).to_frame()
+def logits(frame): return np.column_stack([-logit(frame) / 2, logit(frame) / 2])
+def decision(frame): return (logit(frame) >= 0).tolist()
+def build():
+    net = torch.nn.Linear(2, 1); net.weight.data = torch.tensor([[1.0, 0.1]]); net.bias.data.zero_(); return net
+def forgetful(frame): own = logit(frame); frame["a"] = 0.0; return own
+def gaps(frame): return logit(frame).where(frame["b"] != 3)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, in which user code is new."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in (MODULE_NAME, "neighbour", "own_nets", "beside_it"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return tmp_path
+
+
+def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(
+    folder: Path, linear: Linear, save_scripted: Callable[[torch.nn.Module, Path], None]
+) -> None:
+    network = linear(1.0, -2.0, 0.5)
+    torch.save(network.state_dict(), "weights.pt")
+    torch.save(network, "pickled.pt")
+    save_scripted(network, folder / "scripted.pt")
+    rows = torch.export.Dim("rows")
+    program = torch.export.export(network, (torch.zeros(4, 3),), dynamic_shapes=({0: rows},))
+    torch.export.save(program, "exported.pt2")
+    Path("neighbour.py").write_text("import torch\ndef weights(): return torch.load('weights.pt')\n")
+    Path("own_nets.py").write_text(NETS)
+    expected = linear(1.0, -2.0, 0.5).double()(X)
+    for model, origin in (
+        ("scripted.pt", "TorchScript network"),
+        ("exported.pt2", "exported program"),
+        ("pickled.pt", "pickled network"),
+        ("own_nets.py:network", "network of own_nets.py"),
+        ("own_nets.py:dropped", "dropped of own_nets.py"),
+        ("own_nets.py:Net", r"what Net() of own_nets.py returns"),
+        ("own_nets.py:build", "what build() of own_nets.py returns"),
+        ("own_nets.py:formula", "formula of own_nets.py"),
+        ("own_nets:network", "network of own_nets"),
+    ):
+        loaded = load_network(model, True, CPU)
+        assert loaded.origin == origin
+        assert loaded.file == (None if model.startswith("own_nets:") else Path(model.partition(":")[0]))
+        output = loaded.evaluate(X)
+        assert output.dtype == torch.float64
+        torch.testing.assert_close(output, expected)
+    assert CPU.device.type == "cpu"
+    assert Computing().device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_a_file_called_like_a_library_is_itself_and_finds_its_neighbour(folder: Path) -> None:
+    Path("numpy.py").write_text("from beside_it import number\nclass Box:\n    content = number\n")
+    Path("beside_it.py").write_text("number = 7\n")
+    named = named_object("--metric", "numpy.py:Box")
+    assert (named.value().content, named.name, named.where, named.file) == (7, "Box", "numpy.py", Path("numpy.py"))
+    assert sys.modules["numpy"] is np
+    module = named_object("--model", "beside_it:number")
+    assert (module.value, module.where, module.file) == (7, "beside_it", None)
+
+
+LOGITS = torch.randn(200, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 3
+ODDS = LOGITS[:, 1] - LOGITS[:, 0]
+P = torch.sigmoid(ODDS)
+RETURNED: dict[str, tuple[Kind, Callable[[torch.Tensor], torch.Tensor]]] = {
+    "two logits": ("logits", lambda x: torch.stack((-x / 2, x / 2), 1)),
+    "two log-probabilities": ("log-probabilities", lambda x: torch.stack((-x / 2, x / 2), 1).log_softmax(1)),
+    "two probabilities": ("probability", lambda x: torch.stack((-x / 2, x / 2), 1).softmax(1)),
+    "a logit": ("logits", lambda x: x),
+    "a logit in a column": ("logits", lambda x: x[:, None]),
+    "a probability": ("probability", torch.sigmoid),
+    "a probability in a column": ("probability", lambda x: torch.sigmoid(x)[:, None]),
+}
+
+
+@pytest.mark.parametrize("form", RETURNED)
+def test_every_form_is_recognised_and_gives_the_odds_and_their_gradient(form: str) -> None:
+    kind, returned = RETURNED[form]
+    x = ODDS.clone().requires_grad_(True)
+    output = returned(x)
+    assert detected_kind(output) == detected_kind(output.float()) == kind
+    check_kind(output, kind)
+    scores = class_scores(kind)(output)
+    assert scores.shape == (200, 2)
+    torch.testing.assert_close(scores[:, 1] - scores[:, 0], ODDS)
+    (gradient,) = torch.autograd.grad((scores[:, 1] - scores[:, 0]).sum(), x)
+    torch.testing.assert_close(gradient, torch.ones_like(gradient))
+
+
+def test_one_log_probability_can_be_told_but_not_guessed() -> None:
+    scores = class_scores("log-probabilities")(P.log())
+    torch.testing.assert_close(scores[:, 1] - scores[:, 0], ODDS)
+    assert detected_kind(P.log()) == "logits"
+    for kind in KINDS:
+        check_kind(P if kind == "probability" else P.log(), kind)
+
+
+def test_a_trial_reads_probabilities_and_counts_those_that_are_certain() -> None:
+    def trial(function: Callable[[torch.Tensor], torch.Tensor], kind: str = "auto") -> object:
+        scores = probed(Network(function, "test", None), X, ("a", "b", "c"), kind)  # type: ignore[arg-type]
+        np.testing.assert_allclose(scores.probability, (X @ W).softmax(1)[:, 1], atol=1 if scores.saturated else 1e-12)
+        return scores.kind, scores.detected, scores.columns, scores.saturated
+
+    assert trial(lambda x: x @ W) == ("logits", True, 2, 0)
+    assert trial(lambda x: (x @ W).softmax(1), "probability") == ("probability", False, 2, 0)
+    far = X[:, 0] > 0.5
+    certain = trial(lambda x: torch.sigmoid((x @ W)[:, 1] + 1e4 * (x[:, 0] > 0.5)))
+    assert certain == ("probability", True, 1, int(far.sum()))
+    sure = read(torch.tensor([[1.0, 0.0], [0.4, 0.6]]), lambda x: x, "auto", edge=1e-7)
+    assert (sure.kind, sure.saturated, sure.prediction.tolist()) == ("probability", 1, [0, 1])
+    assert bool(sure.trial.isfinite().all())  # an edge keeps scores finite
+    assert not bool(read(torch.tensor([[1.0, 0.0]]), lambda x: x, "auto").trial.isfinite().all())
+
+
+@pytest.fixture
+def load(folder: Path) -> Callable[..., Model]:
+    """Load a model of a data frame and try it."""
+    Path("models.py").write_text(MODELS)
+
+    def made(name: str, threshold: float | None = None, frame: pd.DataFrame = FRAME) -> Model:
+        text = name if "." in name else f"models.py:{name}"
+        arguments = Namespace(predict=text, trust_pickle=False, device="cpu", dtype="float64", data=Path("t.csv"))
+        model, scores = tried(load_model(arguments), frame, threshold, Path("t.csv"))
+        np.testing.assert_array_equal(model.scores(frame), scores)
+        return model
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "threshold", "kind"),
+    [
+        *(("decision", None, "decision"), ("probability", None, "probability"), ("column", None, "probability")),
+        *(("both", None, "probability of class 1"), ("logits", None, "probability of class 1, from logits")),
+        *(("logit", 0.0, "score"), ("build", 0.0, "score"), ("forgetful", 0.0, "score")),
+    ],
+)
+def test_every_form_of_one_model_decides_the_same_and_cannot_change_the_rows(
+    load: Callable[..., Model], name: str, threshold: float | None, kind: str
+) -> None:
+    before = FRAME.copy()
+    model = load(name, threshold)
+    assert model.kind == kind
+    np.testing.assert_array_equal(model.decisions(model.scores(FRAME)), LOGIT >= 0)
+    pd.testing.assert_frame_equal(FRAME, before)
+
+
+def test_a_threshold_is_in_the_units_of_the_score_and_belongs_to_the_positive_side(load: Callable[..., Model]) -> None:
+    model = load("both", 0.7)
+    np.testing.assert_array_equal(model.decisions(model.scores(FRAME)), np.log(0.7 / 0.3) <= LOGIT)
+    exact = load("logit", float(LOGIT[11]))
+    assert exact.decisions(exact.scores(FRAME))[11] == 1
+
+
+def test_failures_on_counterparts_name_the_people_they_belong_to(load: Callable[..., Model]) -> None:
+    model = load("gaps", 0.0, FRAME[FRAME["b"] != 3].set_axis(range(100, 126)))
+    with pytest.raises(ValueError, match=r"for 4 of 30 counterparts, the first being 3, 10, 17, 24"):
+        model.scores(FRAME)

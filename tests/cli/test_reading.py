@@ -1,0 +1,112 @@
+"""From a file to arrays: every bit of a number, the part of each column, and units that can be undone."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from pipeline.cli.columns import Attribute, Choice, attribute, rows
+from pipeline.cli.table import read_table, sha256
+from pipeline.cli.units import units
+from pipeline.messages import listed, reason
+
+PATH = Path("t.csv")
+TABLE = pd.DataFrame(
+    {
+        "b": [1.5, 2.0, -1.0, 0.0],
+        "y": ["no", "yes", "yes", "no"],
+        "sex": ["m", "f", "f", "m"],
+        "a": [True, False, True, True],
+        "race": ["x", "y", "z", "x"],
+    }
+)
+CHOICE = Choice(label="y", positive="yes", sensitive=(Attribute("sex"), Attribute("race", "x")))
+X = np.column_stack([np.arange(8.0), 1000 * np.arange(8.0) ** 2, np.arange(8) % 2, np.full(8, 3.0)])
+NAMES = ("near", "far", "binary", "constant")
+
+
+def test_csv_and_parquet_hold_the_same_numbers_to_the_last_bit(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0).normal(size=2000) * 10.0 ** np.arange(-100, 100).repeat(10)
+    table = pd.DataFrame({"x": numbers, "name": ["a", "é"] * 1000, "flag": [True, False] * 1000})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_csv(tmp_path / "t.csv.gz", index=False)
+    table.to_csv(tmp_path / "bom.csv", index=False, encoding="utf-8-sig")
+    # The index of a Parquet file is no row number.
+    table.set_axis(np.arange(2000) + 7).to_parquet(tmp_path / "t.parquet")
+    reference = read_table(tmp_path / "t.parquet")
+    assert reference["x"].to_numpy().tobytes() == numbers.tobytes()
+    for name in ("t.csv", "t.csv.gz", "bom.csv"):
+        pd.testing.assert_frame_equal(read_table(tmp_path / name), reference, check_exact=True)
+    assert sha256(tmp_path / "t.csv") == hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
+
+
+def test_features_are_all_columns_without_another_part_in_the_files_order_or_those_named() -> None:
+    made = rows(TABLE, CHOICE, PATH)
+    assert made.names == ("b", "a")
+    np.testing.assert_array_equal(made.features, [[1.5, 1], [2, 0], [-1, 1], [0, 1]])
+    assert made.features.dtype == np.float64
+    np.testing.assert_array_equal(made.label, [0, 1, 1, 0])
+    assert made.label_levels == ("no", "yes")
+    np.testing.assert_array_equal(made.sensitive["sex"], [1, 0, 0, 1])
+    np.testing.assert_array_equal(made.sensitive["race=x"], [1, 0, 0, 1])
+    assert made.levels == {"sex": ("f", "m"), "race=x": ("not x", "x")}
+    assert made.sensitive_inputs == ()
+    assert rows(TABLE, replace(CHOICE, features=("a", "b")), PATH).names == ("a", "b")
+    assert rows(TABLE, replace(CHOICE, drop=("b",)), PATH).names == ("a",)
+
+
+def test_a_sensitive_column_can_be_an_input() -> None:
+    table = TABLE.assign(sex=[1, 0, 0, 1], race=[0, 1, 1, 0])
+    choice = Choice(label="y", positive="yes", sensitive=(Attribute("sex"), Attribute("race")), include_sensitive=True)
+    made = rows(table, choice, PATH)
+    assert made.names == ("b", "sex", "a", "race")
+    assert made.sensitive_inputs == (1, 3)
+    assert rows(table, replace(choice, include_sensitive=False, features=("race", "b")), PATH).sensitive_inputs == (0,)
+
+
+@pytest.mark.parametrize(
+    ("label", "positive"),
+    [
+        *(([0, 1, 1, 0], None), ([0.0, 1.0, 1.0, 0.0], None), ([False, True, True, False], None)),
+        *(([2, 1, 1, 2], "1"), ([-1.0, 1, 1, -1], "1")),
+    ],
+)
+def test_labels_0_and_1_need_no_word_and_others_do(label: list[float], positive: str | None) -> None:
+    made = rows(TABLE.assign(y=label), replace(CHOICE, positive=positive), PATH)
+    np.testing.assert_array_equal(made.label, [0, 1, 1, 0])
+
+
+def test_an_equals_sign_may_be_part_of_a_columns_name() -> None:
+    assert attribute("race=x", ["race"]) == Attribute("race", "x")
+    assert attribute("race=x", ["race", "race=x"]) == Attribute("race=x")
+    assert attribute("sex", ["race"]) == Attribute("sex")
+
+
+def test_units_are_standard_deviations_of_columns_of_more_than_two_values_and_can_be_undone() -> None:
+    made = units(X, NAMES, "continuous")
+    assert made.standardized == ("near", "far")
+    z = made.inward(X)
+    np.testing.assert_allclose(z[:, :2].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(z[:, :2].std(axis=0), 1)
+    np.testing.assert_array_equal(z[:, 2:], X[:, 2:])
+    np.testing.assert_allclose(made.outward(z), X, rtol=1e-12)
+    np.testing.assert_allclose(made.network_input(torch.tensor(z)).numpy(), X, rtol=1e-12)
+    kept = units(X, NAMES, "none")  # changes no bit
+    np.testing.assert_array_equal(kept.inward(X), X)
+    np.testing.assert_array_equal(kept.network_input(torch.tensor(X)).numpy(), X)
+    assert units(X[:, [0, 2, 3]], ("near", "binary", "constant"), None).standardized == kept.standardized == ()
+
+
+def test_long_lists_end_in_a_count_and_long_errors_after_a_line() -> None:
+    assert listed([1, 2, 3], 2) == "1, 2 and 1 more"
+    assert listed([1, 2], 2) == "1, 2"
+    assert reason(RuntimeError("first.\nsecond")) == "RuntimeError: first"
+    scripted = "The following operation failed in the TorchScript interpreter.\nTraceback\nRuntimeError: sizes differ\n"
+    assert reason(RuntimeError(scripted)) == "RuntimeError: sizes differ"
+    assert reason(KeyError()) == "KeyError: no further text"

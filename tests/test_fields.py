@@ -1,0 +1,209 @@
+"""A configuration holds what its types say: a value outside is refused by its key, and one inside is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pytest
+
+from pipeline.attacks.carlini_wagner import Settings as CarliniWagner
+from pipeline.audits.permutation.settings import Settings as PermutationTest
+from pipeline.audits.precision import Precision
+from pipeline.fields import Checked, Count, Names, Share, above, at_least, even, finite, interval, made, one_of, some_of
+from pipeline.transport.between import parted
+from pipeline.workflow import plugins
+from pipeline.workflow.config import Workflow
+
+
+@dataclass(frozen=True)
+class Example(Checked, of="method"):
+    steps: Count = 1
+    rate: Annotated[float, above(0), finite] = 0.1
+    decay: Annotated[float, interval("[0, 1)")] = 0.0
+    points: Annotated[int, at_least(2), even] | None = None
+    solver: Annotated[str, one_of(("a", "b"))] = "a"
+    tests: Annotated[list[str], some_of(("t", "u"))] = field(default_factory=lambda: ["t"])
+    side: Literal["train", "test"] = "test"
+    shares: Share | list[Share] = 0.5
+    weights: Mapping[str, float] = field(default_factory=dict)
+    names: Names | None = None
+    exact: bool = False
+
+
+INSIDE: dict[str, list[Any]] = {
+    "steps": [1, np.int64(3)],
+    "rate": [1, 1e-300, np.float32(2)],
+    "decay": [0, 0.999],
+    "points": [None, 2],
+    "solver": ["b"],
+    "tests": [["u"], ("t", "u")],
+    "shares": [0.1, [0.1, 0.9]],
+    "weights": [{"x": -1}],
+    "names": [["x"]],
+}
+OUTSIDE: dict[str, list[Any]] = {
+    "steps": [0, 1.5, True, "1", None],
+    "rate": [0.0, float("inf"), float("nan"), "fast"],
+    "decay": [1.0, -0.1],
+    "points": [1, 3, 2.5],
+    "solver": ["c", None],
+    "tests": [[], ["t", "t"], ["v"], "t"],
+    "side": ["all"],
+    "shares": [1.0, [0.5, 0.0]],
+    "weights": [{"x": "y"}, [1.0]],
+    "names": [[], [1]],
+    "exact": [1, "yes"],
+}
+
+
+@pytest.mark.parametrize("key", [*INSIDE, *OUTSIDE])
+def test_what_a_type_says_is_what_is_taken(key: str) -> None:
+    for value in INSIDE.get(key, ()):
+        assert getattr(replace(Example(), **{key: value}), key) is value
+    for value in OUTSIDE.get(key, ()):
+        with pytest.raises(ValueError, match=rf"expected method\.{key} to be .*; found "):
+            replace(Example(), **{key: value})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"steps": 0}, "f: expected method.steps to be a whole number of at least 1; found 0"),
+        ({"points": 3}, "to be null or a whole number of at least 2 that is even; found 3"),
+        ({"tests": ["v"]}, "to be a list of texts with some of t, u, none twice; found"),
+        ({"shares": 2}, r"to be a number in \(0, 1\) or a list, each a number in \(0, 1\); found 2"),
+        ({"stps": 1}, r"f: there is no key 'stps' \(did you mean 'steps'\?\)\. There are: steps, rate"),
+    ],
+)
+def test_a_message_says_what_was_expected_and_what_came(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(Example, values, "f")
+    with pytest.raises(ValueError, match="f: alpha, bootstraps and permutations is not given"):
+        made(Precision, {}, "f")
+
+
+BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
+    ("dataset", "adult"): {"train_fraction": [0.0, 1.0, 80.0], "rows": ["some"]},
+    ("dataset", "compas"): {"train_fraction": [1.0], "rows": ["some"]},
+    ("dataset", "law"): {"train_fraction": [1]},
+    ("dataset", "ssl"): {"train_fraction": [0.0], "threshold": [0, 501]},
+    ("dataset", "hiring"): {"train": [0], "test": [-1]},
+    ("dataset", "arrests"): {"n": [0]},
+    ("dataset", "gaussian"): {"n": [2], "dimension": [0]},
+    ("dataset", "identical"): {"shared": [0], "extra": [-1], "delta": [float("nan")]},
+    ("dataset", "simulated"): {
+        **{"n": [0], "minority_probability": [1.5], "sigma": [-0.1], "label_noise": [-0.1], "labels": ["printed"]},
+        "minority_mean": [[1.0]],
+    },
+    ("dataset", "digits"): {
+        **{"interpolation": ["cubic"], "train_fraction": [0], "test_points": [0], "image_size": [0]},
+        **{"mean": [[0.5, 0.5]], "std": [[0.0]]},
+    },
+    ("dataset", "cifar100"): {"rows": ["medium"]},
+    ("dataset", "adience"): {"split": ["fold"], "train_fraction": [1]},
+    ("dataset", "utkface"): {"train_fraction": [1]},
+    ("method", "baseline"): {"batch_size": [25], "steps": [0], "learning_rate": [-1.0], "hidden_units": [0]},
+    ("method", "sensr"): {"batch_size": [7], "radius": [0.0], "engine": ["fast"]},
+    ("method", "reductions"): {"difference_bound": [0.0], "max_iter": [0], "solver": ["saga"]},
+    ("method", "logistic"): {"validation_fraction": [1.0], "inverse_penalties": [[], [1.0, 0.1], [0.0, 0.1]]},
+    ("method", "logistic_grid"): {"intercept": ["free"], "low": [1e6], "points_per_axis": [0]},
+    ("method", "given"): {"weights": [{}, {"skill": np.nan}], "threshold": [np.inf], "slope": [0.0]},
+    ("method", "svm"): {"inverse_penalty": [0.0], "gamma": [-1.0], "features": [[]], "points": [1]},
+    ("method", "parity_constrained"): {"attributes": [[]]},
+    ("method", "standard"): {
+        **{"epochs": [0], "learning_rate": [-1.0], "batch_size": [1], "momentum": [1.0], "input_size": [0]},
+        **{"train_points": [1], "pretrained": ["yes"], "precision": ["half"], "checkpoints": [["best"]]},
+    },
+    ("method", "adverm"): {"alpha": [-1.0], "distance": ["linear"], "scale": ["bytes"], "epochs": [0]},
+    ("transport", "exact"): {"cost": ["cosine"], "image": ["mean"]},
+    ("transport", "entropic"): {"cost": ["cosine"], "tie_break": [-0.1], "regularization": [0.0], "quantiles": [1]},
+    ("transport", "stochastic"): {
+        **{"cost": ["cosine"], "regularizer": ["lasso"], "regularization": [0.0], "map_rate": [-1.0], "steps": [0]},
+    },
+    ("transport", "wgan"): {
+        **{"steps": [0], "learning_rate": [-1.0], "epsilon": [0.0], "cost_weight": [-1e-4], "decay": [1.0]},
+        **{"selection": ["first"], "engine": ["jax"]},
+    },
+    ("transport", "counterfactual"): {"inference": ["vi"], "image": ["mode"], "chains": [0], "draws": [3]},
+    ("transport", "between"): {"given_label": [2], "split": ["both"], "points": [1]},
+    ("audit", "fliptest"): {
+        **{"split": ["both"], "decision": ["coin"], "units": ["inches"], "noise_deals": [-1], "noise_people": [0]},
+        "permutations": [0],
+    },
+    ("audit", "map_quality"): {"split": ["both"], "members": [0]},
+    ("audit", "subgroups"): {
+        **{"split": ["all"], "output": ["label"], "held_out": [1.0], "confidence": [0.0], "depth": [-1]},
+        **{"minimum_leaf": [3], "bins": [1]},
+    },
+    ("audit", "loss_ratio"): {
+        **{"regularization": [[1.0, -1.0]], "step_size": [0.0], "record": [[], [0, 5]], "schedule": ["linear"]},
+        **{"alpha": [1.5], "metric": ["euclidean"], "metric_split": [["test", "all"]], "points": [1], "examples": [-1]},
+    },
+    ("audit", "loss_ratio_validity"): {"sample_sizes": [[1]], "alpha": [0.0], "delta_over_truth": [[]]},
+    ("audit", "permutation"): {"metrics": [["f1"], []], "tests": [["fisher"], ["auto", "auto"]], "threshold": [50.0]},
+    ("audit", "rate_levels"): {"metric": ["auc"], "n_a": [[10]], "rate": [[0.5, 1.0]], "tests": [["welch"]]},
+    ("audit", "rate_power"): {"metric": ["auc"], "differences": [[0.5]]},
+    ("audit", "auc_levels"): {"n_b": [[10]], "auc": [1.0], "draws": [0]},
+    ("audit", "correlation_levels"): {"cases": [["null"]], "low": [0.0]},
+    ("audit", "thresholds"): {"metrics": [["auc"]], "points": [1]},
+    ("audit", "sample_size"): {"split": ["all"], "sizes": [[]], "low": [0.99]},
+    ("audit", "robustness_bias"): {
+        **{"attacks": [[], ["deepfool", "deepfool"], ["pgd"]], "checkpoints": ["first"], "examples": ["smoothing"]},
+        **{"smoothing_points": [0], "batch_size": [0], "budget": [0.0], "smoothing_scale": ["metres"]},
+        **{"threads": [0], "alpha": [1.0]},
+    },
+}
+"""Of each plug-in, values that its own section may not have."""
+
+
+@pytest.fixture(scope="module")
+def configured() -> Mapping[tuple[str, str], Any]:
+    """A configuration of each kind, as the studies run it."""
+    workflow, found = Workflow(scale="paper"), {}
+    for point in [point for study in workflow.studies for point in workflow.points(study)]:
+        for group in ("dataset", "method", "transport", "audit"):
+            if getattr(point, group):
+                section = workflow.section(group, point)
+                if group == "transport":
+                    found["transport", "between"], section = parted(section)
+                kind = (group, str(section["kind"]))
+                if kind not in found:
+                    found[kind] = plugins.configure(plugins.load(*kind), section)
+    return found
+
+
+@pytest.mark.parametrize(("group", "kind"), BAD)
+def test_a_bad_setting_of_a_plugin_is_refused_by_its_key(group: str, kind: str, configured: Any) -> None:
+    for key, values in BAD[group, kind].items():
+        for value in values:
+            with pytest.raises(ValueError, match=rf"{group}\.(.*\b)?{key}\b.*found"):
+                replace(configured[group, kind], **{key: value})
+
+
+def test_a_randomised_decision_takes_no_threshold(configured: Any) -> None:
+    with pytest.raises(ValueError, match="a randomised decision has no threshold: expected null, found"):
+        replace(configured["audit", "fliptest"], decision="randomised", threshold=0.5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        (
+            CarliniWagner(10, 3, 0.1, 1.0, 0.0, 5, 0.001, 1.5),
+            {"iterations": 0, "learning_rate": 0.0, "confidence": -1.0, "improvement": 1.0, "slack": 0.5},
+        ),
+        (Precision(0.05, 10, 10), {"alpha": 0.0, "bootstraps": 0, "permutations": 0}),
+        (
+            PermutationTest(),
+            {"method": "t-test", "alternative": "larger", "alpha": 5, "draws": 0, "smoothing": np.nan, "bootstraps": 1}
+            | {"resampling_risk": 2.0},
+        ),
+    ],
+)
+def test_a_bad_argument_of_a_computation_is_named(settings: Any, wrong: dict[str, Any]) -> None:
+    for key, value in wrong.items():
+        with pytest.raises(ValueError, match=f"expected {key} to be"):
+            replace(settings, **{key: value})
