@@ -143,12 +143,18 @@ def test_equal_means_show_no_difference_and_distant_ones_differ() -> None:
     assert line["p_holm"] < 0.001
 
 
+def test_a_mean_agrees_where_the_whole_interval_lies_within_one_published_deviation() -> None:
+    assert verdict(entry(), measured([1.02, 1.021, 1.022]))["verdict"] == "agrees"
+    assert verdict(entry(), measured([1.01, 1.021, 1.032]))["verdict"] == "no difference shown"
+    assert verdict(size(), sizes([1214.9, 1215.0, 1215.1]))["verdict"] == "no difference shown", "one run has no margin"
+
+
 def test_several_tests_of_one_table_are_adjusted_together() -> None:
     """One p-value of about .02 differs alone, and shows nothing among forty others that do not differ."""
     far = entry(value=1.0, std=0.1)
     ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
     assert verdict(far, ours)["verdict"] == "differs"
-    near = entry(value=float(ours["value"].mean()), std=0.1)
+    near = entry(value=float(ours["value"].mean()), std=0.04)
     compared = compare(pd.DataFrame([far] + [near] * 40), ours, ())
     assert set(compared["verdict"]) == {"no difference shown"}
     elsewhere = compare(pd.DataFrame([far] + [{**near, "artefact": "table_4"}] * 40), ours, ())
@@ -199,7 +205,7 @@ def test_a_likelier_setting_gets_a_line_of_its_own_and_is_not_counted() -> None:
     published = pd.DataFrame([entry(likely=SENSR.replace("500", "200"))])
     compared = compare(published, ours, ())
     assert list(compared["reading"]) == ["as stated", "as likely made"]
-    assert list(compared["verdict"]) == ["differs", "no difference shown"]
+    assert list(compared["verdict"]) == ["differs", "agrees"]
     assert [tallies(compared)[part]["numbers"] for part in PARTS] == [1, 1, 0]
 
 
@@ -210,7 +216,7 @@ def test_a_setting_that_the_paper_does_not_state_has_no_verdict_but_the_likelier
     assert (assumed["reading"], assumed["verdict"]) == ("as assumed", "not comparable")
     assert assumed["why"] == "the paper does not state the number of steps"
     assert math.isnan(assumed["p"])
-    assert (likely["reading"], likely["verdict"]) == ("as likely made", "no difference shown")
+    assert (likely["reading"], likely["verdict"]) == ("as likely made", "agrees")
 
 
 def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line() -> None:
@@ -242,7 +248,7 @@ def test_a_number_that_is_printed_twice_is_counted_once_by_its_gravest_verdict()
     """The same value and setting in two tables, adjusted with other numbers there; a third number apart."""
     far = entry(value=1.0, std=0.1)
     ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
-    near = entry(value=float(ours["value"].mean()), std=0.1)
+    near = entry(value=float(ours["value"].mean()), std=0.04)
     again = {**far, "artefact": "text", "setting": "; ".join(reversed(SENSR.split("; ")))}
     compared = compare(pd.DataFrame([far] + [near] * 40 + [again]), ours, ())
     assert [compared["verdict"].iloc[0], compared["verdict"].iloc[-1]] == ["no difference shown", "differs"]
