@@ -132,7 +132,7 @@ check: test slow lint types
 SCALES := smoke laptop $(if $(PAPER),paper)
 clean:
 	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
-	rm -rf results/tables results/figures results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \
+	rm -rf results/tables results/figures results/captions results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \
 	  $(if $(PAPER),results/wandb)
 	rm -rf build *.egg-info .pytest_cache .ruff_cache .hypothesis $(if $(RAW),data/raw)
 

@@ -40,9 +40,9 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from threadpoolctl import threadpool_limits
 
+from benchmarks.common import study_settings
 from pipeline import io
 from pipeline.attacks import smoothing
 from pipeline.attacks.carlini_wagner import carlini_wagner
@@ -55,7 +55,6 @@ from pipeline.models import networks
 from pipeline.models.vision import torchvision
 from pipeline.seeds import generators
 from pipeline.types import Array, Classifier, ImageDataset
-from pipeline.workflow.config import CONF
 from pipeline.workflow.plugins import configure
 
 STEPS, OVERSHOOT = 100, 0.02
@@ -150,16 +149,15 @@ def posed(options: argparse.Namespace) -> Subject:
 
 def enlarged_digits() -> ImageDataset:
     """The digits at 32 x 32 pixels."""
-    values = {**yaml.safe_load((CONF / "dataset" / "digits.yaml").read_text()), "interpolation": "bilinear"}
+    values = {**study_settings("dataset", "digits"), "interpolation": "bilinear"}
     return digits.prepare(digits.parse(), configure(digits, values), generators("benchmark", repetitions=1), "bundled")
 
 
 def trained(dataset: ImageDataset) -> Classifier:
     """The UTK Classifier, in six epochs."""
-    values = yaml.safe_load((CONF / "method" / "standard.yaml").read_text())
+    values = study_settings("method", "standard")
     values |= {"model": "utk_classifier", "epochs": 6, "learning_rate": 0.01, "checkpoints": ["last"]}
-    config = configure(standard, {key: value for key, value in values.items() if key != "per_dataset"})
-    return standard.fit(dataset, config, generators("benchmark", repetitions=1))
+    return standard.fit(dataset, configure(standard, values), generators("benchmark", repetitions=1))
 
 
 def compare_deepfool(subject: Subject, options: argparse.Namespace) -> None:
@@ -418,7 +416,7 @@ def compare_rules(_: Subject, __: argparse.Namespace) -> None:
         hits = np.random.default_rng(0).binomial(RULE_SAMPLES, share, RULE_POINTS)
         fixed = smoothing.radius(smoothing.lower_limit(hits, RULE_SAMPLES, 0.001), 1.0)
         for tolerance in TOLERANCES:
-            plan = smoothing.planned(0.125, 100, RULE_SAMPLES, 0.001, 100, 1.5, tolerance, 0)
+            plan = smoothing.SamplePlan(0.125, 100, RULE_SAMPLES, 0.001, 100, 1.5, tolerance, 0)
             coins: Any = Coins(shares, np.random.default_rng(1))
             points, own = np.arange(RULE_POINTS), np.zeros(RULE_POINTS, dtype=int)
             lower, drawn = smoothing.estimated(coins, plan, points, own)

@@ -14,23 +14,24 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
-import yaml
 from threadpoolctl import threadpool_limits
 
+from benchmarks.common import drawn_dataset, plain_network, seconds, study_settings
 from pipeline import io
 from pipeline.attacks import autograd
-from pipeline.attacks.gradient_flow import gradient_flow_in_blocks, step_schedule
+from pipeline.attacks.gradient_flow import closed_form_flow, gradient_flow_in_blocks, points_of_each, step_schedule
+from pipeline.attacks.mixture_flow import mixture_flow
 from pipeline.attacks.relu_flow import relu_flow
 from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import FairMetric, learn
 from pipeline.methods import baseline
-from pipeline.models import mlp
+from pipeline.models import logistic_mixture, mlp
 from pipeline.seeds import generators
 from pipeline.types import Classifier, Dataset
-from pipeline.workflow.config import CONF
 from pipeline.workflow.plugins import configure
 
 REGULARIZATION, STEP_SIZE, DELTA, ALPHA = 50.0, 0.01, 1.25, 0.05
@@ -49,13 +50,7 @@ class Problem:
 
     def module(self, dtype: torch.dtype) -> torch.nn.Module:
         """The network as users have theirs: a torch module that returns logits."""
-        d, hidden = self.parameters["w1"].shape
-        first, second = torch.nn.Linear(d, hidden, dtype=dtype), torch.nn.Linear(hidden, 2, dtype=dtype)
-        with torch.no_grad():
-            for number, layer in enumerate((first, second), start=1):
-                layer.weight.copy_(torch.as_tensor(self.parameters[f"w{number}"].T))
-                layer.bias.copy_(torch.as_tensor(self.parameters[f"b{number}"]))
-        return torch.nn.Sequential(first, torch.nn.ReLU(), second)
+        return plain_network(self.parameters, dtype)
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ def main() -> None:
         if options.dataset:
             dataset, classifier = io.load(options.dataset, Dataset), io.load(options.classifier, Classifier)
         else:
-            dataset = drawn_dataset(options.points)
+            dataset = drawn_dataset(5 * options.points, options.points, 1)
             classifier = trained(dataset)
         problem = posed(dataset, classifier, options.points, options.steps)
         d, hidden = problem.parameters["w1"].shape
@@ -95,32 +90,13 @@ def main() -> None:
             runs = [run() for _ in range(1 if "extrapolated" in name else options.repeats)]
             outcomes[name] = min(runs, key=lambda outcome: outcome.seconds)
         report(problem, outcomes)
-
-
-def drawn_dataset(points: int) -> Dataset:
-    """Adult's shape: 5 continuous features, one-hot blocks of 7, 7, 14 and 6, two attributes that shift them all."""
-    rng = np.random.default_rng(0)
-    n = 5 * points
-    groups = {"sex": rng.integers(0, 2, n), "race": (rng.random(n) < 0.85).astype(int)}
-    shift = np.stack(list(groups.values()), axis=1) - 0.5
-    blocks = [rng.normal(size=(n, 5)) + shift @ rng.normal(scale=0.4, size=(2, 5))]
-    for width in (7, 7, 14, 6):
-        scores = rng.gumbel(size=(n, width)) + shift @ rng.normal(scale=0.7, size=(2, width))
-        blocks.append(np.eye(width)[scores.argmax(axis=1)])
-    x = np.concatenate(blocks, axis=1)
-    margin = x @ rng.normal(size=x.shape[1])
-    label = (margin + rng.logistic(size=n) > np.quantile(margin, 0.75)).astype(int)
-    order = rng.permutation(n)[None]
-    names = tuple(f"x{j}" for j in range(x.shape[1]))
-    levels = {name: ("0", "1") for name in groups}  # noqa: C420
-    train, test = order[:, points:], order[:, :points]
-    return Dataset("drawn", "simulated", x, names, names[:5], label, "label", groups, levels, train, test)
+        compare_mixtures(problem)
 
 
 def trained(dataset: Dataset) -> Classifier:
     """The study's baseline network."""
-    section = yaml.safe_load((CONF / "method" / "baseline.yaml").read_text())
-    return baseline.fit(dataset, configure(baseline, section), generators("benchmark", repetitions=1))
+    config = configure(baseline, study_settings("method", "baseline"))
+    return baseline.fit(dataset, config, generators("benchmark", repetitions=1))
 
 
 def posed(dataset: Dataset, classifier: Classifier, points: int, steps: int) -> Problem:
@@ -269,6 +245,21 @@ def report(problem: Problem, outcomes: dict[str, Outcome]) -> None:
         "\nT_n as our test computes it from the engine's losses. The difference is the largest relative one of an "
         "attacked loss\nto the plain NumPy loop's; in float32, losses near the rounding error of a logit differ most."
     )
+
+
+def compare_mixtures(problem: Problem) -> None:
+    """Mixtures of logistic regressions in the space of their margins against the plain loop, as in the study."""
+    rng, (n, d) = np.random.default_rng(0), problem.x.shape
+    schedule = step_schedule("constant", STEP_SIZE, 0.0, problem.steps)
+    plan = problem.metric, REGULARIZATION, schedule, [problem.steps]
+    x, y = points_of_each(1, problem.x, problem.y)
+    print(f"\nMixtures of logistic regressions, {n:,} points x {problem.steps:,} steps, CPU s")
+    for members in (1, 8):
+        weight, intercept = rng.dirichlet(np.ones(members), 1), rng.normal(size=(1, members))
+        parameters = {"weight": weight, "coef": rng.normal(size=(1, members, d)), "intercept": intercept}
+        fast = seconds(partial(mixture_flow, parameters, x, y, *plan), 1)
+        slow = seconds(partial(closed_form_flow, logistic_mixture.loss_and_gradient, parameters, x, y, *plan), 1)
+        print(f"  {members} members: margins {fast:.2f}, plain loop {slow:.2f}, {slow / fast:.1f} times")
 
 
 def multiplication_speed(dtype: str) -> float:

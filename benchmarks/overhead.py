@@ -41,7 +41,8 @@ def main() -> None:
             sys.exit(f"{name} imports torch before it knows whether it needs it")
     print("\n| stage with a plug-in | CPU s | heavy packages |\n|---|--:|---|")
     for stage, group, kind in PLUGINS:
-        code = f"import pipeline.stages.{stage}; from pipeline import plugins; plugins.load({group!r}, {kind!r})"
+        load = f"from pipeline.workflow import plugins; plugins.load({group!r}, {kind!r})"
+        code = f"import pipeline.stages.{stage}; {load}"
         print(f"| {stage}, {kind} | {least(code, options.repeats):.2f} | {', '.join(heavy(code)) or '-'} |")
     print("\n| the workflow itself | CPU s |\n|---|--:|")
     for what, code in workflow(options.scale):

@@ -11,24 +11,22 @@ many features and training rows as Adult.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from threadpoolctl import threadpool_limits
 
+from benchmarks.common import drawn_dataset, plain_network, seconds, study_settings
 from pipeline import io
 from pipeline.fair_metric import learn_batch
 from pipeline.methods import adam_training, baseline, reductions, sensr
 from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_torch import TorchIterations
+from pipeline.models import mlp
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Array, Dataset
-from pipeline.workflow.config import CONF
 from pipeline.workflow.plugins import configure
 
 PLAIN_SENSR_ITERATIONS = 10
@@ -46,7 +44,9 @@ def main() -> None:
     options = parser.parse_args()
     with threadpool_limits(1):
         torch.set_num_threads(1)
-        dataset = io.load(options.dataset, Dataset) if options.dataset else drawn_dataset(options.repetitions)
+        dataset = (
+            io.load(options.dataset, Dataset) if options.dataset else drawn_dataset(45_222, 9045, options.repetitions)
+        )
         rows = dataset.train.shape[1]
         print(f"{dataset.name}: {rows:,} training rows, {dataset.features.shape[1]} features, one thread\n")
         compare_baseline(dataset, options.repetitions, options.repeats)
@@ -54,54 +54,12 @@ def main() -> None:
         time_reductions(dataset)
 
 
-def section(method: str, dataset: Dataset) -> Any:
-    """The study's configuration of a method."""
-    values = yaml.safe_load((CONF / "method" / f"{method}.yaml").read_text())
-    special = (values.pop("per_dataset", None) or {}).get(dataset.name, {})
-    return {**values, **special}
-
-
-def drawn_dataset(repetitions: int) -> Dataset:
-    """45,222 rows, 5 continuous features and one-hot blocks of 7, 7, 14 and 6, all shifted by two attributes."""
-    rng = np.random.default_rng(0)
-    n = 45_222
-    groups = {"sex": rng.integers(0, 2, n), "race": (rng.random(n) < 0.85).astype(int)}
-    shift = np.stack(list(groups.values()), axis=1) - 0.5
-    blocks = [rng.normal(size=(n, 5)) + shift @ rng.normal(scale=0.4, size=(2, 5))]
-    for width in (7, 7, 14, 6):
-        scores = rng.gumbel(size=(n, width)) + shift @ rng.normal(scale=0.7, size=(2, width))
-        blocks.append(np.eye(width)[scores.argmax(axis=1)])
-    x = np.concatenate(blocks, axis=1)
-    score = x @ rng.normal(size=x.shape[1])
-    label = (score + rng.logistic(size=n) > np.quantile(score, 0.75)).astype(int)
-    order = np.stack([rng.permutation(n) for _ in range(repetitions)])
-    names = tuple(f"x{j}" for j in range(x.shape[1]))
-    train, test = order[:, :36_177], order[:, 36_177:]
-    levels = {"sex": ("0", "1"), "race": ("0", "1")}
-    return Dataset("drawn", "simulated", x, names, names[:5], label, "label", groups, levels, train, test)
-
-
-def seconds(run: Callable[[], object], repeats: int) -> float:
-    """The least processor time of several runs."""
-    least = np.inf
-    for _ in range(repeats):
-        start = time.process_time()
-        run()
-        least = min(least, time.process_time() - start)
-    return least
-
-
 def plain_baseline(dataset: Dataset, config: baseline.Config) -> Array:
     """One network trained as everybody does, from repetition 0's weights and batches: its margins on test rows."""
     data, held_out = dataset.batch("train", 1), dataset.batch("test", 1)
     rngs = generators("benchmark", repetitions=1)
     start = glorot_networks(rngs, (data.features.shape[-1], config.hidden_units, 2))
-    first, second = (torch.nn.Linear(*start[name].shape[1:]) for name in ("w1", "w2"))
-    with torch.no_grad():
-        for number, layer in enumerate((first, second), 1):
-            layer.weight.copy_(torch.as_tensor(start[f"w{number}"][0].T))
-            layer.bias.copy_(torch.as_tensor(start[f"b{number}"][0]))
-    network = torch.nn.Sequential(first, torch.nn.ReLU(), second)
+    network = plain_network({name: values[0] for name, values in start.items()})
     optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=adam_training.EPSILON)
     x, y = torch.tensor(data.features[0], dtype=torch.float32), torch.tensor(data.label[0])
     for chunk in adam_training.balanced_rows(data.label[0], config.batch_size, config.steps, rngs[0]):
@@ -116,12 +74,10 @@ def plain_baseline(dataset: Dataset, config: baseline.Config) -> Array:
 
 def compare_baseline(dataset: Dataset, repetitions: int, repeats: int) -> None:
     """R repetitions in one batch against one, by this project and by plain torch."""
-    config = configure(baseline, section("baseline", dataset))
+    config = configure(baseline, study_settings("method", "baseline", dataset.name))
 
     def ours(count: int) -> Any:
         return baseline.fit(dataset, config, generators("benchmark", repetitions=count))
-
-    from pipeline.models import mlp
 
     margins = mlp.margin(ours(1).parameters, dataset.batch("test", 1).features)[0]
     difference = np.abs(margins - plain_baseline(dataset, config)).max() / np.abs(margins).max()
@@ -136,7 +92,7 @@ def compare_baseline(dataset: Dataset, repetitions: int, repeats: int) -> None:
 
 def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
     """Compiled iterations of one repetition against those by automatic differentiation."""
-    config = configure(sensr, {**section("sensr", dataset), "engine": "compiled"})
+    config = configure(sensr, {**study_settings("method", "sensr", dataset.name), "engine": "compiled"})
     data = dataset.batch("train", 1)
     metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
     rngs = generators("benchmark", repetitions=1)
@@ -160,7 +116,7 @@ def time_reductions(dataset: Dataset) -> None:
     """Seconds of one repetition by each solver of the learner."""
     print("Reductions, 1 repetition")
     for solver in reductions.SOLVERS:
-        config = configure(reductions, {**section("reductions", dataset), "solver": solver})
+        config = configure(reductions, {**study_settings("method", "reductions", dataset.name), "solver": solver})
         spent = seconds(lambda: reductions.fit(dataset, config, generators("benchmark", repetitions=1)), 1)  # noqa: B023
         print(f"  {solver:<26} {spent:10.2f} s")
 

@@ -147,14 +147,12 @@ def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def configured(module: ModuleType, name: str, changed: Mapping[str, Any]) -> Any:
     """The study's settings of a map."""
-    import yaml
-
+    from benchmarks.common import study_settings
     from pipeline.transport.between import parted
-    from pipeline.workflow.config import CONF
     from pipeline.workflow.plugins import configure
 
-    _, own = parted(yaml.safe_load((CONF / "transport" / f"{name}.yaml").read_text()))
-    return configure(module, {**{key: value for key, value in own.items() if key != "per_dataset"}, **changed})
+    _, own = parted(study_settings("transport", name))
+    return configure(module, {**own, **changed})
 
 
 def flipset_of(kind: str) -> tuple[float, float, float]:

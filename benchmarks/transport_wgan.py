@@ -11,23 +11,20 @@ critic each), extrapolated: every step costs the same.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from threadpoolctl import threadpool_limits
 
+from benchmarks.common import plain_network, seconds, study_settings
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan
 from pipeline.transport.between import parted
 from pipeline.transport.wgan_networks import minibatches, outputs
 from pipeline.types import Array
-from pipeline.workflow.config import CONF
 from pipeline.workflow.plugins import configure
 
 ROWS = 10_000
@@ -90,7 +87,8 @@ def compare(trials: Sequence[int], features: Sequence[int], steps: int, repeats:
 
 def posed(trials: int, d: int, steps: int) -> Problem:
     """The study's configuration on drawn rows."""
-    config = configure(wgan, {**section(), "engine": "compiled"})
+    _, own = parted(study_settings("transport", "wgan"))
+    config = configure(wgan, {**own, "engine": "compiled"})
     rngs, hidden = generators("benchmark", repetitions=trials), config.hidden_units
     source = [rng.normal(size=(ROWS, d)) for rng in rngs]
     target = [0.5 + 1.5 * rng.normal(size=(ROWS, d)) for rng in rngs]
@@ -104,44 +102,18 @@ def posed(trials: int, d: int, steps: int) -> Problem:
     )
 
 
-def section() -> dict[str, Any]:
-    """The published configuration, without what lies between which groups."""
-    _, values = parted(yaml.safe_load((CONF / "transport" / "wgan.yaml").read_text()))
-    return {key: value for key, value in values.items() if key != "per_dataset"}
-
-
-def seconds(run: Callable[[], object], repeats: int) -> float:
-    """The least processor time of several runs."""
-    least = np.inf
-    for _ in range(repeats):
-        start = time.process_time()
-        run()
-        least = min(least, time.process_time() - start)
-    return least
-
-
 def advance(training: wgan.Training, problem: Problem) -> None:
     """All of a problem's minibatches once."""
     training.advance(problem.rows, np.ones(len(problem.source), dtype=bool))
 
 
-def module(networks: Mapping[str, Array]) -> torch.nn.Sequential:
-    """Trial 0's network as users of torch write theirs."""
-    layers: list[torch.nn.Module] = []
-    for number in (1, 2, 3):
-        weights, bias = networks[f"w{number}"][0], networks[f"b{number}"][0]
-        layer = torch.nn.Linear(*weights.shape)
-        with torch.no_grad():
-            layer.weight.copy_(torch.as_tensor(weights.T))
-            layer.bias.copy_(torch.as_tensor(bias))
-        layers += [layer, torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1])
-
-
 def plain_loop(problem: Problem) -> Array:
     """Trial 0 by modules, backward() and optimizers: its images of all source rows."""
     plan = problem.config
-    generator, critic = module(problem.generators), module(problem.critics)
+    generator, critic = (
+        plain_network({name: values[0] for name, values in networks.items()})
+        for networks in (problem.generators, problem.critics)
+    )
     of_generator, of_critic = (
         torch.optim.RMSprop(network.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
         for network in (generator, critic)

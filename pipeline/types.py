@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-Origin = Literal["official", "bundled", "jpeg", "simulated", "twin", "absent"]
+Origin = Literal["official", "bundled", "lossy", "simulated", "twin", "absent"]
 Split = Literal["train", "test", "all"]
 """The rows of one side of each repetition's split, or of both, the training rows first."""
 

@@ -4,11 +4,11 @@ import io
 import os
 import pickle
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -53,14 +53,24 @@ def conf(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def packed() -> Callable[[Path, Mapping[str, bytes]], Path]:
-    """A function that writes files, by name, into a tar archive, gzipped where its name says so."""
+    """A function that writes files, by name, into an archive, tar, gzipped tar or zip by its name, or into a folder."""
 
     def pack(path: Path, files: Mapping[str, bytes]) -> Path:
-        with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path, "w") as archive:
+                for name, content in files.items():
+                    archive.writestr(name, content)
+        elif path.suffix in (".tar", ".gz"):
+            with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as tar:
+                for name, content in files.items():
+                    member = tarfile.TarInfo(name)
+                    member.size = len(content)
+                    tar.addfile(member, io.BytesIO(content))
+        else:
             for name, content in files.items():
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
+                (path / name).parent.mkdir(parents=True, exist_ok=True)
+                (path / name).write_bytes(content)
         return path
 
     return pack
@@ -105,14 +115,3 @@ def python2() -> Callable[[Any], bytes]:
         return content.getvalue().replace(b"numpy._core", b"numpy.core")
 
     return dump
-
-
-@pytest.fixture(scope="session")
-def cifar_batch(python2: Callable[[Any], bytes]) -> Callable[..., bytes]:
-    """A function that pickles images of one grey each, with lists of labels, as the CIFAR archives hold them."""
-
-    def batch(greys: Sequence[int], **labels: Sequence[int]) -> bytes:
-        data = np.repeat(np.array(greys, dtype=np.uint8)[:, None], 3 * 32 * 32, axis=1)
-        return python2({"data": data, **{name: list(codes) for name, codes in labels.items()}})
-
-    return batch

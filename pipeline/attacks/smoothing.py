@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -53,14 +54,35 @@ class Certificates(Distances):
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """The noise of :func:`certify` and its sequence of sample sizes."""
+    """The noise of :func:`certify`, whose arguments these are, and its sequence of sample sizes, in whole blocks."""
 
     sigma: float
     selection_samples: int
-    sizes: tuple[int, ...]
+    samples: int
     alpha: float
+    first_samples: int
+    growth: float
     tolerance: float
     seed: int
+
+    def __post_init__(self) -> None:
+        if self.sigma <= 0 or not 0 < self.alpha < 1 or self.growth <= 1 or self.tolerance < 0:
+            raise ValueError(
+                "expected sigma > 0, 0 < alpha < 1, growth > 1 and tolerance >= 0, found "
+                f"{self.sigma}, {self.alpha}, {self.growth} and {self.tolerance}"
+            )
+        counts = {name: getattr(self, name) for name in ("selection_samples", "samples", "first_samples")}
+        wrong = {name: count for name, count in counts.items() if count < BLOCK or count % BLOCK}
+        if wrong:
+            raise ValueError(f"expected multiples of {BLOCK}, the noisy images drawn at once, found {wrong}")
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Of the sample at each look."""
+        sizes = [min(self.first_samples, self.samples)]
+        while sizes[-1] < self.samples:
+            sizes.append(min(self.samples, BLOCK * math.ceil(self.growth * sizes[-1] / BLOCK)))
+        return tuple(sizes)
 
     @property
     def level(self) -> float:
@@ -112,7 +134,7 @@ def certify(
     """
     import torch
 
-    plan = planned(sigma, selection_samples, samples, alpha, first_samples, growth, tolerance, seed)
+    plan = SamplePlan(sigma, selection_samples, samples, alpha, first_samples, growth, tolerance, seed)
     if radius_of not in ("right", "all"):
         raise ValueError(f"expected radius_of 'right' or 'all', found {radius_of!r}")
     x, y = checked(images, label)
@@ -140,32 +162,6 @@ def certify(
         predicted=np.where(abstained, -1, selected),
         lower=lower,
     )
-
-
-def planned(
-    sigma: float,
-    selection_samples: int,
-    samples: int,
-    alpha: float,
-    first_samples: int,
-    growth: float,
-    tolerance: float,
-    seed: int,
-) -> SamplePlan:
-    """The checked plan, its sample sizes in whole blocks."""
-    if sigma <= 0 or not 0 < alpha < 1 or growth <= 1 or tolerance < 0:
-        raise ValueError(
-            "expected sigma > 0, 0 < alpha < 1, growth > 1 and tolerance >= 0, found "
-            f"{sigma}, {alpha}, {growth} and {tolerance}"
-        )
-    counts = {"selection_samples": selection_samples, "samples": samples, "first_samples": first_samples}
-    wrong = {name: count for name, count in counts.items() if count < BLOCK or count % BLOCK}
-    if wrong:
-        raise ValueError(f"expected multiples of {BLOCK}, the noisy images drawn at once, found {wrong}")
-    sizes = [min(first_samples, samples)]
-    while sizes[-1] < samples:
-        sizes.append(min(samples, BLOCK * math.ceil(growth * sizes[-1] / BLOCK)))
-    return SamplePlan(sigma, selection_samples, tuple(sizes), alpha, tolerance, seed)
 
 
 def scales(channel_scale: Sequence[float] | None, channels: int) -> Array:

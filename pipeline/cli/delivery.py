@@ -13,6 +13,7 @@ from pathlib import Path
 from pipeline.cli.document import AuditDocument
 from pipeline.cli.render.data import csv_texts, json_text
 from pipeline.cli.render.terminal import terminal
+from pipeline.cli.verdict import STATUS
 from pipeline.io import save_figure, save_text
 
 WRITTEN = {"output": True, "json": False, "checkpoint": False}
@@ -20,7 +21,7 @@ WRITTEN = {"output": True, "json": False, "checkpoint": False}
 
 
 def carried_out(arguments: Namespace, audited: Callable[[Namespace], AuditDocument]) -> int:
-    """Audit, write what was asked for and print the verdict."""
+    """Audit, write what was asked for and print the verdict; the exit status is 0, or that of the outcome (--gate)."""
     for name, folder in WRITTEN.items():
         if (path := getattr(arguments, name, None)) is not None:
             check_destination(path, folder)
@@ -30,7 +31,7 @@ def carried_out(arguments: Namespace, audited: Callable[[Namespace], AuditDocume
     print(terminal(document))
     for path in written:
         print(f"written: {path}")
-    return 0
+    return STATUS[document.verdict.outcome] if arguments.gate else 0
 
 
 def deliver(document: AuditDocument, folder: Path | None, json_file: Path | None) -> list[Path]:

@@ -7,7 +7,7 @@ A command computes a result (pure functions of arrays), fills a document with it
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,18 +17,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 
+Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What follows from an audit.
 
-    ``outcome``: True where the audit found what it looks for, False where it did not, None where it could not tell.
-    ``headline`` says it in two or three words, ``sentence`` in plain sentences; ``facts`` are the JSON's other keys.
+    ``outcome``: whether the audit found what it looks for, did not, or cannot tell, for this ``reason``. ``headline``
+    says it in two or three words, ``sentence`` in plain sentences; ``facts`` are the JSON's other keys.
     """
 
-    outcome: bool | None
+    outcome: Outcome
     headline: str
     sentence: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,16 @@ class Caveat:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. ``short`` is its heading in the terminal (None: the same), ``where`` it is shown."""
+    """A column of a table. ``short`` is its heading in the terminal (None: the same), ``where`` it is shown.
+
+    ``cell`` says what an entry has in it, for :func:`rows_of`.
+    """
 
     head: str
     short: str | None = None
     where: Literal["both", "page"] = "both"
     kind: Literal["number", "text"] = "number"
+    cell: Callable[[Any], str] = str
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,11 @@ class Row:
     cells: tuple[str, ...]
     note: str = ""
     group: str = ""
+
+
+def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
+    """A row for each entry, of the cells that the columns say."""
+    return tuple(Row(tuple(column.cell(entry) for column in columns), group=group) for entry in entries)
 
 
 @dataclass(frozen=True)

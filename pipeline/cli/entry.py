@@ -24,12 +24,12 @@ UNEXPECTED = 1
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 STATUS = """
-exit status: 0 the audit ran, whatever its verdict; 2 there is something to mend, said on stderr; 1 an unforeseen
-error. {page}"""
+exit status: 0 the audit ran, whatever its verdict; with --gate 0 not rejected, 3 rejected, 4 inconclusive; 2 there is
+something to mend, said on stderr; 1 an unforeseen error. {page}"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status: 0 when the audit ran, whatever its verdict."""
+    """Run one command and return the exit status: 0 when the audit ran, whatever its verdict (but for --gate)."""
     arguments = parser().parse_args(argv)
     try:
         status = _run(arguments)

@@ -113,6 +113,7 @@ OUTPUT = """
 [output]
 --output DIR ; path ; write {files} into this folder
 --json FILE ; path ; write the result as JSON to this file
+--gate ; flag ; let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive
 """
 
 

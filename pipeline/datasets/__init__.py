@@ -2,14 +2,24 @@
 
 A module ``pipeline/datasets/<name>.py`` offers
 
-    SOURCES   the official raw files (``()`` when the data are simulated)
-    TWIN      the file in ``data/twins/`` that holds the fitted model of its synthetic twin, or None
-    Config    a frozen dataclass, one field for each key of ``conf/dataset/<name>.yaml``
-    parse     folder of raw files -> data frame; the only function that reads files
-    prepare   data frame -> :class:`pipeline.types.Dataset`; pure
+    Config        a frozen dataclass, one field for each key of ``conf/dataset/<name>.yaml``
+    prepare       rows -> :class:`pipeline.types.Dataset` or ``ImageDataset``; pure
 
-and, where there is a twin, ``filtered`` (the rows that the dataset keeps) and ``TWIN_ROOT`` (the columns whose joint
-distribution the twin holds as a table). ``TWIN_KIND`` names a twin's model, where it is none by levels. A dataset that
-can be made of several selections of its rows has a key ``rows`` in its Config, and a twin for each: ``TWINS``, file by
-selection. Datasets that are drawn from an equation share :mod:`pipeline.datasets.drawn`.
+and, where it is made of files,
+
+    SOURCES       the official raw files
+    parse         folder of raw files -> rows; the only function that reads files
+
+What is drawn has neither, and gets None for rows (:mod:`pipeline.datasets.drawn`); what comes with a dependency has
+``ORIGIN`` and a ``parse`` without a folder. Besides, a module may have
+
+    ALTERNATIVES  files of the same content under other names and checksums
+    recognised    archive or folder -> origin and digests of the images in it, or None where it has others. With either
+                  of the two ``parse`` also takes the name of what was found in the folder
+    TWINS         the files in ``data/twins/`` with the fitted models of its synthetic twins: one for each value of the
+                  setting ``rows``, or one under ``""``. Then there are also ``filtered`` (the rows that the dataset
+                  keeps), ``TWIN_ROOT`` (the columns whose joint distribution the twin holds as a table) and, where it
+                  is no twin by levels, ``TWIN_KIND``
+
+Where nobody has the files of a dataset without a twin, it is absent, which is no error.
 """

@@ -25,11 +25,12 @@ from typing import Literal
 
 import numpy as np
 
-from pipeline.datasets import image_archives, image_sets
-from pipeline.datasets.download import Source
-from pipeline.datasets.image_archives import Pictures, TarImages
+from pipeline.datasets import image_files, image_sets
+from pipeline.datasets.image_files import ImageFiles
+from pipeline.datasets.image_sets import Labelled
+from pipeline.datasets.source import Source
 from pipeline.fields import Share
-from pipeline.types import Array, ImageDataset, Origin
+from pipeline.types import ImageDataset, Origin
 
 ARCHIVE = "aligned.tar.gz"
 FOLDS = tuple(f"fold_{number}_data.txt" for number in range(5))
@@ -74,22 +75,26 @@ class Config(image_sets.ImageConfig):
     train_fraction: Share
 
 
-@dataclass(frozen=True)
-class Faces:
-    """n faces as the tables list them: age group, gender and fold, (n,) each, -1 where unknown."""
+def parse(folder: Path) -> Labelled:
+    """The faces of known age and gender as the tables list them; images are read when they are asked for.
 
-    pictures: Pictures
-    age: Array
-    gender: Array
-    fold: Array
-
-
-def parse(folder: Path) -> Faces:
-    """The tables in ``folder``; ValueError naming file and line of anything odd. Images are read when asked for."""
+    Raises ValueError naming file and line of anything odd.
+    """
     faces = [(*face, fold) for fold, name in enumerate(FOLDS) for face in _faces(folder / name)]
-    names = tuple(face[0] for face in faces)
     age, gender, fold = np.array([face[1:] for face in faces], dtype=np.int64).T
-    return Faces(TarImages(folder / ARCHIVE, names), age, gender, fold)
+    aged, used = age != UNKNOWN, np.flatnonzero((age != UNKNOWN) & (gender != UNKNOWN))
+    return Labelled(
+        ImageFiles(folder / ARCHIVE, tuple(faces[row][0] for row in used)),
+        age[used],
+        "age",
+        GROUPS,
+        {"gender": gender[used]},
+        {"gender": GENDERS},
+        held_out=fold[used] == TEST_FOLD,
+        dropped=image_sets.counted(
+            {"age unknown": int((~aged).sum()), "gender unknown": int((aged & (gender == UNKNOWN)).sum())}
+        ),
+    )
 
 
 def _faces(path: Path) -> Iterator[tuple[str, int, int]]:
@@ -129,33 +134,16 @@ def check_table(path: Path, fold: int) -> None:
 
 def check_archive(path: Path) -> None:
     """Raise ValueError unless the archive at ``path`` is whole and holds at least as many faces as were used."""
-    found = sum("/landmark_aligned_face." in name for name in image_archives.names(path))
+    found = sum("/landmark_aligned_face." in name for name in image_files.names(path))
     if found < USED:
         raise ValueError(f"expected at least {USED:,} images aligned/*/landmark_aligned_face.*, found {found:,}")
 
 
-def prepare(rows: Faces | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
-    """The faces of known age and gender, split by their folds or at random."""
-    if rows is None:
-        raise ValueError("adience is made of images: parse the tables first")
-    age, gender = rows.age != UNKNOWN, rows.gender != UNKNOWN
-    dropped = {"age unknown": int((~age).sum()), "gender unknown": int((age & ~gender).sum())}
-    used = np.flatnonzero(age & gender)
-    if config.split == "folds":
-        split = used[rows.fold[used] != TEST_FOLD], used[rows.fold[used] == TEST_FOLD]
-    else:
-        train, test = image_sets.random_split(len(used), config.train_fraction, rngs[0])
-        split = used[train], used[test]
-    labelled = image_sets.Labelled(
-        rows.pictures,
-        rows.age,
-        "age",
-        GROUPS,
-        {"gender": rows.gender},
-        {"gender": GENDERS},
-        dropped={reason: count for reason, count in dropped.items() if count},
-    )
-    return image_sets.assembled("adience", origin, labelled, split, config, rngs[0])
+def prepare(rows: Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
+    """The age groups as classes, gender beside them, and a split by folds or at random."""
+    folds = config.split == "folds"
+    split = rows.published_split() if folds else rows.random_split(config.train_fraction, rngs[0])
+    return image_sets.assembled("adience", origin, rows, split, config, rngs[0])
 
 
 LICENCE = "for research, after registration"
@@ -177,5 +165,3 @@ SOURCES = (
         filename=ARCHIVE, urls=(), sha256=None, size=10_000_000_000, licence=LICENCE, home=HOME, check=check_archive
     ),
 )
-TWIN = None
-OPTIONAL = True

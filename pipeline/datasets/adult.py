@@ -15,20 +15,20 @@ Source: Dua and Graff (2017), UCI Machine Learning Repository; preprocessing of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets import raw_table
-from pipeline.datasets.download import Source
-from pipeline.fields import Checked, Share, one_of
-from pipeline.types import Array, Dataset, Origin
+from pipeline.datasets import tabular
+from pipeline.datasets.raw_table import category, parsed, whole
+from pipeline.datasets.source import Source
+from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.fields import one_of
+from pipeline.types import Dataset, Origin
 
 HOME = "https://archive.ics.uci.edu/dataset/2/adult"
 SOURCES = tuple(
@@ -45,8 +45,7 @@ SOURCES = tuple(
         ("adult.test", 2_003_153, "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
     )
 )
-TWIN = "adult.json"
-TWINS = {"complete": TWIN, "all": "adult_all.json"}
+TWINS = {"complete": "adult.json", "all": "adult_all.json"}
 """The twin that stands in for the rows that ``rows`` asks for."""
 TWIN_ROOT = ("sex", "race", "income")
 
@@ -114,13 +113,9 @@ LEFT_OUT = ("fnlwgt", "education")
 
 
 @dataclass(frozen=True)
-class Config(Checked, of="dataset"):
-    """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows.
+class Config(SplitConfig):
+    """``rows``: "complete", the rows without unknown values and the published inputs; "all", every row and column."""
 
-    ``rows``: "complete", the rows without unknown values and the published inputs; "all", every row and column.
-    """
-
-    train_fraction: Share
     rows: Annotated[str, one_of(TWINS)]
 
 
@@ -128,15 +123,10 @@ def parse(folder: Path) -> pd.DataFrame:
     """The rows of ``adult.data``, then of ``adult.test``; ValueError naming file, row and column of anything odd."""
     parts = []
     for filename, labels in LABELS.items():
-        table = raw_table.read(folder / filename, FIELDS, header=False, comment="|")
-        columns = {
-            name: table.integer(name, *NUMBERS[name])
-            if name in NUMBERS
-            else table.category(name, labels if name == "income" else CATEGORIES[name])
-            for name in FIELDS
-        }
-        columns["income"] = columns["income"].str.rstrip(".")
-        parts.append(pd.DataFrame({name: column for name, column in columns.items() if name not in LEFT_OUT}))
+        known = {**CATEGORIES, "income": labels}
+        columns = {name: whole(*NUMBERS[name]) if name in NUMBERS else category(known[name]) for name in FIELDS}
+        parts.append(parsed(folder / filename, columns, header=False, comment="|").drop(columns=list(LEFT_OUT)))
+        parts[-1]["income"] = parts[-1]["income"].str.rstrip(".")
     return pd.concat(parts, ignore_index=True)
 
 
@@ -147,57 +137,27 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
     """
     if which == "all":
         return rows.reset_index(drop=True), {}
-    dropped = {}
-    for name in ("occupation", "native-country"):
-        known = rows[name] != UNKNOWN
-        dropped[f"{name} unknown"] = int((~known).sum())
-        rows = rows[known]
-    return rows.reset_index(drop=True), {reason: count for reason, count in dropped.items() if count}
+    rules = {f"{name} unknown": lambda r, name=name: r[name] != UNKNOWN for name in ("occupation", "native-country")}
+    return tabular.filtered(rows, rules)
 
 
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
     """Encode the rows that :func:`filtered` keeps, (n, 39) or (n, 100), and split them once for each generator."""
-    if rows is None:
-        raise ValueError("adult is made of rows: parse the raw files or sample the twin first")
     kept, dropped = filtered(rows, config.rows)
-    encoded = ENCODED if config.rows == "complete" else EVERYTHING
-    features = [kept[list(CONTINUOUS)].to_numpy(dtype=float)]
-    features += [_one_hot(_column(kept, name), categories) for name, categories in encoded.items()]
-    orders = np.stack([rng.permutation(len(kept)) for rng in rngs])
-    n_train = math.floor(Fraction(str(config.train_fraction)) * len(kept))
-    return Dataset(
-        name="adult",
-        origin=origin,
-        features=np.concatenate(features, axis=1),
-        feature_names=(*CONTINUOUS, *(f"{name}={value}" for name, values in encoded.items() for value in values)),
+    # What education-num numbers, from 1.
+    kept = kept.assign(education=np.array(CATEGORIES["education"], dtype=object)[kept["education-num"] - 1])
+    inputs = {name: kept[name] for name in CONTINUOUS}
+    for name, categories in (ENCODED if config.rows == "complete" else EVERYTHING).items():
+        inputs |= tabular.indicators(kept[name], categories)
+    return tabular.dataset(
+        "adult",
+        origin,
+        inputs,
+        [random_split(len(kept), config.train_fraction, rng) for rng in rngs],
         continuous=CONTINUOUS,
-        label=(kept["income"] == ">50K").to_numpy(dtype=np.int64),
+        label=kept["income"] == ">50K",
         label_name="income>50K",
-        protected={
-            "sex": (kept["sex"] == "Male").to_numpy(dtype=np.int64),
-            "race": (kept["race"] == "White").to_numpy(dtype=np.int64),
-        },
+        protected={"sex": kept["sex"] == "Male", "race": kept["race"] == "White"},
         levels={"sex": ("Female", "Male"), "race": ("non-White", "White")},
-        train=orders[:, :n_train],
-        test=orders[:, n_train:],
         dropped=dropped,
     )
-
-
-def _column(rows: pd.DataFrame, name: str) -> pd.Series:
-    """A column of the rows; education is what education-num numbers, from 1."""
-    if name != "education":
-        return rows[name]
-    return pd.Series(np.array(CATEGORIES[name], dtype=object)[rows["education-num"] - 1], name=name)
-
-
-def _one_hot(values: pd.Series, categories: Sequence[str]) -> Array:
-    """(n, K): column k is 1 where the value is ``categories[k]``."""
-    codes = pd.Index(categories).get_indexer(values)
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        raise ValueError(
-            f"kept row {row}, column {values.name!r}: {values.iloc[row]!r} has no one-hot column; "
-            f"expected one of {list(categories)}"
-        )
-    return np.eye(len(categories))[codes]

@@ -11,18 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from pipeline.datasets import drawn
-from pipeline.datasets.download import Source
 from pipeline.fields import Checked, Count
 from pipeline.types import Dataset, Origin
-
-SOURCES: tuple[Source, ...] = ()
-TWIN = None
 
 LEVELS = ("S'", "S")
 SUCCESS = (1 / 2, 1 / 4)
@@ -36,20 +30,12 @@ class Config(Checked, of="dataset"):
     n: Count
 
 
-def parse(folder: Path) -> pd.DataFrame:
-    """There are no raw files: raises ValueError."""
-    drawn.nothing_to_parse(folder)
-
-
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
-    """Draw 2 n rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
-    drawn.expect_no_rows(rows, origin)
+def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw 2 n rows with each generator."""
     return drawn.stacked(
         "arrests",
         [_draw(config, rng) for rng in rngs],
         feature_names=("arrests",),
-        continuous=(),
-        label_name="none",
         attribute="group",
         levels=LEVELS,
     )
@@ -58,5 +44,4 @@ def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.
 def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
     group = rng.permutation(np.repeat((0, 1), config.n))
     arrests = rng.geometric(np.array(SUCCESS)[group]) - 1
-    own = np.arange(len(group))
-    return drawn.Draw(arrests[:, None].astype(float), np.zeros_like(group), group, own, own.copy())
+    return drawn.Draw(arrests[:, None].astype(float), np.zeros_like(group), group)

@@ -1,8 +1,7 @@
 """CIFAR-10: 60,000 photographs of 32 x 32 pixels in colour, of ten classes; 50,000 to train on, 10,000 to test.
 
-The official archive holds six pickled batches, which are read where they are (:mod:`pipeline.datasets.cifar_batches`).
-In its place an archive of the same images as JPEG files may stand, ``{train,test}/<class>/<number>.jpg``: a lossy copy,
-whose origin is ``jpeg``, since distances measured on it are not those of the published images. Partition: the class.
+They are read from the official archive of pickled batches or from image files (:mod:`pipeline.datasets.cifar`).
+Partition: the class.
 
 Source: Krizhevsky (2009).
 """
@@ -11,49 +10,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
-from pipeline.datasets import cifar_batches, image_archives, image_sets
-from pipeline.datasets.download import Source
-from pipeline.datasets.image_archives import Held, Pictures, TarImages
-from pipeline.types import Array, ImageDataset, Origin
+from pipeline.datasets import cifar, image_sets
+from pipeline.datasets.source import Source
+from pipeline.types import ImageDataset, Origin
 
-ARCHIVE = "cifar-10-python.tar.gz"
-FOLDER = "cifar-10-batches-py"
-TRAIN = tuple(f"data_batch_{number}" for number in range(1, 6))
-TEST = "test_batch"
-META = "batches.meta"
-COPY = "cifar10-jpeg.tar"
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
+FOLDER = "cifar-10-batches-py"
+PUBLISHED = cifar.Published(
+    archive="cifar-10-python.tar.gz",
+    batches={
+        "train": tuple(f"{FOLDER}/data_batch_{number}" for number in range(1, 6)),
+        "test": (f"{FOLDER}/test_batch",),
+    },
+    meta=f"{FOLDER}/batches.meta",
+    labels="labels",
+    names="label_names",
+    classes=CLASSES,
+    images={"train": 5_000, "test": 1_000},
+    digests={
+        "train": "59dce1f12b19a5c7e7f42d6729b7de745fc35a5c0bd738ea209c356f465435d3",
+        "test": "ee8e068f911e3d3c869a8a18ba71e228539a70e427a0c261fe5c12854b48e456",
+    },
+)
 SOURCES = (
     Source(
-        filename=ARCHIVE,
+        filename=PUBLISHED.archive,
         urls=("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",),
         sha256="6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
         size=170_498_071,
         licence="none stated; cite Krizhevsky (2009)",
-        home=HOME,
+        home=cifar.HOME,
     ),
 )
-ALTERNATIVES: tuple[tuple[Origin, Source], ...] = (
-    (
-        "jpeg",
-        Source(
-            filename=COPY,
-            urls=(),
-            sha256="1ad627445b8629ff82b88551943f1ac202800b46e74b28ce7626d12a2b8d051d",
-            size=92_682_240,
-            licence="as the official archive, of whose images it is a lossy copy",
-            home=HOME,
-        ),
-    ),
-)
-TWIN = None
-OPTIONAL = True
 
 
 @dataclass(frozen=True)
@@ -61,55 +53,18 @@ class Config(image_sets.ImageConfig):
     """Nothing beyond what every image dataset has."""
 
 
-@dataclass(frozen=True)
-class Photographs:
-    """n images, their classes (n,) and which of them are to test (n,)."""
-
-    pictures: Pictures
-    label: Array
-    test: Array
-    unreadable: tuple[str, ...] = ()
+def recognised(path: Path) -> tuple[Origin, dict[str, str]] | None:
+    """The origin of the images in an archive or a folder, and their digests; None where it holds others."""
+    return cifar.recognised(path, PUBLISHED)
 
 
-def parse(folder: Path, filename: str = ARCHIVE) -> Photographs:
-    """The archive ``filename`` in ``folder``; ValueError naming what is damaged, missing or odd in it."""
-    return _copied(folder / filename) if filename == COPY else _official(folder / filename)
-
-
-def _official(path: Path) -> Photographs:
-    batches = cifar_batches.read(path, FOLDER, (*TRAIN, TEST, META))
-    classes = cifar_batches.class_names(batches[META], b"label_names", META)
-    if classes != CLASSES:
-        raise ValueError(f"{path}, {META}: expected the classes {', '.join(CLASSES)}, found {', '.join(classes)}")
-    images = [cifar_batches.images(batches[name], name) for name in (*TRAIN, TEST)]
-    labels = [cifar_batches.labels(batches[name], b"labels", len(CLASSES), name) for name in (*TRAIN, TEST)]
-    test = np.repeat([False] * len(TRAIN) + [True], [len(part) for part in labels])
-    return Photographs(Held(np.concatenate(images)), np.concatenate(labels), test)
-
-
-def _copied(path: Path) -> Photographs:
-    """The JPEG files by their folders; a name that fits none is listed."""
-    names, labels, test, odd = [], [], [], []
-    for name in image_archives.names(path):
-        part, label, *rest = (*PurePosixPath(name).parts[-3:], "", "")
-        if part in ("train", "test") and label in CLASSES and rest[0].endswith(".jpg"):
-            names.append(name)
-            labels.append(CLASSES.index(label))
-            test.append(part == "test")
-        else:
-            odd.append(f"{name}: expected train or test, a class, and a .jpg file")
-    return Photographs(
-        TarImages(path, tuple(names)), np.array(labels, dtype=np.int64), np.array(test, dtype=bool), tuple(odd)
-    )
+def parse(folder: Path, filename: str = PUBLISHED.archive) -> image_sets.Labelled:
+    """The images in ``filename``, an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
+    return cifar.photographs(folder / filename, PUBLISHED).labelled(CLASSES)
 
 
 def prepare(
-    rows: Photographs | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin
+    rows: image_sets.Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin
 ) -> ImageDataset:
     """The published split, or a part of it stratified by class."""
-    if rows is None:
-        raise ValueError("cifar10 is made of images: parse an archive first")
-    odd = {"files with an odd name": len(rows.unreadable)} if rows.unreadable else {}
-    labelled = image_sets.Labelled(rows.pictures, rows.label, "class", CLASSES, dropped=odd, unreadable=rows.unreadable)
-    split = np.flatnonzero(~rows.test), np.flatnonzero(rows.test)
-    return image_sets.assembled("cifar10", origin, labelled, split, config, rngs[0])
+    return image_sets.assembled("cifar10", origin, rows, rows.published_split(), config, rngs[0])

@@ -1,47 +1,77 @@
 """CIFAR-100: 60,000 photographs of 32 x 32 pixels in colour; 50,000 to train on, 10,000 to test.
 
 Each has one of 100 classes and one of the 20 superclasses that these belong to; ``rows`` says which of them is the
-label, and the partition. The official archive holds two pickled dictionaries, which are read where they are
-(:mod:`pipeline.datasets.cifar_batches`).
+label, and the partition. They are read from the official archive of pickled batches or from image files
+(:mod:`pipeline.datasets.cifar`); nobody has recorded the digest of the official training images, so image files are
+always a ``lossy`` copy.
 
 Source: Krizhevsky (2009).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
-from pipeline.datasets import cifar_batches, image_sets
-from pipeline.datasets.download import Source
-from pipeline.datasets.image_archives import Held, Pictures
+from pipeline.datasets import cifar, image_sets
+from pipeline.datasets.source import Source
 from pipeline.fields import one_of
-from pipeline.types import Array, ImageDataset, Origin
+from pipeline.types import ImageDataset, Origin
 
-ARCHIVE = "cifar-100-python.tar.gz"
+SUPERCLASSES = {
+    name: tuple(classes.split())
+    for name, classes in {
+        "aquatic_mammals": "beaver dolphin otter seal whale",
+        "fish": "aquarium_fish flatfish ray shark trout",
+        "flowers": "orchid poppy rose sunflower tulip",
+        "food_containers": "bottle bowl can cup plate",
+        "fruit_and_vegetables": "apple mushroom orange pear sweet_pepper",
+        "household_electrical_devices": "clock keyboard lamp telephone television",
+        "household_furniture": "bed chair couch table wardrobe",
+        "insects": "bee beetle butterfly caterpillar cockroach",
+        "large_carnivores": "bear leopard lion tiger wolf",
+        "large_man-made_outdoor_things": "bridge castle house road skyscraper",
+        "large_natural_outdoor_scenes": "cloud forest mountain plain sea",
+        "large_omnivores_and_herbivores": "camel cattle chimpanzee elephant kangaroo",
+        "medium_mammals": "fox porcupine possum raccoon skunk",
+        "non-insect_invertebrates": "crab lobster snail spider worm",
+        "people": "baby boy girl man woman",
+        "reptiles": "crocodile dinosaur lizard snake turtle",
+        "small_mammals": "hamster mouse rabbit shrew squirrel",
+        "trees": "maple_tree oak_tree palm_tree pine_tree willow_tree",
+        "vehicles_1": "bicycle bus motorcycle pickup_truck train",
+        "vehicles_2": "lawn_mower rocket streetcar tank tractor",
+    }.items()
+}
+"""The published grouping, in the order of the superclasses' numbers."""
+CLASSES = tuple(sorted(name for classes in SUPERCLASSES.values() for name in classes))
+KINDS = ("fine", "coarse")
+
 FOLDER = "cifar-100-python"
-PARTS = ("train", "test")
-META = "meta"
-KINDS = {"fine": 100, "coarse": 20}
-"""How many classes there are of each kind."""
-LABEL_NAMES = {"fine": "class", "coarse": "superclass"}
-
+PUBLISHED = cifar.Published(
+    archive="cifar-100-python.tar.gz",
+    batches={split: (f"{FOLDER}/{split}",) for split in cifar.SPLITS},
+    meta=f"{FOLDER}/meta",
+    labels="fine_labels",
+    names="fine_label_names",
+    classes=CLASSES,
+    images={"train": 500, "test": 100},
+    digests={"train": None, "test": "9104808b3df435c6bca9935197659573c73f8b34b6b4641157858dbed6e64fc4"},
+)
 SOURCES = (
     Source(
-        filename=ARCHIVE,
+        filename=PUBLISHED.archive,
         urls=("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",),
         sha256="85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
         size=169_001_437,
         licence="none stated; cite Krizhevsky (2009)",
-        home="https://www.cs.toronto.edu/~kriz/cifar.html",
+        home=cifar.HOME,
     ),
 )
-TWIN = None
-OPTIONAL = True
 
 
 @dataclass(frozen=True)
@@ -51,43 +81,22 @@ class Config(image_sets.ImageConfig):
     rows: Annotated[str, one_of(KINDS)]
 
 
-@dataclass(frozen=True)
-class Photographs:
-    """n images, their labels (n,) of either kind, the names of the classes, and which images are to test (n,)."""
-
-    pictures: Pictures
-    labels: Mapping[str, Array]
-    classes: Mapping[str, tuple[str, ...]]
-    test: Array
+def recognised(path: Path) -> tuple[Origin, dict[str, str]] | None:
+    """The origin of the images in an archive or a folder, and their digests; None where it holds others."""
+    return cifar.recognised(path, PUBLISHED)
 
 
-def parse(folder: Path) -> Photographs:
-    """The archive in ``folder``; ValueError naming what is damaged, missing or odd in it."""
-    path = folder / ARCHIVE
-    batches = cifar_batches.read(path, FOLDER, (*PARTS, META))
-    classes = {kind: cifar_batches.class_names(batches[META], f"{kind}_label_names".encode(), META) for kind in KINDS}
-    for kind, count in KINDS.items():
-        if len(classes[kind]) != count:
-            raise ValueError(f"{path}, {META}: expected {count} {kind} classes, found {len(classes[kind])}")
-    labels = {
-        kind: np.concatenate(
-            [cifar_batches.labels(batches[part], f"{kind}_labels".encode(), KINDS[kind], part) for part in PARTS]
-        )
-        for kind in KINDS
-    }
-    images = [cifar_batches.images(batches[part], part) for part in PARTS]
-    test = np.repeat([False, True], [len(part) for part in images])
-    return Photographs(Held(np.concatenate(images)), labels, classes, test)
+def parse(folder: Path, filename: str = PUBLISHED.archive) -> image_sets.Labelled:
+    """The images in ``filename``, an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
+    return cifar.photographs(folder / filename, PUBLISHED).labelled(CLASSES)
 
 
 def prepare(
-    rows: Photographs | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin
+    rows: image_sets.Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin
 ) -> ImageDataset:
     """The published split, or a part of it stratified by the chosen label."""
-    if rows is None:
-        raise ValueError("cifar100 is made of images: parse the archive first")
-    labelled = image_sets.Labelled(
-        rows.pictures, rows.labels[config.rows], LABEL_NAMES[config.rows], rows.classes[config.rows]
-    )
-    split = np.flatnonzero(~rows.test), np.flatnonzero(rows.test)
-    return image_sets.assembled("cifar100", origin, labelled, split, config, rngs[0])
+    if config.rows == "coarse":
+        above = {name: code for code, names in enumerate(SUPERCLASSES.values()) for name in names}
+        coarse = np.array([above[name] for name in CLASSES])
+        rows = replace(rows, label=coarse[rows.label], label_name="superclass", classes=tuple(SUPERCLASSES))
+    return image_sets.assembled("cifar100", origin, rows, rows.published_split(), config, rngs[0])

@@ -15,20 +15,20 @@ Source: Larson et al. (2016), ProPublica; preprocessing of Maity et al. (2021), 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets import raw_table
-from pipeline.datasets.download import Source
-from pipeline.fields import Checked, Share, one_of
-from pipeline.types import Array, Dataset, Origin
+from pipeline.datasets import tabular
+from pipeline.datasets.raw_table import category, parsed, whole
+from pipeline.datasets.source import Source
+from pipeline.datasets.splits import SplitConfig, stratified_split
+from pipeline.fields import one_of
+from pipeline.types import Dataset, Origin
 
 FILE = "compas-scores-two-years.csv"
 SOURCES = (
@@ -41,9 +41,8 @@ SOURCES = (
         home="https://github.com/propublica/compas-analysis",
     ),
 )
-TWIN = "compas.json"
 TWIN_ROOT = ("sex", "race", "is_recid", "two_year_recid")
-TWINS = {"complete": TWIN, "all": "compas_all.json"}
+TWINS = {"complete": "compas.json", "all": "compas_all.json"}
 """The twin that stands in for the rows that ``rows`` asks for."""
 
 AGES = ("25 - 45", "Greater than 45", "Less than 25")
@@ -86,13 +85,9 @@ MAXIMUM_DAYS = 30
 
 
 @dataclass(frozen=True)
-class Config(Checked, of="dataset"):
-    """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows.
+class Config(SplitConfig):
+    """``rows``: "complete", the rows of ProPublica's filter and the published inputs; "all", every row, more inputs."""
 
-    ``rows``: "complete", the rows of ProPublica's filter and the published inputs; "all", every row and more inputs.
-    """
-
-    train_fraction: Share
     rows: Annotated[str, one_of(TWINS)]
 
 
@@ -101,16 +96,10 @@ def parse(folder: Path) -> pd.DataFrame:
 
     A missing number of days is NaN, which :func:`filtered` drops and counts.
     """
-    table = raw_table.read(folder / FILE, PARSED, header=True)
-    columns = {
-        name: table.category(name, CATEGORIES[name]) if name in CATEGORIES else table.integer(name, *NUMBERS[name])
-        for name in PARSED
-        if name != DAYS
-    }
-    present = table.texts[DAYS] != ""
-    # Rows without a number of days are NaN after aligning on the index.
-    columns[DAYS] = table.rows(present).integer(DAYS, -10_000, 10_000).reindex(present.index).astype(float)
-    return pd.DataFrame({name: columns[name] for name in PARSED})
+    readers = {name: category(values) for name, values in CATEGORIES.items()}
+    readers |= {name: whole(*limits) for name, limits in NUMBERS.items()}
+    readers[DAYS] = whole(-10_000, 10_000, missing=True)
+    return parsed(folder / FILE, {name: readers[name] for name in PARSED})
 
 
 def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame, Mapping[str, int]]:
@@ -129,62 +118,32 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
         "no COMPAS score": lambda r: r["score_text"] != "N/A",
         "race neither African-American nor Caucasian": lambda r: r["race"].isin(["African-American", "Caucasian"]),
     }
-    dropped = {}
-    for reason, kept in rules.items():
-        keep = kept(rows)
-        dropped[reason] = int((~keep).sum())
-        rows = rows[keep]
-    return rows.reset_index(drop=True), {reason: count for reason, count in dropped.items() if count}
+    return tabular.filtered(rows, rules)
 
 
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
     """Encode the rows that :func:`filtered` keeps, (n, 7) or (n, 10), and split them once for each generator."""
-    if rows is None:
-        raise ValueError("compas is made of rows: parse the raw file or sample the twin first")
     kept, dropped = filtered(rows, config.rows)
     label = kept["two_year_recid"].to_numpy(dtype=np.int64)
     complete = config.rows == "complete"
     protected = {"sex": kept["sex"] == "Female", "race": kept["race"] != "African-American"}
-    columns = {name: protected[name] for name in PROTECTED_INPUTS[config.rows]}
-    columns |= {name: kept[name] for name in CONTINUOUS[config.rows]}
-    columns |= {f"age_cat={age}": kept["age_cat"] == age for age in AGES}
-    columns["c_charge_degree=F"] = kept["c_charge_degree"] == "F"
-    if not complete:
-        columns["c_charge_degree=M"] = kept["c_charge_degree"] == "M"
-    splits = [_stratified(label, config.train_fraction, rng) for rng in rngs]
-    return Dataset(
-        name="compas",
-        origin=origin,
-        features=np.column_stack([np.asarray(column, dtype=float) for column in columns.values()]),
-        feature_names=tuple(columns),
+    inputs = {name: protected[name] for name in PROTECTED_INPUTS[config.rows]}
+    inputs |= {name: kept[name] for name in CONTINUOUS[config.rows]}
+    inputs |= tabular.indicators(kept["age_cat"], AGES)
+    inputs |= {f"c_charge_degree={degree}": kept["c_charge_degree"] == degree for degree in ("F" if complete else "FM")}
+    return tabular.dataset(
+        "compas",
+        origin,
+        inputs,
+        [stratified_split(label, config.train_fraction, rng) for rng in rngs],
         continuous=CONTINUOUS[config.rows],
         label=label,
         label_name="two_year_recid",
-        protected={name: values.to_numpy(dtype=np.int64) for name, values in protected.items()},
+        protected=protected,
         levels={
             "sex": ("Male", "Female"),
             "race": ("African-American", "Caucasian" if complete else "not African-American"),
         },
-        train=np.stack([train for train, _ in splits]),
-        test=np.stack([test for _, test in splits]),
         sensitive_inputs=PROTECTED_INPUTS[config.rows],
         dropped=dropped,
     )
-
-
-def _stratified(label: Array, fraction: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Row numbers of a random split that gives each class its share of the floor(fraction n) training rows.
-
-    Class c gets floor(fraction n_c) rows; the rows still missing go to the classes with the largest remainders.
-    Both sides come in random order.
-    """
-    share = Fraction(str(fraction))
-    exact = [share * int((label == c).sum()) for c in (0, 1)]
-    sizes = [math.floor(size) for size in exact]
-    for c in sorted((0, 1), key=lambda c: sizes[c] - exact[c])[: math.floor(share * len(label)) - sum(sizes)]:
-        sizes[c] += 1
-    order = rng.permutation(len(label))
-    classes = [order[label[order] == c] for c in (0, 1)]
-    train = np.concatenate([rows[:size] for rows, size in zip(classes, sizes, strict=True)])
-    test = np.concatenate([rows[size:] for rows, size in zip(classes, sizes, strict=True)])
-    return rng.permutation(train), rng.permutation(test)

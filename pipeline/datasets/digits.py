@@ -11,20 +11,16 @@ Source: Alpaydin and Kaynak (1998), the test part of the UCI data set; no split 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from pipeline.datasets import image_sets
-from pipeline.datasets.download import Source
-from pipeline.datasets.image_archives import Held, resized
+from pipeline.datasets.image_files import Held, resized
 from pipeline.fields import Share
-from pipeline.types import Array, ImageDataset, Origin
+from pipeline.types import ImageDataset, Origin
 
-SOURCES: tuple[Source, ...] = ()
-TWIN = None
 ORIGIN: Origin = "bundled"
 MAXIMUM = 16
 FINER = 15
@@ -39,30 +35,25 @@ class Config(image_sets.ImageConfig):
     interpolation: Literal["nearest", "bilinear"]
 
 
-@dataclass(frozen=True)
-class Digits:
-    """``images`` (n, 1, 8, 8) uint8 of 0 to 16 and ``label`` (n,)."""
-
-    images: Array
-    label: Array
-
-
-def parse(folder: Path | None = None) -> Digits:
-    """The digits as scikit-learn holds them; there is no raw file, so nothing is looked for in ``folder``."""
+def parse() -> image_sets.Labelled:
+    """The digits as scikit-learn holds them, (n, 1, 8, 8) uint8 of 0 to 16; there is no raw file."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
-    return Digits(digits.images[:, None].astype(np.uint8), digits.target.astype(np.int64))
+    images = Held(digits.images[:, None].astype(np.uint8))
+    return image_sets.Labelled(images, digits.target.astype(np.int64), "digit", tuple("0123456789"))
 
 
-def prepare(rows: Digits | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
+def prepare(
+    rows: image_sets.Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin
+) -> ImageDataset:
     """A random split, of which the first ``train_fraction`` is to train on."""
-    if rows is None:
-        raise ValueError("digits are made of images: parse them first")
-    nearest = config.interpolation == "nearest" or rows.images.shape[-1] == config.image_size
+    assert isinstance(rows.pictures, Held)
+    images = rows.pictures.images
+    nearest = config.interpolation == "nearest" or images.shape[-1] == config.image_size
     finer = 1 if nearest else FINER
-    images = resized(rows.images * np.uint8(finer), config.image_size, nearest=nearest)
-    labelled = image_sets.Labelled(Held(images), rows.label, "digit", tuple("0123456789"))
-    split = image_sets.random_split(len(rows.label), config.train_fraction, rngs[0])
-    maximum = float(MAXIMUM * finer)
-    return image_sets.assembled("digits", origin, labelled, split, config, rngs[0], maximum=maximum)
+    enlarged = Held(resized(images * np.uint8(finer), config.image_size, nearest=nearest))
+    split = rows.random_split(config.train_fraction, rngs[0])
+    return image_sets.assembled(
+        "digits", origin, replace(rows, pictures=enlarged), split, config, rngs[0], maximum=float(MAXIMUM * finer)
+    )

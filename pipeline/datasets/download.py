@@ -13,6 +13,9 @@ asks the server for the rest (HTTP ``Range``).
 Of a file whose sha256 nobody has recorded, the content itself is checked instead (``Source.check``), its size is only
 bounded, and a cut download starts anew: without a checksum nobody could tell whether two pieces belong together.
 
+pooch (1.9), which would be the library for this, starts every attempt anew, gives a slow server all the time it wants,
+and checks nothing but a hash; around it all of this would stay, but for the hash.
+
 Two things can go wrong and they are different: nobody has the file (:class:`Unavailable`, another source or a twin may
 do), or somebody has a wrong one (:class:`Corrupt`, a person must look).
 """
@@ -33,9 +36,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
-from pipeline.datasets.source import BLOCK, Corrupt, Fetched, FetchError, Source, Unavailable, verify
+from pipeline.datasets.source import Corrupt, Fetched, Source, Unavailable, verify
 
-__all__ = ["Corrupt", "FetchError", "Fetched", "Patience", "Source", "Unavailable", "fetch"]
+BLOCK = 1 << 16
+"""Bytes read at a time."""
 
 
 @dataclass(frozen=True)

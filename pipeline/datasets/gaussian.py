@@ -13,19 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 
 from pipeline.datasets import drawn
-from pipeline.datasets.download import Source
 from pipeline.fields import Checked, Count, above
 from pipeline.types import Dataset, Origin
-
-SOURCES: tuple[Source, ...] = ()
-TWIN = None
 
 LEVELS = ("S'", "S")
 FIXED_POINTS = ("ones", "zeros")
@@ -50,20 +44,12 @@ class Config(Checked, of="dataset"):
             )
 
 
-def parse(folder: Path) -> pd.DataFrame:
-    """There are no raw files: raises ValueError."""
-    drawn.nothing_to_parse(folder)
-
-
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
-    """Draw 2 n rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
-    drawn.expect_no_rows(rows, origin)
+def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw 2 n rows with each generator."""
     return drawn.stacked(
         "gaussian",
         [_draw(config, rng) for rng in rngs],
         feature_names=tuple(f"x{j}" for j in range(1, config.dimension + 1)),
-        continuous=(),
-        label_name="none",
         attribute="group",
         levels=LEVELS,
     )
@@ -77,5 +63,4 @@ def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
     x = across * z + (along - across) * z.mean(axis=1, keepdims=True)
     x[0], x[1] = 1.0, 0.0
     group = np.repeat((1, 0), config.n)
-    own = np.arange(len(group))
-    return drawn.Draw(x, np.zeros_like(group), group, own, own.copy())
+    return drawn.Draw(x, np.zeros_like(group), group)

@@ -15,18 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from pipeline.datasets import drawn
-from pipeline.datasets.download import Source
 from pipeline.fields import Checked, Count
 from pipeline.types import Array, Dataset, Origin
-
-SOURCES: tuple[Source, ...] = ()
-TWIN = None
 
 FEATURES = ("work_experience", "hair_length")
 LEVELS = ("Female", "Male")
@@ -50,14 +44,8 @@ class Config(Checked, of="dataset"):
     test: Count
 
 
-def parse(folder: Path) -> pd.DataFrame:
-    """There are no raw files: raises ValueError."""
-    drawn.nothing_to_parse(folder)
-
-
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
-    """Draw 2 (train + test) rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
-    drawn.expect_no_rows(rows, origin)
+def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw 2 (train + test) rows with each generator."""
     return drawn.stacked(
         "hiring",
         [_draw(config, rng) for rng in rngs],
@@ -77,14 +65,7 @@ def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
     work = rng.poisson(np.array(EXPERIENCE)[sex]) - rng.normal(mean, deviation, len(sex))
     a, b = np.array(HAIR)[sex].T
     hair = LONGEST_HAIR * rng.beta(a, b)
-    own = np.arange(len(sex))
-    return drawn.Draw(
-        features=np.column_stack([work, hair]),
-        label=_hired(work, rng),
-        group=sex,
-        train=own[: 2 * config.train],
-        test=own[2 * config.train :],
-    )
+    return drawn.Draw(np.column_stack([work, hair]), _hired(work, rng), sex, train=2 * config.train)
 
 
 def _hired(work: Array, rng: np.random.Generator) -> Array:

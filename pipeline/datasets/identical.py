@@ -18,19 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 
 from pipeline.datasets import drawn
-from pipeline.datasets.download import Source
 from pipeline.fields import Checked, Count, Size, finite
 from pipeline.types import Dataset, Origin
-
-SOURCES: tuple[Source, ...] = ()
-TWIN = None
 
 LEVELS = ("S'", "S")
 
@@ -45,14 +39,8 @@ class Config(Checked, of="dataset"):
     delta: Annotated[float, finite]
 
 
-def parse(folder: Path) -> pd.DataFrame:
-    """There are no raw files: raises ValueError."""
-    drawn.nothing_to_parse(folder)
-
-
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
-    """Draw 2 n rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
-    drawn.expect_no_rows(rows, origin)
+def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw 2 n rows with each generator."""
     shared, extra = (
         tuple(f"{kind}{j}" for j in range(1, count + 1))
         for kind, count in (("x", config.shared), ("extra", config.extra))
@@ -61,7 +49,6 @@ def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.
         "identical",
         [_draw(config, rng) for rng in rngs],
         feature_names=(*shared, *extra),
-        continuous=(),
         label_name="random",
         attribute="group",
         levels=LEVELS,
@@ -73,5 +60,4 @@ def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
     shared = rng.standard_normal((len(group), config.shared))
     extra = config.delta * group[:, None] + rng.standard_normal((len(group), config.extra))
     label = rng.integers(0, 2, len(group))
-    own = np.arange(len(group))
-    return drawn.Draw(np.concatenate([shared, extra], axis=1), label, group, own, own.copy())
+    return drawn.Draw(np.concatenate([shared, extra], axis=1), label, group)

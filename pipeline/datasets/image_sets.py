@@ -1,25 +1,18 @@
 """What the image datasets share: their settings, and how images with labels become arrays with one split.
 
-A module of an image dataset is as any other (:mod:`pipeline.datasets`), and may have besides
-
-    OPTIONAL      True: where nobody has the files the dataset is absent, which is no error
-    ALTERNATIVES  files that stand in for ``SOURCES``, each with the origin that it gives; ``parse`` then takes the
-                  name of the file that was found beside the folder
-    ORIGIN        ``"bundled"`` for images that come with a dependency, which ``parse`` gets there
-
-There is one split, made with the first generator; ``repetitions`` does not repeat images.
+A module of an image dataset is as any other (:mod:`pipeline.datasets`); its ``parse`` gives :class:`Labelled`. There is
+one split, made with the first generator; ``repetitions`` does not repeat images.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 
-from pipeline.datasets.image_archives import Pictures
+from pipeline.datasets.image_files import Pictures
+from pipeline.datasets.splits import Split, random_split
 from pipeline.fields import Checked, Count, Positive
 from pipeline.types import Array, ImageDataset, Origin
 
@@ -48,7 +41,8 @@ class ImageConfig(Checked, of="dataset"):
 class Labelled:
     """n images with their labels (n,) and further partitions, (n,) each, -1 where unknown, with names of the codes.
 
-    ``dropped`` and ``unreadable`` say what has been left out on the way here, and what could not be read.
+    ``held_out`` (n,) says which images are to test where a split is published. ``dropped`` and ``unreadable`` say what
+    has been left out on the way here, and what could not be read.
     """
 
     pictures: Pictures
@@ -57,15 +51,23 @@ class Labelled:
     classes: tuple[str, ...]
     partitions: Mapping[str, Array] = field(default_factory=dict)
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    held_out: Array | None = None
     dropped: Mapping[str, int] = field(default_factory=dict)
     unreadable: tuple[str, ...] = ()
 
+    def published_split(self) -> Split:
+        """The images to train on and to test, as published."""
+        assert self.held_out is not None
+        return np.flatnonzero(~self.held_out), np.flatnonzero(self.held_out)
 
-def random_split(n: int, train_fraction: float, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The rows 0 to n - 1 in random order, parted after the first ``train_fraction`` of them, rounded down."""
-    order = rng.permutation(n)
-    n_train = math.floor(Fraction(str(train_fraction)) * n)
-    return order[:n_train], order[n_train:]
+    def random_split(self, train_fraction: float, rng: np.random.Generator) -> Split:
+        """A random split of the images."""
+        return random_split(len(self.label), train_fraction, rng)
+
+
+def counted(reasons: Mapping[str, int]) -> dict[str, int]:
+    """The reasons for which something was left out."""
+    return {reason: count for reason, count in reasons.items() if count}
 
 
 def stratified_order(label: Array, rng: np.random.Generator) -> Array:
@@ -88,7 +90,7 @@ def assembled(
     name: str,
     origin: Origin,
     labelled: Labelled,
-    split: tuple[Array, Array],
+    split: Split,
     config: ImageConfig,
     rng: np.random.Generator,
     *,
@@ -121,7 +123,6 @@ def assembled(
             f"dataset.mean and dataset.std have {len(config.mean)} numbers, but the images of {name} have "
             f"{images.shape[1]} channels: give one number a channel"
         )
-    undecoded = int((~found.readable).sum())
     partitions = {labelled.label_name: labelled.label, **labelled.partitions}
     return ImageDataset(
         name=name,
@@ -137,7 +138,7 @@ def assembled(
         levels={labelled.label_name: labelled.classes, **labelled.levels},
         train=np.arange(n_train)[None],
         test=np.arange(n_train, len(kept))[None],
-        dropped={**labelled.dropped, **({UNREADABLE: undecoded} if undecoded else {})},
+        dropped=counted({**labelled.dropped, UNREADABLE: int((~found.readable).sum())}),
         unreadable=(*labelled.unreadable, *found.faults),
     )
 

@@ -15,18 +15,17 @@ Source: Wightman and Ramsey (1998), as prepared by Kusner et al. (2017).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets import raw_table
-from pipeline.datasets.download import Source
-from pipeline.fields import Checked, Share
+from pipeline.datasets import tabular
+from pipeline.datasets.raw_table import category, decimal, parsed
+from pipeline.datasets.source import Source
+from pipeline.datasets.splits import SplitConfig, random_split
 from pipeline.types import Dataset, Origin
 
 FILE = "law_data.csv"
@@ -41,7 +40,7 @@ SOURCES = (
         home="https://github.com/mkusner/counterfactual-fairness",
     ),
 )
-TWIN = "law.json"
+TWINS = {"": "law.json"}
 TWIN_KIND = "copula"
 """How the twin is modelled: :mod:`pipeline.datasets.twins.copula`."""
 TWIN_ROOT = ("race", "sex")
@@ -56,21 +55,14 @@ PAIR = ("Black", "White")
 
 
 @dataclass(frozen=True)
-class Config(Checked, of="dataset"):
-    """``train_fraction``: the share of rows that each repetition trains on, rounded down to whole rows."""
-
-    train_fraction: Share
+class Config(SplitConfig):
+    """Nothing beyond the share of rows to train on."""
 
 
 def parse(folder: Path) -> pd.DataFrame:
     """Columns race, sex, LSAT, UGPA and ZFYA of the file; ValueError naming file, row and column of anything odd."""
-    table = raw_table.read(folder / FILE, ("race", "sex", *NUMBERS), header=True)
-    columns = {
-        "race": table.category("race", RACES),
-        "sex": table.category("sex", SEX_CODES).map(SEX_CODES),
-        **{name: table.decimal(name, *limits) for name, limits in NUMBERS.items()},
-    }
-    return pd.DataFrame(columns).astype({"race": "str", "sex": "str"})
+    numbers = {name: decimal(*limits) for name, limits in NUMBERS.items()}
+    return parsed(folder / FILE, {"race": category(RACES), "sex": category(SEX_CODES), **numbers})
 
 
 def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
@@ -78,30 +70,22 @@ def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
     return rows.reset_index(drop=True), {}
 
 
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
     """Encode the rows, (n, 12), and split them once for each generator."""
-    if rows is None:
-        raise ValueError("law is made of rows: parse the raw file or sample the twin first")
     race, sex, zfya = rows["race"], rows["sex"], rows["ZFYA"].to_numpy(dtype=float)
-    numbers = {name: rows[name] for name in ("LSAT", "UGPA")}
-    dummies = {f"race={value}": race == value for value in RACES} | {f"sex={value}": sex == value for value in SEXES}
-    orders = np.stack([rng.permutation(len(rows)) for rng in rngs])
-    n_train = math.floor(Fraction(str(config.train_fraction)) * len(rows))
-    return Dataset(
-        name="law",
-        origin=origin,
-        features=np.column_stack([np.asarray(column, dtype=float) for column in (numbers | dummies).values()]),
-        feature_names=(*numbers, *dummies),
-        continuous=(),
-        label=(zfya > np.median(zfya)).astype(np.int64),
+    dummies = tabular.indicators(race, RACES) | tabular.indicators(sex, SEXES)
+    return tabular.dataset(
+        "law",
+        origin,
+        {"LSAT": rows["LSAT"], "UGPA": rows["UGPA"], **dummies},
+        [random_split(len(rows), config.train_fraction, rng) for rng in rngs],
+        label=zfya > np.median(zfya),
         label_name="ZFYA>median",
         protected={
-            "race": np.select([race == value for value in PAIR], [0, 1], default=-1).astype(np.int64),
-            "sex": (sex == "Male").to_numpy(dtype=np.int64),
+            "race": np.select([race == value for value in PAIR], [0, 1], default=-1),
+            "sex": sex == "Male",
         },
         levels={"race": PAIR, "sex": SEXES},
-        train=orders[:, :n_train],
-        test=orders[:, n_train:],
         sensitive_inputs=tuple(dummies),
         outcomes={"ZFYA": zfya},
     )

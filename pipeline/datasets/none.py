@@ -7,16 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from pipeline.datasets.download import Source
 from pipeline.types import Dataset, Origin
-
-SOURCES: tuple[Source, ...] = ()
-TWIN = None
 
 
 @dataclass(frozen=True)
@@ -24,15 +18,8 @@ class Config:
     """Nothing to choose."""
 
 
-def parse(folder: Path) -> pd.DataFrame:
-    """There are no raw files: raises ValueError."""
-    raise ValueError(f"there are no data to read: nothing to parse in {folder}")
-
-
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
-    """Two rows that are training and test rows of every repetition; ``rows`` is None and ``origin`` "simulated"."""
-    if rows is not None or origin != "simulated":
-        raise ValueError(f"there are no data: expected no rows and origin 'simulated', found {origin!r}")
+def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Two rows that are training and test rows of every repetition."""
     both = np.arange(2)
     split = np.tile(both, (len(rngs), 1))
     return Dataset(

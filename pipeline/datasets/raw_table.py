@@ -1,12 +1,15 @@
 """Strict reading of comma-separated raw files: every oddity is a ValueError that names file, row and column.
 
 Rows are counted as an editor counts lines, from 1, comments and header included.
+
+:func:`parsed` reads the columns of a file as a mapping says: a column's name and what it holds, :func:`whole` or
+:func:`decimal` numbers within limits, a :func:`category` or a :func:`code`.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,72 +27,83 @@ class RawTable:
     lines: Array
     texts: pd.DataFrame
 
-    def category(self, column: str, allowed: Collection[str]) -> pd.Series:
-        """The column's texts (n,), each of which must be one of ``allowed``."""
-        texts = self.texts[column]
-        unknown = ~texts.isin(list(allowed))
-        if unknown.any():
-            self._refuse(column, unknown, f"is an unknown category: expected one of {sorted(allowed)}")
-        return texts
-
-    def code(self, column: str, pattern: str, what: str) -> pd.Series:
-        """The column's texts (n,), each of which must match all of ``pattern``; ``what`` says so in words."""
-        texts = self.texts[column]
-        wrong = ~texts.str.fullmatch(pattern)
-        if wrong.any():
-            self._refuse(column, wrong, f"is no code: expected {what}")
-        return texts
-
-    def integer(self, column: str, low: int, high: int) -> pd.Series:
-        """The column's whole numbers (n,) int64, each within [low, high]."""
-        numbers = pd.to_numeric(self.texts[column], errors="coerce").astype(float)
-        whole = np.isfinite(numbers) & (numbers == np.floor(numbers))
-        if not whole.all():
-            self._refuse(column, ~whole, "is not a whole number")
-        self._refuse_outside(column, numbers, low, high)
-        return numbers.astype(np.int64)
-
-    def decimal(self, column: str, low: float, high: float) -> pd.Series:
-        """The column's numbers (n,) float64, each within [low, high]."""
-        numbers = pd.to_numeric(self.texts[column], errors="coerce").astype(float)
-        finite = np.isfinite(numbers)
-        if not finite.all():
-            self._refuse(column, ~finite, "is not a number")
-        self._refuse_outside(column, numbers, low, high)
-        return numbers
-
-    def rows(self, keep: pd.Series) -> RawTable:
-        """The rows where ``keep`` (n,) is true, with their line numbers."""
-        return RawTable(self.file, self.lines[keep.to_numpy()], self.texts[keep])
-
-    def _refuse_outside(self, column: str, numbers: pd.Series, low: float, high: float) -> None:
-        outside = (numbers < low) | (numbers > high)
-        if outside.any():
-            self._refuse(column, outside, f"is out of range: expected {low} to {high}")
-
-    def _refuse(self, column: str, bad: pd.Series, reason: str) -> None:
-        """Raise for the first bad row."""
+    def refuse(self, column: str, bad: pd.Series, reason: str) -> None:
+        """Raise ValueError for the first row where ``bad`` (n,) is true, if there is one, and count the others."""
+        if not bad.any():
+            return
         first, count = int(np.argmax(bad)), int(bad.sum())
         more = f" ({count - 1} more such row{'s' if count > 2 else ''})" if count > 1 else ""
         found = self.texts[column].iloc[first]
         raise ValueError(f"{self.file}, row {self.lines[first]}, column {column!r}: {found!r} {reason}{more}")
 
 
-def read(
+Reader = Callable[[RawTable, str], pd.Series]
+"""Reads a column of a table: its values (n,), after a check of every one."""
+
+
+def category(allowed: Collection[str] | Mapping[str, str]) -> Reader:
+    """Texts, each of which must be one of ``allowed``; a mapping says what each is called from then on."""
+
+    def read(table: RawTable, column: str) -> pd.Series:
+        texts = table.texts[column]
+        reason = f"is an unknown category: expected one of {sorted(allowed)}"
+        table.refuse(column, ~texts.isin(list(allowed)), reason)
+        return texts.map(allowed).astype("str") if isinstance(allowed, Mapping) else texts
+
+    return read
+
+
+def code(pattern: str, what: str) -> Reader:
+    """Texts, each of which must match all of ``pattern``; ``what`` says so in words."""
+
+    def read(table: RawTable, column: str) -> pd.Series:
+        texts = table.texts[column]
+        table.refuse(column, ~texts.str.fullmatch(pattern), f"is no code: expected {what}")
+        return texts
+
+    return read
+
+
+def decimal(low: float, high: float) -> Reader:
+    """Numbers, float64, each within [low, high]."""
+
+    def read(table: RawTable, column: str) -> pd.Series:
+        numbers = pd.to_numeric(table.texts[column], errors="coerce").astype(float)
+        table.refuse(column, ~np.isfinite(numbers), "is not a number")
+        table.refuse(column, (numbers < low) | (numbers > high), f"is out of range: expected {low} to {high}")
+        return numbers
+
+    return read
+
+
+def whole(low: int, high: int, *, missing: bool = False) -> Reader:
+    """Whole numbers, int64, each within [low, high]; with ``missing``, float64 with NaN where the text is empty."""
+
+    def read(table: RawTable, column: str) -> pd.Series:
+        numbers = pd.to_numeric(table.texts[column], errors="coerce").astype(float)
+        known = np.isfinite(numbers) & (numbers == np.floor(numbers)) | (table.texts[column] == "") & missing
+        table.refuse(column, ~known, "is not a whole number")
+        table.refuse(column, (numbers < low) | (numbers > high), f"is out of range: expected {low} to {high}")
+        return numbers if missing else numbers.astype(np.int64)
+
+    return read
+
+
+def parsed(
     path: Path,
-    columns: Sequence[str],
+    columns: Mapping[str, Reader],
     *,
-    header: bool,
+    header: bool = True,
     comment: str | None = None,
     spelled: Callable[[str], str] = str,
-) -> RawTable:
-    """Read ``columns`` of the file at ``path``, all as text.
+) -> pd.DataFrame:
+    """Read ``columns`` of the file at ``path``, each as its reader says.
 
     With ``header`` the first line names the columns and may name more than those asked for; a column that occurs twice
     must say the same twice; ``spelled`` turns a name of the header into the one asked for. Without, ``columns`` are all
     the fields of a row, in order. Lines at the top that start with ``comment`` are skipped, and so are blank lines at
-    the end. Raises ValueError for a missing, empty or undecodable file, for a missing column, and for a row with
-    another number of fields than there are columns.
+    the end. Raises ValueError for a missing, empty or undecodable file, for a missing column, for a row with another
+    number of fields than there are columns, and for what a reader refuses.
     """
     first, top, counts = _survey(path, comment)
     names = [spelled(name) for name in first] if header else list(columns)
@@ -119,9 +133,8 @@ def read(
     for position, name in enumerate(names):
         if name in columns and names.index(name) != position:
             differs = every[position] != table.texts[name]
-            if differs.any():
-                table._refuse(name, differs, "differs from what the second column of that name holds")
-    return table
+            table.refuse(name, differs, "differs from what the second column of that name holds")
+    return pd.DataFrame({name: read(table, name) for name, read in columns.items()})
 
 
 def _survey(path: Path, comment: str | None) -> tuple[list[str], list[str], Array]:

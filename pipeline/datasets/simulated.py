@@ -20,18 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import pandas as pd
 
-from pipeline.datasets.download import Source
+from pipeline.datasets import drawn
 from pipeline.fields import Checked, Count, NonNegative, Probability, one_of
-from pipeline.types import Array, Dataset, Origin
+from pipeline.types import Dataset, Origin
 
-SOURCES: tuple[Source, ...] = ()
-TWIN = None
 LABELS = ("stated", "centred")
 
 
@@ -54,36 +50,19 @@ class Config(Checked, of="dataset"):
         self.expect_equal_lengths("majority_mean", "minority_mean", "majority_weights", "minority_weights")
 
 
-def parse(folder: Path) -> pd.DataFrame:
-    """There are no raw files: raises ValueError."""
-    raise ValueError(f"simulated data are drawn, not read: nothing to parse in {folder}")
-
-
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
-    """Draw n rows with each generator; ``rows`` is None and ``origin`` is ``"simulated"``."""
-    if rows is not None or origin != "simulated":
-        raise ValueError(f"simulated data are drawn: expected no rows and origin 'simulated', found {origin!r}")
-    group, features, label = (
-        np.concatenate(parts) for parts in zip(*(_draw(config, rng) for rng in rngs), strict=True)
-    )
-    own = np.arange(len(group)).reshape(len(rngs), config.n)
-    return Dataset(
-        name="simulated",
-        origin=origin,
-        features=features,
-        feature_names=tuple(f"x{j}" for j in range(1, features.shape[1] + 1)),
-        continuous=(),
-        label=label,
+def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+    """Draw n rows with each generator."""
+    return drawn.stacked(
+        "simulated",
+        [_draw(config, rng) for rng in rngs],
+        feature_names=tuple(f"x{j}" for j in range(1, len(config.majority_mean) + 1)),
         label_name="label",
-        protected={"group": group},
-        levels={"group": ("majority", "minority")},
-        train=own,
-        test=own.copy(),
+        attribute="group",
+        levels=("majority", "minority"),
     )
 
 
-def _draw(config: Config, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """Groups (n,), features (n, d) and labels (n,) of one repetition."""
+def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
     mu = np.array([config.majority_mean, config.minority_mean], dtype=float)
     w = np.array([config.majority_weights, config.minority_weights], dtype=float)
     c = mu if config.labels == "centred" else np.zeros_like(mu)
@@ -91,4 +70,4 @@ def _draw(config: Config, rng: np.random.Generator) -> tuple[Array, Array, Array
     x = mu[g] + config.sigma * rng.standard_normal((config.n, mu.shape[1]))
     noise = config.label_noise * rng.standard_normal(config.n)
     y = (np.sum(w[g] * (x - c[g]), axis=1) + noise > 0).astype(np.int64)
-    return g, x, y
+    return drawn.Draw(x, y, g)

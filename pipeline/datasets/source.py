@@ -7,9 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-BLOCK = 1 << 16
-"""Bytes read at a time."""
-
 HEAD = 512
 """Bytes looked at to tell a web page from data."""
 
@@ -63,56 +60,55 @@ class Corrupt(FetchError):
     """A place has the file, but not the one that was published."""
 
 
+def fingerprint(path: Path) -> tuple[str, int]:
+    """The sha256 and the size of a file; of a folder, those of the files in its folders and of their names, sorted."""
+    if not path.is_dir():
+        with path.open("rb") as content:
+            return hashlib.file_digest(content, "sha256").hexdigest(), path.stat().st_size
+    digest, size = hashlib.sha256(), 0
+    inside = (file for file in path.glob("*/**/*") if file.is_file())
+    for name, file in sorted((file.relative_to(path).as_posix(), file) for file in inside):
+        found, length = fingerprint(file)
+        digest.update(f"{name}\0{found}\n".encode())
+        size += length
+    return digest.hexdigest(), size
+
+
 def verify(path: Path, source: Source, advice: str, place: str | None = None) -> tuple[str, int]:
     """The sha256 and size of ``path``; raises :class:`Corrupt` unless it holds the published file."""
     if not path.is_file():
         raise Corrupt(f"{path} is not a file. {advice}")
-    digest = hashlib.sha256()
+    found, size = fingerprint(path)
     with path.open("rb") as file:
-        head = file.read(HEAD)
-        digest.update(head)
-        while block := file.read(BLOCK):
-            digest.update(block)
-    size, found = path.stat().st_size, digest.hexdigest()
+        head = file.read(HEAD).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    page = head.startswith((b"<!doctype html", b"<html", b"<head"))
+    shape = " (an HTML page, not data)" if page else " (an empty file)" if size == 0 else ""
     if source.check is not None:
-        wrong = _unlike(path, source, head, size)
-    elif size == source.size and found == source.sha256:
+        wrong = _unlike(path, source, shape, size)
+    elif (size, found) == (source.size, source.sha256):
         wrong = ""
     else:
+        less = source.size - size
+        differs = f"truncated: {less:,} bytes short" if less > 0 else f"{-less:,} bytes too many"
+        shape = shape or (f" ({differs})" if less else " (the right size, altered)")
         wrong = (
-            f"expected {source.size:,} bytes with sha256 {source.sha256}, found {size:,} bytes with sha256 {found}"
-            f"{_kind(head, size, source.size)}"
+            f"expected {source.size:,} bytes with sha256 {source.sha256}, found {size:,} bytes with sha256 "
+            f"{found}{shape}"
         )
     if wrong:
         raise Corrupt(f"{source.filename} from {place or path} is not the published file: {wrong}. {advice}")
     return found, size
 
 
-def _unlike(path: Path, source: Source, head: bytes, size: int) -> str:
+def _unlike(path: Path, source: Source, shape: str, size: int) -> str:
     """What is wrong with the content of a file of unrecorded checksum, ``""`` when nothing is."""
     assert source.check is not None
     if size > source.size:
         return f"expected at most {source.size:,} bytes, found {size:,} bytes"
-    if shape := _shape(head, size):
+    if shape:
         return f"expected a file whose content can be checked, found {size:,} bytes{shape}"
     try:
         source.check(path)
     except ValueError as error:
         return str(error)
     return ""
-
-
-def _shape(head: bytes, size: int) -> str:
-    """A web page or an empty file, as the end of a clause; ``""`` for anything else."""
-    if head.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html", b"<head")):
-        return " (an HTML page, not data)"
-    return " (an empty file)" if size == 0 else ""
-
-
-def _kind(head: bytes, size: int, expected: int) -> str:
-    """What a wrong file looks like, as the end of a clause."""
-    if shape := _shape(head, size):
-        return shape
-    if size < expected:
-        return f" (truncated: {expected - size:,} bytes short)"
-    return f" ({size - expected:,} bytes too many)" if size > expected else " (the right size, altered)"

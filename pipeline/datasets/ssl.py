@@ -18,23 +18,23 @@ Source: City of Chicago (2017), data set 4aki-r3np; preprocessing of Black et al
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets import raw_table
-from pipeline.datasets.download import Source
-from pipeline.fields import Checked, Share, interval
+from pipeline.datasets import tabular
+from pipeline.datasets.raw_table import category, code, decimal, parsed, whole
+from pipeline.datasets.source import Source
+from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.fields import interval
 from pipeline.types import Dataset, Origin
 
 FILE = "Strategic_Subject_List.csv"
-TWIN = "ssl.json"
+TWINS = {"": "ssl.json"}
 TWIN_KIND = "subjects"
 """How the twin is modelled: :mod:`pipeline.datasets.twins.subjects`."""
 
@@ -76,10 +76,9 @@ UNCOUNTED = 153
 
 
 @dataclass(frozen=True)
-class Config(Checked, of="dataset"):
-    """``train_fraction``: the share of rows to train on, rounded down. ``threshold``: the least score of high risk."""
+class Config(SplitConfig):
+    """``threshold``: the least score of high risk."""
 
-    train_fraction: Share
     threshold: Annotated[float, interval(f"(0, {HIGHEST_SCORE}]")]
 
 
@@ -107,20 +106,19 @@ def check(path: Path) -> None:
 
 
 def _read(path: Path) -> pd.DataFrame:
-    # Older copies of the file have underscores in the names of its columns where the city now has blanks.
-    table = raw_table.read(path, tuple(COLUMNS.values()), header=True, spelled=lambda name: name.replace("_", " "))
-    columns = {
-        "score": table.integer(COLUMNS["score"], 0, HIGHEST_SCORE),
-        AGE: table.category(COLUMNS[AGE], (*AGES, UNKNOWN)),
-        **{
-            name: table.integer(column, 0, 1 if name == "gang_affiliation" else MOST_TIMES)
-            for name, column in TIMES.items()
-        },
-        TREND: table.decimal(COLUMNS[TREND], -STEEPEST_TREND, STEEPEST_TREND),
-        "sex": table.code(COLUMNS["sex"], "[A-Z]", "one capital letter"),
-        "race": table.code(COLUMNS["race"], "[A-Z]{1,3}", "one to three capital letters"),
+    readers = {
+        "score": whole(0, HIGHEST_SCORE),
+        AGE: category((*AGES, UNKNOWN)),
+        **dict.fromkeys(TIMES, whole(0, MOST_TIMES)),
+        "gang_affiliation": whole(0, 1),
+        TREND: decimal(-STEEPEST_TREND, STEEPEST_TREND),
+        "sex": code("[A-Z]", "one capital letter"),
+        "race": code("[A-Z]{1,3}", "one to three capital letters"),
     }
-    return pd.DataFrame({name: columns[name] for name in COLUMNS}).astype({AGE: "str", "sex": "str", "race": "str"})
+    # Older copies of the file have underscores in the names of its columns where the city now has blanks.
+    columns = {city: readers[name] for name, city in COLUMNS.items()}
+    rows = parsed(path, columns, spelled=lambda name: name.replace("_", " "))
+    return rows.set_axis(list(COLUMNS), axis="columns")
 
 
 def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
@@ -128,43 +126,34 @@ def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
 
     Raises ValueError for an input that is the same for everybody.
     """
-    known = rows[rows[AGE] != UNKNOWN]
+    known, unknown = tabular.filtered(rows, {"age at latest arrest unknown": lambda r: r[AGE] != UNKNOWN})
     inputs = known[list(FEATURES)].assign(**{AGE: known[AGE].map(AGES)}).astype(float)
     constant = inputs.max() == inputs.min()
     if constant.any():
         raise ValueError(f"ssl: inputs {list(inputs.columns[constant])} are the same for everybody")
     scaled = known.assign(**((inputs - inputs.mean()) / inputs.std(ddof=0)))
-    kept = scaled[scaled["race"].isin(LEVELS)]
-    dropped = {
-        "age at latest arrest unknown": len(rows) - len(known),
-        "race neither BLK nor WHI": len(scaled) - len(kept),
-    }
-    return kept.reset_index(drop=True), {reason: count for reason, count in dropped.items() if count}
+    kept, others = tabular.filtered(scaled, {"race neither BLK nor WHI": lambda r: r["race"].isin(LEVELS)})
+    return kept, {**unknown, **others}
 
 
-def prepare(rows: pd.DataFrame | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
     """Encode the rows that :func:`filtered` keeps, (n, 8), and split them once for each generator."""
-    if rows is None:
-        raise ValueError("ssl is made of rows: parse the raw file or sample the twin first")
     kept, dropped = filtered(rows)
     score = kept["score"].to_numpy(dtype=float)
-    orders = np.stack([rng.permutation(len(kept)) for rng in rngs])
-    n_train = math.floor(Fraction(str(config.train_fraction)) * len(kept))
-    return Dataset(
-        name="ssl",
-        origin=origin,
-        features=kept[list(FEATURES)].to_numpy(dtype=float),
-        feature_names=FEATURES,
-        continuous=(),
-        label=(score >= config.threshold).astype(np.int64),
+    prepared = tabular.dataset(
+        "ssl",
+        origin,
+        {name: kept[name] for name in FEATURES},
+        [random_split(len(kept), config.train_fraction, rng) for rng in rngs],
+        label=score >= config.threshold,
         label_name="high_risk",
-        protected={"race": (kept["race"] == LEVELS[1]).to_numpy(dtype=np.int64)},
+        protected={"race": kept["race"] == LEVELS[1]},
         levels={"race": LEVELS},
-        train=orders[:, :n_train],
-        test=orders[:, n_train:],
         outcomes={"score": score},
         dropped=dropped,
     )
+    # By columns: the last digits of what is computed of so many rows depend on how they lie in memory.
+    return replace(prepared, features=np.asfortranarray(prepared.features))
 
 
 SOURCES = (

@@ -23,11 +23,12 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from pipeline.datasets import image_archives, image_sets
-from pipeline.datasets.download import Source
-from pipeline.datasets.image_archives import Pictures, TarImages
+from pipeline.datasets import image_files, image_sets
+from pipeline.datasets.image_files import ImageFiles
+from pipeline.datasets.image_sets import Labelled
+from pipeline.datasets.source import Source
 from pipeline.fields import Share
-from pipeline.types import Array, ImageDataset, Origin
+from pipeline.types import ImageDataset, Origin
 
 ARCHIVE = "UTKFace.tar.gz"
 COPY = "utkface.tar"
@@ -49,36 +50,21 @@ class Config(image_sets.ImageConfig):
     train_fraction: Share
 
 
-@dataclass(frozen=True)
-class Faces:
-    """n faces in the order of their names: age in years, gender and race as in :data:`LEVELS`, (n,) each, -1 unknown.
-
-    ``odd`` are names that say less than they should, ``left_out`` those that say too little; both with what is wrong.
-    """
-
-    pictures: Pictures
-    age: Array
-    gender: Array
-    race: Array
-    odd: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-
-
-def parse(folder: Path, filename: str = ARCHIVE) -> Faces:
-    """The names in the archive ``filename`` of ``folder``; the images are read when they are asked for."""
+def parse(folder: Path, filename: str = ARCHIVE) -> Labelled:
+    """The faces in the archive ``filename`` by their names, in this order; images are read when they are asked for."""
     return _read(folder / filename)
 
 
 def check(path: Path) -> None:
     """Raise ValueError unless the archive at ``path`` holds as many faces as are published, or one fewer."""
-    found = len(_read(path).age)
+    found = len(_read(path).label)
     if not FACES - 1 <= found <= FACES:
         raise ValueError(f"expected {FACES:,} faces, or one fewer, with age and gender in their names, found {found:,}")
 
 
-def _read(path: Path) -> Faces:
+def _read(path: Path) -> Labelled:
     kept, codes, odd, left_out = [], [], [], []
-    for name in image_archives.names(path):
+    for name in image_files.names(path):
         match = NAME.fullmatch(PurePosixPath(name).name)
         if match is None:
             left_out.append(f"{name}: expected age_gender_race_date.jpg.chip.jpg")
@@ -88,42 +74,34 @@ def _read(path: Path) -> Faces:
         kept.append(name)
         codes.append([int(match[1]), int(match[2]), UNKNOWN if match[3] is None else int(match[3])])
     age, gender, race = np.array(codes, dtype=np.int64).reshape(-1, 3).T
-    return Faces(TarImages(path, tuple(kept)), age, gender, race, tuple(odd), tuple(left_out))
-
-
-def prepare(rows: Faces | None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
-    """The age bins as classes, gender and race beside them, and a random split."""
-    if rows is None:
-        raise ValueError("utkface is made of images: parse an archive first")
-    labelled = image_sets.Labelled(
-        rows.pictures,
-        np.digitize(rows.age, FIRST_AGES).astype(np.int64),
+    return Labelled(
+        ImageFiles(path, tuple(kept)),
+        np.digitize(age, FIRST_AGES).astype(np.int64),
         "age",
         AGES,
-        {"gender": rows.gender, "race": rows.race},
+        {"gender": gender, "race": race},
         LEVELS,
-        dropped={"files without age and gender in the name": len(rows.left_out)} if rows.left_out else {},
-        unreadable=(*rows.odd, *rows.left_out),
+        dropped=image_sets.counted({"files without age and gender in the name": len(left_out)}),
+        unreadable=(*odd, *left_out),
     )
-    split = image_sets.random_split(len(rows.age), config.train_fraction, rngs[0])
-    return image_sets.assembled("utkface", origin, labelled, split, config, rngs[0])
+
+
+def prepare(rows: Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
+    """The age bins as classes, gender and race beside them, and a random split."""
+    split = rows.random_split(config.train_fraction, rngs[0])
+    return image_sets.assembled("utkface", origin, rows, split, config, rngs[0])
 
 
 LICENCE = "non-commercial research only"
 HOME = "https://susanqq.github.io/UTKFace/"
 SOURCES = (Source(filename=ARCHIVE, urls=(), sha256=None, size=300_000_000, licence=LICENCE, home=HOME, check=check),)
-ALTERNATIVES: tuple[tuple[Origin, Source], ...] = (
-    (
-        "official",
-        Source(
-            filename=COPY,
-            urls=(),
-            sha256="4601aa9c45bc4bff230460e0a2582dc4dacbe489e751da9f0447895861fb3e35",
-            size=138_209_280,
-            licence=LICENCE,
-            home=HOME,
-        ),
+ALTERNATIVES = (
+    Source(
+        filename=COPY,
+        urls=(),
+        sha256="4601aa9c45bc4bff230460e0a2582dc4dacbe489e751da9f0447895861fb3e35",
+        size=138_209_280,
+        licence=LICENCE,
+        home=HOME,
     ),
 )
-TWIN = None
-OPTIONAL = True

@@ -32,7 +32,6 @@ import numpy as np
 
 from pipeline.fields import NonNegative, one_of
 from pipeline.methods.sgd_settings import SgdSettings
-from pipeline.methods.sgd_training import trained
 from pipeline.types import Array, Classifier, ImageDataset, Keeper
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ def fit(
     The history has besides ``cross_entropy`` and ``penalty``, the mean over batches of |...| above, without alpha.
     Raises ValueError for a partition or level that the dataset does not have.
     """
+    from pipeline.methods.sgd_training import trained
+
     inside, outside = sides(dataset, config.penalised_partition, config.penalised_level)
     return trained("adverm", dataset, config, rngs[0], keeper, objective(inside, outside, dataset.std, config))
 

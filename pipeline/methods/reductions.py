@@ -32,6 +32,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from pipeline.fields import Checked, Count, Positive, Share, one_of
+from pipeline.models.ragged import stacked
 from pipeline.types import Array, Batch, Classifier, Dataset
 
 SOLVERS = ("liblinear", "newton-cholesky")
@@ -69,7 +70,8 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
         dataset=dataset.name,
         origin=dataset.origin,
         architecture="logistic_mixture",
-        parameters=_padded([members for members, _ in played]),
+        # Repetitions with fewer members than others get members of weight 0.
+        parameters={name: stacked([members[name] for members, _ in played]) for name in played[0][0]},
         facts={name: np.array([facts[name] for _, facts in played]) for name in played[0][1]},
     )
 
@@ -139,13 +141,3 @@ def _coefficients(member: Any, inputs: int) -> tuple[Array, float]:
     if hasattr(member, "coef_"):
         return member.coef_[0], float(member.intercept_[0])
     return np.zeros(inputs), CERTAIN if member.constant == 1 else -CERTAIN
-
-
-def _padded(members: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """Stack repetitions of unequal numbers of members: the shorter get members of weight 0."""
-    most = max(len(parameters["weight"]) for parameters in members)
-
-    def pad(values: Array) -> Array:
-        return np.pad(values, [(0, most - len(values)), *[(0, 0)] * (values.ndim - 1)])
-
-    return {name: np.stack([pad(parameters[name]) for parameters in members]) for name in members[0]}

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from pipeline.methods.fingerprint import fingerprint
 from pipeline.methods.sgd_settings import SgdSettings
@@ -29,17 +29,13 @@ from pipeline.models import networks
 from pipeline.models.device import visible_device
 from pipeline.types import Array, Classifier, ImageDataset, Keeper
 
-if TYPE_CHECKING:
-    import torch
+Forward = Callable[[torch.Tensor], torch.Tensor]
+Terms = dict[str, torch.Tensor]
+Objective = Callable[[Forward, torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor, Terms]]
+"""The loss of a batch: of the network (pixels to float32 logits), pixels, labels and row numbers in the dataset.
 
-    Forward = Callable[[torch.Tensor], torch.Tensor]
-    Terms = dict[str, torch.Tensor]
-    Objective = Callable[[Forward, torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor, Terms]]
-    """The loss of a batch: of the network (pixels to float32 logits), pixels, labels and row numbers in the dataset.
-
-    Returns what is minimised, the logits, and further scalars by name that go into the history.
-    """
-
+Returns what is minimised, the logits, and further scalars by name that go into the history.
+"""
 LOG = logging.getLogger(__name__)
 EVALUATED = 500
 """Images in evaluation at once."""
@@ -87,7 +83,6 @@ class Training:
     def __init__(
         self, dataset: ImageDataset, settings: SgdSettings, objective: Objective, device: torch.device
     ) -> None:
-        import torch
 
         self.dataset, self.settings, self.objective = dataset, settings, objective
         self.device = device
@@ -100,7 +95,7 @@ class Training:
         self.pretrained = network.pretrained
         self.network = network.to(self.device)
         self.parameters = dict(self.network.named_parameters())
-        self.velocity = {name: torch.zeros_like(parameter) for name, parameter in self.parameters.items()}
+        self.optimizer = torch.optim.SGD(self.parameters.values(), settings.learning_rate, settings.momentum)
         self.images = _on_device(torch.from_numpy(dataset.images), self.device)
         self.label = torch.from_numpy(dataset.label).to(self.device)
         self.precision = _precision(settings.precision, self.device)
@@ -114,7 +109,6 @@ class Training:
 
     def advance(self) -> None:
         """Train for one epoch."""
-        import torch
 
         self.network.train()
         order = torch.from_numpy(self.train)[torch.randperm(len(self.train))].to(self.device)
@@ -122,7 +116,10 @@ class Training:
         for rows in batches(order, self.settings.batch_size):
             label = self.label[rows]
             loss, logits, terms = self.objective(self.forward, self.pixels(rows), label, rows)
-            self._descend(torch.autograd.grad(loss, list(self.parameters.values())))
+            gradients = torch.autograd.grad(loss, list(self.parameters.values()))
+            for parameter, gradient in zip(self.parameters.values(), gradients, strict=True):
+                parameter.grad = gradient
+            self.optimizer.step()
             right = (logits.detach().argmax(dim=1) == label).float().mean()
             for name, value in {"loss": loss, "accuracy": right, **terms}.items():
                 sums[name] = sums.get(name, 0) + value.detach().double() * len(rows)
@@ -131,18 +128,6 @@ class Training:
         self._check()
         if self.done in self.settings.kept_epochs():
             self.checkpoints[self.done] = networks.arrays(self.network.state_dict())
-
-    def _descend(self, gradients: tuple[torch.Tensor, ...]) -> None:
-        """One step along the velocity: v and theta as above, gradients in the parameters' order."""
-        import torch
-
-        # Not torch's optimizer: making one imports its compiler, which takes longer than a short training.
-        theta: list[torch.Tensor] = list(self.parameters.values())
-        v = list(self.velocity.values())
-        with torch.no_grad():
-            torch._foreach_mul_(v, self.settings.momentum)
-            torch._foreach_add_(v, gradients)
-            torch._foreach_add_(theta, v, alpha=-self.settings.learning_rate)
 
     def _check(self) -> None:
         loss, accuracy, total = self.curves["loss"][-1], self.curves["accuracy"][-1], self.settings.epochs
@@ -160,7 +145,6 @@ class Training:
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Float32 logits, computed in the training's precision."""
-        import torch
 
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
             logits: torch.Tensor = self.network(pixels)
@@ -170,12 +154,17 @@ class Training:
         """All that it takes to go on after the last finished epoch, as flat arrays."""
         parts = {
             "network": networks.arrays(self.network.state_dict()),
-            "velocity": networks.arrays(self.velocity),
+            "velocity": networks.arrays(self._velocity()),
             "curve": {name: np.array(values) for name, values in self.curves.items()},
             **{f"checkpoint {epoch}": state for epoch, state in self.checkpoints.items()},
         }
         flat = {f"{part}/{name}": values for part, arrays in parts.items() for name, values in arrays.items()}
         return {"fingerprint": fingerprint, "pretrained": np.array(self.pretrained), **flat}
+
+    def _velocity(self) -> dict[str, torch.Tensor]:
+        """The optimizer's v by parameter; it has none without momentum."""
+        states = {name: self.optimizer.state[parameter] for name, parameter in self.parameters.items()}
+        return {name: state["momentum_buffer"] for name, state in states.items() if "momentum_buffer" in state}
 
     def resume(self, state: Mapping[str, Array] | None, fingerprint: Array) -> None:
         """Go on from a kept state, unless it is that of another training."""
@@ -187,9 +176,10 @@ class Training:
             if slash:
                 parts.setdefault(part, {})[name] = values
         self.network.load_state_dict(networks.tensors(parts.pop("network")))
-        for name, velocity in networks.tensors(parts.pop("velocity")).items():
+        for name, velocity in networks.tensors(parts.pop("velocity", {})).items():
+            parameter = self.parameters[name]
             # Copied into the parameter's own layout.
-            self.velocity[name].copy_(velocity)
+            self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(velocity)
         self.curves = {name: values.tolist() for name, values in parts.pop("curve").items()}
         self.checkpoints = {int(part.removeprefix("checkpoint ")): arrays for part, arrays in parts.items()}
         self.pretrained = bool(state["pretrained"])
@@ -197,7 +187,6 @@ class Training:
 
     def accuracy(self, rows: Array) -> float:
         """The share of rows that the network puts into their class, in evaluation mode and float32."""
-        import torch
 
         self.network.eval()
         with torch.no_grad():
@@ -249,7 +238,6 @@ def batches(order: torch.Tensor, size: int) -> list[torch.Tensor]:
 
 def _precision(wanted: str, device: torch.device) -> str:
     """``wanted``, or for ``auto`` bfloat16 on a GPU that computes in it and float32 elsewhere."""
-    import torch
 
     if wanted != "auto":
         return wanted
@@ -259,7 +247,6 @@ def _precision(wanted: str, device: torch.device) -> str:
 
 def _on_device(images: torch.Tensor, device: torch.device) -> torch.Tensor:
     """The images on the device, or where they are if they would fill it."""
-    import torch
 
     if device.type == "cuda" and images.nbytes > SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0]:
         return images
@@ -268,7 +255,6 @@ def _on_device(images: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 def _fingerprint(method: str, dataset: ImageDataset, settings: SgdSettings, seeds: Array) -> Array:
     """What tells this training from any other, as bytes: the settings, the draws, the data and torch's version."""
-    import torch
 
     described = (method, settings, dataset.name, dataset.maximum, dataset.mean, dataset.std, dataset.levels)
     held = (seeds, dataset.images, dataset.label, dataset.train, dataset.test, *dataset.partitions.values())

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.methods.sgd_settings import SgdSettings
-from pipeline.methods.sgd_training import trained
 from pipeline.types import Classifier, ImageDataset, Keeper
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ def fit(
     dataset: ImageDataset, config: Config, rngs: Sequence[np.random.Generator], keeper: Keeper | None = None
 ) -> Classifier:
     """One network at its checkpoints; see :func:`pipeline.methods.sgd_training.trained`. Draws from the first rng."""
+    from pipeline.methods.sgd_training import trained
+
     return trained("standard", dataset, config, rngs[0], keeper, cross_entropy)
 
 

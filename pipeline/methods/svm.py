@@ -17,6 +17,7 @@ import numpy as np
 
 from pipeline.fields import Checked, Names, Positive, at_least
 from pipeline.models import kernel
+from pipeline.models.ragged import stacked
 from pipeline.types import Array, Classifier, Dataset
 
 CACHE = 100
@@ -50,10 +51,9 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
         _machine(x[limit][:, columns], y[limit], config.inverse_penalty, gamma)
         for x, y in zip(data.features, data.label, strict=True)
     ]
-    most = max(len(machine.support_) for machine in machines)
     parameters = {
-        "support": np.stack([_padded(machine.support_vectors_, most) for machine in machines]),
-        "dual": np.stack([_padded(machine.dual_coef_[0], most) for machine in machines]),
+        "support": stacked([machine.support_vectors_ for machine in machines]),
+        "dual": stacked([machine.dual_coef_[0] for machine in machines]),
         "gamma": np.full(len(rngs), gamma),
         "intercept": np.array([float(machine.intercept_[0]) for machine in machines]),
         "columns": np.tile(columns, (len(rngs), 1)),
@@ -89,8 +89,3 @@ def _columns(dataset: Dataset, features: Sequence[str] | None) -> Array:
             f"found {unknown}"
         )
     return np.array([dataset.feature_names.index(name) for name in names])
-
-
-def _padded(values: Array, length: int) -> Array:
-    """The first axis of ``values`` filled up with zeros."""
-    return np.pad(values, [(0, length - len(values)), *[(0, 0)] * (values.ndim - 1)])

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+import torch
 
 from pipeline.models.determinism import own_operations
-
-if TYPE_CHECKING:
-    import torch
 
 
 @contextmanager
@@ -18,8 +16,6 @@ def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) 
 
     An operation that has no deterministic form on the device is named in a warning.
     """
-    import torch
-
     devices = [torch.cuda.current_device()] if device.type == "cuda" else []
     benchmark = torch.backends.cudnn.benchmark
     with torch.random.fork_rng(devices=devices), own_operations(threads, deterministic):
@@ -32,8 +28,6 @@ def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) 
 
 def seed_torch(device: torch.device, seed: int) -> None:
     """Seed the generators that the device's operations draw from."""
-    import torch
-
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":
         torch.cuda.manual_seed(seed)

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipeline.report.markup import SUPERSCRIPTS
 
-COLUMN_WIDTH = 3.3
 PAGE_WIDTH = 6.8
-"""Inches: one column of a two-column page, and the full page."""
+"""Inches."""
+DASHED: Any = (0, (4, 2))
 
 LETTERS_PER_INCH = 23.0
 """Of the stamp's small type, on average."""
@@ -71,7 +72,7 @@ class MethodStyle:
     """What a method is called and how it is drawn; distinct in colour, in marker and in line, so also in grey."""
 
     label: str
-    color: str
+    color: Any
     marker: str
     line: Any
 
@@ -142,6 +143,30 @@ def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
 def panel_letter(axes: Axes, letter: str) -> None:
     """Mark a panel (a), (b), ... at its upper left, outside the frame."""
     axes.set_title(f"({letter})", loc="left", fontweight="bold", fontsize=8.5)
+
+
+def curve(axes: Axes, x: Any, y: Any, look: MethodStyle, band: Any = None, **more: Any) -> None:
+    """A line in its look through y (k,) at x (k,), with a ``band`` of two ends (2, k) where there is one."""
+    if band is not None:
+        axes.fill_between(x, *band, color=look.color, alpha=0.15, linewidth=0)
+    drawn = {"color": look.color, "linestyle": look.line, "marker": look.marker, "label": look.label}
+    axes.plot(x, y, **{**drawn, **more})
+
+
+def finish(figure: Figure, panels: Any, x: str = "", y: str = "", columns: int = 0) -> None:
+    """What all panels of a figure need, an array of axes (r, c) or (c,): letters, and the labels of the outer axes.
+
+    With ``columns`` the lines of the first panel are a legend of so many columns above them all.
+    """
+    grid = np.atleast_2d(panels)
+    for letter, axes in zip("abcdefghijkl", grid.flat, strict=False):
+        panel_letter(axes, letter)
+    for axes in grid[-1] if x else ():
+        axes.set_xlabel(x)
+    for axes in grid[:, 0] if y else ():
+        axes.set_ylabel(y)
+    if columns:
+        figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=columns)
 
 
 def raised(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from pipeline.report import words as w
 from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
 from pipeline.report.stamp import Stamp
-from pipeline.report.style import INK, METHODS, PAGE_WIDTH, method_style, new_figure, raised
+from pipeline.report.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure, raised
 from pipeline.workflow.sweep import Figure
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
 """Inches: of a row of panels, and of what stands above and below all of them."""
+PLAIN = MethodStyle("", INK, "o", "-")
 MARKERS = "os^Dv<>P*X"
 MOST_TICKS = 6
 LIGHTEST = 0.82
@@ -101,7 +103,7 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
         name = figure.label(statistic)
         panels[i, 0].set_ylabel(f"{name}\n{_told(figure, 'rows', row)}" if "rows" in figure.axes else name)
     if "lines" in figure.axes:
-        _legend(drawing, figure, [_look(figure, value, k, lines)[2] for k, value in enumerate(lines)])
+        _legend(drawing, figure, [_look(figure, value, k, lines).label for k, value in enumerate(lines)])
     kept = chosen(rows, figure)
     missing = int(table["not_finite"].sum())
     note = (f"{missing:,} of {len(kept):,} values are not finite and not drawn.",) if missing else ()
@@ -132,15 +134,14 @@ def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]
     parts = [(_look(figure, value, k, lines), _kept(table, figure, "lines", value)) for k, value in enumerate(lines)]
     if "lines" in figure.axes:
         # A statistic that the lines do not tell apart is one line.
-        parts.append(((INK, "o", ""), table[table[figure.axes["lines"]].isna()]))
-    for (color, marker, label), part in parts:
+        parts.append((PLAIN, table[table[figure.axes["lines"]].isna()]))
+    for look, part in parts:
         part = part[part["n"] > 0].sort_values(x)
         if part.empty:
             continue
         place = part[x].to_numpy() if pd.api.types.is_numeric_dtype(part[x]) else part[x].astype(str).to_numpy()
         mean, std = part["mean"].to_numpy(), part["std"].fillna(0.0).to_numpy()
-        axes.plot(place, mean, color=color, marker=marker, label=label, zorder=3)
-        axes.fill_between(place, mean - std, mean + std, color=color, alpha=0.15, linewidth=0, zorder=2)
+        curve(axes, place, mean, look, (mean - std, mean + std), zorder=3)
     if "x" in figure.log:
         _logarithmic(axes, sorted(table[x].unique()))
     if "y" in figure.log:
@@ -160,15 +161,14 @@ def _logarithmic(axes: Axes, values: Sequence[float]) -> None:
         axes.minorticks_off()
 
 
-def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> tuple[Any, str, str]:
-    """Colour, marker and label of a line: methods look as everywhere else, other values go from dark to light."""
+def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> MethodStyle:
+    """The look of a line: methods have their colours and markers, other values go from dark to light."""
     if "lines" not in figure.axes:
-        return INK, "o", ""
+        return PLAIN
     if figure.axes["lines"] == "method" and value in METHODS:
-        style = method_style(str(value))
-        return style.color, style.marker, style.label
-    shade = LIGHTEST * k / max(len(lines) - 1, 1)
-    return colormaps["viridis"](shade), MARKERS[k % len(MARKERS)], _word(figure, value)
+        return replace(method_style(str(value)), line="-")
+    color = colormaps["viridis"](LIGHTEST * k / max(len(lines) - 1, 1))
+    return MethodStyle(_word(figure, value), color, MARKERS[k % len(MARKERS)], "-")
 
 
 def _told(figure: Figure, axis: str, value: Any) -> str:

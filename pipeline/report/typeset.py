@@ -1,4 +1,8 @@
-"""A table's texts, set in Markdown, LaTeX and HTML."""
+"""A table's texts, set in Markdown, LaTeX and HTML.
+
+By hand: the LaTeX of great_tables has neither row labels nor footnotes, pandas' Styler has no notes and no Markdown,
+and either would need the same escapes.
+"""
 
 from __future__ import annotations
 

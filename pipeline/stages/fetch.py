@@ -1,14 +1,14 @@
 """See that a dataset's raw files are at hand, verified, and write down where they came from: a manifest.
 
 The manifest (JSON) holds ``dataset``, ``origin``, ``files`` (``path``, ``sha256``, ``size`` and ``place``, where each
-came from) and ``reason`` (why the official files are not what is used, otherwise null). Origins are ``official``;
-``jpeg``, a copy in its place; ``twin``; ``absent``, where the files of a dataset without a twin cannot be had;
-and of datasets that need no files ``simulated`` or ``bundled``.
+came from) and ``reason`` (why the official files are not what is used, otherwise null), and of images that are
+recognised by what they show ``content``, the digest of each split. Origins are ``official``; ``lossy``, images that
+were encoded again; ``twin``; ``absent``, where the files of a dataset without a twin cannot be had; and of datasets
+that need no files ``simulated`` or ``bundled``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,10 @@ from types import ModuleType
 from typing import Any
 
 from pipeline import io
-from pipeline.datasets.download import TWIN, Unavailable, fetch
+from pipeline.datasets.download import TWIN, fetch
+from pipeline.datasets.source import Unavailable, fingerprint
 from pipeline.workflow import plugins, stage
-from pipeline.workflow.availability import MIRROR, choices, optional, without_files
+from pipeline.workflow.availability import MIRROR, choices, copies, reachable, sources, twins, without_files
 
 SOURCES = ("auto", "official", "twin")
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
@@ -56,41 +57,58 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def obtain(name: str, module: ModuleType, source: str, raw: Path, mirror: str | None) -> dict[str, Any]:
     """The manifest of what ``source`` asks for.
 
-    ``auto`` takes the official files, else those that the dataset names in their place, else its twin; a dataset that
-    is optional and has no twin is absent. A *wrong* file is an error all the same. Images have no twin: ``twin`` makes
-    them absent. Raises FetchError when the official files cannot be had, ValueError when a twin is asked for that is
-    not.
+    ``auto`` takes the official files, else image files of the same content, else a copy that is lossy, else the twin; a
+    dataset without a twin is then absent, and so it is where ``twin`` is asked for. A *wrong* file is an error all the
+    same. Raises FetchError when the official files cannot be had.
     """
-    if not module.SOURCES:
+    if not sources(module):
         return without_files(name, module)
     if source == "twin":
         return _stand_in(name, module, "asked for (DATA_SOURCE=twin)")
+    copy = None if reachable(module.SOURCES, raw) == "there" else _copied(name, module, raw)
+    if copy is not None and copy["origin"] == "official":
+        return copy
     missing = []
-    for origin, sources in choices(module):
-        if source == "official" and origin != "official":
-            continue
+    for wanted in choices(module):
         try:
-            fetched = fetch(sources, raw, mirror, dataset=name, otherwise=WITHOUT if optional(module) else TWIN)
+            fetched = fetch(wanted, raw, mirror, dataset=name, otherwise=TWIN if twins(module) else WITHOUT)
         except Unavailable as error:
             missing.append(str(error))
             continue
         files = [{"path": str(f.path), "sha256": f.sha256, "size": f.size, "place": f.place} for f in fetched]
-        return _manifest(name, origin, files, None if origin == "official" else "\n".join(missing))
+        recognised = module.recognised(fetched[0].path) if hasattr(module, "recognised") else None
+        return _manifest(name, "official", files, content=recognised and recognised[1])
     reason = "\n".join(missing)
-    if source == "official" or (module.TWIN is None and not optional(module)):
+    if source == "official":
         raise Unavailable(reason)
-    return _stand_in(name, module, reason)
+    return _stand_in(name, module, reason) if copy is None else {**copy, "reason": reason}
+
+
+def _copied(name: str, module: ModuleType, raw: Path) -> dict[str, Any] | None:
+    """The manifest of an archive or a folder that has a dataset's images: the best there is, None where there is none.
+
+    It is used where it lies.
+    """
+    best = None
+    for path in copies(name, module, raw):
+        if (recognised := module.recognised(path)) is None:
+            continue
+        origin, content = recognised
+        if best is None or origin == "official":
+            sha256, size = fingerprint(path)
+            file = {"path": str(path), "sha256": sha256, "size": size, "place": str(path)}
+            best = _manifest(name, origin, [file], content=content)
+        if origin == "official":
+            break
+    return best
 
 
 def _stand_in(name: str, module: ModuleType, reason: str) -> dict[str, Any]:
-    """The manifest of a dataset's twin, of the twins of its several selections of rows, or of its absence."""
-    if optional(module):
-        needed = "; or else of ".join(", ".join(file.filename for file in files) for _, files in choices(module))
-        return _manifest(name, "absent", [], f"{name} has no twin and is made of {needed}.\n{reason}")
-    if module.TWIN is None:
-        raise ValueError(f"dataset {name!r} has no twin: use DATA_SOURCE=official")
-    files = getattr(module, "TWINS", {"": module.TWIN}).values()
-    return _manifest(name, "twin", [_twin(name, file) for file in files], reason)
+    """The manifest of the twins of a dataset's several selections of rows, or of its absence."""
+    if files := twins(module).values():
+        return _manifest(name, "twin", [_twin(name, file) for file in files], reason)
+    needed = "; or else of ".join(", ".join(file.filename for file in files) for files in choices(module))
+    return _manifest(name, "absent", [], f"{name} has no twin and is made of {needed}.\n{reason}")
 
 
 def _twin(name: str, filename: str) -> dict[str, Any]:
@@ -100,13 +118,19 @@ def _twin(name: str, filename: str) -> dict[str, Any]:
             f"the twin's model {path} is missing: restore it from the repository, or fit it with "
             f"python -m pipeline.datasets.twins.fit {name} --raw <folder of the official files>"
         )
-    content = path.read_bytes()
-    file = {"path": os.path.relpath(path), "sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-    return {**file, "place": f"data/twins/{filename}"}
+    sha256, size = fingerprint(path)
+    return {"path": os.path.relpath(path), "sha256": sha256, "size": size, "place": f"data/twins/{filename}"}
 
 
-def _manifest(name: str, origin: str, files: Sequence[Mapping[str, Any]], reason: str | None = None) -> dict[str, Any]:
-    return {"dataset": name, "origin": origin, "files": list(files), "reason": reason}
+def _manifest(
+    name: str,
+    origin: str,
+    files: Sequence[Mapping[str, Any]],
+    reason: str | None = None,
+    content: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    manifest = {"dataset": name, "origin": origin, "files": list(files), "reason": reason}
+    return {**manifest, "content": content} if content else manifest
 
 
 def _warning(manifest: Mapping[str, Any]) -> str:

@@ -122,10 +122,8 @@ def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
                     f"group {dataset.levels[between.attribute][code]!r} of {dataset.name!r} has {len(member)} rows in "
                     f"the {between.split} rows of repetition {t}, true label {between.given_label}: at least 2 needed"
                 )
-    return Groups(
-        *([features[t][members[side]][:, columns] for t, members in enumerate(picked)] for side in (0, 1)),
-        columns=columns,
-    )
+    source, target = ([features[t][members[side]][:, columns] for t, members in enumerate(picked)] for side in (0, 1))
+    return Groups(source, target, columns)
 
 
 def fitted(dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any]) -> TransportMap:

@@ -27,6 +27,7 @@ from typing import Annotated
 import numpy as np
 
 from pipeline.fields import Checked, NonNegative, Positive, at_least, one_of
+from pipeline.models.ragged import stacked
 from pipeline.transport.cost import COSTS, cost_matrix
 from pipeline.types import Array, TransportMap
 
@@ -213,12 +214,4 @@ def _with_marginals(parameters: Mapping[str, Array], mapped: Array) -> Array:
 
 def _stacked(arrays: Sequence[Array]) -> Array:
     """Trials of unequal numbers of centres: the shorter get centres at 0 with the potential minus infinity."""
-    if arrays[0].ndim == 0:
-        return np.stack(arrays)
-    longest, fill = max(len(array) for array in arrays), -np.inf if arrays[0].ndim == 1 else 0.0
-    return np.stack(
-        [
-            np.pad(array, [(0, longest - len(array)), *[(0, 0)] * (array.ndim - 1)], constant_values=fill)
-            for array in arrays
-        ]
-    )
+    return np.stack(arrays) if arrays[0].ndim == 0 else stacked(arrays, -np.inf if arrays[0].ndim == 1 else 0.0)

@@ -17,6 +17,7 @@ from typing import Annotated
 import numpy as np
 
 from pipeline.fields import Checked, one_of
+from pipeline.models.ragged import stacked
 from pipeline.transport.cost import CostOrName
 from pipeline.transport.plan import TransportPlan, best_plan, overlaps
 from pipeline.types import Array, TransportMap
@@ -83,17 +84,16 @@ def _map(
     plans: Sequence[TransportPlan], source: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
     """What :func:`fit` returns, of plans that are solved."""
-    size = np.array([len(rows) for rows in source])
-    shape = (len(source), size.max(), source[0].shape[1])
-    rows, images, facts = np.zeros(shape), np.zeros(shape), np.zeros((3, len(source)))
-    for t, (plan, x, rng) in enumerate(zip(plans, source, rngs, strict=True)):
-        rows[t, : size[t]] = x
-        images[t, : size[t]], split = _images(plan, config.image, rng)
-        facts[:, t] = plan.cost, plan.gap, split
+    drawn = [_images(plan, config.image, rng) for plan, rng in zip(plans, rngs, strict=True)]
+    facts = zip(*((plan.cost, plan.gap, split) for plan, (_, split) in zip(plans, drawn, strict=True)), strict=True)
     return TransportMap(
         kind="exact",
-        parameters={"rows": rows, "images": images, "size": size},
-        facts=dict(zip(("mean_cost", "gap", "split"), facts, strict=True)),
+        parameters={
+            "rows": stacked(source),
+            "images": stacked([images for images, _ in drawn]),
+            "size": np.array([len(rows) for rows in source]),
+        },
+        facts={name: np.array(values) for name, values in zip(("mean_cost", "gap", "split"), facts, strict=True)},
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,21 +20,48 @@ from pipeline.workflow.plugins import load
 RAW = Path("data/raw")
 RECORD = "manifest.json"
 MIRROR = "DATA_MIRROR"
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 
 
-def choices(module: ModuleType) -> list[tuple[str, Sequence[Any]]]:
-    """The official files and what may be used in their place, best first, each with the origin that it gives."""
-    return [("official", module.SOURCES), *((origin, (file,)) for origin, file in getattr(module, "ALTERNATIVES", ()))]
+def sources(module: ModuleType) -> Sequence[Any]:
+    """The official files of a dataset; none where it is drawn, or comes with a dependency."""
+    return getattr(module, "SOURCES", ())
 
 
-def optional(module: ModuleType) -> bool:
-    """Whether the dataset may be absent."""
-    return module.TWIN is None and bool(getattr(module, "OPTIONAL", False))
+def choices(module: ModuleType) -> list[Sequence[Any]]:
+    """The official files, and those that hold the same, best first."""
+    return [module.SOURCES, *((file,) for file in getattr(module, "ALTERNATIVES", ()))]
+
+
+def twins(module: ModuleType) -> Mapping[str, str]:
+    """The files of a dataset's twins by the selection of rows that each is of; none where it has none."""
+    return getattr(module, "TWINS", {})
+
+
+def copies(kind: str, module: ModuleType, raw: Path) -> list[Path]:
+    """What may hold the content of a dataset that is recognised by it: archives and folders beside the official files.
+
+    In the dataset's own raw folder and in its folder of the mirror they may have any name, or be that folder itself; in
+    the mirror they are named after the dataset.
+    """
+    if not hasattr(module, "recognised"):
+        return []
+    named = re.compile(re.sub(r"(?<=\D)(?=\d)", "[-_]?", kind) + r"(?![0-9a-z])", re.IGNORECASE)
+    known = {*folders(raw), *(folder / file.filename for folder in folders(raw) for file in module.SOURCES)}
+    found: list[Path] = []
+    for folder in filter(Path.is_dir, folders(raw)):
+        own = folder.name == raw.name
+        if own and (folder / "train").is_dir():
+            found.append(folder)
+            continue
+        inside = (path for path in sorted(folder.iterdir()) if (own or named.match(path.name)) and path not in known)
+        found += [path for path in inside if path.is_dir() or path.name.lower().endswith(ARCHIVES)]
+    return found
 
 
 def needs_files(kind: str) -> bool:
     """Whether a dataset is made of raw files: others are drawn, or come with a dependency."""
-    return bool(load("dataset", kind).SOURCES)
+    return bool(sources(load("dataset", kind)))
 
 
 def without_files(kind: str, module: ModuleType) -> dict[str, Any]:
@@ -48,24 +76,26 @@ def folders(raw: Path) -> list[Path]:
 
 
 def standing(kind: str, source: str, raw: Path) -> str:
-    """``"there"``, ``"absent"``, or ``"undecided"`` where the files of an optional dataset may be to be downloaded.
+    """``"there"``, ``"absent"``, or ``"undecided"`` where files without a twin may be to be downloaded.
 
     ``source`` is auto, official or twin; ``raw`` the dataset's raw folder, whose manifest, if there is one, tells. A
-    dataset that has to be there is there: that it is not is an error, which fetching reports.
+    dataset that has to be there, or has a twin, is there: that it is not is an error, which fetching reports.
     """
     module = load("dataset", kind)
-    if source == "official" or not optional(module):
+    if source == "official" or not sources(module) or twins(module):
         return "there"
     if source == "twin":
         return "absent"
     if (raw / RECORD).is_file():
         return "absent" if json.loads((raw / RECORD).read_text(encoding="utf-8"))["origin"] == "absent" else "there"
-    found = [_reachable(files, raw) for _, files in choices(module)]
-    return "there" if "there" in found else "undecided" if "undecided" in found else "absent"
+    found = {reachable(files, raw) for files in choices(module)}
+    if "there" in found or copies(kind, module, raw):
+        return "there"
+    return "undecided" if "undecided" in found else "absent"
 
 
-def _reachable(files: Iterable[Any], raw: Path) -> str:
-    """The same of files that are needed together."""
+def reachable(files: Iterable[Any], raw: Path) -> str:
+    """The same of files that are needed together: at hand, to be had from an address, or neither."""
     elsewhere = "://" in os.environ.get(MIRROR, "")
     missing = [file for file in files if not any((folder / file.filename).is_file() for folder in folders(raw))]
     if not missing:

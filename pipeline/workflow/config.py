@@ -125,7 +125,9 @@ class Workflow:
     def asked(self, stage: str, *place: str) -> dict[str, Any]:
         """What a file of a stage depends on, besides the files that it is made from; ``place`` as in its path."""
         groups = STAGES[stage].groups
-        point = self._points[stage][place]
+        known = self._points[stage]
+        # A data set that no study names is as its own file says.
+        point = known[place] if stage != "prepare" or place in known else Point("", "", place[0], "", "", ())
         if stage == "audit":
             return {"audit": self.section("audit", point)}
         # The file is shared by whatever study asks for it; how often a model is fitted is no matter of its data.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline import io
+from pipeline.datasets.source import fingerprint
 from pipeline.datasets.twins import kinds
 from pipeline.seeds import generators
 from pipeline.types import Absent, Dataset, ImageDataset
 from pipeline.workflow import plugins
-from pipeline.workflow.availability import without_files
+from pipeline.workflow.availability import sources, without_files
 
 
 def prepared(
@@ -35,8 +35,12 @@ def prepared(
     if origin == "absent":
         return Absent(section["name"], manifest["reason"])
     files = manifest["files"]
-    if origin == "twin" and hasattr(module, "TWINS"):
-        wanted = module.TWINS[config.rows]
+    drawn = origin in ("simulated", "bundled")
+    if drawn == bool(sources(module)):
+        data = "made of files" if drawn else "drawn, or come with a dependency"
+        raise ValueError(f"the manifest says {origin}, but the data of {kind!r} are {data}: delete it and fetch again")
+    if origin == "twin":
+        wanted = module.TWINS[getattr(config, "rows", "")]
         files = [file for file in files if Path(file["path"]).name == wanted]
         if not files:
             raise ValueError(f"the manifest does not list the twin {wanted}: delete it to have it written again")
@@ -46,21 +50,23 @@ def prepared(
         rows = kinds.sampled(io.load_json(paths[0]), generators("twin", kind, repetitions=1)[0])
     elif origin == "bundled":
         rows = module.parse()
-    elif origin != "simulated":
+    elif not drawn:
         # Where one of several files may be what was found, its name says how to read it.
-        rows = module.parse(paths[0].parent, *([paths[0].name] if hasattr(module, "ALTERNATIVES") else []))
+        several = hasattr(module, "ALTERNATIVES") or hasattr(module, "recognised")
+        rows = module.parse(paths[0].parent, *([paths[0].name] if several else []))
     dataset = module.prepare(rows, config, generators("prepare", kind, repetitions=repetitions), origin)
-    checksums = {path.name: file["sha256"] for path, file in zip(paths, files, strict=True)}
+    # Images that are recognised by what they show are the same whatever file they came in.
+    content = manifest.get("content")
+    checksums = content or {path.name: file["sha256"] for path, file in zip(paths, files, strict=True)}
     return replace(dataset, name=section["name"], checksums=checksums)
 
 
 def _unchanged(file: Mapping[str, Any]) -> Path:
     """The file's path, if it still holds what was verified when it was fetched."""
     path = Path(file["path"])
-    if not path.is_file():
+    if not path.exists():
         raise ValueError(f"{path} is missing, but was fetched before: delete the manifest beside it and run again")
-    with path.open("rb") as content:
-        found = hashlib.file_digest(content, "sha256").hexdigest()
+    found, _ = fingerprint(path)
     if found != file["sha256"]:
         raise ValueError(
             f"{path} has changed since it was fetched: expected sha256 {file['sha256']}, found {found}. Restore it, or "

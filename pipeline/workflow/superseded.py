@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pipeline.workflow.availability import RECORD, choices, folders
+from pipeline.workflow.availability import RECORD, choices, copies, folders
 from pipeline.workflow.plugins import load
 
-STAND_INS = ("twin", "absent", "jpeg")
+STAND_INS = ("twin", "absent", "lossy")
 """Origins that the published files take the place of."""
 
 
@@ -19,12 +19,14 @@ def forget(root: Path) -> list[str]:
     """
     superseded = []
     for record in (root / "data" / "raw").glob(f"*/{RECORD}"):
-        origin = json.loads(record.read_text())["origin"]
-        if origin not in STAND_INS:
+        manifest = json.loads(record.read_text())
+        if (origin := manifest["origin"]) not in STAND_INS:
             continue
-        module = load("dataset", record.parent.name)
-        better = [file.filename for _, files in choices(module)[: None if origin == "absent" else 1] for file in files]
-        if any((folder / name).is_file() for folder in folders(record.parent) for name in better):
+        raw, module = record.parent, load("dataset", record.parent.name)
+        better = [file.filename for files in choices(module)[: None if origin == "absent" else 1] for file in files]
+        used = {file["place"] for file in manifest.get("files", ())}
+        images = [path for path in copies(raw.name, module, raw) if str(path) not in used]
+        if images or any((folder / name).is_file() for folder in folders(raw) for name in better):
             record.unlink()
-            superseded.append(record.parent.name)
+            superseded.append(raw.name)
     return superseded

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from pipeline.attacks.carlini_wagner import (
@@ -18,7 +17,7 @@ from pipeline.attacks.carlini_wagner import (
     objective,
     started,
 )
-from pipeline.attacks.distances import Closest, CountedNetwork, Execution, margin
+from pipeline.attacks.distances import Closest, CountedNetwork, margin
 from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
 
 SETTINGS = Settings(
@@ -179,24 +178,6 @@ def test_of_a_linear_network_a_search_is_hopeless_just_where_it_would_fail(linea
         assert carlini_wagner(model, model.images[:1], model.label[:1], initial_c=c, **whole).failed[0] == fails
 
 
-def test_images_are_misclassified_and_as_far_as_it_says(digits: Any) -> None:
-    found = carlini_wagner(digits.network, digits.images, digits.label, **QUICK)
-    assert found.adversarial is not None
-    with torch.no_grad():
-        predicted = digits.network(torch.tensor(found.adversarial)).argmax(1).numpy()
-    assert not found.failed.any()
-    assert (predicted != digits.label).all()
-    away = (found.adversarial.astype(float) - digits.images).reshape(48, -1)
-    np.testing.assert_allclose(found.distance, np.linalg.norm(away, axis=1), rtol=1e-12)
-
-
-def test_a_point_does_not_depend_on_its_batch(digits: Any) -> None:
-    whole = carlini_wagner(digits.network, digits.images[:16], digits.label[:16], **QUICK)
-    rows = np.arange(8)[::-1].copy()
-    part = carlini_wagner(digits.network, digits.images[rows], digits.label[rows], **QUICK, execution=Execution(3))
-    np.testing.assert_allclose(part.distance, whole.distance[rows], rtol=5e-3)
-
-
 def test_confidence_is_a_margin_of_the_other_class(digits: Any) -> None:
     plain, sure = (
         carlini_wagner(digits.network, digits.images[:12], digits.label[:12], **QUICK, confidence=confidence)
@@ -208,51 +189,3 @@ def test_confidence_is_a_margin_of_the_other_class(digits: Any) -> None:
     assert (margin(logits, torch.tensor(digits.label[:12]))[torch.tensor(~sure.failed)] <= -2 + 1e-4).all()
     both = ~plain.failed & ~sure.failed
     assert (sure.distance > plain.distance)[both].all()
-
-
-def test_it_agrees_with_foolbox(digits: Any, foolbox: Any) -> None:
-    rows = slice(0, 16)
-    ours = carlini_wagner(digits.network, digits.images[rows], digits.label[rows], **QUICK)
-    model = foolbox.PyTorchModel(digits.network, bounds=(0, 1), device="cpu")
-    x, y = torch.tensor(digits.images[rows]), torch.tensor(digits.label[rows])
-    attack = foolbox.attacks.L2CarliniWagnerAttack(
-        binary_search_steps=QUICK["searches"],
-        steps=QUICK["iterations"],
-        stepsize=QUICK["learning_rate"],
-        initial_const=QUICK["initial_c"],
-        abort_early=False,
-    )
-    theirs, _, success = attack(model, x, y, epsilons=None)
-    assert bool(success.all())
-    assert np.median(ours.distance / (theirs - x).flatten(1).norm(dim=1).numpy()) == pytest.approx(1, abs=0.02)
-
-
-def test_a_wrong_point_has_distance_zero_and_one_without_another_class_has_failed(digits: Any) -> None:
-    label = digits.label[:6].copy()
-    label[::2] = (label[::2] + 1) % 10
-    found = carlini_wagner(digits.network, digits.images[:6], label, **QUICK)
-    np.testing.assert_array_equal(found.distance[::2], 0.0)
-    np.testing.assert_array_equal(found.steps[::2], 0)
-    assert (found.distance[1::2] > 0).all()
-
-    def constant(x: torch.Tensor) -> torch.Tensor:
-        return torch.tensor([1.0, 0.0]) + 0 * x.sum((1, 2, 3))[:, None]
-
-    nowhere = constant, np.full((3, 1, 2, 2), 0.5), np.zeros(3, dtype=int)
-    for slack, steps in ((np.inf, 14), (4.0, 2)):
-        lost = carlini_wagner(*nowhere, iterations=7, searches=2, slack=slack)
-        assert lost.failed.all()
-        assert np.isnan(lost.distance).all()
-        np.testing.assert_array_equal(lost.steps, steps)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"bisections": -1}, "expected bisections >= 0"),
-        ({"bisections": 3, "confidence": 1.0}, "a bisection ends on the boundary, where no confidence is left"),
-    ],
-)
-def test_settings_out_of_range_are_refused(digits: Any, wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        carlini_wagner(digits.network, digits.images, digits.label, **wrong)

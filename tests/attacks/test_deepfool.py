@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from pipeline.attacks.deepfool import PUSH, deepfool
-from pipeline.attacks.distances import Execution
 from pipeline.attacks.linear_distance import linear_distance
 
 
@@ -143,60 +142,3 @@ def test_two_candidates_are_the_runner_up_alone(digits: Any) -> None:
     every = deepfool(digits.network, digits.images, digits.label)
     assert found.backward_passes <= found.forward_passes
     assert found.distance.mean() > every.distance.mean()
-
-
-def test_images_are_misclassified_and_as_far_as_it_says(digits: Any) -> None:
-    found = deepfool(digits.network, digits.images, digits.label)
-    assert found.adversarial is not None
-    with torch.no_grad():
-        predicted = digits.network(torch.tensor(found.adversarial)).argmax(1).numpy()
-    assert not found.failed.any()
-    assert (predicted != digits.label).all()
-    assert found.adversarial.min() >= 0
-    assert found.adversarial.max() <= 1
-    away = (found.adversarial.astype(float) - digits.images).reshape(48, -1)
-    np.testing.assert_allclose(found.distance, np.linalg.norm(away, axis=1), rtol=1e-12)
-
-
-@pytest.mark.parametrize("batch_size", [1, 5])
-def test_a_point_does_not_depend_on_its_batch(digits: Any, batch_size: int) -> None:
-    whole = deepfool(digits.network, digits.images, digits.label, execution=Execution(channels_last=True))
-    rows = np.arange(20)[::-1].copy()
-    part = deepfool(digits.network, digits.images[rows], digits.label[rows], execution=Execution(batch_size))
-    np.testing.assert_allclose(part.distance, whole.distance[rows], rtol=1e-4)
-    np.testing.assert_array_equal(part.steps, whole.steps[rows])
-
-
-def test_a_constant_network_cannot_be_fooled() -> None:
-    def constant(x: torch.Tensor) -> torch.Tensor:
-        return torch.tensor([1.0, 0.0, 0.0]) + 0 * x.sum((1, 2, 3))[:, None]
-
-    found = deepfool(constant, np.full((4, 1, 2, 2), 0.5), np.zeros(4, dtype=int), steps=7)
-    assert found.failed.all()
-    assert np.isnan(found.distance).all()
-    np.testing.assert_array_equal(found.steps, 7)
-
-
-def test_a_point_that_is_wrong_already_has_distance_zero(digits: Any) -> None:
-    label = digits.label.copy()
-    label[::2] = (label[::2] + 1) % 10
-    found = deepfool(digits.network, digits.images, label, bisections=2)
-    right = deepfool(digits.network, digits.images, digits.label, bisections=2)
-    np.testing.assert_array_equal(found.distance[::2], 0.0)
-    np.testing.assert_array_equal(found.steps[::2], 0)
-    np.testing.assert_allclose(found.distance[1::2], right.distance[1::2], rtol=1e-4)
-
-
-def test_it_agrees_with_foolbox(digits: Any, foolbox: Any) -> None:
-    ours = deepfool(digits.network, digits.images, digits.label, overshoot=0.02)
-    model = foolbox.PyTorchModel(digits.network, bounds=(0, 1), device="cpu")
-    x, y = torch.tensor(digits.images), torch.tensor(digits.label)
-    theirs, _, success = foolbox.attacks.L2DeepFoolAttack(overshoot=0.02)(model, x, y, epsilons=None)
-    assert bool(success.all())
-    assert np.median(ours.distance) == pytest.approx(float((theirs - x).flatten(1).norm(dim=1).median()), rel=0.03)
-
-
-@pytest.mark.parametrize("wrong", [{"steps": 0}, {"candidates": 1}, {"overshoot": -0.1}, {"slack": 0.9}])
-def test_settings_out_of_range_are_refused(digits: Any, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="expected steps >= 1, candidates >= 2, overshoot >= 0 and slack >= 1"):
-        deepfool(digits.network, digits.images, digits.label, **wrong)

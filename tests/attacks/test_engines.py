@@ -58,12 +58,17 @@ def assert_same(one: Flow, other: Flow, tolerance: float = 1e-9) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("number", [0, 1, 2, 5])
-def test_the_hidden_unit_space_computes_the_flow(schedule: str, number: int, network: Build, points: Points) -> None:
+@pytest.mark.parametrize("members", [0, 1, 3])
+def test_the_fast_engines_compute_the_flow(
+    schedule: str, number: int, members: int, network: Build, mixture: Build, points: Points
+) -> None:
+    """In the space of hidden units, and in that of the members' margins."""
     regularization, steps = SCHEDULES[schedule]
-    parameters, (x, y) = network(1, repetitions=2), points(2, repetitions=2)
-    metric = metric_of(number)
-    engine = relu_flow(parameters, x, y, metric, regularization, steps, RECORD)
-    assert_same(engine, plain(mlp, parameters, x, y, metric, regularization, steps))
+    parameters = mixture(1, repetitions=2, members=members) if members else network(1, repetitions=2)
+    engine, model = (mixture_flow, logistic_mixture) if members else (relu_flow, mlp)
+    (x, y), metric = points(2, repetitions=2), metric_of(number)
+    found = engine(parameters, x, y, metric, regularization, steps, RECORD)
+    assert_same(found, plain(model, parameters, x, y, metric, regularization, steps))
 
 
 def test_units_do_change_sign_along_these_flows(network: Build, points: Points) -> None:
@@ -126,19 +131,6 @@ def test_a_metric_without_a_subspace_takes_the_plain_loop(
         relu_flow(parameters, x, y, metric, regularization, steps, RECORD),
         plain(mlp, parameters, x, y, metric, regularization, steps),
     )
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("members", [1, 3])
-@pytest.mark.parametrize("number", [0, 1, 2, 5])
-def test_the_margin_space_computes_the_flow(
-    schedule: str, members: int, number: int, mixture: Build, points: Points
-) -> None:
-    regularization, steps = SCHEDULES[schedule]
-    parameters, (x, y) = mixture(1, repetitions=2, members=members), points(2, repetitions=2)
-    metric = metric_of(number)
-    engine = mixture_flow(parameters, x, y, metric, regularization, steps, RECORD)
-    assert_same(engine, plain(logistic_mixture, parameters, x, y, metric, regularization, steps))
 
 
 @pytest.mark.parametrize(("d", "members"), [(2, 1), (5, 1), (5, 3)])

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from pipeline.attacks.deepfool import deepfool
-from pipeline.attacks.distances import Execution
 from pipeline.attacks.fmn import START_OVERSHOOT, START_SLACK, fmn
 from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
 
@@ -47,19 +45,6 @@ def test_it_finds_the_shortest_way_out_of_a_ball(ball: Callable[..., Any]) -> No
     np.testing.assert_allclose(found.distance, 0.4 - length, rtol=0.02)
 
 
-def test_images_are_misclassified_in_the_box_and_as_far_as_it_says(digits: Any) -> None:
-    found = fmn(digits.network, digits.images, digits.label)
-    assert found.adversarial is not None
-    with torch.no_grad():
-        predicted = digits.network(torch.tensor(found.adversarial)).argmax(1).numpy()
-    assert not found.failed.any()
-    assert (predicted != digits.label).all()
-    assert found.adversarial.min() >= 0
-    assert found.adversarial.max() <= 1
-    away = (found.adversarial.astype(float) - digits.images).reshape(48, -1)
-    np.testing.assert_allclose(found.distance, np.linalg.norm(away, axis=1), rtol=1e-12)
-
-
 def test_no_distance_is_above_that_of_its_start_and_most_are_well_below(digits: Any) -> None:
     start = deepfool(digits.network, digits.images, digits.label, overshoot=START_OVERSHOOT, slack=START_SLACK)
     found = fmn(digits.network, digits.images, digits.label)
@@ -81,38 +66,3 @@ def test_bisection_brings_it_nearer_still(digits: Any) -> None:
     assert (drawn.distance <= plain.distance).all()
     assert drawn.distance.sum() < plain.distance.sum()
     assert drawn.forward_passes == plain.forward_passes + 48 * 10
-
-
-def test_a_point_does_not_depend_on_its_batch(digits: Any) -> None:
-    whole = fmn(digits.network, digits.images, digits.label)
-    rows = np.arange(12)[::-1].copy()
-    part = fmn(digits.network, digits.images[rows], digits.label[rows], execution=Execution(5))
-    np.testing.assert_allclose(part.distance, whole.distance[rows], rtol=2e-3)
-
-
-def test_a_wrong_point_has_distance_zero_and_one_without_a_start_has_failed(digits: Any) -> None:
-    label = (digits.label[:4] + 1) % 10
-    np.testing.assert_array_equal(fmn(digits.network, digits.images[:4], label).distance, 0.0)
-
-    def constant(x: torch.Tensor) -> torch.Tensor:
-        return torch.tensor([1.0, 0.0]) + 0 * x.sum((1, 2, 3))[:, None]
-
-    found = fmn(constant, np.full((3, 1, 2, 2), 0.5), np.zeros(3, dtype=int), start_steps=4)
-    assert found.failed.all()
-    np.testing.assert_array_equal(found.steps, 4)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"steps": 0}, "expected steps >= 1, start_steps >= 1 and step_size > 0, found 0"),
-        ({"start_steps": 0}, "start_steps >= 1"),
-        ({"step_size": 0.0}, "step_size > 0"),
-        ({"bisections": -1}, "bisections >= 0"),
-        ({"radius_change": 1.0}, "expected 0 <= last_radius_change <= radius_change < 1, found 0.001 and 1.0"),
-        ({"last_radius_change": 0.1}, "last_radius_change <= radius_change"),
-    ],
-)
-def test_settings_out_of_range_are_refused(digits: Any, wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fmn(digits.network, digits.images, digits.label, **wrong)

@@ -16,11 +16,10 @@ from pipeline.attacks.distances import Execution
 from pipeline.attacks.linear_distance import linear_distance
 from pipeline.attacks.smoothing import (
     ESTIMATION,
-    Plan,
+    SamplePlan,
     certify,
     estimated,
     lower_limit,
-    planned,
     radius,
     upper_limit,
 )
@@ -43,16 +42,16 @@ class Coins:
             yield np.array([point]), (self.rng.random((1, stop - start)) >= self.share[point]).astype(int)
 
 
-def tossed(share: Array, plan: Plan, seed: int = 0) -> tuple[Array, Array]:
+def tossed(share: Array, plan: SamplePlan, seed: int = 0) -> tuple[Array, Array]:
     """Lower limits of these probabilities, and sample sizes."""
     coins: Any = Coins(share, np.random.default_rng(seed))
     return estimated(coins, plan, np.arange(len(share)), np.zeros(len(share), dtype=int))
 
 
-def plan_of(samples: int, alpha: float = 0.001, **changes: Any) -> Plan:
+def plan_of(samples: int, alpha: float = 0.001, **changes: Any) -> SamplePlan:
     """The default plan, but for what is said."""
-    settings = {"first_samples": 100, "growth": 1.5, "tolerance": 0.1, **changes}
-    return planned(0.125, 100, samples, alpha, settings["first_samples"], settings["growth"], settings["tolerance"], 0)
+    settings: dict[str, Any] = {"first_samples": 100, "growth": 1.5, "tolerance": 0.1, **changes}
+    return SamplePlan(0.125, 100, samples, alpha, seed=0, **settings)
 
 
 @pytest.mark.parametrize("share", [0.55, 0.8, 0.95, 0.999])

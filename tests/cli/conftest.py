@@ -298,16 +298,16 @@ def candidates() -> pd.DataFrame:
     count = 170
     sex = np.array(["female", "male"])[rng.permutation(count) % 2].astype(object)
     sex[rng.choice(count, 10, replace=False)] = "unknown"
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "person": [f"p{number:03d}" for number in range(count)],
             "sex": sex,
             "experience": rng.normal(size=count) + 1.5 * (sex == "male"),
             "tests": rng.integers(0, 4, count),
             "region": rng.choice(["north", "south", "west"], count),
-            "hired": rng.integers(0, 2, count),
         }
     )
+    return table.assign(hired=(table["experience"] + 0.8 * table["tests"] + rng.normal(size=count) > 1).astype(int))
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from PIL import Image
 
 from pipeline.cli.document import AuditDocument
@@ -20,20 +19,19 @@ SMOOTH = "--map wgan --map-setting steps=30 --map-setting engine=torch"
 TABLE = f"""
 loss-ratio => {DIRECTIONS} --steps 200 => held_out_rows columns_of_two_values => not_rejected few_rows
 loss-ratio => {DIRECTIONS} --model fair.pt --points 20 => not_rejected few_rows => still_growing
-loss-ratio => {DIRECTIONS} --steps 20 --delta 9 => not_rejected still_growing => worse_than_chance
-loss-ratio => {DIRECTIONS} --model reversed.pt => worse_than_chance => saturated read_as_probabilities
+loss-ratio => {DIRECTIONS} --steps 20 --delta 9 => not_rejected still_growing => saturated
 loss-ratio => {DIRECTIONS} --model own.py:p => read_as_probabilities saturated rows_left_out => all_alike
 loss-ratio => --directions all.npy => all_alike => weak_direction
 loss-ratio => --sensitive sex,region=north => weak_direction metric_of_audited_rows =>
 loss-ratio => --sensitive sex --metric-data teachers.parquet => => metric_of_audited_rows weak_direction
-permutation => {AUC} => held_out_rows independent_rows => several_tests few_units too_few_draws
+permutation => {AUC} => held_out_rows independent_rows => several_tests few_units
 permutation => {AUC} --cluster person => => independent_rows few_units
 permutation => {AUC} --cluster family => few_units =>
 permutation => --prediction d --group sex --metric fpr --cluster family => few_units =>
 permutation => {AUC} --label few49 => few_units =>
 permutation => {AUC} --label few50 => => few_units
 permutation => {AUC} --method lift => method_to_compare_with =>
-permutation => {AUC} --draws 19 --metric mean_score => too_few_draws several_tests => no_correction
+permutation => {AUC} --metric mean_score => several_tests => no_correction
 permutation => {AUC} --metric mean_score --correct none => no_correction => several_tests
 permutation => {AUC} --resampling-risk 0.01 --draws 5000 => stopped_early =>
 permutation => {AUC} --metric tpr,fnr --threshold 0.5 => one_hypothesis_twice => correction_by_metric
@@ -49,18 +47,13 @@ robustness => --label other --group sex => poor_accuracy => no_label
 robustness => --points 60 --min-group 5 => small_group columns_passed_over =>
 robustness => --attack smoothing --attack-setting smoothing.samples=100 => certified_radii => linear_model
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => failed_attacks =>
-robustness => --permutations 19 => too_few_permutations =>
 robustness => --images colour --channels 1 --resize 4x4 => converted_images resized other_files unlisted_images =>
 """
 """The audit => arguments => conditions that hold => conditions that do not."""
 
 
 def prepare_desk() -> None:
-    """Networks that predict the opposite, or are certain; directions that span all; rows to learn a metric from."""
-    network = torch.jit.load("unfair.pt")
-    with torch.no_grad():
-        network.weight.neg_()
-    network.save("reversed.pt")
+    """A network that is certain; directions that span all; rows to learn a metric from."""
     Path("own.py").write_text("import torch\ndef p(x): return torch.sigmoid(20 * x[:, 0] + 60 * x[:, 1])\n")
     np.save("all.npy", np.eye(3))
     pd.read_csv("rows.csv").drop(columns="hired").to_parquet("teachers.parquet")

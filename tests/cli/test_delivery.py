@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.delivery import check_destination, folder_written
-from pipeline.cli.progress import followed, narrated
+from pipeline.cli.progress import followed
 
 LOG = logging.getLogger("pipeline.toy_fit")
 
@@ -64,7 +64,7 @@ def test_a_fits_own_words_stand_beside_the_title(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with narrated("pipeline.toy_fit", "fitting"):
+    with followed(len, 1, "fitting", LOG.name):
         assert len(LOG.handlers) == 1
         LOG.info("step %d of 9", 4)
     assert LOG.handlers == []
@@ -73,7 +73,7 @@ def test_a_fits_own_words_stand_beside_the_title(
 
 
 def test_nothing_is_drawn_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
-    with narrated("pipeline.toy_fit", "fitting"), followed(len, 1, "counting") as counted:
+    with followed(len, 1, "counting", LOG.name) as counted:
         LOG.info("step")
         assert counted("abc") == 3
     assert capsys.readouterr() == ("", "")

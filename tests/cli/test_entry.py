@@ -26,7 +26,7 @@ def audited(arguments):
               "bug": KeyError("z"), "keys": KeyboardInterrupt()}
     if arguments.fail in errors:
         raise errors[arguments.fail]
-    return AuditDocument("toy", 1, "Toy", "nothing", Verdict(False, "FINE", "All is well."), (), (), {}, {})
+    return AuditDocument("toy", 1, "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
 '''
 
 

@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from pipeline.audits.fliptest.dealt import Deal
-from pipeline.cli.audit.fliptest.counterparts import counterparts, places
+from pipeline.cli.audit.fliptest.counterparts import Everyone, counterparts, null_of, places
 from pipeline.cli.audit.fliptest.groups import Group, Groups
 from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_draws
 from pipeline.cli.audit.fliptest.model import Model
-from pipeline.cli.audit.fliptest.null import Everyone, null_of
 from pipeline.cli.audit.fliptest.space import Space, space_of
 from pipeline.cli.network import Network
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from pipeline.audits.correction import corrected_once
 from pipeline.audits.permutation.result import PermutationTest
 from pipeline.cli.audit.permutation.asked import Asked, asked
 from pipeline.cli.audit.permutation.caveats import of_draws
-from pipeline.cli.audit.permutation.evidence import Finding, _corrected, hypotheses
+from pipeline.cli.audit.permutation.evidence import Finding, Job, _corrected, hypotheses, with_enough_draws
 from pipeline.cli.entry import parser
 
 
@@ -32,33 +34,31 @@ def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("correction", "draws", "words"),
-    [
-        # Six p-values of 1 / (B + 1): six times that is at most .05 from B = 119 on.
-        ("holm", 99, "99 draws are too few to reject after a correction for 6 tests, whatever the difference"),
-        ("holm", 119, ""),
-        ("bonferroni", 118, "118 draws are too few to reject after a correction for 6 tests"),
-        # If all six are as small as can be, the sixth of them is not corrected; one alone is multiplied by six.
-        ("bh", 99, "99 draws are too few to reject one of 6 tests alone after the correction"),
-        ("bh", 119, ""),
-        ("max-t", 19, ""),
-        ("max-t", 18, "18 draws are too few to reject at level 0.05, whatever the difference"),
-        ("none", 18, "18 draws are too few to reject at level 0.05"),
-    ],
+    ("correction", "draws"),
+    # Six p-values of 1 / (B + 1): six times that is at most .05 from B = 119 on, 6 (1 + ... + 1/6) times from 293 on.
+    [("holm", 119), ("bonferroni", 119), ("bh", 119), ("by", 293), ("max-t", 19), ("none", 19)],
 )
-def test_draws_are_too_few_where_no_p_value_can_be_small_enough(correction: str, draws: int, words: str) -> None:
-    tests = [_test(0.5, 0.45, 0.55, draws) for _ in range(6)]
-    said = " ".join(caveat.text for caveat in of_draws(_found(*tests), _asked("--correct", correction)))
-    assert said.startswith(words)
-    assert bool(said) == bool(words)
+def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: int) -> None:
+    """At the least number the smallest possible p-value is rejected beside five of 1; below it is refused."""
+    jobs = [Job(lambda asked: [], ((f"metric {number}",),), drawn=True) for number in range(6)]
+    least = np.array([1 / (draws + 1), *[1.0] * 5])
+    if correction in ("holm", "bonferroni", "bh", "by"):
+        assert corrected_once(least, list("abcdef"), correction)[0] <= 0.05
+        assert corrected_once(np.array([1 / draws, *[1.0] * 5]), list("abcdef"), correction)[0] > 0.05
+    made = with_enough_draws(_asked("--correct", correction, "--draws", str(draws)), jobs)
+    assert made.settings.draws == draws
+    assert with_enough_draws(_asked("--correct", correction), jobs).settings.draws == 10_000
+    few = _asked("--correct", correction, "--draws", str(draws - 1))
+    with pytest.raises(ValueError, match=rf"--draws {draws - 1} cannot reject .* give at least --draws {draws}"):
+        with_enough_draws(few, jobs)
+    exact = [replace(job, drawn=False) for job in jobs]
+    assert with_enough_draws(few, exact) == few
 
 
-def test_exact_tests_leave_the_draws_of_the_others_more_to_reject_with() -> None:
-    """Five exact tests that may all be rejected before: the sixth, drawn, is then not corrected by Holm's method."""
-    tests = [replace(_test(0.5, 0.5, 0.5, 0), exact=True) for _ in range(5)]
-    said = " ".join(caveat.text for caveat in of_draws(_found(*tests, _test(0.5, 0.45, 0.55, 99)), _asked()))
-    assert "99 draws are too few to reject one of 6 tests alone after the correction" in said
-    assert list(of_draws(_found(*tests), _asked())) == []
+def test_many_tests_get_more_draws_unasked() -> None:
+    jobs = [Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
+    made = with_enough_draws(_asked(), jobs)
+    assert (made.settings.draws, made.own_draws) == (15_599, 15_599)
 
 
 def _found(*tests: PermutationTest, of: tuple[str, ...] = ()) -> list[Finding]:

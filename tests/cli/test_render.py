@@ -51,7 +51,7 @@ DOCUMENT = AuditDocument(
     schema=1,
     title="Toy audit",
     subject="m.pt on <rows>.csv",
-    verdict=Verdict(True, "UNFAIR", "It is not fair.", {"rejected": True}),
+    verdict=Verdict("rejected", "UNFAIR", "It is not fair.", {"rejected": True}),
     caveats=(Caveat("few_rows", "Only 3 rows & no more."),),
     sections=(
         Section("What was tested", (Facts((("null", "nothing differs"),)), Text("T_n is a bound."))),
@@ -85,7 +85,7 @@ def test_the_page_is_whole_by_itself_escapes_what_it_was_given_and_sets_signs() 
     assert "T<sub>n</sub> is a bound." in shown
     assert '<li data-condition="few_rows">Only 3 rows &amp; no more.</li>' in shown
     assert "verdict found" in shown
-    for outcome, words in ((False, 'class="verdict"'), (None, 'class="verdict open"')):
+    for outcome, words in (("not rejected", 'class="verdict"'), ("inconclusive", 'class="verdict open"')):
         assert words in page(replace(DOCUMENT, verdict=replace(DOCUMENT.verdict, outcome=outcome)), {"curves": b""})
 
 
@@ -98,7 +98,10 @@ def test_a_hyphen_is_no_minus_sign(text: str, shown: str) -> None:
 
 def test_json_has_the_commands_keys_and_names_the_files_of_the_folder_alone() -> None:
     made = json.loads(json_text(DOCUMENT, in_folder=True))
-    assert made["verdict"] == {"rejected": True, "sentence": "It is not fair."}
+    assert made["verdict"] == {
+        **{"outcome": "rejected", "reason": None},
+        **{"rejected": True, "sentence": "It is not fair."},
+    }
     assert made["caveats"] == ["Only 3 rows & no more."]
     assert (made["audit"], made["results"], made["versions"].keys()) == (
         "toy-audit", {"T_n": 1.5}, {"pipeline", "python", "numpy"},

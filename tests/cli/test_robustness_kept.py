@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from pipeline.cli.audit.robustness_bias import EXAMPLES, attacking
-from pipeline.cli.audit.robustness_bias.measured import verdict
+from pipeline.cli.audit.robustness_bias.measured import conclusion
 from pipeline.cli.entry import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -183,17 +183,17 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
         "n_correct": 140,
         "partitions": [{"name": "g", "levels": levels}],
     }
-    made = verdict(found, "paper", 0.05, labelled=True)
-    assert made.outcome is made.facts["biased"] is True
+    made = conclusion(found, "paper", 0.05, labelled=True)
+    assert made.outcome == "rejected"
     assert made.facts["closer"] == []
     assert made.facts["farther"] == [{"partition": "g", "level": "a"}]
     assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in (made.sentence)
     assert "of those classified correctly alone sigma is not shown: it is +0.30" in made.sentence
-    assert verdict(found, "paper", 0.001, labelled=True).outcome is False
+    assert conclusion(found, "paper", 0.001, labelled=True).outcome == "not rejected"
     for level in levels:
         level["paper"] |= {"p_adjusted": None, "sigma": None}
-    made = verdict(found, "paper", 0.05, labelled=True)
-    assert made.outcome is None
+    made = conclusion(found, "paper", 0.05, labelled=True)
+    assert made.outcome == "inconclusive"
     assert "No group could be tested" in made.sentence
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,25 +11,31 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+import yaml
 
-from pipeline.workflow import plugins
+from pipeline import io
+from pipeline.datasets.twins import kinds
+from pipeline.workflow import availability, plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="session")
-def official() -> Callable[[str], Path]:
-    """The folder that holds all official files of a dataset; skips the test where there is none."""
+def _places(name: str) -> list[Path]:
+    """Where files of a dataset may be at hand."""
+    return [folder for folder in availability.folders(ROOT / "data" / "raw" / name) if folder.is_dir()]
 
-    def find(name: str) -> Path:
-        mirror = os.environ.get("DATA_MIRROR", "")
-        folders = [ROOT / "data" / "raw" / name]
-        if mirror and "://" not in mirror:
-            folders.append(Path(mirror) / name)
-        sources = plugins.load("dataset", name).SOURCES
-        for folder in folders:
-            if all((folder / source.filename).is_file() for source in sources):
+
+@pytest.fixture(scope="session")
+def official() -> Callable[..., Path]:
+    """The folder that holds all official files of a dataset, or one of them; skips the test where there is none."""
+
+    def find(name: str, *filenames: str) -> Path:
+        wanted = filenames or [source.filename for source in plugins.load("dataset", name).SOURCES]
+        for folder in _places(name):
+            if all((folder / filename).is_file() for filename in wanted):
                 return folder
         pytest.skip(f"the official {name} files are neither in data/raw/{name} nor in a DATA_MIRROR folder")
 
@@ -37,20 +43,42 @@ def official() -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def archive() -> Callable[[str, str], Path]:
-    """The folder that holds one file of a dataset; skips the test where there is none."""
+def at_hand() -> Callable[[str], Path]:
+    """The official archive of images, or a copy that is recognised; skips the test where there is none."""
 
-    def find(name: str, filename: str) -> Path:
-        mirror = os.environ.get("DATA_MIRROR", "")
-        folders = [ROOT / "data" / "raw" / name]
-        if mirror and "://" not in mirror:
-            folders += [Path(mirror) / name, Path(mirror)]
-        for folder in folders:
-            if (folder / filename).is_file():
-                return folder
-        pytest.skip(f"{filename} is neither in data/raw/{name} nor in a DATA_MIRROR folder")
+    def find(name: str) -> Path:
+        module = plugins.load("dataset", name)
+        archives = [folder / module.SOURCES[0].filename for folder in _places(name)]
+        copies = availability.copies(name, module, ROOT / "data" / "raw" / name)
+        for path in (*archives, *copies):
+            if path.exists() and module.recognised(path) is not None:
+                return path
+        pytest.skip(f"the images of {name} are neither in data/raw/{name} nor in a DATA_MIRROR folder")
 
     return find
+
+
+@pytest.fixture(scope="session")
+def rows_of() -> Callable[[str], pd.DataFrame]:
+    """Rows of a table as ``parse`` returns them: a sample of its twin, of the rows that are shipped first."""
+
+    @functools.cache
+    def sampled(name: str) -> pd.DataFrame:
+        file = next(iter(plugins.load("dataset", name).TWINS.values()))
+        return kinds.sampled(io.load_json(ROOT / "data" / "twins" / file), np.random.default_rng(0))
+
+    return sampled
+
+
+@pytest.fixture(scope="session")
+def configured() -> Callable[..., Any]:
+    """The settings of a dataset as shipped, with changes."""
+
+    def configure(name: str, **changes: Any) -> Any:
+        section = yaml.safe_load((ROOT / "conf" / "dataset" / f"{name}.yaml").read_text())
+        return plugins.configure(plugins.load("dataset", section.get("kind", name)), section | changes)
+
+    return configure
 
 
 @dataclass

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.datasets.download import Corrupt, FetchError, Patience, Source, Unavailable, fetch
+from pipeline.datasets.download import Patience, fetch
+from pipeline.datasets.source import Corrupt, FetchError, Source, Unavailable
 
 Site = Any
 """The download site on loopback, a fixture of conftest.py."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from math import sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from pipeline.datasets import drawn
 from pipeline.seeds import generators
 from pipeline.types import Dataset
 from pipeline.workflow import plugins
 
-CONF = Path(__file__).resolve().parents[2] / "conf" / "dataset"
 NAMES = ("hiring", "arrests", "gaussian", "identical")
 SMALL: dict[str, dict[str, Any]] = {
     "hiring": {"train": 30, "test": 20},
@@ -42,20 +39,6 @@ def within(found: float, expected: float, deviation: float, n: int) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_shipped_configuration_holds_the_papers_sizes(name: str) -> None:
-    settings = yaml.safe_load((CONF / f"{name}.yaml").read_text())
-    assert settings.pop("name") == name
-    assert set(settings) == set(SMALL[name])
-    expected: dict[str, dict[str, Any]] = {
-        "hiring": {"train": 10_000, "test": 10_000},
-        "arrests": {"n": 10_000},
-        "gaussian": {"n": 500},
-        "identical": {"n": 10_000},
-    }
-    assert expected[name].items() <= settings.items()
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_every_repetition_draws_rows_of_its_own_and_more_of_them_change_none(name: str) -> None:
     data, alone = draw(name, repetitions=3), draw(name)
     size = len(alone.label)
@@ -75,35 +58,10 @@ def test_both_groups_are_equally_large_on_both_sides_of_a_split(name: str) -> No
         assert counts[0] == counts[1]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_there_are_no_files_and_no_other_origin(name: str) -> None:
-    module = plugins.load("dataset", name)
-    assert (module.SOURCES, module.TWIN) == ((), None)
-    with pytest.raises(ValueError, match="simulated data are drawn, not read: nothing to parse in"):
-        module.parse(Path())
-    config = plugins.configure(module, {"name": name, **SMALL[name]})
-    with pytest.raises(ValueError, match="expected no rows and origin 'simulated', found 'twin'"):
-        module.prepare(None, config, generators("t", repetitions=1), "twin")
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("gaussian", {"correlation": 1.1}, r"correlation of 3 features must lie in \[-0\.5, 1\], found 1\.1"),
-        ("gaussian", {"correlation": -0.6}, r"correlation of 3 features must lie in \[-0\.5, 1\], found -0\.6"),
-    ],
-)
-def test_a_bad_setting_is_named(name: str, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        draw(name, **settings)
-
-
 def test_rows_of_a_draw_are_moved_to_where_the_draw_stands() -> None:
-    own, zeros = np.arange(2), np.zeros(2, dtype=np.int64)
-    draws = [drawn.Draw(np.full((2, 1), float(r)), zeros, own, own[:1], own[1:]) for r in range(3)]
-    data = drawn.stacked(
-        "toy", draws, feature_names=("x",), continuous=(), label_name="y", attribute="g", levels=("a", "b")
-    )
+    zeros = np.zeros(2, dtype=np.int64)
+    draws = [drawn.Draw(np.full((2, 1), float(r)), zeros, np.arange(2), train=1) for r in range(3)]
+    data = drawn.stacked("toy", draws, feature_names=("x",), attribute="g", levels=("a", "b"))
     np.testing.assert_array_equal(data.train, [[0], [2], [4]])
     np.testing.assert_array_equal(data.features[data.test[:, 0], 0], [0, 1, 2])
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from pipeline.datasets.download import Source
+from pipeline.datasets.source import Source
 from pipeline.stages import fetch
 from pipeline.workflow import plugins
 
@@ -37,7 +38,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("toy")
     digest = hashlib.sha256(BODY).hexdigest()
     source = Source("toy.csv", ("http://127.0.0.1:9/toy.csv",), digest, len(BODY), "none", "https://example.org")
-    vars(module).update(SOURCES=(source,), TWIN="compas.json")
+    vars(module).update(SOURCES=(source,), TWINS={"": "compas.json"})
     monkeypatch.setattr(plugins, "load", lambda group, kind: module)
     monkeypatch.delenv("DATA_MIRROR", raising=False)
     return module
@@ -110,12 +111,15 @@ def test_a_corrupt_file_is_never_papered_over_with_a_twin(
     assert not (raw.parent / "manifest.json").exists()
 
 
-def test_without_a_twin_there_is_nothing_to_fall_back_to(toy: ModuleType, raw: Path) -> None:
-    toy.TWIN = None  # type: ignore[attr-defined]
-    with pytest.raises(SystemExit, match="nowhere to be had"):
-        run(raw, "auto")
-    with pytest.raises(SystemExit, match=r"dataset 'toy' has no twin: use DATA_SOURCE=official"):
-        run(raw, "twin")
+def test_without_a_twin_the_data_are_absent_aloud(
+    toy: ModuleType, raw: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del toy.TWINS
+    for source, reason in (("auto", "nowhere to be had"), ("twin", r"asked for \(DATA_SOURCE=twin\)")):
+        manifest = run(raw, source)
+        assert (manifest["origin"], manifest["files"]) == ("absent", [])
+        assert re.match(rf"toy has no twin and is made of toy\.csv\.\n(.|\n)*{reason}", manifest["reason"])
+    assert "WARNING: toy is ABSENT in this run. What needs it is listed as not run." in capsys.readouterr().err
 
 
 def test_a_lost_twin_model_is_named(toy: ModuleType, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from pipeline import io
-from pipeline.datasets.twins import model
+from pipeline.datasets.twins import kinds
 from pipeline.stages import fetch, prepare
 from pipeline.types import Dataset
+from pipeline.workflow import plugins
 
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
 COMPAS = {"name": "compas", "kind": "compas", "train_fraction": 0.8, "rows": "complete"}
@@ -53,22 +54,24 @@ def test_the_same_manifest_gives_the_same_bytes_and_more_splits_change_no_earlie
 
 
 def test_simulated_data_are_drawn(tmp_path: Path) -> None:
-    section = {
-        "name": "simulated",
-        "kind": "simulated",
-        "n": 30,
-        "minority_probability": 0.1,
-        "majority_mean": [-1.5, 0.0],
-        "minority_mean": [1.5, 0.0],
-        "sigma": 0.25,
-        "majority_weights": [-0.2, -0.01],
-        "minority_weights": [0.2, -0.01],
-        "label_noise": 0.01,
-        "labels": "centred",
-    }
-    data = run(tmp_path, section)
-    assert (data.origin, data.features.shape, data.train.shape) == ("simulated", (60, 2), (2, 30))
+    data = run(tmp_path, {"name": "arrests", "kind": "arrests", "n": 15})
+    assert (data.origin, data.features.shape, data.train.shape) == ("simulated", (60, 1), (2, 30))
     assert data.checksums == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "origin", "message"),
+    [
+        ("compas", "simulated", "says simulated, but the data of 'compas' are made of files: delete it"),
+        ("arrests", "official", "says official, but the data of 'arrests' are drawn, or come with a dependency"),
+    ],
+)
+def test_a_manifest_of_an_origin_that_the_data_cannot_have_is_refused(
+    kind: str, origin: str, message: str, tmp_path: Path
+) -> None:
+    io.save_json({"dataset": kind, "origin": origin, "files": [], "reason": None}, tmp_path / "manifest.json")
+    with pytest.raises(SystemExit, match=message):
+        run(tmp_path, COMPAS if kind == "compas" else {"name": "arrests", "kind": "arrests", "n": 15})
 
 
 def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path: Path) -> None:
@@ -103,12 +106,19 @@ def test_a_bad_setting_stops_before_anything_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "prepared.npz").exists()
 
 
-def test_the_twin_that_is_prepared_is_the_shipped_model_s_own_sample(tmp_path: Path) -> None:
-    data = run(tmp_path, COMPAS)
-    twin = model.from_json(io.load_json(TWINS / "compas.json"))
-    cells = dict(zip(twin.cells, twin.counts, strict=True))
-    women = sum(count for cell, count in cells.items() if cell[0] == "Female")
-    assert data.protected["sex"].sum() == pytest.approx(len(data.label) * women / sum(cells.values()), abs=len(cells))
+@pytest.mark.parametrize("name", ["adult", "compas"])
+def test_each_choice_of_rows_has_its_own_twin(name: str, tmp_path: Path) -> None:
+    for rows, file in plugins.load("dataset", name).TWINS.items():
+        data = run(tmp_path, {"name": f"{name}_{rows}", "kind": name, "train_fraction": 0.8, "rows": rows}, 1)
+        twin = kinds.read(io.load_json(TWINS / file))
+        assert (data.origin, len(data.label)) == ("twin", twin.rows)
+        assert list(data.checksums) == [file]
+        assert (data.features.shape[1] == {"adult": 100, "compas": 10}[name]) == (rows == "all")
+        # Women are as many as the shipped model says.
+        cells = dict(zip(twin.root.cells, twin.root.counts, strict=True))
+        women = sum(count for cell, count in cells.items() if cell[0] == "Female") / sum(cells.values())
+        share = data.protected["sex"].mean() if name == "compas" else 1 - data.protected["sex"].mean()
+        assert share == pytest.approx(women, abs=len(cells) / len(data.label))
 
 
 @pytest.mark.parametrize(("name", "rows"), [("adult", 45_222), ("compas", 5_278)])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from pipeline.datasets import raw_table
+from pipeline.datasets.raw_table import Reader, category, code, decimal, parsed, whole
+
+ANY = code(".*", "anything")
 
 
 @pytest.fixture
@@ -15,120 +19,92 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "people.csv"
 
 
-def table(path: Path, text: str, header: bool = True) -> raw_table.RawTable:
+def table(path: Path, text: str, name: Reader = ANY, age: Reader = ANY, **how: Any) -> pd.DataFrame:
     path.write_text(text, encoding="utf-8")
-    return raw_table.read(path, ("name", "age"), header=header, comment="|")
+    return parsed(path, {"name": name, "age": age}, comment="|", **how)
 
 
 def test_columns_are_found_by_name_and_quotes_and_spaces_are_understood(path: Path) -> None:
-    read = table(path, 'age, city,name\n3,"Lima, Peru", ann\n04,,"bo"\n\n\n')
-    assert read.category("name", ["ann", "bo"]).tolist() == ["ann", "bo"]
-    ages = read.integer("age", 0, 9)
-    assert ages.tolist() == [3, 4]
-    assert ages.dtype == np.int64
+    text = 'age, city,name\n3,"Lima, Peru", ann\n04,,"bo"\n\n\n'
+    read = table(path, text, category(["ann", "bo"]), whole(0, 9))
+    assert read.to_dict("list") == {"name": ["ann", "bo"], "age": [3, 4]}
+    assert read["age"].dtype == np.int64
 
 
 def test_without_a_header_columns_go_by_position_and_top_comments_are_skipped(path: Path) -> None:
-    read = table(path, "|made by hand\nann,3\nbo,4\n", header=False)
-    assert read.texts["name"].tolist() == ["ann", "bo"]
-    assert read.lines.tolist() == [2, 3]
+    text = "|made by hand\nann,3\nbo,4\n"
+    assert table(path, text, header=False)["name"].tolist() == ["ann", "bo"]
+    with pytest.raises(ValueError, match="row 3, column 'age': '4' is out of range: expected 0 to 3"):
+        table(path, text, age=whole(0, 3), header=False)
 
 
 def test_text_that_looks_like_a_missing_value_is_text(path: Path) -> None:
     read = table(path, "name,age\nNA,1\nN/A,2\nnull,3\n,4\n")
-    assert read.texts["name"].tolist() == ["NA", "N/A", "null", ""]
+    assert read["name"].tolist() == ["NA", "N/A", "null", ""]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"people\.csv is empty"),
-        ("\n\n", r"people\.csv is empty"),
-        ("name,age\n", "has a header and no rows"),
-        ("name,years\nann,3\n", r"row 1: columns \['age'\] are missing; the header names \['name', 'years'\]"),
-        ("name,age\nann,3\nbo\n", r"row 3: expected 2 fields \(name to age\), found 1"),
-        ("name,age\nann,3,4\n", r"row 2: expected 2 fields \(name to age\), found 3"),
-        ("name,age\nann,3\n\nbo,4\n", r"row 3: expected 2 fields \(name to age\), found 0"),
-        ("name,age,age\nann,3,3\nbo,4,5\n", "row 3, column 'age': '4' differs from what the second column"),
-        ('name,age\n"ann,3\n', "is not comma-separated UTF-8 text"),
+        (None, r"people\.csv is missing: run the fetch stage"),
+        (b"name,age\n\xff\xfe,3\n", "is not comma-separated UTF-8 text"),
+        (b'name,age\n"ann,3\n', "is not comma-separated UTF-8 text"),
+        (b"", r"people\.csv is empty"),
+        (b"\n\n", r"people\.csv is empty"),
+        (b"name,age\n", "has a header and no rows"),
+        (b"name,years\nann,3\n", r"row 1: columns \['age'\] are missing; the header names \['name', 'years'\]"),
+        (b"name,age\nann,3\nbo\n", r"row 3: expected 2 fields \(name to age\), found 1"),
+        (b"name,age\nann,3,4\n", r"row 2: expected 2 fields \(name to age\), found 3"),
+        (b"name,age\nann,3\n\nbo,4\n", r"row 3: expected 2 fields \(name to age\), found 0"),
+        (b"name,age,age\nann,3,3\nbo,4,5\n", "row 3, column 'age': '4' differs from what the second column"),
     ],
 )
-def test_a_malformed_file_is_refused(path: Path, text: str, message: str) -> None:
+def test_a_missing_or_malformed_file_is_refused(path: Path, text: bytes | None, message: str) -> None:
+    if text is not None:
+        path.write_bytes(text)
     with pytest.raises(ValueError, match=message):
-        table(path, text)
-
-
-def test_a_missing_and_an_undecodable_file_are_refused(path: Path) -> None:
-    with pytest.raises(ValueError, match=r"people\.csv is missing: run the fetch stage"):
-        raw_table.read(path, ("name",), header=True)
-    path.write_bytes(b"name,age\n\xff\xfe,3\n")
-    with pytest.raises(ValueError, match="is not comma-separated UTF-8 text"):
-        raw_table.read(path, ("name",), header=True)
+        parsed(path, {"name": ANY, "age": ANY})
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    ("reader", "value", "message"),
     [
-        ("three", "row 3, column 'age': 'three' is not a whole number"),
-        ("", "row 3, column 'age': '' is not a whole number"),
-        ("3.5", "row 3, column 'age': '3.5' is not a whole number"),
-        ("inf", "row 3, column 'age': 'inf' is not a whole number"),
-        ("nan", "row 3, column 'age': 'nan' is not a whole number"),
-        ("-1", "row 3, column 'age': '-1' is out of range: expected 0 to 120"),
-        ("121", "row 3, column 'age': '121' is out of range: expected 0 to 120"),
+        *((whole(0, 120), value, "is not a whole number") for value in ("three", "", "3.5", "inf", "nan")),
+        *((whole(0, 120), value, "is out of range: expected 0 to 120") for value in ("-1", "121")),
+        *((whole(0, 120, missing=True), value, "is not a whole number") for value in ("three", "nan")),
+        *((decimal(-1.0, 9.0), value, "is not a number") for value in ("three", "", "nan", "-inf")),
+        (decimal(-1.0, 9.0), "9.01", r"is out of range: expected -1\.0 to 9\.0"),
+        (category(("3", "1")), "4", r"is an unknown category: expected one of \['1', '3'\]"),
+        (category({"3": "three"}), "three", r"is an unknown category: expected one of \['3'\]"),
+        (code("[0-9]", "one digit"), "33", "is no code: expected one digit"),
     ],
 )
-def test_what_is_no_number_or_out_of_range_is_refused(path: Path, value: str, message: str) -> None:
-    read = table(path, f"name,age\nann,3\nbo,{value}\n")
-    with pytest.raises(ValueError, match=message):
-        read.integer("age", 0, 120)
+def test_a_value_that_a_column_cannot_hold_is_refused(path: Path, reader: Reader, value: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"row 3, column 'age': '{value}' {message}$"):
+        table(path, f"name,age\nann,3\nbo,{value}\n", age=reader)
 
 
-def test_an_unknown_category_is_refused_and_its_like_are_counted(path: Path) -> None:
-    read = table(path, "name,age\nann,1\ncy,2\nbo,3\ndi,4\n")
-    message = r"row 3, column 'name': 'cy' is an unknown category: expected one of \['ann', 'bo'\] \(1 more such row\)"
-    with pytest.raises(ValueError, match=message):
-        read.category("name", ["bo", "ann"])
+def test_the_first_odd_row_is_named_and_its_like_are_counted(path: Path) -> None:
+    with pytest.raises(ValueError, match=r"row 3, column 'name': 'cy' is an .* \['ann', 'bo'\] \(1 more such row\)"):
+        table(path, "name,age\nann,1\ncy,2\nbo,3\ndi,4\n", category(["bo", "ann"]))
 
 
-def test_a_selection_of_rows_keeps_their_line_numbers(path: Path) -> None:
-    read = table(path, "name,age\nann,1\nbo,\ncy,x\n")
-    with pytest.raises(ValueError, match="row 4, column 'age': 'x'"):
-        read.rows(read.texts["age"] != "").integer("age", 0, 9)
+@pytest.mark.parametrize(
+    ("reader", "texts", "values"),
+    [
+        (whole(-9, 9), ["3", "-04"], [3, -4]),
+        (whole(0, 9, missing=True), ["3", "", "4"], [3.0, np.nan, 4.0]),
+        (decimal(-1.0, 9.0), ["3", "-0.25"], [3.0, -0.25]),
+        (category({"1": "Female", "2": "Male"}), ["2", "1"], ["Male", "Female"]),
+        (code("[A-Z]{1,3}", "one to three capitals"), ["AB", "ABC", "A"], ["AB", "ABC", "A"]),
+    ],
+)
+def test_values_have_the_type_of_their_column(path: Path, reader: Reader, texts: list[str], values: list[Any]) -> None:
+    read = table(path, "name,age\n" + "".join(f"ann,{text}\n" for text in texts), age=reader)["age"]
+    pd.testing.assert_series_equal(read, pd.Series(values, name="age"))
 
 
 def test_names_of_the_header_may_be_spelled_in_another_way(path: Path) -> None:
     path.write_text("AGE_NOW,name\n3,ann\n")
-    read = raw_table.read(path, ("age now",), header=True, spelled=lambda name: name.lower().replace("_", " "))
-    assert list(read.texts) == ["age now"]
-    assert read.integer("age now", 0, 9).tolist() == [3]
-
-
-def test_decimals_are_numbers_within_their_limits(path: Path) -> None:
-    read = table(path, "name,age\nann,3\nbo,-0.25\n")
-    ages = read.decimal("age", -1.0, 9.0)
-    assert ages.tolist() == [3.0, -0.25]
-    assert ages.dtype == np.float64
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("3,5", "row 2: expected 2 fields"),
-        ("three", "row 2, column 'age': 'three' is not a number"),
-        ("", "row 2, column 'age': '' is not a number"),
-        ("nan", "row 2, column 'age': 'nan' is not a number"),
-        ("-inf", "row 2, column 'age': '-inf' is not a number"),
-        ("9.01", r"row 2, column 'age': '9\.01' is out of range: expected -1\.0 to 9\.0"),
-    ],
-)
-def test_what_is_no_decimal_or_beyond_its_limits_is_refused(path: Path, value: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        table(path, f"name,age\nann,{value}\n").decimal("age", -1.0, 9.0)
-
-
-def test_a_code_matches_its_pattern_as_a_whole(path: Path) -> None:
-    read = table(path, "name,age\nAB,1\nABC,2\nA,3\n")
-    assert read.code("name", "[A-Z]{1,3}", "one to three capitals").tolist() == ["AB", "ABC", "A"]
-    with pytest.raises(ValueError, match=r"row 3, column 'name': 'ABC' is no code: expected two capitals \(1 more"):
-        read.code("name", "[A-Z]{2}", "two capitals")
+    read = parsed(path, {"age now": whole(0, 9)}, spelled=lambda name: name.lower().replace("_", " "))
+    assert read.to_dict("list") == {"age now": [3]}

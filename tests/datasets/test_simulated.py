@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from math import erf, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import yaml
 
 from pipeline.datasets import simulated
@@ -26,13 +24,6 @@ def config(**changes: Any) -> simulated.Config:
 
 def draw(repetitions: int = 1, **changes: Any) -> Dataset:
     return simulated.prepare(None, config(**changes), generators("t", repetitions=repetitions), "simulated")
-
-
-def test_the_shipped_configuration_holds_the_papers_numbers() -> None:
-    c = config()
-    assert (c.n, c.minority_probability, c.sigma, c.label_noise**2) == (400, 0.1, 0.25, pytest.approx(1e-4))
-    assert (c.majority_mean, c.minority_mean) == ([-1.5, 0.0], [1.5, 0.0])
-    assert (c.majority_weights, c.minority_weights) == ([-0.2, -0.01], [0.2, -0.01])
 
 
 def test_groups_and_features_have_the_stated_moments() -> None:
@@ -96,11 +87,3 @@ def test_repetitions_are_independent_draws_that_train_and_test_on_all_their_own_
         "simulated",
         {"group": ("majority", "minority")},
     )
-
-
-def test_simulated_data_have_no_files_and_no_other_origin() -> None:
-    with pytest.raises(ValueError, match="drawn, not read"):
-        simulated.parse(Path())
-    with pytest.raises(ValueError, match="expected no rows and origin 'simulated', found 'official'"):
-        simulated.prepare(None, config(), generators("t", repetitions=1), "official")
-    assert dataclasses.asdict(config())["labels"] in simulated.LABELS

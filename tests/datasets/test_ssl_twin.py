@@ -12,8 +12,7 @@ import pytest
 
 from pipeline import io
 from pipeline.datasets import ssl
-from pipeline.datasets.twins import published_subjects, subjects
-from pipeline.datasets.twins.fit import main
+from pipeline.datasets.twins import kinds, published_subjects, subjects
 from pipeline.stages import fetch, prepare
 from pipeline.types import Dataset
 
@@ -22,7 +21,7 @@ PEOPLE = 398_531
 
 
 def shipped() -> subjects.SubjectTwin:
-    return subjects.from_json(json.loads(SHIPPED.read_text()))
+    return kinds.read(json.loads(SHIPPED.read_text()))
 
 
 @pytest.fixture(scope="module")
@@ -224,30 +223,6 @@ def test_the_index_varies_as_the_score_does_within_age_bands(twin: subjects.Subj
     left = rows["score"] - rows.groupby("age")["score"].transform("mean")
     variance = sum(feature.weight**2 for feature in twin.features) + twin.noise**2
     assert variance == pytest.approx(left.var(ddof=0), rel=0.005)
-
-
-def test_the_file_is_small_and_another_layout_is_refused() -> None:
-    assert SHIPPED.stat().st_size < 100_000
-    content = json.loads(SHIPPED.read_text())
-    assert subjects.to_json(subjects.from_json(content)) == content
-    with pytest.raises(ValueError, match="has format 99, expected 1"):
-        subjects.from_json({**content, "format": 99})
-
-
-def test_the_script_makes_the_shipped_file_of_the_public_counts(tmp_path: Path, counts: Path) -> None:
-    main(["ssl", "--raw", str(counts), "--output", str(tmp_path / "ssl.json")])
-    assert json.loads((tmp_path / "ssl.json").read_text()) == json.loads(SHIPPED.read_text())
-
-
-@pytest.fixture
-def counts() -> Path:
-    """The folder of the public counts; skips the test where they are not at hand."""
-    import os
-
-    for folder in (Path("data/raw/ssl"), Path(os.environ.get("DATA_MIRROR", "nowhere")) / "ssl"):
-        if (folder / published_subjects.FILE).is_file():
-            return folder
-    pytest.skip(f"{published_subjects.FILE} is neither in data/raw/ssl nor in a DATA_MIRROR folder")
 
 
 # Through the stages.

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.datasets.download import Corrupt, Patience, Source, Unavailable, fetch
+from pipeline.datasets.download import Patience, fetch
+from pipeline.datasets.source import Corrupt, Source, Unavailable
 from pipeline.stages import fetch as stage
 from pipeline.workflow import plugins
 
@@ -132,7 +133,7 @@ def test_the_manifest_records_the_checksum_of_what_came_and_a_change_is_noticed(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = ModuleType("toy")
-    vars(module).update(SOURCES=(source(site.url(NAME)),), TWIN=None)
+    vars(module).update(SOURCES=(source(site.url(NAME)),))
     monkeypatch.setattr(plugins, "load", lambda group, kind: module)
     monkeypatch.delenv("DATA_MIRROR", raising=False)
     site.serve(NAME, BODY)

@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pipeline.datasets import image_sets, utkface
+from pipeline.datasets import utkface
+from pipeline.datasets.image_sets import Labelled
 from pipeline.seeds import generators
+from pipeline.types import ImageDataset
 
 Packed = Callable[[Path, Mapping[str, bytes]], Path]
+Jpeg = Callable[..., bytes]
+Made = Callable[..., ImageDataset]
 DATE = "20170116174525125"
 
 
-def rngs() -> Sequence[np.random.Generator]:
-    return generators("t", repetitions=1)
+@pytest.fixture
+def made(configured: Callable[..., utkface.Config]) -> Callable[..., ImageDataset]:
+    def prepare(faces: Labelled, **changes: Any) -> ImageDataset:
+        settings = {"image_size": 40, "train_points": None, "test_points": None, "train_fraction": 0.8} | changes
+        return utkface.prepare(faces, configured("utkface", **settings), generators("t", repetitions=1), "official")
+
+    return prepare
 
 
-def config(**changes: Any) -> utkface.Config:
-    common: dict[str, Any] = {
-        "image_size": 40,
-        "train_points": None,
-        "test_points": None,
-        "mean": [0.0] * 3,
-        "std": [1.0] * 3,
-    }
-    return utkface.Config(**(common | {"train_fraction": 0.8} | changes))
-
-
-def named(folder: Path, packed: Packed, jpeg: Callable[..., bytes], *names: str) -> utkface.Faces:
+def named(folder: Path, packed: Packed, jpeg: Jpeg, *names: str) -> Labelled:
     """The faces of an archive of these names, whose greys are 10, 20, ... in this order."""
     files = {f"UTKFace/{name}": jpeg(10 * (i + 1)) for i, name in enumerate(names)}
     packed(folder / utkface.ARCHIVE, files)
     return utkface.parse(folder)
 
 
-def test_age_gender_and_race_are_those_of_the_name(tmp_path: Path, packed: Packed, jpeg: Callable[..., bytes]) -> None:
+def test_age_gender_and_race_are_those_of_the_name(tmp_path: Path, packed: Packed, jpeg: Jpeg, made: Made) -> None:
     ages = (1, 14, 15, 24, 25, 39, 40, 59, 60, 116)
     names = [f"{age}_{i % 2}_{i % 5}_{DATE}.jpg.chip.jpg" for i, age in enumerate(ages)]
-    data = utkface.prepare(named(tmp_path, packed, jpeg, *names), config(), rngs(), "official")
+    data = made(named(tmp_path, packed, jpeg, *names))
     face = data.images[:, 0, 0, 0].astype(int) // 10 - 1
     assert sorted(face) == list(range(10))
     np.testing.assert_array_equal(data.label, face // 2)
@@ -55,7 +53,7 @@ def test_age_gender_and_race_are_those_of_the_name(tmp_path: Path, packed: Packe
     assert (data.dropped, data.unreadable) == ({}, ())
 
 
-def test_odd_names_that_tell_enough_are_kept(tmp_path: Path, packed: Packed, jpeg: Callable[..., bytes]) -> None:
+def test_odd_names_that_tell_enough_are_kept(tmp_path: Path, packed: Packed, jpeg: Jpeg) -> None:
     faces = named(
         tmp_path,
         packed,
@@ -65,16 +63,16 @@ def test_odd_names_that_tell_enough_are_kept(tmp_path: Path, packed: Packed, jpe
         "14_0_0_2017011022340900.jpg.chip.jpg",
         "28_1_2_201701161846515488.jpg.chip.jpg",
     )
-    assert sorted(faces.age) == [14, 24, 28, 55]
-    assert (faces.odd, faces.left_out) == ((), ())
+    assert [faces.classes[code] for code in faces.label] == ["0-14", "15-24", "25-39", "40-59"]
+    assert faces.unreadable == ()
 
 
 def test_a_face_without_a_race_is_kept_with_its_race_unknown_and_listed(
-    tmp_path: Path, packed: Packed, jpeg: Callable[..., bytes]
+    tmp_path: Path, packed: Packed, jpeg: Jpeg, made: Made
 ) -> None:
     names = [f"{age}_1_3_{DATE}.jpg.chip.jpg" for age in (20, 30, 40, 50)]
     faces = named(tmp_path, packed, jpeg, f"61_0_{DATE}.jpg.chip.jpg", *names)
-    data = utkface.prepare(faces, config(), rngs(), "official")
+    data = made(faces)
     oldest = data.label == 4
     assert (data.partitions["race"][oldest], data.partitions["gender"][oldest]) == ([-1], [0])
     assert (data.partitions["race"][~oldest] == 3).all()
@@ -95,23 +93,21 @@ def test_a_face_without_a_race_is_kept_with_its_race_unknown_and_listed(
     ],
 )
 def test_a_name_that_tells_too_little_is_left_out_counted_and_listed(
-    tmp_path: Path, packed: Packed, jpeg: Callable[..., bytes], name: str
+    tmp_path: Path, packed: Packed, jpeg: Jpeg, made: Made, name: str
 ) -> None:
     names = [f"{age}_1_3_{DATE}.jpg.chip.jpg" for age in (20, 30, 40)]
     faces = named(tmp_path, packed, jpeg, name, *names)
-    assert len(faces.age) == 3
-    data = utkface.prepare(faces, config(train_fraction=0.5), rngs(), "official")
+    assert len(faces.label) == 3
+    data = made(faces, train_fraction=0.5)
     assert data.dropped == {"files without age and gender in the name": 1}
     assert data.unreadable == (f"UTKFace/{name}: expected age_gender_race_date.jpg.chip.jpg",)
 
 
-def test_a_broken_image_is_left_out_counted_and_named(
-    tmp_path: Path, packed: Packed, jpeg: Callable[..., bytes]
-) -> None:
+def test_a_broken_image_is_left_out_counted_and_named(tmp_path: Path, packed: Packed, jpeg: Jpeg, made: Made) -> None:
     files = {f"UTKFace/{age}_1_3_{DATE}.jpg.chip.jpg": jpeg(age) for age in range(1, 20)}
     broken = f"UTKFace/20_1_3_{DATE}.jpg.chip.jpg"
     packed(tmp_path / utkface.COPY, files | {broken: jpeg(3)[:300]})
-    data = utkface.prepare(utkface.parse(tmp_path, utkface.COPY), config(), rngs(), "official")
+    data = made(utkface.parse(tmp_path, utkface.COPY))
     assert len(data.label) == 19
     assert data.dropped == {"images that cannot be decoded": 1}
     (fault,) = data.unreadable
@@ -122,8 +118,8 @@ def test_a_broken_image_is_left_out_counted_and_named(
 def test_the_check_counts_the_faces(tmp_path: Path, packed: Packed, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {f"UTKFace/{age}_1_3_{DATE}.jpg.chip.jpg": b"" for age in range(20)}
     path = packed(tmp_path / utkface.ARCHIVE, files)
-    (source,) = utkface.SOURCES
-    assert (source.sha256, source.check) == (None, utkface.check)
+    (source,), (copy,) = utkface.SOURCES, utkface.ALTERNATIVES
+    assert (source.sha256, source.check, copy.filename) == (None, utkface.check, utkface.COPY)
     with pytest.raises(ValueError, match=r"expected 23,708 faces, or one fewer, .* found 20"):
         utkface.check(path)
     for published in (20, 21):
@@ -134,24 +130,18 @@ def test_the_check_counts_the_faces(tmp_path: Path, packed: Packed, monkeypatch:
         utkface.check(path)
 
 
-def test_without_rows_there_is_nothing_to_prepare() -> None:
-    with pytest.raises(ValueError, match="utkface is made of images"):
-        utkface.prepare(None, config(), rngs(), "official")
-
-
-def test_the_copy_at_hand(archive: Callable[[str, str], Path]) -> None:
-    faces = utkface.parse(archive("utkface", utkface.COPY), utkface.COPY)
-    assert (len(faces.age), faces.left_out) == (23_707, ())
-    assert [name.split(":")[0].split("/")[1].split(".")[0] for name in faces.odd] == [
+def test_the_copy_at_hand(official: Callable[..., Path], made: Made) -> None:
+    faces = utkface.parse(official("utkface", utkface.COPY), utkface.COPY)
+    assert (len(faces.label), faces.dropped) == (23_707, {})
+    assert [name.split(":")[0].split("/")[1].split(".")[0] for name in faces.unreadable] == [
         "39_1_20170116174525125",
         "61_1_20170109142408075",
         "61_1_20170109150557335",
     ]
-    assert (faces.age.min(), faces.age.max()) == (1, 116)
     # All but the three give a race.
-    np.testing.assert_array_equal(np.bincount(faces.race + 1), [3, 10_078, 4_525, 3_434, 3_975, 1_692])
-    np.testing.assert_array_equal(np.bincount(faces.gender), [12_390, 11_317])
-    data = utkface.prepare(faces, config(image_size=32, train_points=40, test_points=10), rngs(), "official")
+    np.testing.assert_array_equal(np.bincount(faces.partitions["race"] + 1), [3, 10_078, 4_525, 3_434, 3_975, 1_692])
+    np.testing.assert_array_equal(np.bincount(faces.partitions["gender"]), [12_390, 11_317])
+    data = made(faces, image_size=32, train_points=40, test_points=10)
     assert (data.images.shape, len(data.unreadable)) == ((50, 3, 32, 32), 3)
-    whole = image_sets.random_split(len(faces.age), 0.8, rngs()[0])
+    whole = faces.random_split(0.8, np.random.default_rng(0))
     assert [len(part) for part in whole] == [18_965, 4_742]

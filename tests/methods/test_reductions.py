@@ -99,16 +99,6 @@ def test_solvers_agree_where_rows_are_many(population: Callable[..., Dataset]) -
     assert agree.mean() > 0.99
 
 
-def test_repetitions_of_unequal_size_are_padded_by_members_of_weight_0() -> None:
-    def members(count: int) -> dict[str, Array]:
-        return {"weight": np.full(count, 1 / count), "coef": np.ones((count, 2)), "intercept": np.ones(count)}
-
-    padded = reductions._padded([members(1), members(3)])
-    assert padded["weight"].tolist() == [[1, 0, 0], [1 / 3] * 3]
-    assert padded["coef"].shape == (2, 3, 2)
-    assert (padded["coef"][0, 1:] == 0).all()
-
-
 def test_a_member_that_always_says_the_same_is_certain() -> None:
     for label in (0, 1):
         member = DummyClassifier(strategy="constant", constant=label).fit(np.zeros((2, 3)), [0, 1])

@@ -123,7 +123,10 @@ def test_the_full_attack_makes_no_subnormal_numbers_of_samples_whose_loss_is_all
         basis=basis,
         subspace_rates=nothing,
         full_rates=corrected_rates(1.0, 50).astype(kind),
-        epsilon=kind(1000 * EPSILON),
+        epsilon=np.array([1000 * EPSILON], kind),
+        series=nothing,
+        power=nothing,
+        bits=nothing.view(np.int32),
         inputs=inputs,
         largest=largest_step(50),
     )

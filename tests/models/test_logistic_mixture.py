@@ -8,22 +8,12 @@ import torch
 
 from pipeline.models import logistic_mixture
 from pipeline.types import Array
-
-R, N, D, K = 2, 30, 4, 3
-
-
-def mixture(seed: int, scale: float = 1.0) -> dict[str, Array]:
-    rng = np.random.default_rng(seed)
-    return {
-        "weight": rng.dirichlet(np.ones(K), R),
-        "coef": scale * rng.normal(size=(R, K, D)),
-        "intercept": scale * rng.normal(size=(R, K)),
-    }
+from tests.models.test_probabilities import D, K, R, points
+from tests.models.test_probabilities import parameters as parameters_of
 
 
-def points(seed: int) -> tuple[Array, Array]:
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(R, N, D)), rng.integers(0, 2, (R, N))
+def mixture(seed: int) -> dict[str, Array]:
+    return parameters_of(logistic_mixture, seed=seed)
 
 
 def constant(margins: list[float], weights: list[float]) -> dict[str, Array]:
@@ -51,19 +41,6 @@ def test_the_gradient_is_the_limit_of_differences() -> None:
         step = 1e-5 * np.eye(D)[c]
         ahead, behind = (logistic_mixture.loss_and_gradient(parameters, x + s * step, y)[0] for s in (1, -1))
         np.testing.assert_allclose(gradient[..., c], (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("scale", [0.1, 1.0, 50.0])
-def test_loss_and_gradient_are_those_of_automatic_differentiation(scale: float) -> None:
-    parameters, (x, y) = mixture(4, scale), points(5)
-    tensor = torch.tensor(x, requires_grad=True)
-    tensors = {name: torch.tensor(values) for name, values in parameters.items()}
-    log_probability = logistic_mixture.log_probabilities(tensors, tensor)
-    expected = -log_probability.gather(-1, torch.tensor(y)[..., None])[..., 0]
-    (gradient,) = torch.autograd.grad(expected.sum(), tensor)
-    loss, found = logistic_mixture.loss_and_gradient(parameters, x, y)
-    np.testing.assert_allclose(loss, expected.detach().numpy(), rtol=1e-11)
-    np.testing.assert_allclose(found, gradient.numpy(), rtol=1e-9, atol=1e-300)
 
 
 def test_members_of_weight_0_do_not_matter_however_they_look() -> None:
@@ -115,3 +92,8 @@ def test_predictions_threshold_the_average_they_are_no_vote() -> None:
     parameters = constant([0.1, 0.1, -9.0], [0.3, 0.3, 0.4])
     assert logistic_mixture.predict(parameters, np.zeros((1, 1, 1))).tolist() == [[0]]
     assert logistic_mixture.predict(constant([2.0, -2.0], [0.5, 0.5]), np.zeros((1, 1, 1))).tolist() == [[0]]
+
+
+def test_members_without_weight_do_not_count_in_the_score() -> None:
+    own = {"weight": np.array([[1.0, 0.0]]), "coef": np.array([[[1.0], [9.0]]]), "intercept": np.array([[0.0, 9.0]])}
+    np.testing.assert_allclose(logistic_mixture.score(own, np.array([[[0.0], [np.log(3)]]])), [[0.5, 0.75]])

@@ -71,5 +71,5 @@ def published() -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def build() -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact by its name."""
-    return studies.builder(STUDY)
+    """Make one artefact of any study by its name."""
+    return studies.build

@@ -56,15 +56,15 @@ def inputs_of(study: str, scale: str = "paper", origin: str = "official", repeti
     )
 
 
+@functools.cache
 def published(study: str) -> pd.DataFrame:
     """The study's list of published numbers."""
     return load_published(ROOT / "data" / "published" / f"{study}.csv")
 
 
-def builder(study: str) -> Callable[[str, Inputs], Artefact]:
-    """Makes one artefact of the study by its name."""
-    listed = published(study)
-    return lambda name, inputs: artefacts.build(name, inputs, listed)
+def build(name: str, inputs: Inputs) -> Artefact:
+    """Make one artefact of any study by its name."""
+    return artefacts.build(name, inputs, published(inputs.study))
 
 
 def chosen(inputs: Inputs, **setting: str | float) -> np.ndarray:

@@ -63,7 +63,7 @@ def inputs(study: str) -> Inputs:
 
 @functools.cache
 def made(study: str, name: str) -> Artefact:
-    return studies.builder(study)(name, inputs(study))
+    return studies.build(name, inputs(study))
 
 
 @functools.cache
@@ -95,13 +95,13 @@ def test_a_figure_has_the_width_of_a_page_and_says_what_it_shows(study: str, nam
 
 @pytest.mark.parametrize("study", TABLES)
 def test_what_is_made_again_is_the_same_byte_for_byte(study: str, tmp_path: Path) -> None:
-    build, name = studies.builder(study), DRAWN_TWICE[study]
-    before, again = made(study, "table_1"), build("table_1", inputs(study))
+    name = DRAWN_TWICE[study]
+    before, again = made(study, "table_1"), studies.build("table_1", inputs(study))
     assert isinstance(before, Table)
     assert isinstance(again, Table)
     assert (again.csv(), again.markdown(), again.latex()) == (before.csv(), before.markdown(), before.latex())
     for folder in ("a", "b"):
-        picture = build(name, inputs(study))
+        picture = studies.build(name, inputs(study))
         assert isinstance(picture, Picture)
         with style.paper():
             io.save_figure(picture.figure, tmp_path / folder / name)

@@ -10,6 +10,7 @@ import torch
 
 from pipeline.transport import stochastic
 from pipeline.transport.cost import cost_matrix
+from pipeline.transport.stochastic_training import pair_costs
 from pipeline.types import Array, TransportMap
 
 CONFIG = stochastic.Config(
@@ -89,7 +90,7 @@ def test_a_trials_map_does_not_depend_on_the_others() -> None:
 def test_costs_of_tensors_are_those_of_arrays(cost: str) -> None:
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 5, 3))
-    found = stochastic._costs(torch.from_numpy(x), torch.from_numpy(y), cost)
+    found = pair_costs(torch.from_numpy(x), torch.from_numpy(y), cost)
     for t in range(2):
         np.testing.assert_allclose(found[t].numpy(), cost_matrix(x[t], y[t], cost))
 
@@ -106,21 +107,6 @@ def test_units_do_not_matter() -> None:
 def test_groups_without_a_cost_between_them_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"positive, finite mean cost between them, found \[0\.0\]"):
         fitted(np.ones((5, 2)), np.ones((5, 2)))
-
-
-def test_a_step_is_that_of_torchs_adam() -> None:
-    import torch
-
-    start, pull = torch.linspace(-2, 3, 12).reshape(3, 4), torch.linspace(1, 4, 12).reshape(3, 4)
-    ours, theirs = start.clone().requires_grad_(), start.clone().requires_grad_()
-    step, optimizer = stochastic._adam([ours], 0.05), torch.optim.Adam([theirs], lr=0.05, fused=True)
-    for _ in range(20):
-        step(torch.autograd.grad((pull * ours**2).sum(), [ours]))
-        optimizer.zero_grad()
-        (pull * theirs**2).sum().backward()
-        optimizer.step()
-    assert torch.equal(ours, theirs)
-    assert not torch.equal(ours, start)
 
 
 def test_pot_without_torch_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

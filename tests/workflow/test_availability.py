@@ -51,7 +51,7 @@ def test_a_file_in_the_raw_folder_or_the_mirror_decides(tmp_path: Path, monkeypa
     assert standing("utkface", "auto", raw) == "there"
 
 
-@pytest.mark.parametrize(("origin", "expected"), [("absent", "absent"), ("official", "there"), ("jpeg", "there")])
+@pytest.mark.parametrize(("origin", "expected"), [("absent", "absent"), ("official", "there"), ("lossy", "there")])
 def test_what_was_fetched_decides(origin: str, expected: str, tmp_path: Path) -> None:
     io.save_json({"origin": origin}, tmp_path / "manifest.json")
     assert standing("cifar10", "auto", tmp_path) == expected

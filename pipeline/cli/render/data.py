@@ -17,10 +17,14 @@ def json_text(document: AuditDocument, in_folder: bool) -> str:
     NaN and infinities raise ValueError: JSON has neither.
     """
     # In the order in which a person reads it.
+    verdict = document.verdict
     content: dict[str, Any] = {
         "audit": document.audit,
         "schema": document.schema,
-        "verdict": {**document.verdict.facts, "sentence": document.verdict.sentence},
+        "verdict": {
+            **{"outcome": verdict.outcome, "reason": verdict.reason},
+            **{**verdict.facts, "sentence": verdict.sentence},
+        },
         "caveats": [caveat.text for caveat in document.caveats],
         **document.facts,
         "files": document.files() if in_folder else None,

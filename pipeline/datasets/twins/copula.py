@@ -26,11 +26,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets.twins.model import apportion, as_numbers, as_text
+from pipeline.datasets.twins.model import apportion
+from pipeline.datasets.twins.stored import Root
 from pipeline.types import Array
-
-FORMAT = 1
-"""Version of the JSON layout."""
 
 
 @dataclass(frozen=True)
@@ -81,15 +79,12 @@ class Block:
 class CopulaTwin:
     """A fitted twin of ``rows`` rows.
 
-    ``root``: the names of the group's and of the second attribute's column; ``cells`` their value pairs, with
-    ``counts`` (C,). ``preserved``: statistics of the official rows.
+    ``root``: the group's and the second attribute's column. ``preserved``: statistics of the official rows.
     """
 
     dataset: str
     rows: int
-    root: tuple[str, str]
-    cells: tuple[tuple[str, str], ...]
-    counts: Array
+    root: Root
     numbers: tuple[Number, ...]
     groups: Mapping[str, Group]
     blocks: Mapping[str, Block]
@@ -102,91 +97,24 @@ def sample(twin: CopulaTwin, n: int, rng: np.random.Generator) -> pd.DataFrame:
 
     if n < 1:
         raise ValueError(f"a twin of {n} rows was asked for: expected at least 1")
-    cell = rng.permutation(np.repeat(np.arange(len(twin.counts)), apportion(n, twin.counts)))
+    cell = rng.permutation(np.repeat(np.arange(len(twin.root.counts)), apportion(n, twin.root.counts)))
     u = np.empty((n, len(twin.numbers)))
-    names = np.array([twin.groups[group].block for group, _ in twin.cells], dtype=object)[cell]
+    names = np.array([twin.groups[group].block for group, _ in twin.root.cells], dtype=object)[cell]
     for name, block in twin.blocks.items():
         members = names == name
         root = np.linalg.cholesky(block.correlation)
         u[members] = ndtr(rng.standard_normal((int(members.sum()), len(root))) @ root.T)
     values = np.empty_like(u)
-    for code, (group_name, second) in enumerate(twin.cells):
+    for code, (group_name, second) in enumerate(twin.root.cells):
         members, group = cell == code, twin.groups[group_name]
         block = twin.blocks[group.block]
         for j in range(len(twin.numbers)):
             left = block.scale[second][j] * block.left(u[members, j], j)
             values[members, j] = group.mean[j] + block.shift[second][j] + group.deviation[j] * left
     columns: dict[str, Any] = {
-        name: pd.Series([pair[position] for pair in twin.cells], dtype="str")[cell].reset_index(drop=True)
-        for position, name in enumerate(twin.root)
+        name: pd.Series([pair[position] for pair in twin.root.cells], dtype="str")[cell].reset_index(drop=True)
+        for position, name in enumerate(twin.root.columns)
     }
     for j, number in enumerate(twin.numbers):
         columns[number.name] = values[:, j].round(number.decimals).clip(number.low, number.high)
     return pd.DataFrame(columns)
-
-
-def to_json(twin: CopulaTwin) -> dict[str, Any]:
-    """Plain JSON values."""
-    return {
-        "format": FORMAT,
-        "kind": "copula",
-        "dataset": twin.dataset,
-        "rows": twin.rows,
-        "root": {
-            "columns": list(twin.root),
-            "cells": [list(pair) for pair in twin.cells],
-            "counts": as_text(twin.counts),
-        },
-        "numbers": [
-            {"name": number.name, "decimals": number.decimals, "low": number.low, "high": number.high}
-            for number in twin.numbers
-        ],
-        "groups": {
-            name: {"block": group.block, "mean": as_text(group.mean), "deviation": as_text(group.deviation)}
-            for name, group in twin.groups.items()
-        },
-        "blocks": {
-            name: {
-                "shift": {second: as_text(shift) for second, shift in block.shift.items()},
-                "scale": {second: as_text(scale) for second, scale in block.scale.items()},
-                "correlation": [as_text(row) for row in block.correlation],
-                "quantiles": [as_text(row) for row in block.quantiles],
-                "means": [as_text(row) for row in block.means],
-            }
-            for name, block in twin.blocks.items()
-        },
-        "preserved": dict(twin.preserved),
-    }
-
-
-def from_json(content: Mapping[str, Any]) -> CopulaTwin:
-    """The twin that :func:`to_json` wrote; ValueError when the layout is another."""
-    if content.get("format") != FORMAT:
-        raise ValueError(
-            f"the twin's file has format {content.get('format')!r}, expected {FORMAT}: restore the one that comes with "
-            "the project, or fit it again with python -m pipeline.datasets.twins.fit"
-        )
-    root = content["root"]
-    return CopulaTwin(
-        dataset=content["dataset"],
-        rows=content["rows"],
-        root=(root["columns"][0], root["columns"][1]),
-        cells=tuple((group, second) for group, second in root["cells"]),
-        counts=as_numbers(root["counts"]),
-        numbers=tuple(Number(**number) for number in content["numbers"]),
-        groups={
-            name: Group(group["block"], as_numbers(group["mean"]), as_numbers(group["deviation"]))
-            for name, group in content["groups"].items()
-        },
-        blocks={
-            name: Block(
-                shift={second: as_numbers(shift) for second, shift in block["shift"].items()},
-                scale={second: as_numbers(scale) for second, scale in block["scale"].items()},
-                correlation=np.stack([as_numbers(row) for row in block["correlation"]]),
-                quantiles=np.stack([as_numbers(row) for row in block["quantiles"]]),
-                means=np.stack([as_numbers(row) for row in block["means"]]),
-            )
-            for name, block in content["blocks"].items()
-        },
-        preserved=content["preserved"],
-    )

@@ -20,10 +20,11 @@ import pandas as pd
 
 from pipeline import io
 from pipeline.datasets import download
-from pipeline.datasets.twins import copula, fit_copula, preserved, published_subjects, subjects
+from pipeline.datasets.twins import fit_copula, preserved, published_subjects, subjects
 from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
-from pipeline.datasets.twins.kinds import LEVELS
-from pipeline.datasets.twins.model import Column, Twin, to_json
+from pipeline.datasets.twins.kinds import LEVELS, written
+from pipeline.datasets.twins.model import Column, Twin
+from pipeline.datasets.twins.stored import Root, as_text
 from pipeline.types import Array
 from pipeline.workflow import plugins
 
@@ -65,9 +66,7 @@ def fit(dataset: str, rows: pd.DataFrame, root: Sequence[str]) -> Twin:
         dataset=dataset,
         rows=len(rows),
         order=tuple(rows.columns),
-        root=tuple(root),
-        cells=cells,
-        counts=counts,
+        root=Root(tuple(root), cells, counts),
         columns=tuple(columns),
         preserved=preserved.summary(rows, root, columns),
     )
@@ -96,7 +95,8 @@ def _levels(values: pd.Series) -> Column:
         return Column(str(values.name), "str", tuple(ordered), empty, empty)
     if (values != np.rint(values)).any():
         raise ValueError(f"column {values.name!r} holds numbers that are not whole: round them before fitting")
-    return Column(str(values.name), str(values.dtype), intervals(values.to_numpy(dtype=float)), empty, empty)
+    levels = tuple(as_text(limits) for limits in intervals(values.to_numpy(dtype=float)))
+    return Column(str(values.name), str(values.dtype), levels, empty, empty)
 
 
 def intervals(values: Array) -> Array:
@@ -166,25 +166,17 @@ def _official_rows(module: ModuleType, options: argparse.Namespace) -> tuple[pd.
     return rows, [name for name in module.TWIN_ROOT if name in rows]
 
 
-def _levels_twin(module: ModuleType, options: argparse.Namespace) -> dict[str, Any]:
-    return to_json(fit(options.dataset, *_official_rows(module, options)))
-
-
-def _copula_twin(module: ModuleType, options: argparse.Namespace) -> dict[str, Any]:
-    return copula.to_json(fit_copula.fit(options.dataset, *_official_rows(module, options)))
-
-
-def _subject_twin(module: ModuleType, options: argparse.Namespace) -> dict[str, Any]:
+def _subject_twin(module: ModuleType, options: argparse.Namespace) -> subjects.SubjectTwin:
     download.fetch([published_subjects.COUNTS], options.raw, None, dataset=options.dataset)
-    return subjects.to_json(published_subjects.made(published_subjects.counts(options.raw), tuple(module.COLUMNS)))
+    return published_subjects.made(published_subjects.counts(options.raw), tuple(module.COLUMNS))
 
 
-MAKERS: Mapping[str, Callable[[ModuleType, argparse.Namespace], dict[str, Any]]] = {
-    LEVELS: _levels_twin,
-    "copula": _copula_twin,
+MAKERS: Mapping[str, Callable[[ModuleType, argparse.Namespace], Any]] = {
+    LEVELS: lambda module, options: fit(options.dataset, *_official_rows(module, options)),
+    "copula": lambda module, options: fit_copula.fit(options.dataset, *_official_rows(module, options)),
     "subjects": _subject_twin,
 }
-"""By a dataset's ``TWIN_KIND``: the content of its file."""
+"""By a dataset's ``TWIN_KIND``: its twin."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -197,12 +189,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         module = plugins.load("dataset", options.dataset)
-        if module.TWIN is None:
-            raise ValueError(f"dataset {options.dataset!r} has no twin: its TWIN is None")
-        content = MAKERS[getattr(module, "TWIN_KIND", LEVELS)](module, options)
+        if not hasattr(module, "TWINS"):
+            raise ValueError(f"dataset {options.dataset!r} has no twin: it has no TWINS")
+        content = written(MAKERS[getattr(module, "TWIN_KIND", LEVELS)](module, options))
     except (ValueError, OSError) as error:
         sys.exit(f"fit the twin of {options.dataset}: {error}")
-    output = options.output or Path("data/twins") / (module.TWINS[options.rows] if options.rows else module.TWIN)
+    output = options.output or Path("data/twins") / module.TWINS[options.rows or next(iter(module.TWINS))]
     io.save_json(content, output)
     print(f"{output}: {output.stat().st_size:,} bytes")
 

@@ -17,6 +17,7 @@ import pandas as pd
 from pipeline.datasets.twins import preserved
 from pipeline.datasets.twins.copula import Block, CopulaTwin, Group, Number
 from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_GROUP, FEWEST_IN_INTERVAL
+from pipeline.datasets.twins.stored import Root
 from pipeline.types import Array
 
 LARGE = 1_000
@@ -51,9 +52,11 @@ def fit(dataset: str, rows: pd.DataFrame, root: Sequence[str]) -> CopulaTwin:
     return CopulaTwin(
         dataset=dataset,
         rows=len(rows),
-        root=(first, second),
-        cells=tuple((str(group), str(value)) for group, value in cells.index),
-        counts=cells.to_numpy(dtype=float),
+        root=Root(
+            (first, second),
+            tuple((str(group), str(value)) for group, value in cells.index),
+            cells.to_numpy(dtype=float),
+        ),
         numbers=tuple(_number(rows[name]) for name in names),
         groups=groups,
         blocks=blocks,

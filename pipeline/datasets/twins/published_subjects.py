@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets import raw_table
-from pipeline.datasets.download import Source
-from pipeline.datasets.twins.subjects import Feature, SubjectTwin
+from pipeline.datasets.raw_table import category, parsed, whole
+from pipeline.datasets.source import Source
+from pipeline.datasets.twins.subjects import Feature, SubjectTwin, grouped
 from pipeline.types import Array
 
 FILE = "treemap_ssl_groups.csv"
@@ -69,16 +69,9 @@ MANY_TIMES = 1_000
 
 def counts(folder: Path) -> pd.DataFrame:
     """The file's columns, score, race, sex, age and count, in the words of the list."""
-    table = raw_table.read(folder / FILE, ("ssl_score", "race", "sex", "age", "count"), header=True)
-    columns = {
-        "score": table.integer("ssl_score", 0, 500),
-        "count": table.integer("count", 1, 1_000_000),
-        **{
-            name: table.category(name, words).map(words)
-            for name, words in (("race", RACES), ("sex", SEXES), ("age", AGES))
-        },
-    }
-    return pd.DataFrame(columns).astype({"race": "str", "sex": "str", "age": "str"})
+    words = {"race": RACES, "sex": SEXES, "age": AGES}
+    columns = {"ssl_score": whole(0, 500), **{name: category(known) for name, known in words.items()}}
+    return parsed(folder / FILE, {**columns, "count": whole(1, 1_000_000)}).rename(columns={"ssl_score": "score"})
 
 
 def made(people: pd.DataFrame, order: tuple[str, ...]) -> SubjectTwin:
@@ -98,7 +91,7 @@ def made(people: pd.DataFrame, order: tuple[str, ...]) -> SubjectTwin:
     return SubjectTwin(
         dataset="ssl",
         order=order,
-        people=people,
+        people=grouped(people),
         features=tuple(Feature(name, *law, round(float(weights[name]), 2)) for name, law in MOMENTS.items()),
         noise=round(float(np.sqrt(left - sum(weight**2 for weight in weights.values()))), 2),
         correlation=CORRELATION,

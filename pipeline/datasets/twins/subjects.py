@@ -35,17 +35,13 @@ what comes out of it: the least-squares weights themselves, age's too, which fol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pipeline.types import Array
 
-FORMAT = 1
-"""Version of the JSON layout."""
 BLACK, WHITE = "BLK", "WHI"
 EXCHANGED = "narcotic_arrests"
 TENTHS = 1
@@ -64,15 +60,26 @@ class Feature:
 
 
 @dataclass(frozen=True)
+class People:
+    """How many people of a race, sex and age band have each score, ``counts`` (K,), from the score ``first`` on."""
+
+    race: str
+    sex: str
+    age: str
+    first: int
+    counts: Array
+
+
+@dataclass(frozen=True)
 class SubjectTwin:
-    """The list: ``people`` has the columns score, race, sex, age and count; ``noise`` is tau.
+    """The list: its ``people``, and ``features`` that they are given; ``noise`` is tau.
 
     ``correlation``: of narcotic arrests with being BLK, among BLK and WHI. ``order``: the columns of the parsed data.
     """
 
     dataset: str
     order: tuple[str, ...]
-    people: pd.DataFrame
+    people: tuple[People, ...]
     features: tuple[Feature, ...]
     noise: float
     correlation: float
@@ -80,23 +87,44 @@ class SubjectTwin:
     @property
     def rows(self) -> int:
         """The number of people."""
-        return int(self.people["count"].sum())
+        return int(sum(group.counts.sum() for group in self.people))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The columns score, race, sex, age and count of everybody."""
+        tables = []
+        for group in self.people:
+            kept = np.flatnonzero(group.counts)
+            table = pd.DataFrame({"score": group.first + kept, "count": group.counts[kept].astype(np.int64)})
+            tables.append(table.assign(race=group.race, sex=group.sex, age=group.age))
+        return pd.concat(tables, ignore_index=True).astype({"race": "str", "sex": "str", "age": "str"})
+
+
+def grouped(table: pd.DataFrame) -> tuple[People, ...]:
+    """The people of a table with the columns score, race, sex, age and count."""
+    groups = []
+    for (race, sex, age), members in table.groupby(["race", "sex", "age"], sort=True):
+        first, last = int(members["score"].min()), int(members["score"].max())
+        counts = members.set_index("score")["count"].reindex(range(first, last + 1), fill_value=0)
+        groups.append(People(race, sex, age, first, counts.to_numpy(dtype=float)))
+    return tuple(groups)
 
 
 def sample(twin: SubjectTwin, n: int, rng: np.random.Generator) -> pd.DataFrame:
     """All n people, in random order; ValueError for any other number than there are."""
     if n != twin.rows:
         raise ValueError(f"the list is drawn whole: expected {twin.rows} people, found {n}")
-    cell = rng.permutation(np.repeat(np.arange(len(twin.people)), twin.people["count"]))
-    score = twin.people["score"].to_numpy()[cell]
-    band, race = (pd.factorize(twin.people[name]) for name in ("age", "race"))
+    people = twin.table
+    cell = rng.permutation(np.repeat(np.arange(len(people)), people["count"]))
+    score = people["score"].to_numpy()[cell]
+    band, race = (pd.factorize(people[name]) for name in ("age", "race"))
     # Ascending in age band and score; equal ones are in the people's own order, which is random.
     place = np.lexsort((score, band[0][cell]))
     values = handed_out(drawn(twin.features, n, rng), twin, band[0][cell][place], place, rng)
     black, white = (race[0][cell] == race[1].get_loc(code) for code in (BLACK, WHITE))
     exchanged = [feature.name for feature in twin.features].index(EXCHANGED)
     values[:, exchanged] = exchange(values[:, exchanged], place, band[0][cell], black, white, twin.correlation, rng)
-    known = {name: twin.people[name].iloc[cell].reset_index(drop=True) for name in ("score", "race", "sex", "age")}
+    known = {name: people[name].iloc[cell].reset_index(drop=True) for name in ("score", "race", "sex", "age")}
     for feature, column in zip(twin.features, values.T, strict=True):
         known[feature.name] = pd.Series(column if feature.law == "tenths" else column.astype(np.int64))
     return pd.DataFrame({name: known[name] for name in twin.order})
@@ -168,48 +196,3 @@ def exchange(
     result = x.copy()
     result[gains[:count]], result[gives[:count]] = x[gives[:count]], x[gains[:count]]
     return result
-
-
-def to_json(twin: SubjectTwin) -> dict[str, Any]:
-    """Plain JSON values; the counts of a group are one string, from its lowest score on."""
-    groups = []
-    for (race, sex, age), members in twin.people.groupby(["race", "sex", "age"], sort=True):
-        first, last = int(members["score"].min()), int(members["score"].max())
-        counts = members.set_index("score")["count"].reindex(range(first, last + 1), fill_value=0)
-        groups.append({"race": race, "sex": sex, "age": age, "first": first, "counts": " ".join(map(str, counts))})
-    return {
-        "format": FORMAT,
-        "kind": "subjects",
-        "dataset": twin.dataset,
-        "order": list(twin.order),
-        "features": [
-            {"name": f.name, "law": f.law, "mean": f.mean, "sd": f.sd, "weight": f.weight} for f in twin.features
-        ],
-        "noise": twin.noise,
-        "correlation": twin.correlation,
-        "people": groups,
-    }
-
-
-def from_json(content: Mapping[str, Any]) -> SubjectTwin:
-    """The twin that :func:`to_json` wrote; ValueError when the layout is another."""
-    if content.get("format") != FORMAT:
-        raise ValueError(
-            f"the twin's file has format {content.get('format')!r}, expected {FORMAT}: restore the one that comes with "
-            "the project, or make it again with python -m pipeline.datasets.twins.fit"
-        )
-    tables = []
-    for group in content["people"]:
-        counts = np.array(group["counts"].split(), dtype=np.int64)
-        kept = np.flatnonzero(counts)
-        table = pd.DataFrame({"score": group["first"] + kept, "count": counts[kept]})
-        tables.append(table.assign(**{name: group[name] for name in ("race", "sex", "age")}))
-    people = pd.concat(tables, ignore_index=True)
-    return SubjectTwin(
-        dataset=content["dataset"],
-        order=tuple(content["order"]),
-        people=people.astype({"race": "str", "sex": "str", "age": "str"}),
-        features=tuple(Feature(**feature) for feature in content["features"]),
-        noise=content["noise"],
-        correlation=content["correlation"],
-    )

@@ -7,6 +7,7 @@ compiled code is generic, and agrees with ``pipeline.methods.sensr_torch`` to ro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ import numpy as np
 from pipeline.fair_metric import FairMetric
 from pipeline.methods.sensr_compiled import training
 from pipeline.methods.sensr_compiled.lanes import (
+    LANES,
+    TERMS,
     UNROLL,
     Attack,
     corrected_rates,
@@ -133,21 +136,22 @@ def _packed(
     assert metric.directions is not None
     n, d = data.features.shape[1:]
     width, height = _multiple(d + 1, UNROLL), _multiple(plan.hidden_units, UNROLL)
-    # Without a direction the attack along the subspace has one of length 0, which moves nothing.
-    directions, dimensions = (
-        _multiple(max(metric.directions.shape[1], 1), UNROLL),
-        _multiple(max(metric.basis.shape[2], 1), 2),
-    )
+    # Without a sensitive direction there is one of length 0, which moves nothing.
+    count = _multiple(max(len(metric.directions[r]), 1), 2)
     features = _padded(np.concatenate([data.features[r], np.ones((n, 1))], axis=1), n, width)
     weights = _padded(np.concatenate([start["w1"][r].T, start["b1"][r][:, None]], axis=1), height, width)
     halves = [np.diff(start[name][r], axis=-1) / 2 for name in ("w2", "b2")]
     parameters = np.concatenate([weights.ravel(), _padded(halves[0], height, 1).ravel(), halves[1]]).astype(kind)
+    power = np.ones(LANES, kind)
     attack = Attack(
-        directions=_padded(metric.directions[r], directions, width).astype(kind),
-        basis=_padded(metric.basis[r].T, dimensions, width).astype(kind),
+        directions=_padded(metric.directions[r], count, width).astype(kind),
+        basis=_padded(metric.basis[r].T, count, width).astype(kind),
         subspace_rates=corrected_rates(plan.subspace_rate, plan.subspace_steps).astype(kind),
         full_rates=corrected_rates(1.0, plan.full_steps).astype(kind),
-        epsilon=kind.type(plan.batch_size * EPSILON),
+        epsilon=np.array([plan.batch_size * EPSILON], kind),
+        series=np.array([1 / math.factorial(k) for k in range(TERMS)], kind),
+        power=power,
+        bits=power.view(f"int{8 * kind.itemsize}"),
         inputs=d,
         largest=largest_step(plan.full_steps),
     )

@@ -28,7 +28,6 @@ from pipeline.methods.sensr_compiled.lanes import (
     Attack,
     Q,
     SensrNetwork,
-    active_outputs,
     add_products,
     compiled,
     margins,
@@ -68,7 +67,7 @@ def full_attack(
     _margin_gradient(hidden, network, attack, delta, state)
     count = _near_units(hidden, network, steps, furthest, near)
     for t in range(steps):
-        slopes(margin, sign, current)
+        slopes(margin, sign, attack, current)
         _project_on_further_directions(state, attack, projection)
         _adam_step(state, shared, attack, number(rate) * attack.full_rates[t], number(2 * penalty))
         _cross(hidden, network, attack, near[:count], t + 1, furthest, state, margin)
@@ -76,16 +75,20 @@ def full_attack(
     distance = _displacement(state, shared, attack, delta)
     add_products(hidden, network.weights, delta)
     margins(hidden, network, margin)
-    slopes(margin, sign, slope)
+    slopes(margin, sign, attack, slope)
     return before, total_loss(margin, sign), distance
 
 
 @compiled
 def _margin_gradient(hidden: Array, network: SensrNetwork, attack: Attack, q: Array, state: Array) -> None:
     """q = sum_{j: h_j > 0} v_j W_j into ``state``."""
+    zero = hidden.dtype.type(0)
     active = np.empty_like(hidden)
-    active_outputs(hidden, network, active)
-    q[:] = hidden.dtype.type(0)
+    for j in range(network.output.shape[0]):
+        v, h, on = network.output[j], hidden[j * LANES : (j + 1) * LANES], active[j * LANES : (j + 1) * LANES]
+        for i in range(LANES):
+            on[i] = v if h[i] > zero else zero
+    q[:] = zero
     add_products(q, network.transposed, active)
     for c in range(attack.inputs):
         for i in range(LANES):
@@ -96,7 +99,7 @@ def _margin_gradient(hidden: Array, network: SensrNetwork, attack: Attack, q: Ar
 def _adam_step(state: Array, shared: Array, attack: Attack, rate: float, penalty: float) -> None:
     """Step every coordinate along slope q - 2 lambda (delta - U U' delta); add what that does to z and U' delta."""
     number = state.dtype.type
-    b1, b2, c1, c2, epsilon = number(BETA_1), number(BETA_2), number(1 - BETA_1), number(1 - BETA_2), attack.epsilon
+    b1, b2, c1, c2, epsilon = number(BETA_1), number(BETA_2), number(1 - BETA_1), number(1 - BETA_2), attack.epsilon[0]
     tiniest = number(TINIEST)
     for c in range(attack.inputs):
         x, u0, u1 = state[c * STATE : (c + 1) * STATE], attack.basis[0, c], attack.basis[1, c]

@@ -12,13 +12,11 @@ What makes it fast:
   corrected by one row of W where one has crossed.
 
 Letters: d inputs and one more that is always 1 (its weights are the biases), H units, both padded with zeros to a
-multiple of UNROLL; m sensitive directions, padded in the same way, that span K dimensions, padded with zeros to an even
-number; n samples in a batch. The margin of
+multiple of UNROLL; K sensitive directions, padded with zeros to an even number; n samples in a batch. The margin of
 class 1 over class 0 is z = sum_j v_j max(W_j . x, 0) + c, the sign s = 2 y - 1, and 0 in a lane that holds no sample.
 Gradients are those of the *sum* of the batch's losses and Adam's epsilon is n times larger instead: the iterates are
 those of the mean, and fewer numbers underflow. A matrix with one row for each coordinate or unit and LANES columns is
 stored flat, since distances that are known when compiling are what lets the inner loops become vector instructions.
-Short loops count to the length of their array: told that it is LANES, the compiler would write each turn out instead.
 """
 
 from __future__ import annotations
@@ -34,6 +32,8 @@ from pipeline.types import Array
 
 LANES = 32
 UNROLL = 4
+TERMS = 10
+"""Of the series of the exponential, on arguments up to log(2) / 2: a relative error of 1e-11, or rounding."""
 TINIEST = 1e-17
 """A smaller gradient enters Adam's second moment as this one; see :func:`second_moment`. Its square is normal."""
 
@@ -54,14 +54,13 @@ compiled_sums: Any = _njit(fastmath={"contract", "reassoc", "nsz"}, **_internal)
 
 
 class SensrNetwork(NamedTuple):
-    """W (H, d) and its transpose, v (H,), c (1,), the effects W D_k (H, m) and their transpose, and |W_j|_1 (H,)."""
+    """W (H, d) and its transpose, v (H,), c (1,), the effects W D_k (K, H), and |W_j|_1 (H,)."""
 
     weights: Array
     transposed: Array
     output: Array
     bias: Array
     effects: Array
-    transposed_effects: Array
     norms: Array
 
 
@@ -69,15 +68,19 @@ class Attack(NamedTuple):
     """What both attacks need besides the network.
 
     ``directions`` D and orthonormal ``basis`` U (K, d); ``subspace_rates`` and ``full_rates`` with the factor of each
-    step of Adam in them, the latter for rate 1; ``epsilon``, n times Adam's; d without padding and without the input
-    that is always 1; :func:`largest_step` of the full attack.
+    step of Adam in them, the latter for rate 1; ``epsilon`` (1,), n times Adam's; ``series`` 1 / k! for k < TERMS;
+    ``power`` and ``bits``, one memory of LANES numbers as floating-point and as integers; d without padding and
+    without the input that is always 1; :func:`largest_step` of the full attack.
     """
 
     directions: Array
     basis: Array
     subspace_rates: Array
     full_rates: Array
-    epsilon: float
+    epsilon: Array
+    series: Array
+    power: Array
+    bits: Array
     inputs: int
     largest: float
 
@@ -137,24 +140,53 @@ def add_products(out: Array, weights: Array, x: Array) -> None:
 def margins(hidden: Array, network: SensrNetwork, margin: Array) -> None:
     """z = sum_j v_j max(h_j, 0) + c."""
     zero = hidden.dtype.type(0)
-    margin[:] = network.bias[0]
-    for j in range(network.output.shape[0]):
-        v, h = network.output[j], hidden[j * LANES : (j + 1) * LANES]
-        for i in range(h.shape[0]):
-            margin[i] += v * (h[i] if h[i] > zero else zero)
+    for i in range(LANES):
+        margin[i] = network.bias[0]
+    v = network.output
+    for j in range(0, v.shape[0], UNROLL):
+        v0, v1, v2, v3 = v[j], v[j + 1], v[j + 2], v[j + 3]
+        h = hidden[j * LANES : (j + UNROLL) * LANES]
+        for i in range(LANES):
+            h0, h1, h2, h3 = h[i], h[LANES + i], h[2 * LANES + i], h[3 * LANES + i]
+            low = v0 * (h0 if h0 > zero else zero) + v1 * (h1 if h1 > zero else zero)
+            margin[i] += low + (v2 * (h2 if h2 > zero else zero) + v3 * (h3 if h3 > zero else zero))
 
 
 @compiled
-def slopes(margin: Array, sign: Array, slope: Array) -> None:
-    """d loss / dz = -s / (1 + exp(s z)), by exp(-|z|).
+def slopes(margin: Array, sign: Array, attack: Attack, slope: Array) -> None:
+    """d loss / dz = -s / (1 + exp(s z)), by exp(-|z|) = 2^-m sum_k f^k / k! with |z| = m log 2 - f.
 
     Beyond s z = 60 it is taken for 0 (it is below 1e-26): products of such slopes would leave the range of float32.
     """
-    number = margin.dtype.type
-    zero, one, deepest = number(0), number(1), number(60)
+    power, bits, series = attack.power, attack.bits, attack.series
+    number, integer = power.dtype.type, bits.dtype.type
+    zero, one, half, deepest = number(0), number(1), number(0.5), number(-60)
+    # log(2) in two parts, the first with so few digits that m times it is exact.
+    octaves, octave, rest = number(1.4426950408889634), number(0.693359375), number(-2.1219444005469057e-4)
+    s2, s3, s4, s5, s6, s7, s8, s9 = (
+        series[2],
+        series[3],
+        series[4],
+        series[5],
+        series[6],
+        series[7],
+        series[8],
+        series[9],
+    )
+    digits = integer(23 if power.itemsize == 4 else 52)
+    origin = integer(127 if power.itemsize == 4 else 1023)
     for i in range(LANES):
         agreement = margin[i] * sign[i]
-        decay = math.exp(-abs(agreement)) if agreement < deepest else zero
+        exponent = -agreement if agreement > zero else agreement
+        exponent = exponent if exponent > deepest else deepest
+        m = integer(half - exponent * octaves)
+        bits[i] = (origin - m) << digits
+        f = exponent + number(m) * octave + number(m) * rest
+        tail = s5 + f * (s6 + f * (s7 + f * (s8 + f * s9)))
+        slope[i] = one + f * (one + f * (s2 + f * (s3 + f * (s4 + f * tail))))
+    for i in range(LANES):
+        agreement = margin[i] * sign[i]
+        decay = slope[i] * power[i] if agreement < -deepest else zero
         slope[i] = -sign[i] * (decay if agreement > zero else one) / (one + decay)
 
 
@@ -176,10 +208,17 @@ def total_loss(margin: Array, sign: Array) -> float:
 
 
 @compiled
-def active_outputs(hidden: Array, network: SensrNetwork, active: Array) -> None:
-    """v_j of the active units, 0 of the others: dz / dh_j."""
-    zero = hidden.dtype.type(0)
-    for j in range(network.output.shape[0]):
-        v, h, on = network.output[j], hidden[j * LANES : (j + 1) * LANES], active[j * LANES : (j + 1) * LANES]
-        for i in range(h.shape[0]):
-            on[i] = v if h[i] > zero else zero
+def shift(hidden: Array, effects: Array, a: Array) -> None:
+    """h += sum_k a_k W D_k, two directions and four units at a time."""
+    for k in range(0, effects.shape[0], 2):
+        e, f, pair = effects[k], effects[k + 1], a[k * LANES : (k + 2) * LANES]
+        for j in range(0, effects.shape[1], UNROLL):
+            e0, e1, e2, e3 = e[j], e[j + 1], e[j + 2], e[j + 3]
+            f0, f1, f2, f3 = f[j], f[j + 1], f[j + 2], f[j + 3]
+            h = hidden[j * LANES : (j + UNROLL) * LANES]
+            for i in range(LANES):
+                a0, a1 = pair[i], pair[LANES + i]
+                h[i] += e0 * a0 + f0 * a1
+                h[LANES + i] += e1 * a0 + f1 * a1
+                h[2 * LANES + i] += e2 * a0 + f2 * a1
+                h[3 * LANES + i] += e3 * a0 + f3 * a1

@@ -13,6 +13,7 @@ from pipeline.methods.sensr_compiled.full_attack import full_attack
 from pipeline.methods.sensr_compiled.lanes import (
     LANES,
     TINIEST,
+    UNROLL,
     Attack,
     SensrNetwork,
     add_products,
@@ -20,6 +21,7 @@ from pipeline.methods.sensr_compiled.lanes import (
     compiled_entry,
     compiled_sums,
     second_moment,
+    shift,
 )
 from pipeline.methods.sensr_compiled.subspace_attack import subspace_attack
 from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
@@ -36,17 +38,17 @@ def _network(parameters: Array, attack: Attack) -> SensrNetwork:
     units = (parameters.shape[0] - 1) // (inputs + 1)
     weights = parameters[: units * inputs].reshape((units, inputs))
     transposed = np.empty((inputs, units), weights.dtype)
-    effects = np.zeros((units, attack.directions.shape[0]), weights.dtype)
+    effects = np.zeros((attack.directions.shape[0], units), weights.dtype)
     norms = np.zeros(units)
     for j in range(units):
         for c in range(inputs):
             transposed[c, j] = weights[j, c]
         for c in range(attack.inputs):
             norms[j] += abs(weights[j, c])
-            for k in range(effects.shape[1]):
-                effects[j, k] += attack.directions[k, c] * weights[j, c]
+            for k in range(effects.shape[0]):
+                effects[k, j] += attack.directions[k, c] * weights[j, c]
     doubled = parameters.dtype.type(2) * parameters[units * inputs :]
-    return SensrNetwork(weights, transposed, doubled[:units], doubled[units:], effects, effects.T.copy(), norms)
+    return SensrNetwork(weights, transposed, doubled[:units], doubled[units:], effects, norms)
 
 
 @compiled
@@ -94,14 +96,20 @@ def _parameter_gradient(active: Array, moved: Array, bias: float, network: Sensr
     With A_j = sum of slope x over the samples where h_j > 0: v_j A_j, W_j . A_j and the sum of the slopes.
     """
     units, inputs = network.weights.shape
+    zero = gradient.dtype.type(0)
     for j in range(units):
-        slope, v, along = active[j], network.output[j], gradient.dtype.type(0)
-        for c in range(inputs):
-            x, total = moved[c], gradient.dtype.type(0)
+        slope, v, along = active[j], network.output[j], zero
+        for c in range(0, inputs, UNROLL):
+            x0, x1, x2, x3 = moved[c], moved[c + 1], moved[c + 2], moved[c + 3]
+            g0, g1, g2, g3 = zero, zero, zero, zero
             for i in range(slope.shape[0]):
-                total += slope[i] * x[i]
-            gradient[j * inputs + c] = v * total
-            along += network.weights[j, c] * total
+                g0 += slope[i] * x0[i]
+                g1 += slope[i] * x1[i]
+                g2 += slope[i] * x2[i]
+                g3 += slope[i] * x3[i]
+            w, g = network.weights[j, c : c + UNROLL], gradient[j * inputs + c : j * inputs + c + UNROLL]
+            g[0], g[1], g[2], g[3] = v * g0, v * g1, v * g2, v * g3
+            along += w[0] * g0 + w[1] * g1 + w[2] * g2 + w[3] * g3
         gradient[units * inputs + j] = along
     gradient[units * inputs + units] = bias
 
@@ -176,7 +184,7 @@ def train(
             a[:, :] = number(0)
         before, after, distance, bias = 0.0, 0.0, 0.0, number(0)
         for b in range(blocks):
-            add_products(hidden[b], network.effects, a[b])
+            shift(hidden[b], network.effects, a[b])
             result = full_attack(hidden[b], sign[b], network, attack, penalty[1], penalty[0], delta, slope)
             before, after, distance = before + result[0], after + result[1], distance + result[2]
             _keep(x[b], a[b], delta, hidden[b], slope, attack, b, moved, active)

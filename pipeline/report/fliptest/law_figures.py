@@ -14,7 +14,7 @@ from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
-from pipeline.report.style import INK, new_figure, panel_letter
+from pipeline.report.style import INK, finish, new_figure
 
 CLASSIFIER, REGRESSION = "logistic", "linear_regression"
 PUBLISHED_MAPS = (w.COUNTERFACTUAL, w.WGAN)
@@ -33,15 +33,14 @@ def figure_6(inputs: Inputs) -> Picture:
     """Predicted first-year averages of black applicants and of their counterparts, made by the causal model of Kusner
     et al. and by transport. Equal distributions before and after would be counterfactual fairness.
     """
-    found = [place for place in places(inputs, REGRESSION) if place.transport in PUBLISHED_MAPS]
-    _complete([place.transport for place in found])
+    found = _published(places(inputs, REGRESSION))
     figure = new_figure(2.5)
     panels = figure.subplots(1, len(found), sharex=True, sharey=True)
     every = [trials.first_trial(inputs, place) for place in found]
     pooled = np.concatenate([np.concatenate([first.score, first.score_image]) for first in every])
     low, high = np.quantile(pooled, [0.001, 0.999])
     edges = np.linspace(low, high, PREDICTION_BINS + 1)
-    for letter, place, first, axes in zip("ab", found, every, panels, strict=True):
+    for place, first, axes in zip(found, every, panels, strict=True):
         source, target = _group_names(inputs, place)
         for label, values, color in (
             (f"{source}", first.score, w.FLIPSET_COLORS[""]),
@@ -52,10 +51,8 @@ def figure_6(inputs: Inputs) -> Picture:
         scale = len(first.score) / len(first.target_score)
         axes.stairs(heights * scale, edges, color=INK, linewidth=0.9, label=f"{target}, scaled to as many")
         axes.set_title(w.map_style(place.transport).label)
-        axes.set_xlabel("predicted first-year average")
         axes.legend(loc="upper left", handlelength=1.3)
-        panel_letter(axes, letter)
-    panels[0].set_ylabel("people")
+    finish(figure, panels, "predicted first-year average", "people")
     panels[0].set_ylim(top=panels[0].get_ylim()[1] * 1.35)
     return Picture.stamped(
         figure,
@@ -72,8 +69,7 @@ def figure_7(inputs: Inputs) -> Picture:
     """Black applicants who are predicted below the median and whose counterparts are predicted above it, by both ways
     of making counterparts.
     """
-    found = [place for place in places(inputs, CLASSIFIER) if place.transport in PUBLISHED_MAPS]
-    _complete([place.transport for place in found])
+    found = _published(places(inputs, CLASSIFIER))
     every = [trials.first_trial(inputs, place) for place in found]
     source, _ = _group_names(inputs, found[0])
     groups = [Group(f"all {source}", every[0].features, w.FLIPSET_COLORS[""])]
@@ -86,12 +82,11 @@ def figure_7(inputs: Inputs) -> Picture:
         )
     figure = new_figure(2.4)
     panels = figure.subplots(1, len(SHOWN))
-    for letter, label, axes in zip("ab", SHOWN, panels, strict=True):
+    for label, axes in zip(SHOWN, panels, strict=True):
         name = w.feature_named(label, every[0].names, w.LAW)
         marginals.draw(axes, groups, every[0].column(name), own_axis=False)
         axes.set_xlabel(label)
-        panel_letter(axes, letter)
-    panels[0].set_ylabel("people")
+    finish(figure, panels, y="people")
     figure.legend(handles=marginals.handles(groups), loc="outside upper center", ncols=3)
     return Picture.stamped(
         figure,
@@ -108,27 +103,21 @@ def figure_12(inputs: Inputs) -> Picture:
     transport. Hatched bars are noise, pale ones shift as the whole group, full ones stand out.
     """
     found = places(inputs, CLASSIFIER)
-    _complete([place.transport for place in found])
-    reports = [
-        [lines.report(inputs, place, w.NEGATIVE, ranking) for ranking in (lines.MEAN, lines.SIGN)] for place in found
-    ]
+    _published(found)
+    reports = [[lines.report(inputs, place, w.NEGATIVE, ranking) for ranking in lines.RANKS] for place in found]
     longest = max(len(report) for pair in reports for report in pair)
     figure = new_figure((LINE_HEIGHT * longest + AROUND) * len(found))
     grid = figure.subplots(len(found), 2, squeeze=False, sharex="col")
     for r, (place, pair) in enumerate(zip(found, reports, strict=True)):
         style = w.map_style(place.transport)
-        for axes, ranking, report in zip(grid[r], (lines.MEAN, lines.SIGN), pair, strict=True):
+        for axes, ranking, report in zip(grid[r], lines.RANKS, pair, strict=True):
             bars.draw(axes, report, ranking, style.color, w.LAW)
-            kind = "mean shift" if ranking == lines.MEAN else "mean sign"
-            axes.set_title(f"{style.label}, by {kind}")
+            axes.set_title(f"{style.label}, by {w.plainly(ranking)}")
     for axes in grid[:-1].flat:
         axes.set_xlabel("")
     grid[-1, 0].set_xlabel(bars.MIXED)
     every = [line for pair in reports for report in pair for line in report]
-    figure.legend(
-        handles=bars.handles(every),
-        loc="outside upper center", ncols=3,
-    )  # fmt: skip
+    figure.legend(handles=bars.handles(every), loc="outside upper center", ncols=3)
     return Picture.stamped(
         figure,
         "Transparency reports of the negative flipsets of the law-school classifier.",
@@ -154,10 +143,11 @@ def empty(inputs: Inputs, place: Place) -> str:
     )
 
 
-def _complete(found: Sequence[str]) -> None:
-    absent = [name for name in PUBLISHED_MAPS if name not in found]
-    if absent:
+def _published(found: Sequence[Place]) -> list[Place]:
+    """Those of the paper's maps. Raises ValueError where one of these was not audited."""
+    if absent := [name for name in PUBLISHED_MAPS if name not in {place.transport for place in found}]:
         raise ValueError(f"the law-school figures need the maps {', '.join(PUBLISHED_MAPS)}: {absent} was not audited")
+    return [place for place in found if place.transport in PUBLISHED_MAPS]
 
 
 def _group_names(inputs: Inputs, place: Place) -> tuple[str, str]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
 
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.report import registry
@@ -17,7 +19,7 @@ from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
-from pipeline.report.style import FAINT, INK, in_order, method_style, new_figure, panel_letter
+from pipeline.report.style import FAINT, INK, finish, in_order, method_style, new_figure
 
 BLOCK = "methods"
 FEATURES = 6
@@ -55,7 +57,6 @@ def figure_methods(inputs: Inputs) -> Picture:
             _panel(axes, {m: reports[m, flipset] for m in methods if m in here}, features, dataset)
             by = ATTRIBUTES.get(attribute, attribute)
             axes.set_title(f"{w.dataset_label(dataset)}, {by}: {w.FLIPSETS_DRAWN[flipset]}")
-            panel_letter(axes, "abcdefghijkl"[r * 2 + c])
             if c:
                 axes.set_yticklabels([])
             empty += [
@@ -69,9 +70,17 @@ def figure_methods(inputs: Inputs) -> Picture:
         limit = 1.08 * min(furthest, bars.REACH * max((abs(line.value) for line in shown), default=1.0))
         for axes in grid[r]:
             axes.set_xlim(-limit, limit)
-    for axes in grid[-1]:
-        axes.set_xlabel(bars.MIXED)
-    figure.legend(*_handles(methods), loc="outside upper center", ncols=len(methods) + 1)
+    finish(figure, grid, bars.MIXED)
+    styles = [method_style(method) for method in methods]
+    looks: list[dict[str, Any]] = [
+        *({"color": s.color, "marker": s.marker, "linewidth": 0.9, "label": s.label} for s in styles),
+        *(
+            {"color": FAINT, "marker": "o", "markerfacecolor": _fill(word, FAINT), "linestyle": "none", "label": word}
+            for word in (NOISE, AS_GROUP)
+        ),
+    ]
+    handles = [Line2D([], [], markersize=3.4, **look) for look in looks]
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(methods) + 1)
     return Picture.stamped(
         figure,
         "What each method does to the transparency reports.",
@@ -121,20 +130,6 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
     axes.tick_params(axis="y", length=0)
 
 
-def _handles(methods: Sequence[str]) -> tuple[list, list[str]]:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], color=s.color, marker=s.marker, markersize=3.4, linewidth=0.9)
-        for s in map(method_style, methods)
-    ]
-    looks = [
-        Line2D([], [], color=FAINT, marker="o", markersize=3.4, markerfacecolor=_fill(word, FAINT), linestyle="none")
-        for word in (NOISE, AS_GROUP)
-    ]
-    return [*handles, *looks], [*(method_style(m).label for m in methods), NOISE, AS_GROUP]
-
-
 def _fill(standing: Standing, color: str) -> Any:
     """Open, pale or full."""
     return {NOISE: "white", AS_GROUP: _on_white(color, bars.PALE), STANDS_OUT: color}[standing]
@@ -142,8 +137,6 @@ def _fill(standing: Standing, color: str) -> Any:
 
 def _on_white(color: str, opacity: float) -> tuple[float, ...]:
     """The colour as it looks on white paper: a marker that let its own line through would be no pale marker."""
-    from matplotlib.colors import to_rgb
-
     return tuple(1 - opacity * (1 - part) for part in to_rgb(color))
 
 

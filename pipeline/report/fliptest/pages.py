@@ -72,7 +72,7 @@ def drawn(inputs: Inputs, page: Page, title: str, notes: Sequence[str] = ()) -> 
     reports = [
         (flipset, ranking, lines.report(inputs, place, flipset, ranking, page.direction))
         for flipset in (page.flipsets if page.reports else ())
-        for ranking in (lines.MEAN, lines.SIGN)
+        for ranking in lines.RANKS
     ]
     if reports:
         longest = max(len(found) for _, _, found in reports)
@@ -156,10 +156,8 @@ def health(inputs: Inputs, places: Sequence[Place], direction: str = w.FORWARD) 
 
 def _told_of(report: tuple[str, str, list[lines.Line]]) -> str:
     flipset, ranking, found = report
-    kind = "mean shift" if ranking == lines.MEAN else "mean sign"
-    if not found:
-        return f" Bars of {w.FLIPSETS[flipset]} by {kind}: no members."
-    return f" Bars of {w.FLIPSETS[flipset]} by {kind}, the largest: {found[0].feature} {number(found[0].value, 2)}."
+    told = f", the largest: {found[0].feature} {number(found[0].value, 2)}" if found else ": no members"
+    return f" Bars of {w.FLIPSETS[flipset]} by {w.plainly(ranking)}{told}."
 
 
 def _size(counts: Counts, dataset: str, flipset: str) -> str:
@@ -195,13 +193,9 @@ def _reports(figure: SubFigure | Figure, page: Page, reports: Sequence[tuple[str
     grid = figure.subplots(len(page.flipsets), 2, squeeze=False)
     for (flipset, ranking, found), axes in zip(reports, grid.flat, strict=True):
         bars.draw(axes, found, ranking, w.FLIPSET_COLORS[flipset], page.place.dataset)
-        kind = "mean shift" if ranking == lines.MEAN else "mean sign"
-        axes.set_title(f"{w.FLIPSETS_DRAWN[flipset]}, by {kind}")
+        axes.set_title(f"{w.FLIPSETS_DRAWN[flipset]}, by {w.plainly(ranking)}")
     for letter, axes in zip("abcdefgh", grid.flat, strict=False):
         if len(reports) > 2:
             panel_letter(axes, letter)
     every = [line for _, _, found in reports for line in found]
-    figure.legend(
-        handles=bars.handles(every),
-        loc="outside lower center", ncols=3,
-    )  # fmt: skip
+    figure.legend(handles=bars.handles(every), loc="outside lower center", ncols=3)

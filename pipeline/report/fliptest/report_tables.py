@@ -31,7 +31,7 @@ def table_transparency_hiring(inputs: Inputs) -> Table:
         for flipset in BOTH:
             shifts, signs = (
                 {line.feature: line for line in lines.report(inputs, place, flipset, ranking)}
-                for ranking in (lines.MEAN, lines.SIGN)
+                for ranking in lines.RANKS
             )
             for feature, line in shifts.items():
                 cells = (*_cells(line), *_cells(signs[feature]))

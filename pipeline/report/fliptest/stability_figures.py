@@ -13,7 +13,7 @@ from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.picture import Picture
-from pipeline.report.style import INK, new_figure, panel_letter
+from pipeline.report.style import DASHED, INK, curve, finish, new_figure
 from pipeline.types import Array
 
 ONES, ZEROS = "ones", "zeros"
@@ -105,22 +105,19 @@ def _figure(
     maps = w.maps_in(rows["transport"])
     figure = new_figure(2.7)
     panels = np.atleast_1d(figure.subplots(1, len(correlations), sharey=True))
-    for letter, correlation, axes in zip("abc", correlations, panels, strict=False):
+    for correlation, axes in zip(correlations, panels, strict=True):
         dimensions = sorted(set(rows.loc[rows["correlation"] == correlation, "dimension"]))
         for k, transport in enumerate(maps):
             offset = (k - (len(maps) - 1) / 2) * WIDTH_OF_A_GROUP / max(len(maps), 1)
             part = rows[(rows["correlation"] == correlation) & (rows["transport"] == transport)]
             _points(axes, part, point, summary, dimensions, transport, offset)
         axes.set_xticks(range(len(dimensions)), [f"{d:g}" for d in dimensions])
-        axes.set_xlabel("number of features")
         axes.set_title("independent features" if correlation == 0 else f"correlation {correlation:g}")
-        panel_letter(axes, letter)
         if point == ZEROS:
             axes.set_yscale("log")
         else:
-            axes.axhline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
-    panels[0].set_ylabel(label)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(maps))
+            axes.axhline(1, color=INK, linewidth=0.8, linestyle=DASHED, zorder=0)
+    finish(figure, panels, "number of features", label, columns=len(maps))
     draws = rows.groupby(["transport", "dimension", "correlation"])["repetition"].nunique()
     counted = f"{draws.min():,}" if draws.min() == draws.max() else f"{draws.min():,} to {draws.max():,}"
     return Picture.stamped(
@@ -164,7 +161,4 @@ def _points(
             np.full(len(values), place + offset), values, linestyle="none", marker=style.marker, markersize=3.2,
             color=style.color, alpha=0.55, markeredgewidth=0,
         )  # fmt: skip
-    axes.plot(
-        np.arange(len(dimensions)) + offset, line, color=style.color, linestyle=style.line, marker=style.marker,
-        markersize=3.2, label=style.label,
-    )  # fmt: skip
+    curve(axes, np.arange(len(dimensions)) + offset, line, style, markersize=3.2)

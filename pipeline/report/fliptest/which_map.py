@@ -19,8 +19,8 @@ from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest.map_tables import HEALTHY
 from pipeline.report.fliptest.quality import Validated
+from pipeline.report.fliptest.validation import HEALTHY
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.table import Column, Row, Table

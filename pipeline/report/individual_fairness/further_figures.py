@@ -20,9 +20,8 @@ from pipeline.report.individual_fairness.published_figures import BLUE_TO_RED, p
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
-from pipeline.report.style import INK, method_style, new_figure, panel_letter
+from pipeline.report.style import DASHED, INK, finish, method_style, new_figure
 
-LETTERS = "abcdefgh"
 STABILITY = 2.0
 """The iteration x <- x - 2 lambda eta (x - x0) contracts for 2 lambda eta < 2 and diverges beyond."""
 
@@ -48,18 +47,14 @@ def figure_tolerance(inputs: Inputs) -> Picture:
                 corners = [i for i in range(1, len(delta) - 1) if delta[i] > 1]
                 axes.plot(delta[corners], share[corners], style.marker, color=style.color, markersize=2.6)
             chosen = configured(inputs, "audit", dataset, methods[0])["audit.delta"]
-            axes.axvline(chosen, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+            axes.axvline(chosen, color=INK, linewidth=0.8, linestyle=DASHED)
             axes.set_xscale("log")
             axes.set_xlim(1, right)
             axes.set_ylim(-0.04, 1.04)
             plain_log_ticks(axes, "x")
-            panel_letter(axes, LETTERS[r * len(datasets) + c])
             axes.set_title(f"{w.dataset_label(dataset)}, {test}")
-            if r == len(tests) - 1:
-                axes.set_xlabel(r"tolerance $\delta$")
-        grid[r, 0].set_ylabel("share rejected")
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+    names = grid[0, 0].get_legend_handles_labels()[1]
+    finish(figure, grid, r"tolerance $\delta$", "share rejected", columns=len(names))
     return Picture.stamped(
         figure,
         "How often each method is rejected, by the tolerance.",
@@ -97,12 +92,8 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
     for index, ((dataset, method), table) in enumerate(zip(places, tables, strict=True)):
         axes = grid.flat[index]
         _cells(axes, table, norm)
-        panel_letter(axes, LETTERS[index])
         axes.set_title(f"{w.dataset_label(dataset)}, {method_style(method).label}")
-    for axes in grid[-1]:
-        axes.set_xlabel(r"step size $\eta$")
-    for axes in grid[:, 0]:
-        axes.set_ylabel(r"penalty $\lambda$")
+    finish(figure, grid, r"step size $\eta$", r"penalty $\lambda$")
     bar = figure.colorbar(ScalarMappable(norm=norm, cmap=BLUE_TO_RED), ax=list(grid.flat), aspect=30, pad=0.015)
     ticks = [low, center, (center + high) / 2, high]
     bar.set_ticks(ticks, labels=[f"{np.exp(tick):.3g}" for tick in ticks])
@@ -148,12 +139,11 @@ def figure_angles(inputs: Inputs) -> Picture:
     panels[0].set_xticks([place for place, _ in ticks], [str(i) for _, i in ticks])
     panels[0].set_ylabel("principal angle, degrees")
     panels[0].set_ylim(bottom=-2)
-    panel_letter(panels[0], "a")
-    for letter, dataset, axes in zip(LETTERS[1:], datasets, panels[1:], strict=False):
+    for dataset, axes in zip(datasets, panels[1:], strict=False):
         _pairs(axes, inputs, dataset)
-        panel_letter(axes, letter)
         axes.set_title(w.dataset_label(dataset))
     panels[1].set_ylabel("test statistic $T_n$")
+    finish(figure, panels)
     return Picture.stamped(
         figure,
         "Sensitive subspaces of train and test rows.",
@@ -239,7 +229,7 @@ def _pairs(axes: Axes, inputs: Inputs, dataset: str) -> None:
             axes.plot([x - 0.2, x + 0.2], [left, right], color=style.color, linewidth=0.6, alpha=0.6)
         axes.plot([x - 0.2] * len(test), test, style.marker, color=style.color, markersize=3)
         axes.plot([x + 0.2] * len(train), train, style.marker, color=style.color, markersize=3, markerfacecolor="white")
-    axes.axhline(delta, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    axes.axhline(delta, color=INK, linewidth=0.8, linestyle=DASHED)
     axes.set_yscale("log")
     plain_log_ticks(axes, "y")
     axes.set_xticks(range(len(methods)), [method_style(method).label for method in methods], fontsize=7)

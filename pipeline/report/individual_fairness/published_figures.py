@@ -19,7 +19,7 @@ from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
 from pipeline.report.settings import select
-from pipeline.report.style import INK, method_style, new_figure, panel_letter
+from pipeline.report.style import DASHED, INK, curve, finish, method_style, new_figure
 
 BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))
@@ -63,30 +63,27 @@ def figure_2(inputs: Inputs) -> Picture:
     datasets = inputs.names("dataset", block="audit")
     figure = new_figure(2.7)
     panels = np.atleast_1d(figure.subplots(1, len(datasets)))
-    for letter, dataset, axes in zip("abcd", datasets, panels, strict=False):
+    for dataset, axes in zip(datasets, panels, strict=True):
         for method in inputs.names("method", block="audit", dataset=dataset):
             _curve(axes, select(inputs.rows, _curve_setting(dataset, method)), method)
         delta = configured(inputs, "audit", dataset, inputs.names("method", block="audit", dataset=dataset)[0])[
             "audit.delta"
         ]
-        axes.axhline(delta, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+        axes.axhline(delta, color=INK, linewidth=0.8, linestyle=DASHED)
         axes.annotate(
             f"$\\delta$ = {delta:g}", (1, delta), xycoords=("axes fraction", "data"), xytext=(-1, 2),
             textcoords="offset points", fontsize=7, ha="right", va="bottom",
         )  # fmt: skip
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlabel("number of steps $T$")
         plain_log_ticks(axes)
-        panel_letter(axes, letter)
         axes.set_title(w.dataset_label(dataset))
-    panels[0].set_ylabel("test statistic $T_n$")
     panels[0].legend(loc="upper left")
-    stamp = inputs.stamp("audit")
+    finish(figure, panels, "number of steps $T$", "test statistic $T_n$")
     return Picture.stamped(
         figure,
         "The test statistic as a function of the stopping time.",
-        stamp,
+        inputs.stamp("audit"),
         "Curves of T_n against the number of steps, one for each method, with the tolerance as a horizontal line.",
         notes=(f"Lines: mean over the repetitions. Bands: from the {BAND[0]} % to the {BAND[1]} % quantile.",),
     )
@@ -202,15 +199,10 @@ def _curve_setting(dataset: str, method: str) -> dict[str, str | float]:
 
 
 def _curve(axes: Axes, rows: pd.DataFrame, method: str) -> None:
-    style = method_style(method)
     table = rows.pivot(index="steps", columns="repetition", values="value").sort_index()
     steps, values = table.index.to_numpy(float), table.to_numpy(float)
-    low, high = np.nanpercentile(values, BAND, axis=1)
-    axes.fill_between(steps, low, high, color=style.color, alpha=0.15, linewidth=0)
-    axes.plot(
-        steps, np.nanmean(values, axis=1), color=style.color, linestyle=style.line, marker=style.marker,
-        markevery=max(1, len(steps) // 9), label=style.label,
-    )  # fmt: skip
+    mean, band = np.nanmean(values, axis=1), np.nanpercentile(values, BAND, axis=1)
+    curve(axes, steps, mean, method_style(method), band, markevery=max(1, len(steps) // 9))
 
 
 def plain_log_ticks(axes: Axes, which: str = "xy") -> None:

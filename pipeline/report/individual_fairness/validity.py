@@ -13,7 +13,7 @@ from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, plain
 from pipeline.report.picture import Picture
-from pipeline.report.style import FAINT, INK, MethodStyle, new_figure, panel_letter
+from pipeline.report.style import DASHED, FAINT, INK, MethodStyle, curve, finish, new_figure
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import AuditResult
 
@@ -88,8 +88,7 @@ def figure_validity(inputs: Inputs) -> Picture:
         )
         axes.set_title(style.label)
     panels[2].set_ylabel("standardized statistic")
-    for letter, axes in zip("abcd", panels, strict=True):
-        panel_letter(axes, letter)
+    finish(figure, panels)
     return Picture.stamped(
         figure,
         "The tests in a population whose ratio is known.",
@@ -135,17 +134,12 @@ def _half_width(share: float, draws: int) -> float:
 
 
 def _shares(axes: Axes, rows: pd.DataFrame, nominal: float, draws: int) -> None:
-    axes.axhspan(
-        nominal - _half_width(nominal, draws),
-        nominal + _half_width(nominal, draws),
-        color=FAINT,
-        alpha=0.25,
-        linewidth=0,
-    )
-    axes.axhline(nominal, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    half = _half_width(nominal, draws)
+    axes.axhspan(nominal - half, nominal + half, color=FAINT, alpha=0.25, linewidth=0)
+    axes.axhline(nominal, color=INK, linewidth=0.8, linestyle=DASHED)
     for test, style in TESTS.items():
         shares = rows[rows["test"] == test].groupby("n_sample")["value"].mean()
-        axes.plot(shares.index, shares, color=style.color, linestyle=style.line, marker=style.marker, label=style.label)
+        curve(axes, shares.index, shares, style)
     axes.set_xscale("log")
     axes.set_xticks(sorted(rows["n_sample"].unique()), [f"{int(n)}" for n in sorted(rows["n_sample"].unique())])
     axes.minorticks_off()
@@ -154,7 +148,7 @@ def _shares(axes: Axes, rows: pd.DataFrame, nominal: float, draws: int) -> None:
 
 def _quantiles(axes: Axes, quantiles: np.ndarray, levels: np.ndarray, sizes: np.ndarray, style: MethodStyle) -> None:
     normal = norm.ppf(levels)
-    axes.plot(normal[[0, -1]], normal[[0, -1]], color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+    axes.plot(normal[[0, -1]], normal[[0, -1]], color=INK, linewidth=0.8, linestyle=DASHED)
     for i, (found, n) in enumerate(zip(quantiles, sizes, strict=True)):
         alpha = 0.25 + 0.75 * (i + 1) / len(sizes)
         axes.plot(normal, found, color=style.color, alpha=alpha, linewidth=1.0, label=f"n = {int(n):,}")

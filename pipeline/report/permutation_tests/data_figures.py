@@ -16,14 +16,15 @@ from pipeline.report.numbers import spread
 from pipeline.report.permutation_tests.facts import difference_of
 from pipeline.report.permutation_tests.simulation_tables import count
 from pipeline.report.picture import Picture
-from pipeline.report.style import FAINT, INK, new_figure, panel_letter
+from pipeline.report.style import FAINT, INK, MethodStyle, curve, finish, new_figure, panel_letter
 
 RATES = ("tpr", "fpr")
 AT_THRESHOLD = 0.5
 STRIPS = (w.EXACT, w.STUDENTIZED)
 BAND = (10, 90)
 QUARTILES = (25, 75)
-DISTANCE, BOUND = "#0072B2", "#D55E00"
+DISTANCE = MethodStyle("equalized-odds distance", "#0072B2", "", "-")
+BOUND = MethodStyle("95th percentile", "#D55E00", "", (0, (4, 1.5)))
 
 
 def by_setting(rows: pd.DataFrame, against: str) -> tuple[np.ndarray, np.ndarray]:
@@ -115,12 +116,8 @@ def _distance(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
     threshold, distance = by_setting(inputs.select(**setting, statistic="difference"), "threshold")
     _, bound = by_setting(inputs.select(**setting, statistic="percentile_95"), "threshold")
     distance = np.abs(distance)
-    low, high = np.nanpercentile(distance, BAND, axis=1)
-    axes.fill_between(threshold, low, high, color=DISTANCE, alpha=0.15, linewidth=0)
-    axes.plot(threshold, np.nanmean(distance, axis=1), color=DISTANCE, label="equalized-odds distance")
-    axes.plot(
-        threshold, np.nanmean(bound, axis=1), color=BOUND, linestyle=(0, (4, 1.5)), label="95th percentile"
-    )  # fmt: skip
+    curve(axes, threshold, np.nanmean(distance, axis=1), DISTANCE, np.nanpercentile(distance, BAND, axis=1))
+    curve(axes, threshold, np.nanmean(bound, axis=1), BOUND)
     axes.set_ylim(bottom=0)
     axes.set_xlim(0, 1)
 
@@ -161,11 +158,7 @@ def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
             axes = grid[r, c]
             _detected(axes, inputs, {**place, "dataset": dataset, "metric": metric})
             axes.set_title(f"{w.dataset_label(dataset)}, {w.metric_label(metric)}")
-            panel_letter(axes, "abcdefgh"[r * len(RATES) + c])
-        grid[r, 0].set_ylabel("least difference detected")
-    for axes in grid[-1]:
-        axes.set_xlabel("rows sampled")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
+    finish(figure, grid, "rows sampled", "least difference detected", columns=4)
     rows = inputs.select(**place, statistic="minimum_difference")
     samples = len(rows[["dataset", "repetition", "sample"]].drop_duplicates()) // len(datasets)
     return Picture.stamped(
@@ -190,14 +183,11 @@ def _detected(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
         style = w.style_of_test(test)
         n, least = by_setting(inputs.select(**setting, statistic="minimum_difference", test=test), "n")
         low, median, high = quantiles(least, (QUARTILES[0], 50, QUARTILES[1]))
-        axes.fill_between(n, low, high, color=style.color, alpha=0.15, linewidth=0)
-        axes.plot(n, median, color=style.color, marker=style.marker, linestyle=style.line, label=style.label)
+        curve(axes, n, median, style, (low, high))
     style = w.style_of_test(w.EXACT)
     n, corrected = by_setting(inputs.select(**setting, statistic="minimum_difference_corrected", test=w.EXACT), "n")
-    axes.plot(
-        n, quantiles(corrected, (50,))[0], color=style.color, linestyle=(0, (1, 1.2)), marker=style.marker,
-        markerfacecolor="white", label=f"{style.label}, Holm",
-    )  # fmt: skip
+    holm = {"linestyle": (0, (1, 1.2)), "markerfacecolor": "white", "label": f"{style.label}, Holm"}
+    curve(axes, n, quantiles(corrected, (50,))[0], style, **holm)
     n, formula = by_setting(inputs.select(**setting, statistic="detectable"), "n")
     axes.plot(n, np.nanmedian(formula, axis=1), color=FAINT, linewidth=2.6, alpha=0.55, zorder=0, label="formula")
     axes.set_xscale("log")

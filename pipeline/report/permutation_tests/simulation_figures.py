@@ -12,10 +12,9 @@ from scipy.stats import binom
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.permutation_tests.levels_table import AUCS, DELONG, RARE, SMOOTHING
-from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, count, share
+from pipeline.report.permutation_tests.simulation_tables import AUCS, CONFIDENCE, DELONG, RARE, SMOOTHING, count, share
 from pipeline.report.picture import Picture
-from pipeline.report.style import FAINT, INK, new_figure, panel_letter
+from pipeline.report.style import DASHED, FAINT, INK, curve, finish, new_figure, panel_letter
 
 ACROSS = 3
 NEAR_THE_LEVEL = 3
@@ -33,7 +32,7 @@ def figure_1(inputs: Inputs) -> Picture:
     alpha, simulations = float(rows["alpha"].iloc[0]), int(rows["simulations"].iloc[0])
     figure = new_figure(2.2)
     panels = figure.subplots(1, len(PUBLISHED_PANELS), sharey=True)
-    for letter, test, axes in zip("abc", PUBLISHED_PANELS, panels, strict=True):
+    for test, axes in zip(PUBLISHED_PANELS, panels, strict=True):
         bins = rows[rows["test"] == test].sort_values("bin_low")
         if bins.empty:
             raise ValueError(f"block 'p_values' has no histogram of test {test!r}: found {sorted(set(rows['test']))}")
@@ -49,17 +48,15 @@ def figure_1(inputs: Inputs) -> Picture:
                 bins["bin_low"].to_numpy(float)[chosen], height[chosen], width[chosen], align="edge",
                 color=style.color, alpha=shade, edgecolor="white", linewidth=0.5,
             )  # fmt: skip
-        axes.axhline(1, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+        axes.axhline(1, color=INK, linewidth=0.8, linestyle=DASHED)
         rejected = float(inputs.values(block="p_values", statistic="rejection_rate", test=test).mean())
         axes.text(
             0.97, 0.95, f"p \u2264 {alpha:g}: {rejected:.3f}", transform=axes.transAxes, ha="right", va="top",
             fontsize=7.5,
         )  # fmt: skip
         axes.set_xlim(0, 1)
-        axes.set_xlabel("p-value")
         axes.set_title(style.label)
-        panel_letter(axes, letter)
-    panels[0].set_ylabel("density")
+    finish(figure, panels, "p-value", "density")
     place = rows.iloc[0]
     return Picture.stamped(
         figure,
@@ -90,16 +87,14 @@ def figure_levels(inputs: Inputs) -> Picture:
     alpha = float(rows["alpha"].iloc[0])
     figure = new_figure(2.7)
     panels = figure.subplots(1, 3)
-    for letter, axes, simulated in zip("abc", panels, (rows, rows, aucs), strict=True):
+    for axes, simulated in zip(panels, (rows, rows, aucs), strict=True):
         band = binomial_band(alpha, int(simulated["simulations"].min()))
         axes.axhspan(*band, color=FAINT, alpha=0.3, linewidth=0, zorder=0)
-        axes.axhline(alpha, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+        axes.axhline(alpha, color=INK, linewidth=0.8, linestyle=DASHED)
         for test in w.tests_in(list(simulated["test"])):
             _curve(axes, simulated[simulated["test"] == test], "positives", test)
         axes.set_xscale("log")
         _count_ticks(axes, simulated["positives"].to_numpy(float))
-        axes.set_xlabel("expected positives of group B")
-        panel_letter(axes, letter)
     for test in w.tests_in(list(rare["test"])):
         _curve(panels[2], rare[rare["test"] == test], "positives", test, hollow=True)
     panels[0].set_ylim(bottom=0)
@@ -111,8 +106,7 @@ def figure_levels(inputs: Inputs) -> Picture:
     )  # fmt: skip
     for axes, title in zip(panels, ("equal FNR", "equal FNR, near the level", "equal AUC"), strict=True):
         axes.set_title(title)
-    panels[0].set_ylabel(f"share rejected at level {alpha:g}")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    finish(figure, panels, "expected positives of group B", f"share rejected at level {alpha:g}", columns=3)
     place = rows.iloc[0]
     return Picture.stamped(
         figure,
@@ -150,7 +144,7 @@ def figure_power(inputs: Inputs) -> Picture:
     figure = new_figure(0.5 + 1.75 * down)
     grid = figure.subplots(down, ACROSS, sharex=True, sharey=True, squeeze=False)
     for letter, difference, axes in zip("abcdefghijk", differences, grid.flat, strict=False):
-        axes.axhline(alpha, color=INK, linewidth=0.8, linestyle=(0, (4, 2)))
+        axes.axhline(alpha, color=INK, linewidth=0.8, linestyle=DASHED)
         formula = predicted[predicted["difference"] == difference].sort_values("n")
         if difference > 0:
             axes.plot(formula["n"], formula["value"], color=FAINT, linewidth=3, alpha=0.5, label="formula")
@@ -200,11 +194,8 @@ def binomial_band(expected: float, simulations: int) -> tuple[float, float]:
 
 
 def _curve(axes: Axes, rows: pd.DataFrame, against: str, test: str, hollow: bool = False) -> None:
-    style, points = w.style_of_test(test), rows.sort_values(against)
-    axes.plot(
-        points[against], points["value"], color=style.color, linestyle=style.line, marker=style.marker,
-        markerfacecolor="white" if hollow else style.color, label=style.label,
-    )  # fmt: skip
+    look, points = w.style_of_test(test), rows.sort_values(against)
+    curve(axes, points[against], points["value"], look, markerfacecolor="white" if hollow else look.color)
 
 
 def _count_ticks(axes: Axes, counts: Sequence[float] | np.ndarray) -> None:

@@ -75,8 +75,7 @@ def counted(
     denominator: str = w.PAPER,
 ) -> Agreement:
     """The agreement over all groups of these data sets and the comparison's networks."""
-    one, other = pairs(inputs, found, comparison, datasets, denominator)
-    return sign_agreement(one, other)
+    return sign_agreement(*pairs(inputs, found, comparison, datasets, denominator))
 
 
 def pairs(

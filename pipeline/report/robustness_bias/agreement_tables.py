@@ -16,6 +16,12 @@ from pipeline.report.table import Cell, Column, Row, Table
 TABLE_1 = {w.ADIENCE: "Adience", w.UTKFACE: "UTKFace", w.CIFAR10: "CIFAR10", w.CIFAR100: "CIFAR100"}
 TABLE_1 |= {w.SUPER: "CIFAR100super", w.DIGITS: "Digits"}
 ATTACKS = {w.DEEPFOOL: "DeepFool", w.CARLINI_WAGNER: "CarliniWagner"}
+OF_A_DIFFERENCE = (
+    ("groups", "groups", 0),
+    ("mean", "mean", 3),
+    ("variance", "variance", 3),
+    ("absolute", "mean absolute", 3),
+)
 NOT_RUN = "not run: data"
 ONCE = (
     "A partition into two counts once: its groups always have opposite signs. sigma of 0 agrees with 0 alone; groups "
@@ -129,21 +135,16 @@ def table_sigma_differences(inputs: Inputs) -> Table:
                 absolute = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else None
                 cells += [gap.total, gap.mean, gap.variance, absolute]
             body.append(Row((w.distance_style(comparison.other[0]).label, label), tuple(cells)))
-    columns = [
-        column
+    columns = tuple(
+        Column(f"{key}, {words}", f"shares of {words}", decimals=decimals, name=name)
         for words in w.DENOMINATORS.values()
-        for column in (
-            Column(f"groups, {words}", f"shares of {words}", decimals=0, name="groups"),
-            Column(f"mean, {words}", f"shares of {words}", name="mean"),
-            Column(f"variance, {words}", f"shares of {words}", name="variance"),
-            Column(f"absolute, {words}", f"shares of {words}", name="mean absolute"),
-        )
-    ]
+        for key, name, decimals in OF_A_DIFFERENCE
+    )
     compared = [(one, here) for one in agreement.comparisons(found) if one.block == study.LINEAR]
     return Table(
         title="Differences of sigma between the exact distance and its estimates.",
         stub=("Estimate", "Data"),
-        columns=tuple(columns),
+        columns=columns,
         rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
         stamp=used.stamp(inputs, study.LINEAR),
         notes=(

@@ -1,4 +1,4 @@
-"""Figure 6 of Nanda et al. (2021): groups under every network and distance; and the two measures over all budgets."""
+"""Figures 4 to 6 of Nanda et al. (2021): distances by group; and the two measures over all budgets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
 from pipeline.report import registry
@@ -15,6 +16,66 @@ from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import PAGE_WIDTH, new_figure, panel_letter
+
+SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
+
+
+@registry.figure()
+def figure_4(inputs: Inputs) -> Picture:
+    """The share of each class whose exact distance to the boundary of a multinomial logistic regression exceeds a
+    budget, for each data set. One thin line is one class, the dashed line is their mean.
+    """
+    found = study.audited(inputs, study.LINEAR)
+    title = "Robustness of every class under logistic regression."
+    shown = study.run(found)
+    if not shown:
+        return nothing(inputs, found, title)
+    figure, grid = panels(len(shown))
+    for axes, one in zip(grid, shown, strict=True):
+        axes.set_title(w.dataset_label(one.dataset))
+        points = study.at_points(inputs, one)
+        group = curves.group(points, w.EXACT, next(iter(points.levels)))
+        curves.draw_crowd(axes, group, curves.budgets([group]))
+    grid[0].set_ylabel(r"$\widehat{I}_c(\tau)$")
+    handles = [
+        Line2D([], [], color="#0072B2", linewidth=0.9),
+        Line2D([], [], color=curves.MEAN, linestyle=(0, (4, 1.2))),
+    ]
+    figure.legend(handles, ["one class", "mean of the classes"], loc="outside upper center", ncols=2)
+    return Picture.stamped(
+        figure,
+        title,
+        used.stamp(inputs, study.LINEAR, distances=[w.EXACT]),
+        "For each data set, one falling curve for each class: the share of its points that are further than a budget "
+        "from the boundary, and the mean of these curves.",
+        notes=("Shares of all members of a class; axes end where nearly all distances do.", *study.not_run(found)),
+    )
+
+
+@registry.figure()
+def figure_5(inputs: Inputs) -> Picture:
+    """The same by sensitive attribute, for the data sets that have one."""
+    found = {one.dataset: one for one in study.audited(inputs, study.LINEAR)}
+    every = [found[dataset] for dataset in dict.fromkeys(dataset for dataset, _ in SENSITIVE)]
+    title = "Robustness by sensitive attribute under logistic regression."
+    shown = [(found[dataset], partition) for dataset, partition in SENSITIVE if not found[dataset].absent]
+    if not shown:
+        return nothing(inputs, every, title)
+    figure, grid = panels(len(shown))
+    for axes, (one, partition) in zip(grid, shown, strict=True):
+        axes.set_title(f"{w.dataset_label(one.dataset)}, by {partition}")
+        group = curves.group(study.at_points(inputs, one), w.EXACT, partition)
+        curves.draw_levels(axes, group, curves.budgets([group]))
+        axes.legend(loc="upper right", handlelength=2.0)
+    grid[0].set_ylabel(r"$\widehat{I}_s(\tau)$")
+    return Picture.stamped(
+        figure,
+        title,
+        used.stamp(inputs, study.LINEAR, [one.dataset for one in every], [w.EXACT]),
+        "Falling curves, one for each gender or race: the share that is further than a budget from the boundary.",
+        notes=("Faces of unknown gender or race are left out.", *study.not_run(every)),
+    )
+
 
 COLUMNS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
 PANEL = 1.12
@@ -28,7 +89,6 @@ BIAS = (
     (w.DIGITS, None),
 )
 """Data sets and partitions of the figure of RB; None is the partition into classes."""
-NO_DATA = "not run: data"
 FEW = 10
 """Levels that are drawn one by one."""
 ROOM = 1.5
@@ -86,12 +146,12 @@ def figure_bias(inputs: Inputs) -> Picture:
     )
 
 
-def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = NO_DATA) -> Picture:
-    """A figure that says that there is nothing to draw, and how to get the data."""
+def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "") -> Picture:
+    """A figure that says why there is nothing to draw: for want of data, where no other reason is given."""
     figure = new_figure(1.0)
     texts = study.not_run(found)
-    # The list of absent data begins with the same words.
-    curves.say(figure.subplots(), "\n".join(texts if texts and why == NO_DATA else (why,)))
+    curves.say(figure.subplots(), why or "\n".join(texts) or "not run")
+    why = why or ("not run: data" if texts else "not run")
     blocks = sorted({one.block for one in found})
     datasets = sorted({one.dataset for one in found})
     return Picture.stamped(figure, title, used.stamp(inputs, blocks, datasets), f"No drawing: {why}.", notes=texts)

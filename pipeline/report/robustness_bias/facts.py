@@ -24,7 +24,7 @@ from pipeline.report.robustness_bias.study import Audited
 
 TOY = "toy"
 """The block of the two small worlds."""
-LEAST_OFFICIAL = ("jpeg", "bundled", "simulated", "official")
+LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
 COLUMNS = ("simulations", "denominator", "attack", "partition", "level")
 """Of the facts, which a smaller study may lack."""
 

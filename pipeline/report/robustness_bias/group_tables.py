@@ -1,4 +1,4 @@
-"""Tables by group: sigma with its interval and test, and what holds under every network."""
+"""Tables by group: the partitions, sigma with its interval and test, and what holds under every network."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.audits.robustness_bias.partitions import comparisons, elements
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
 from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
+from pipeline.report.robustness_bias.network_tables import of_training
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import Cell, Column, Row, Show, Table
 from pipeline.types import Array
 
 ESTIMATES = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
@@ -23,6 +25,12 @@ LEVEL = 0.05
 ADJUSTED = "sigma_p_adjusted"
 PARTS = ("sigma", "sigma correct", "p adjusted", "failed")
 """What the CSV has of each network by each distance."""
+OVER_NETWORKS: tuple[tuple[str, Show, str], ...] = (
+    ("mean", "value", "mean sigma"),
+    ("mean correct", "value", "correct"),
+    ("outcome", "text", "closer / farther"),
+)
+"""What is printed of all networks by each distance."""
 MANY = 20
 """Groups of a data set beyond which they are summed up alone."""
 
@@ -114,15 +122,9 @@ def table_sigma(inputs: Inputs) -> Table:
         Column("interval", "Logistic regression, exact", "text"),
         Column("p adjusted", "Logistic regression, exact", "text", name="p, adjusted"),
         *(
-            column
+            Column(f"{attack} {key}", f"Networks, {w.distance_style(attack).label}", show, 2, name)
             for attack in ESTIMATES
-            for column in (
-                Column(f"{attack} mean", f"Networks, {w.distance_style(attack).label}", "value", 2, "mean sigma"),
-                Column(f"{attack} mean correct", f"Networks, {w.distance_style(attack).label}", "value", 2, "correct"),
-                Column(
-                    f"{attack} outcome", f"Networks, {w.distance_style(attack).label}", "text", 2, "closer / farther"
-                ),
-            )
+            for key, show, name in OVER_NETWORKS
         ),
         *(Column(f"{name} {attack} {part}", printed=False) for name in names for attack in ESTIMATES for part in PARTS),
     )
@@ -201,3 +203,50 @@ def _single(several: Across, network: str, row: int) -> list[Cell]:
         return [""] * len(PARTS)
     column = several.networks.index(network)
     return [float(part[row, column]) for part in (several.sigma, several.given, several.p, several.failed)]
+
+
+@registry.table(place=7)
+def table_partitions(inputs: Inputs) -> Table:
+    """Which groups are compared with the others, and of which images. Data that could not be had are listed with how to
+    get them.
+    """
+    found = study.audited(inputs)
+    blocks = sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})
+    missing = study.absences(found)
+    sizes = {}
+    body = []
+    for name in w.IMAGES:
+        data = next((one for one in inputs.datasets.values() if one.name == name), None)
+        if data is None:
+            said = f"{NOT_RUN}: {missing[name]}" if name in missing else "not in this grid"
+            body.append(Row((w.dataset_label(name),), (None,) * 6 + ("", said)))
+            continue
+        sizes[name] = (elements(data.levels), comparisons(data.levels))
+        words = ", ".join(f"{w.partition_label(key)} {len(levels)}" for key, levels in data.levels.items())
+        cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
+        body.append(Row((w.dataset_label(name),), (*cells, data.origin, words)))
+    whole = [sizes[name] for name in w.PUBLISHED_IMAGES if name in sizes]
+    if whole:
+        total = [sum(column) for column in zip(*whole, strict=True)]
+        body.append(Row((study.together(sizes),), (*total, *(None,) * 4, "", "")))
+    return Table(
+        title="The data and their partitions.",
+        stub=("Data",),
+        columns=(
+            *(Column(key, decimals=0) for key in ("groups", "comparisons")),
+            Column("images", decimals=0),
+            Column("train", decimals=0, name="to train"),
+            Column("test", decimals=0, name="to test"),
+            Column("odd", decimals=0, name="odd files"),
+            Column("origin", show="text"),
+            Column("partitions", show="text"),
+        ),
+        rows=tuple(body),
+        stamp=of_training(used.stamp(inputs, blocks), "dataset"),
+        notes=(
+            "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
+            "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "
+            "5, 2 and 5 of UTKFace are 152 groups or 150 comparisons, and the counts behind Table 1 are those of 150.",
+            "Odd files: with a name or content that could not be read in full; they are named in the prepared data.",
+        ),
+    )

@@ -69,16 +69,13 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
             sigmas = [one.sigmas(attack, moment) for one in here]
             groups = list(sigmas[0].index)
             values = np.array([series.reindex(groups).to_numpy() for series in sigmas])
-            p = np.array([_adjusted(one, attack, moment, groups) for one in here])
+            p = np.array(
+                [one.table(attack, moment).reindex(groups)["sigma_p_adjusted"].to_numpy(float) for one in here]
+            )
             title = f"{w.distance_style(attack).label}, {words}"
             networks = tuple(w.network_label(one.network) for one in here)
             made.append(Strip(title, networks, tuple(groups), values, p < LEVEL))
     return made
-
-
-def _adjusted(one: Audited, attack: str, moment: str, groups: list[tuple[str, str]]) -> Array:
-    """Adjusted p-values of sigma = 0 (groups,)."""
-    return np.asarray(one.table(attack, moment).reindex(groups)["sigma_p_adjusted"].to_numpy(float))
 
 
 @registry.figure(
@@ -143,7 +140,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     title = f"{w.dataset_label(dataset)}: robustness of each group relative to the others, by {how}."
     made = strips(study.run(found), attacks)
     if not made:
-        return nothing(inputs, found, title, "not run: data" if study.absences(found) else "not run")
+        return nothing(inputs, found, title)
     groups = made[0].groups
     parts = [groups[start : start + MOST] for start in range(0, len(groups), MOST)]
     end = color_end(np.concatenate([strip.sigma.ravel() for strip in made]))
@@ -155,7 +152,9 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
         "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(
-            f"{_stars(groups)} Colours end at \u00b1{number(end, 2)}; sigma cannot be below \u22121. Grey: not "
+            f"{'Bold and marked *' if len(groups) <= ANNOTATED else 'Dots'}: sigma differs from 0 (permutation test, p "
+            f"below {LEVEL:g} after Holm's adjustment over the groups of the data set). Colours end at "
+            f"\u00b1{number(end, 2)}; sigma cannot be below \u22121. Grey: not "
             "defined, as nothing outside the group is safe from any perturbation, or the group is empty. Shares of all "
             "members, so accuracy has a part in it.",
             study.failures(found, attacks),
@@ -167,16 +166,6 @@ def color_end(sigma: Array) -> float:
     """Where the colours end on either side: a high quantile of |sigma|, at most 1, for sigma >= -1 has no upper end."""
     largest = np.abs(sigma[np.isfinite(sigma)])
     return min(LEAST, float(np.quantile(largest, EXTREME))) if largest.any() else LEAST
-
-
-def _stars(groups: Sequence[tuple[str, str]]) -> str:
-    return (
-        f"Bold and marked *: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over "
-        "the groups of the data set)."
-        if len(groups) <= ANNOTATED
-        else f"Dots: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over the "
-        "groups of the data set)."
-    )
 
 
 def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], scale: Normalize) -> Figure:

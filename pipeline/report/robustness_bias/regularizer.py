@@ -1,14 +1,24 @@
-"""The networks of section 9, trained with a penalty on robustness bias: which there are, and which answers to which."""
+"""The networks of section 9, trained with a penalty on robustness bias: which there are, and what the penalty does."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from pipeline.audits.robustness_bias.measures import robustness_bias
+from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import study
+from pipeline.report.numbers import DASH, p_value
+from pipeline.report.robustness_bias import curves, study, used
+from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
+from pipeline.report.robustness_bias.network_tables import test_accuracy
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.types import Array
 
 VARIANTS = "regularizer_variants"
 """Blocks that begin so hold networks that differ in the penalty's distance, not in its weight alone."""
@@ -19,6 +29,7 @@ FORMS = {
     ("margin", True): "margin, second order",
 }
 
+UNITS = {"normalised": "in normalised units", "pixels": "in pixels"}
 OF_DISTANCE = ("tau", "distance", "second_order", "scale")
 """Settings that have no effect where the weight is 0."""
 
@@ -82,6 +93,11 @@ def _telling(one: Penalised) -> dict[str, object]:
     return settings if one.alpha else {key: value for key, value in settings.items() if key not in OF_DISTANCE}
 
 
+def unit(one: Penalised) -> str:
+    """What tau is measured in: ``in normalised units``, as coded, or ``in pixels``."""
+    return UNITS[str(one.audited.method["scale"])]
+
+
 def without(one: Penalised, among: Sequence[Penalised]) -> Penalised | None:
     """The same network trained without a penalty, if there is one; of several the one for the same group."""
     same = [
@@ -100,3 +116,136 @@ def by_weight(found: Sequence[Penalised], network: str) -> dict[tuple[str, str],
         if one.audited.network == network and not one.audited.key.startswith(VARIANTS):
             sets.setdefault(one.group, []).append(one)
     return sets
+
+
+HELPED, NOTHING_BESIDE = "helped", "nothing to compare with"
+
+
+@registry.table(place=9)
+def table_regularizer(inputs: Inputs) -> Table:
+    """Accuracy and robustness bias of the penalised group, for every weight, threshold and form of the distance in the
+    penalty.
+    """
+    found = penalised(inputs)
+    body = [_penalty_row(inputs, one, without(one, found) if one.alpha else None) for one in found]
+    return Table(
+        title="What the penalty on robustness bias does to the group that it is for.",
+        stub=("Data", "Network", "Group", "Distance in the penalty"),
+        columns=(
+            Column("tau", show="parameter", name="tau, as set"),
+            Column("tau in pixels", show="parameter", name="tau, pixels"),
+            Column("alpha", show="parameter"),
+            Column("accuracy", decimals=1, name="accuracy, %"),
+            Column("n", decimals=0),
+            Column("sigma"),
+            Column("p", show="text"),
+            Column("change", name="change of |sigma|"),
+            Column("penalised bias", name="RB at tau"),
+            Column("bias", name="largest RB"),
+            Column("median", name="median distance"),
+            Column("reading", show="text"),
+        ),
+        rows=tuple(body) or (Row((NOT_RUN, "", "", ""), (None,) * 12),),
+        stamp=used.stamp(inputs, study.REGULARIZER),
+        notes=(
+            "By DeepFool, last epoch, correctly classified points, as (9) has them; n: those of the group with a "
+            "distance. p: permutation test of sigma = 0, over the points of this network, not adjusted. Change: "
+            "|sigma| less that of the same network trained alike with alpha = 0. RB at tau: RB(P, tau), which (9) "
+            "penalises, at the penalty's own threshold, without a penalty at that of the settings. Largest RB: the "
+            "greatest gap over all thresholds, which is large by chance where n is small.",
+            f"Tau as set is {_units(found)}; distances in the table are in pixels. Read a smaller |sigma| beside "
+            f"accuracy: {HELPED!r} only where accuracy fell by no more than its standard error (of the test images, "
+            "alpha = 0). One training of each: how much trainings differ is not in it.",
+            *study.not_run(study.audited(inputs, study.REGULARIZER)),
+        ),
+    )
+
+
+def _penalty_row(inputs: Inputs, one: Penalised, before: Penalised | None) -> Row:
+    """One network, beside that without the penalty (None: there is none, or this is it)."""
+    attack = one.audited.attacks[0]
+    line = one.audited.table(attack, denominator=w.CORRECT).loc[one.group]
+    own, accuracy = float(line["sigma"]), test_accuracy(inputs, one.audited)
+    change = abs(own) - abs(sigma(before, one.group)) if before else math.nan
+    group = curves.group(study.at_points(inputs, one.audited), attack, one.partition, w.CORRECT)
+    level = group.partition.levels.index(one.level)
+    inside, outside = (group.lengths.length[side & group.lengths.counts] for side in group.partition.element(level))
+    tau = threshold(inputs, one)
+    at_tau = float(robustness_bias(group.lengths, group.partition, level, np.array([tau]))[0])
+    fell = math.nan if before is None else test_accuracy(inputs, before.audited) - accuracy
+    labels = (
+        w.dataset_label(one.audited.dataset),
+        w.network_label(one.audited.network),
+        w.plainly(one.level),
+        one.form if one.alpha else DASH,
+    )
+    cells: tuple[Cell, ...] = (
+        one.tau if one.alpha else None,
+        tau if one.alpha else None,
+        one.alpha,
+        100 * accuracy,
+        len(inside),
+        own,
+        p_value(float(line["sigma_p"])),
+        change if one.alpha else None,
+        at_tau if math.isfinite(tau) else None,
+        bias(inside, outside),
+        one.audited.overall(attack, "median_distance"),
+        _undefined(inside, outside) or (reading(change, fell, _error(inputs, before)) if one.alpha else ""),
+    )
+    return Row(labels, cells)
+
+
+def threshold(inputs: Inputs, one: Penalised) -> float:
+    """The penalty's tau in pixels; NaN where the channels are normalised by different numbers: there is no one length.
+
+    A change of length r in pixels is r / std long in normalised units.
+    """
+    if one.audited.method["scale"] == "pixels":
+        return one.tau
+    std = inputs.datasets[one.audited.data].std
+    return one.tau * std[0] if len(set(std)) == 1 else math.nan
+
+
+def reading(change: float, fell: float, error: float) -> str:
+    """In words: how |sigma| changed and whether accuracy, which ``fell`` by so much, kept within its standard error.
+
+    NaN: there is no sigma or no network without the penalty.
+    """
+    if not (math.isfinite(change) and math.isfinite(fell)):
+        return NOTHING_BESIDE
+    if change >= 0:
+        return "|sigma| no smaller"
+    return HELPED if fell <= error else "|sigma| smaller, accuracy lower"
+
+
+def _error(inputs: Inputs, before: Penalised | None) -> float:
+    """The standard error of the accuracy without the penalty, on all test images."""
+    if before is None:
+        return math.nan
+    accuracy, images = test_accuracy(inputs, before.audited), inputs.datasets[before.audited.data].test_rows
+    return math.sqrt(accuracy * (1 - accuracy) / images)
+
+
+def _undefined(inside: Array, outside: Array) -> str:
+    """Why there is no sigma; nothing where there is one."""
+    if not len(inside):
+        return "no member with a distance"
+    return "" if outside.any() else "no distance outside the group"
+
+
+def _units(found: Sequence[Penalised]) -> str:
+    """The unit of tau: that of the penalty's distance."""
+    return " or ".join(sorted({unit(one) for one in found})) or "as configured"
+
+
+def sigma(one: Penalised, group: tuple[str, str]) -> float:
+    """sigma of a group under one network, by the first of its distances, of correctly classified points."""
+    return float(one.audited.sigmas(one.audited.attacks[0], denominator=w.CORRECT)[group])
+
+
+def bias(inside: Array, outside: Array) -> float:
+    """max over tau of RB(P, tau) of lengths in the group and outside: the Kolmogorov-Smirnov distance of both."""
+    from scipy.stats import ks_2samp
+
+    return float(ks_2samp(inside, outside).statistic) if len(inside) and len(outside) else math.nan

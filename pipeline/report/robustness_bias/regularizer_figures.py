@@ -13,12 +13,11 @@ from pipeline.report.robustness_bias import curves, regularizer, study, used
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.regularizer import Penalised
-from pipeline.report.style import new_figure, panel_letter
+from pipeline.report.style import finish, new_figure
 
 ACROSS = 4
 PANEL = 1.35
 INSIDE, OUTSIDE = "#D55E00", "#0072B2"
-UNITS = {"normalised": "in normalised units", "pixels": "in pixels"}
 
 
 @registry.figure(
@@ -91,20 +90,11 @@ def races(inputs: Inputs, network: str) -> Picture:
     grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     groups = [_group(inputs, one) for one in panels]
     tau = curves.budgets(groups)
-    for letter, axes, one, group in zip("abcdef", grid, panels, groups, strict=False):
+    for axes, one, group in zip(grid, panels, groups, strict=True):
         curves.draw_levels(axes, group, tau)
         _title(axes, one)
-        panel_letter(axes, letter)
-    grid[0].set_ylabel(r"$\widehat{I}_P(\tau)$")
-    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(groups[0].partition))
-    for axes in grid:
-        axes.set_xlabel(curves.ABSCISSA)
+    finish(figure, grid, curves.ABSCISSA, r"$\widehat{I}_P(\tau)$", columns=len(groups[0].partition))
     return _stamped(figure, title, inputs, w.UTKFACE, panels, "Falling curves in each panel, one for each race")
-
-
-def unit(one: Penalised) -> str:
-    """What tau is measured in: ``in normalised units``, as coded, or ``in pixels``."""
-    return UNITS[str(one.audited.method["scale"])]
 
 
 def _attack(one: Penalised) -> str:
@@ -132,25 +122,16 @@ def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Pena
         "penalty and with it.",
         notes=(
             f"{w.distance_style(_attack(first)).label}; correctly classified points alone, as in (9); sigma is the "
-            f"penalised group's. Penalty: threshold {plain(first.tau)} {unit(first)}, distance by {first.form}. The "
-            "network without a penalty is trained likewise. One training of each: how much trainings differ is not in "
-            "it.",
+            f"penalised group's. Penalty: threshold {plain(first.tau)} {regularizer.unit(first)}, distance by "
+            f"{first.form}. The network without a penalty is trained likewise. One training of each: how much "
+            "trainings differ is not in it.",
         ),
     )
 
 
 def _nothing(inputs: Inputs, dataset: str, network: str, title: str) -> Picture:
-    found = study.audited(inputs, study.REGULARIZER, dataset)
-    if not found:
-        found = study.audited(inputs, study.REGULARIZER)
-        return (
-            nothing(inputs, [], title, "not run: not in this grid")
-            if not found
-            else nothing(
-                inputs,
-                study.run(found) or found,
-                title,
-                f"not run: no penalised {w.network_label(network)} in this grid",
-            )
-        )
-    return nothing(inputs, found, title, "not run: data" if study.absences(found) else "not run")
+    if found := study.audited(inputs, study.REGULARIZER, dataset):
+        return nothing(inputs, found, title)
+    found = study.audited(inputs, study.REGULARIZER)
+    what = f"no penalised {w.network_label(network)}" if found else "not"
+    return nothing(inputs, study.run(found) or found, title, f"not run: {what} in this grid")

@@ -47,12 +47,6 @@ def published() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def build() -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact by its name."""
-    return studies.builder(STUDY)
-
-
-@pytest.fixture(scope="session")
 def made(inputs: Inputs, build: Callable[[str, Inputs], Artefact]) -> Mapping[str, Artefact]:
     """The study's artefacts, each made once."""
     return studies.Made(lambda name: build(name, inputs))

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from pipeline.report import style
 from pipeline.report.fliptest import bars, marginals, trials
 from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest.hiring_figures import PLACE, boundary
+from pipeline.report.fliptest.flipset_figures import PLACE, boundary
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.marginals import Group
 from pipeline.report.fliptest.methods_figure import largest

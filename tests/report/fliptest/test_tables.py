@@ -11,9 +11,9 @@ from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import law_figures as law
 from pipeline.report.fliptest import quality, trials
 from pipeline.report.fliptest import report_tables as reports
-from pipeline.report.fliptest.map_tables import TABLE_1
 from pipeline.report.fliptest.quality import EXPERIMENTS, Validated
 from pipeline.report.fliptest.subgroups_table import contexts, told
+from pipeline.report.fliptest.validation import TABLE_1
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.table import Table

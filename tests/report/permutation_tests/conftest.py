@@ -9,7 +9,6 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
 from tests.report import studies
 
@@ -46,9 +45,3 @@ def inputs_of() -> Callable[..., Inputs]:
 def published() -> pd.DataFrame:
     """The study's list of published numbers."""
     return studies.published(STUDY)
-
-
-@pytest.fixture(scope="session")
-def build() -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact by its name."""
-    return studies.builder(STUDY)

@@ -10,7 +10,7 @@ from pipeline.audits.robustness_bias import examples as robustness_examples
 from pipeline.audits.robustness_bias.lengths import counted
 from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report import words as w
-from pipeline.report.robustness_bias import curves, example_figure
+from pipeline.report.robustness_bias import curves, example_figures
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.heat_maps import color_end
 
@@ -74,4 +74,4 @@ def test_ten_groups_have_ten_colours_and_fifty_are_distinct() -> None:
 
 
 def test_the_example_figure_states_the_rule_that_chose_it() -> None:
-    assert example_figure.ENOUGH == robustness_examples.ENOUGH
+    assert example_figures.ENOUGH == robustness_examples.ENOUGH

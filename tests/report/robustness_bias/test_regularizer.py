@@ -11,8 +11,7 @@ from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import regularizer, study
-from pipeline.report.robustness_bias.regularizer import Penalised
-from pipeline.report.robustness_bias.regularizer_table import HELPED, NOTHING_BESIDE, bias, reading, threshold
+from pipeline.report.robustness_bias.regularizer import HELPED, NOTHING_BESIDE, Penalised, bias, reading, threshold
 from pipeline.report.table import Table
 
 

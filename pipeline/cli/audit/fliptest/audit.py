@@ -5,12 +5,13 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from pipeline.audits.precision import Precision
 from pipeline.cli.audit.fliptest.document import Result, document
 from pipeline.cli.audit.fliptest.evidence import Asked, gather_healthy
-from pipeline.cli.audit.fliptest.groups import read_groups
+from pipeline.cli.audit.fliptest.groups import accuracies, read_groups
 from pipeline.cli.audit.fliptest.maps import candidates, null_draws
 from pipeline.cli.audit.fliptest.model import load_model, probed
 from pipeline.cli.audit.fliptest.space import space_of
@@ -42,7 +43,9 @@ def audited(arguments: Namespace) -> AuditDocument:
     sides, used = gather_healthy(groups, space, model, scores, tries)
     kind, asked = tries[used]
     cut = arguments.threshold is not None
+    labels = None if source.label is None or target.label is None else np.concatenate([source.label, target.label])
     given = {
+        **accuracies(labels, model.decisions(scores)),
         "data": {
             "path": str(arguments.data),
             "sha256": sha256(arguments.data),

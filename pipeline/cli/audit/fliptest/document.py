@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
 from pipeline.cli import words
@@ -14,8 +17,21 @@ from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.measured import result
 from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, Verdict, drawn_by
+from pipeline.cli.document import (
+    AuditDocument,
+    Column,
+    Facts,
+    Figure,
+    Row,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    drawn_by,
+    rows_of,
+)
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
+from pipeline.cli.verdict import concluded
 from pipeline.messages import listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
 
@@ -34,7 +50,22 @@ groups: {group}{back}
 given: {given}
 data: {rows:,} rows{left_out}; {features}{units}
 model: {origin}; {output}, positive from {threshold:g} on ({told})
+accuracy: {accuracy}
 map: {name}{instead}: counterparts are {who}
+"""
+MOST_WITHOUT_IMAGE = 10
+"""Per cent of the people; of more, those who have a counterpart do not speak for the rest."""
+TRIVIAL = 0.5
+"""The balanced accuracy of a model that always decides the same."""
+LIMITS = f"""
+worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
+  is {{value:.2f}} in a feature, and {{limit:g}} is the most that is trusted.
+without_image <= {MOST_WITHOUT_IMAGE}: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
+decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
+noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}: --null-draws
+  {{enough}} can.
+balanced_accuracy > {TRIVIAL}: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model
+  that always decides the same.
 """
 COUNT = fixed(0)
 FIGURES = "pipeline.cli.audit.fliptest.figures"
@@ -56,16 +87,17 @@ class Result:
     id_name: str | None
 
 
-def document(found: Result, given: Mapping[str, Mapping[str, Any]]) -> AuditDocument:
+def document(found: Result, given: Mapping[str, Any]) -> AuditDocument:
     """The document; ``given`` says which data, model, map and parameters were given."""
     results = [result(side, found.space, found.alpha) for side in found.sides]
     facts: dict[str, Any] = {"results": results, **given}
+    flips = found.sides[0].flips
     return AuditDocument(
         audit="fliptest",
         schema=SCHEMA,
         title="FlipTest",
         subject=f"{given['model']['given']} on {given['data']['path']}",
-        verdict=verdict(results[0]),
+        verdict=verdict(facts, len(np.unique(np.concatenate([flips.decision, flips.decision_image]))), found.alpha),
         caveats=tuple(caveats(found)),
         sections=tuple(_sections(found, facts)),
         facts=facts,
@@ -74,12 +106,31 @@ def document(found: Result, given: Mapping[str, Mapping[str, Any]]) -> AuditDocu
     )
 
 
-def verdict(first: Entry) -> Verdict:
-    """Of the first direction: a poor map comes before all else."""
-    beyond, healthy = (None if first["noise"] is None else first["noise"]["beyond"]), first["map"]["healthy"]
-    outcome = beyond if healthy else None
-    headline = {True: "BEYOND NOISE", False: "WITHIN NOISE", None: "FLIPSETS"}[outcome] if healthy else "POOR MAP"
-    return Verdict(outcome, headline, first["sentence"], {"beyond_noise": beyond, "healthy_map": healthy})
+def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
+    """Of the first direction, in which ``decisions`` (1 or 2) were made about people and counterparts."""
+    first, floor = facts["results"][0], facts["results"][0]["noise"]
+    nobody = not any(flipset["size"] for flipset in first["flipsets"].values())
+    draws = 0 if floor is None else floor["draws"]
+    beyond = floor is not None and bool(floor["beyond"])
+    quantities = {
+        "worst_ks": first["map"]["worst_ks"],
+        "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
+        "decisions": decisions,
+        "noise_floor": None if nobody else 2 / (draws + 1) / alpha,
+        **{"draws": draws, "alpha": alpha, "enough": math.ceil(2 / alpha - 1e-9) - 1},
+        "balanced_accuracy": facts["balanced_accuracy"],
+    }
+    return concluded(
+        Verdict(
+            outcome="rejected" if beyond else "not rejected",
+            headline="BEYOND NOISE" if beyond else "NOBODY FLIPS" if nobody else "WITHIN NOISE",
+            sentence=first["sentence"],
+            facts={"healthy_map": first["map"]["healthy"]},
+        ),
+        LIMITS,
+        quantities,
+        "beyond_noise",
+    )
 
 
 def _sections(found: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
@@ -116,11 +167,19 @@ def _tested(facts: Mapping[str, Any]) -> Facts:
         features=plural(len(data["features"]), "feature"),
         units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
         **{name: model[name] for name in ("origin", "output", "threshold")},
+        accuracy=[] if data["label"] is None else [_accuracy(facts)],
         told="as told" if model["threshold_given"] else "by default",
         name=chosen["name"],
         instead=f" (in place of {listed(chosen['poor'])}, which was poor)" if chosen["poor"] else "",
         who="people of the file" if first["map"]["real_people"] else "points, not people",
     )
+
+
+def _accuracy(facts: Mapping[str, Any]) -> str:
+    if facts["accuracy"] is None:
+        return "unknown, since the label is not read as 0 and 1: --positive names its class 1"
+    balanced = facts["balanced_accuracy"]
+    return f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
 
 
 def _rates(found: Entry) -> Table:
@@ -180,44 +239,30 @@ def _figures(side: Side, found: Result) -> Iterator[Figure]:
 
 def _report(report: Sequence[Entry]) -> Table:
     """All lines of a transparency report; features that the map does not move have no rank."""
+    shift = fixed(2, "+")
+
+    def rank(name: str) -> Callable[[Entry], str]:
+        return lambda entry: "-" if entry[name] is None else COUNT(entry[name])
+
+    def interval(name: str) -> Callable[[Entry], str]:
+        return lambda entry: span((entry[f"{name}_ci_low"], entry[f"{name}_ci_high"]), fixed(2))
+
     columns = (
-        Column("feature", ""),
-        Column("rank by mean", where="page"),
-        Column("mean shift, sd", "shift"),
-        Column("interval"),
-        Column("mean sign", "sign"),
-        Column("its interval", where="page"),
-        Column("the sign is", where="page", kind="text"),
-        Column("rank by sign", "rank"),
-        Column("p, adjusted", "p"),
-        Column("the shift is", "that is", kind="text"),
-        Column("shift, own units", where="page"),
-        Column("mean of the people", where="page"),
+        Column("feature", "", cell=lambda entry: entry["feature"]),
+        Column("rank by mean", where="page", cell=rank("rank_mean")),
+        Column("mean shift, sd", "shift", cell=lambda entry: shift(entry["mean_shift"])),
+        Column("interval", cell=interval("mean_shift")),
+        Column("mean sign", "sign", cell=lambda entry: shift(entry["mean_sign"])),
+        Column("its interval", where="page", cell=interval("mean_sign")),
+        Column("the sign is", where="page", kind="text", cell=lambda entry: entry["mean_sign_standing"] or "-"),
+        Column("rank by sign", "rank", cell=rank("rank_sign")),
+        Column("p, adjusted", "p", cell=lambda entry: p_text(entry["mean_shift_p_adjusted"])),
+        Column("the shift is", "that is", kind="text", cell=lambda entry: entry["mean_shift_standing"] or "-"),
+        Column("shift, own units", where="page", cell=lambda entry: decimal(entry["mean_shift"] * entry["unit"])),
+        Column("mean of the people", where="page", cell=lambda entry: decimal(entry["members_mean"])),
     )
-    shift, ranks = fixed(2, "+"), ("rank_mean", "rank_sign")
-    rows = []
-    for entry in report:
-        by_mean, by_sign = ("-" if entry[rank] is None else COUNT(entry[rank]) for rank in ranks)
-        rows.append(
-            Row(
-                (
-                    entry["feature"],
-                    by_mean,
-                    shift(entry["mean_shift"]),
-                    span((entry["mean_shift_ci_low"], entry["mean_shift_ci_high"]), fixed(2)),
-                    shift(entry["mean_sign"]),
-                    span((entry["mean_sign_ci_low"], entry["mean_sign_ci_high"]), fixed(2)),
-                    entry["mean_sign_standing"] or "-",
-                    by_sign,
-                    p_text(entry["mean_shift_p_adjusted"]),
-                    entry["mean_shift_standing"] or "-",
-                    decimal(entry["mean_shift"] * entry["unit"]),
-                    decimal(entry["members_mean"]),
-                )
-            )
-        )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
-    return Table(columns, tuple(rows), min(SHOWN_LINES, ranked), file="transparency.csv")
+    return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), file="transparency.csv")
 
 
 def _quality(found: Entry) -> Facts:

@@ -13,13 +13,13 @@ from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
 from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
 from pipeline.audits.precision import Precision
-from pipeline.cli.audit.fliptest.counterparts import Counterparts, counterparts
+from pipeline.cli.audit.fliptest.counterparts import Counterparts, Everyone, counterparts, null_of
 from pipeline.cli.audit.fliptest.groups import Group, Groups
 from pipeline.cli.audit.fliptest.maps import Kind
 from pipeline.cli.audit.fliptest.model import Model
-from pipeline.cli.audit.fliptest.null import Everyone, null_of
 from pipeline.cli.audit.fliptest.space import Space
-from pipeline.cli.progress import narrated
+from pipeline.cli.numbers import plural
+from pipeline.cli.progress import followed
 from pipeline.seeds import generators
 from pipeline.transport.quality import exact_distances, healthy, ks, mean_distance
 from pipeline.types import Array
@@ -123,8 +123,9 @@ def gather(groups: Groups, space: Space, model: Model, scores: Array, kind: Kind
     dealt = [_dealt(way, asked) for way in ways]
     pairs = [pair for way, deal in zip(ways, dealt, strict=True) for pair in _pairs(space, way, deal)]
     rngs = [rng for way in ways for rng in _fit_rngs(way, asked)]
-    with narrated("pipeline.transport", f"fitting {len(pairs)} map{'s' * (len(pairs) > 1)} ({kind.name})"):
-        images, maps = kind.fit(pairs, rngs)
+    title = f"fitting {plural(len(pairs), 'map')} ({kind.name})"
+    with followed(kind.fit, 1, title, "pipeline.transport") as fit:
+        images, maps = fit(pairs, rngs)
     sides = []
     for place, (way, deal) in enumerate(zip(ways, dealt, strict=True)):
         first = place * (1 + asked.null_draws)

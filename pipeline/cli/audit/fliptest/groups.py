@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.cli.columns import Attribute, Choice, distinct, feature_names, level_named, two_classes
-from pipeline.messages import check_columns
+from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.seeds import generators
 from pipeline.types import Array
 
@@ -23,12 +23,14 @@ LEAST_ROWS = 20
 class Group:
     """``level`` is the group's name; ``features`` its rows' model inputs, indexed by their number in the file.
 
-    ``ids`` (n,) are the rows' values in the column of ``--id``, None without one.
+    ``ids`` (n,) are the rows' values in the column of ``--id``, None without one; ``label`` (n,) their true classes 0
+    and 1, None where they are not known.
     """
 
     level: str
     features: pd.DataFrame
     ids: Array | None
+    label: Array | None = None
 
     @property
     def rows(self) -> Array:
@@ -64,7 +66,8 @@ def read_groups(table: pd.DataFrame, arguments: Namespace) -> Groups:
         other = next((level for level in levels if level != source), None)
         remedy = f"name another group, --target {other}" if other is not None else "there is nobody to compare with"
         raise ValueError(f"{path}: --source and --target are both {source}: {remedy}")
-    asked_for, label_levels = _of_label(table, arguments)
+    label, label_levels = _labels(table, column.isin([source, target]), arguments)
+    asked_for = np.ones(len(table), dtype=bool) if arguments.given_label is None else label == arguments.given_label
     found, left_out = [], {"of other groups": int((~column.isin([source, target])).sum())}
     if arguments.given_label is not None:
         left_out["of the other label"] = int((column.isin([source, target]) & ~asked_for).sum())
@@ -80,7 +83,10 @@ def read_groups(table: pd.DataFrame, arguments: Namespace) -> Groups:
                 "a map needs enough rows to find counterparts among; give more rows, or a larger group"
             )
         ids = None if arguments.id is None else table[arguments.id].to_numpy()[kept]
-        found.append(Group(str(level), table.loc[kept, list(names)], ids))
+        known = None if label_levels is None else label[kept]
+        found.append(Group(str(level), table.loc[kept, list(names)], ids, known))
+    if arguments.id is not None:
+        _check_ids(np.concatenate([one.ids for one in found if one.ids is not None]), arguments)
     if arguments.limit is not None:
         left_out["beyond the limit"] = limited
     return Groups(found[0], found[1], left_out, label_levels)
@@ -103,17 +109,43 @@ def _inputs(table: pd.DataFrame, arguments: Namespace) -> tuple[str, ...]:
     return feature_names(table, choice, arguments.data)
 
 
-def _of_label(table: pd.DataFrame, arguments: Namespace) -> tuple[Array, tuple[str, str] | None]:
-    """Which rows (n,) have the label that is asked for, and the names of the label's classes."""
-    everyone = np.ones(len(table), dtype=bool)
-    if arguments.given_label is None:
-        if arguments.positive is not None:
-            raise ValueError("--positive says how to read the label for --given-label: add that, or leave it out")
-        return everyone, None
+def _labels(table: pd.DataFrame, rows: pd.Series, arguments: Namespace) -> tuple[Array, tuple[str, str] | None]:
+    """The true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None where not known.
+
+    Raises ValueError where they are needed and not known.
+    """
+    label = np.full(len(table), -1)
     if arguments.label is None:
-        raise ValueError("--given-label takes the rows of one true label: name their column with --label")
-    label, levels = two_classes(table[arguments.label], arguments.positive, arguments.data)
-    return label == arguments.given_label, levels
+        for option in ("given_label", "positive"):
+            if getattr(arguments, option) is not None:
+                name = option.replace("_", "-")
+                raise ValueError(f"--{name} is about the true label: name its column with --label, or leave it out")
+        return label, None
+    column = table.loc[rows, arguments.label]
+    known = set(column.unique()) == {0, 1}
+    if arguments.given_label is None and arguments.positive is None and not known:
+        return label, None
+    label[rows.to_numpy()], levels = two_classes(column, arguments.positive, arguments.data)
+    return label, levels
+
+
+def _check_ids(ids: Array, arguments: Namespace) -> None:
+    values, counts = np.unique(ids.astype(str), return_counts=True)
+    repeated = values[counts > 1].tolist()
+    if repeated:
+        raise ValueError(
+            f"{arguments.data}: expected one row for each {arguments.id!r} (--id), found several for "
+            f"{listed(repeated, SHOWN)}: name a column that tells the rows apart, or keep one row of each"
+        )
+
+
+def accuracies(label: Array | None, decision: Array) -> dict[str, float | None]:
+    """The share of right decisions (n,), and its mean over the true classes; None where these are not known."""
+    if label is None:
+        return {"accuracy": None, "balanced_accuracy": None}
+    right = decision == label
+    by_class = [float(right[label == one].mean()) for one in (0, 1) if (label == one).any()]
+    return {"accuracy": float(right.mean()), "balanced_accuracy": sum(by_class) / 2 if len(by_class) == 2 else None}
 
 
 def _drawn(members: Array, limit: int | None, seed: int, level: str) -> Array:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline.cli.audit.loss_ratio.document import Result, document
+from pipeline.cli.audit.loss_ratio.caveats import Result
+from pipeline.cli.audit.loss_ratio.document import document
 from pipeline.cli.audit.loss_ratio.equated import Equated, given_directions, learned
 from pipeline.cli.audit.loss_ratio.evidence import Settings, gather
 from pipeline.cli.columns import Choice, Rows, attribute, rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,27 +10,17 @@ import numpy as np
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli import words
 from pipeline.cli.audit.loss_ratio import examples
+from pipeline.cli.audit.loss_ratio.caveats import CAVEATS, LIMITS, Result, conditions, quantities
 from pipeline.cli.audit.loss_ratio.equated import Equated
 from pipeline.cli.audit.loss_ratio.evidence import Evidence, Settings
-from pipeline.cli.columns import Rows
 from pipeline.cli.document import AuditDocument, Column, Figure, Row, Section, Table, Text, Verdict, drawn_by
 from pipeline.cli.numbers import factor, level, p_text, plain, span
-from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, output_conditions
-from pipeline.cli.units import Units
+from pipeline.cli.verdict import concluded
 from pipeline.messages import listed
-from pipeline.types import Array
 
 SCHEMA = 1
 SHOWN_LOADINGS = 5
 SHOWN_EXAMPLES = 5
-FEW_ROWS = 100
-"""Below this many rows the normal approximation of the tests is doubtful."""
-WEAK_SEPARATION = 0.6
-"""An attribute told apart with a smaller area under the ROC curve has a direction made mostly of chance."""
-HEAVY_SHARE = 0.1
-"""One row with more than this share of the sum of all ratios dominates the mean."""
-GROWTH = 0.01
-"""A mean ratio that grows by a larger share over the second half of the steps has not settled."""
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
 SHAPES = {1: "one column, class 1", 2: "two columns"}
 STATISTICS = {
@@ -49,40 +38,6 @@ model: {origin}; output: {shape}, {output_kind} ({read})
 attack: {steps} gradient steps of {step_size:g}, fair distance penalised with lambda = {regularization:g}; {dtype} on
   {device}
 """
-CAVEATS = f"""
-held_out_rows: The test is valid only if the audited rows played no part in making the model.
-metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study;
-  --metric-data learns it on others.
-not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
-  those that are treated worst.
-still_growing: S_n was still growing at the last step: more --steps look further.
-columns_of_two_values: Comparable individuals are points in the space of features: columns of two values move
-  continuously too, so such a point need not describe a real person.
-worse_than_chance: The model predicts the label worse than chance: check the order of --features and which class is
-  --positive (1 stands for {{positive!r}}).
-{OUTPUT_CAVEATS.strip()}
-weak_direction: The features hardly tell the groups of {{name!r}} apart (AUC {{auc:.2f}}): its direction is mostly
-  chance.
-all_alike: The sensitive directions span all features: the metric treats everyone as alike.
-rows_left_out: {{count}} rows have no finite ratio and are left out of the statistics.
-clipped_ratios: {{count}} ratios were held at the bounds of floating-point numbers and are kept.
-few_rows: The tests rest on a normal approximation, which {{n}} rows may not justify.
-one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the mean and its interval depend on it, and
-  the normal approximation is doubtful.
-"""
-
-
-@dataclass(frozen=True)
-class Result:
-    """What was measured, of which ``rows`` with which numbers in the file (n,), model, metric and settings."""
-
-    evidence: Evidence
-    rows: Rows
-    row_numbers: Array
-    units: Units
-    scores: Scores
-    equated: Equated
-    settings: Settings
 
 
 def document(result: Result, given: Mapping[str, Mapping[str, Any]], count: int) -> AuditDocument:
@@ -101,11 +56,15 @@ def document(result: Result, given: Mapping[str, Mapping[str, Any]], count: int)
         schema=SCHEMA,
         title="Loss-ratio audit",
         subject=f"{given['model']['given']} on {given['data']['path']}",
-        verdict=Verdict(
-            outcome=test["rejected"],
-            headline="UNFAIR" if test["rejected"] else "NOT REJECTED",
-            sentence=sentence(test, settings.delta, settings.alpha),
-            facts={"rejected": test["rejected"]},
+        verdict=concluded(
+            Verdict(
+                outcome="rejected" if test["rejected"] else "not rejected",
+                headline="UNFAIR" if test["rejected"] else "NOT REJECTED",
+                sentence=sentence(test, settings.delta, settings.alpha),
+            ),
+            LIMITS,
+            quantities(result, found),
+            "rejected",
         ),
         caveats=tuple(words.caveats(CAVEATS, conditions(result, facts))),
         sections=tuple(_sections(result, facts)),
@@ -177,36 +136,6 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     if test["ci_high"] <= delta:
         return f"{found}; {delta:g} times is tolerated."
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
-
-
-def conditions(result: Result, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
-    found, evidence = facts["results"], result.evidence
-    test, data, metric = found["loss_ratio"], facts["data"], facts["fair_metric"]
-    halfway = int(np.searchsorted(evidence.steps, evidence.steps[-1] / 2))
-    mean = evidence.course.mean
-    growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
-    share = float(np.nanmax(evidence.ratio / np.nansum(evidence.ratio)))
-    label = result.rows.label
-    right = (result.scores.probability > 0.5) == (label == 1)
-    by_class = np.mean([right[label == c].mean() for c in np.unique(label)])
-    return {
-        "held_out_rows": True,
-        "metric_of_audited_rows": metric["path"] == data["path"],
-        "not_rejected": not test["rejected"],
-        "still_growing": not test["rejected"] and growing,
-        "columns_of_two_values": any(len(np.unique(column)) == 2 for column in result.rows.features.T),
-        "worse_than_chance": by_class < 0.5 and {"positive": data["label_levels"][1]},
-        **output_conditions(result.scores, "row"),
-        "weak_direction": [
-            {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION
-        ],
-        "all_alike": metric["dimension"] == len(metric["shares"]),
-        "rows_left_out": test["non_finite"] and {"count": test["non_finite"]},
-        "clipped_ratios": test["clipped"] and {"count": test["clipped"]},
-        "few_rows": test["n"] < FEW_ROWS and {"n": test["n"]},
-        "one_heavy_row": test["n"] >= FEW_ROWS and share > HEAVY_SHARE and {"share": 100 * share},
-    }
 
 
 def _sections(result: Result, facts: Mapping[str, Any]) -> Iterator[Section]:

@@ -67,7 +67,8 @@ OPTIONS = """
 --weight COLUMN ; text ; sampling weights
 [comparison]
 --group A,B=LEVEL ; names * ; columns whose groups are compared, or one level with all the rest
---between A,B ; names ; only these two groups, in this order (default: all pairs)
+--between A,B ; names ; only these two groups, in this order
+--pairs ; flag ; compare all pairs of groups (default: each group with all the others)
 --attribute A,B ; names * ; columns of numbers, for correlation metrics
 --metric NAME ; names * ! ; metrics (see below), or path/to/file.py:name
 [test]
@@ -77,7 +78,8 @@ OPTIONS = """
 --alternative ; one:two-sided:greater:less =two-sided ; greater: the metric is larger in the first group
 --correct ; one:holm:max-t:bonferroni:bh:by:none =holm ; correction for the number of tests: over all tests of the run,
   but max-t (largest |T|, step-down) over the pairs of each metric
---draws ; whole:1 ; permutations (default: 10000, and 1000 for a metric of your own)
+--draws ; whole:1 ; permutations; refused where they are too few to reject after the correction (default: 10000, and
+  1000 for a metric of your own, or as many as the correction needs)
 --resampling-risk RISK ; number:0:1 ; stop drawing when the decision is safe but for this risk, such as 0.001
 --seed ; whole:0 =0 ; seed of the permutations
 [reading]

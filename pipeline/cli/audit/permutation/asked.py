@@ -41,7 +41,7 @@ max_t: --correct max-t is a two-sided test: leave --alternative out, or take ano
 """
 AS_GIVEN = (
     *("label", "score", "prediction", "threshold", "cluster", "weight", "positive", "real_label", "between"),
-    *("seed", "bins", "score_range"),
+    *("seed", "bins", "score_range", "pairs"),
 )
 """What an argument says under its own name."""
 
@@ -60,11 +60,13 @@ class Asked:
     real_label: bool
     groups: tuple[str, ...]
     between: tuple[str, str] | None
+    pairs: bool
     attributes: tuple[str, ...]
     metrics: tuple[Metric, ...]
     correlations: tuple[str, ...]
     settings: Settings
     own_draws: int
+    draws_given: bool
     correction: str
     seed: int
     bins: int | Literal["auto", "none"]
@@ -99,6 +101,7 @@ def asked(arguments: Namespace) -> Asked:
         correlations=correlations,
         settings=Settings(**own, draws=arguments.draws or DRAWS),
         own_draws=arguments.draws or OWN_DRAWS,
+        draws_given=arguments.draws is not None,
         correction=arguments.correct.replace("-", "_"),
     )
 

@@ -26,6 +26,7 @@ def audited(arguments: Namespace) -> AuditDocument:
     request = asked(arguments)
     with opened(arguments.predictions, arguments.engine, arguments.threads, arguments.memory) as table:
         evidence = gather(table, request)
+    request = evidence.asked
     given = {
         "data": {
             "path": arguments.predictions,

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from pipeline.audits.correction import corrected_once
 from pipeline.cli import words
 from pipeline.cli.audit.permutation.asked import Asked
 from pipeline.cli.audit.permutation.evidence import Finding, hypotheses
@@ -29,7 +26,6 @@ few_units: A group with {fewest} {what}, fewer than {least}: the test is valid i
 binned_scores: The tests of scores are on {basis}: scores of one bin count as equal.
 method_to_compare_with: {told}
 near_the_level: {many} so near {alpha:g} that more --draws may change the decision ({where}).
-too_few_draws: {draws:,} draws are too few to reject {what}: ask for more --draws.
 stopped_early: Drawing stops when the decision at {alpha:g} is safe but for a risk of {risk:g}: this holds for equal or
   not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at {level}.
 undefined_draws: {count:,} permutations left a group without the rows of the metric; they count as extreme.
@@ -111,40 +107,6 @@ def _of_draws(findings: Sequence[Finding], asked: Asked) -> dict[str, Any]:
     stopped = risk is not None and not all(finding.test.exact for finding in findings)
     return {
         "near_the_level": near,
-        "too_few_draws": _too_few(findings, asked),
         "stopped_early": stopped and {"alpha": alpha, "risk": risk, "level": level(risk or 0.0)},
         "undefined_draws": undefined and {"count": undefined},
     }
-
-
-def _too_few(findings: Sequence[Finding], asked: Asked) -> Mapping[str, Any]:
-    """What cannot be rejected because B draws give no p-value below 1 / (B + 1).
-
-    After a correction the least p-value is larger, by how much depends on the other tests: it is least where all of
-    them are as small as they can be. max-T compares with the largest of all pairs: there it is 1 / (B + 1) again.
-    """
-    least = np.array([_least(finding, asked) for finding in findings])
-    if not least.any():
-        return {}
-    alpha, of = asked.settings.alpha, [finding.hypothesis for finding in findings]
-    correction = "none" if asked.correction == "max_t" else asked.correction
-    number = 1 if correction == "none" else len(set(of))
-    worst = int(np.argmax(least))
-    others = np.array([own != of[worst] for own in of])
-    draws = round(1 / least[worst]) - 1
-    if corrected_once(least, of, correction)[worst] > alpha:
-        what = f"after a correction for {number} tests" if number > 1 else f"at level {alpha:g}"
-    elif corrected_once(np.where(others, 1.0, least), of, correction)[worst] > alpha:
-        what = f"one of {number} tests alone after the correction"
-    else:
-        return {}
-    return {"draws": draws, "what": f"{what}, whatever the difference"}
-
-
-def _least(finding: Finding, asked: Asked) -> float:
-    """The least p-value that a test can have; 0 where it comes from no draws."""
-    settled = finding.test.exact and (asked.correction != "max_t" or finding.adjusted == finding.test.p_value)
-    # A test that stopped early had the draws that were asked for.
-    stopping = asked.settings.resampling_risk is not None
-    drawn = asked.settings.draws if stopping or not finding.test.draws else finding.test.draws
-    return 0.0 if settled else 1 / (drawn + 1)

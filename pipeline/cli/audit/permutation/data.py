@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,24 @@ def _kind(asked: Asked, metric: Metric) -> str:
     if asked.cluster or asked.weight or asked.real_label or isinstance(metric, UserMetric):
         return "rows"
     return "decisions" if isinstance(metric, Rate) else "scores"
+
+
+def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
+    """One group, and all the others together."""
+    name = content.groups[place]
+    names = (name, f"not {name}")
+    if isinstance(content, Predictions):
+        return replace(content, group=(content.group != place).astype(np.int64), groups=names)
+    own = content.table[place]
+    return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
+
+
+def varies(content: Counts | Predictions, metric: Metric) -> bool:
+    """Whether the decisions or scores that a metric is of are not all the same."""
+    if isinstance(content, Counts):
+        return int((content.table.sum(axis=(0, 1)) > 0).sum()) > 1
+    values = content.prediction if isinstance(metric, Rate) else content.score
+    return values is not None and bool(np.ptp(values) > 0)
 
 
 def fewest(content: Counts | Predictions, metric: Metric) -> int | None:

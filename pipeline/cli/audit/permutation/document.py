@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -12,8 +11,9 @@ from pipeline.cli import words
 from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
 from pipeline.cli.audit.permutation.caveats import caveats
 from pipeline.cli.audit.permutation.evidence import Evidence, Finding, hypotheses
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Verdict, drawn_by
+from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Outcome, Row, Section, Table, Verdict, drawn_by
 from pipeline.cli.numbers import decimal, level, p_text, plain, plural, short, span
+from pipeline.cli.verdict import INCONCLUSIVE, concluded
 
 SCHEMA = 1
 NAMED = 3
@@ -29,6 +29,15 @@ data: {rows:,} rows; label {label}
 read as: {basis}
 seed: {seed}
 """
+LEAST_UNITS = 20
+"""A test that is not exact says little of a group with fewer units (of the AUC: positives or negatives)."""
+LIMITS = """
+undefined <= 0 unless rejected: {value} of {tests} tests could not be made ({first}).
+small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer than {least} units, or positives or
+  negatives of an AUC, and hold only in the limit of large groups.
+varied >= 1: The model says the same of everybody, so that nothing can differ between groups.
+"""
+SHOWN_TESTS = 20
 LETTERS = 9
 """Longer names of groups are cut in the terminal."""
 Entry = Mapping[str, Any]
@@ -37,9 +46,8 @@ Entry = Mapping[str, Any]
 def document(evidence: Evidence, asked: Asked, given: Mapping[str, Mapping[str, Any]]) -> AuditDocument:
     """The document; ``given`` says which data were tested with which parameters."""
     results = [result(finding) for finding in evidence.findings]
-    number = hypotheses(evidence.findings)
     facts = {**given, "results": results}
-    found = verdict(results, number, asked)
+    found = verdict(results, evidence)
     return AuditDocument(
         audit="permutation",
         schema=SCHEMA,
@@ -47,9 +55,9 @@ def document(evidence: Evidence, asked: Asked, given: Mapping[str, Mapping[str, 
         subject=given["data"]["path"],
         verdict=found,
         caveats=tuple(caveats(evidence.findings, asked)),
-        sections=tuple(_sections(facts, found, asked, number)),
+        sections=tuple(_sections(facts, found, asked)),
         facts=facts,
-        tables={"tests": table(results)},
+        tables={"tests": table(by_evidence(results))},
     )
 
 
@@ -83,20 +91,29 @@ def result(finding: Finding) -> dict[str, Any]:
     )
 
 
-def verdict(results: Sequence[Entry], number: int, asked: Asked) -> Verdict:
-    """Whether any test rejects; it cannot be told where all of them are undefined. ``number`` of hypotheses."""
-    rejected = any(entry["rejected"] for entry in results)
-    undefined = sum(entry["undefined"] is not None for entry in results)
-    outcome = None if undefined == len(results) else rejected
+def verdict(results: Sequence[Entry], evidence: Evidence) -> Verdict:
+    """Whether any test rejects that rests on enough units; inconclusive where too little could be tested."""
+    number, asked, findings = hypotheses(evidence.findings), evidence.asked, evidence.findings
+    small = [
+        not (finding.test.exact or finding.test.undefined) and finding.fewest < LEAST_UNITS for finding in findings
+    ]
+    undefined = [entry["undefined"] for entry in results if entry["undefined"] is not None]
+    rejected = any(entry["rejected"] and not few for entry, few in zip(results, small, strict=True))
     said = sentence(results, asked.settings.alpha, asked.correction)
-    if 0 < undefined < len(results):
-        said += f" {undefined} of {plural(len(results), 'test')} {'is' if undefined == 1 else 'are'} undefined."
-    return Verdict(
-        outcome,
-        {True: "UNEQUAL", False: "NOT REJECTED", None: "UNDEFINED"}[outcome],
-        said,
-        {"rejected": rejected, "tests": len(results), "hypotheses": number, "undefined": undefined},
-    )
+    if 0 < len(undefined) < len(results):
+        said += (
+            f" {len(undefined)} of {plural(len(results), 'test')} {'is' if len(undefined) == 1 else 'are'} undefined."
+        )
+    known = [entry for entry in results if entry["undefined"] is None]
+    quantities = {
+        **{"tests": len(results), "undefined": len(undefined) if known else None, "small": sum(small)},
+        **{"first": undefined[0] if undefined else "", "least": LEAST_UNITS},
+        "varied": sum(finding.varied for finding in findings),
+    }
+    outcome: Outcome = "rejected" if rejected else "not rejected" if known else "inconclusive"
+    headline = {"rejected": "UNEQUAL", "not rejected": "NOT REJECTED", "inconclusive": INCONCLUSIVE}[outcome]
+    facts = {"tests": len(results), "hypotheses": number, "undefined": len(undefined)}
+    return concluded(Verdict(outcome, headline, said, facts), LIMITS, quantities, "rejected")
 
 
 def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
@@ -164,21 +181,34 @@ def table(results: Sequence[Entry]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _sections(facts: Mapping[str, Any], found: Verdict, asked: Asked, number: int) -> Iterator[Section]:
-    yield Section("What was tested", (_tested(facts, found, asked, number),))
-    if found.outcome is not None:
-        yield Section("Differences", (_figure(facts["results"], asked.settings.alpha),), where="page")
-    several = number > 1 and asked.correction != "none"
-    for (grouping, *names), entries in groupby(facts["results"], key=_place):
-        some = list(entries)
-        title = f"correlation with {grouping}"
-        if names:
-            sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in some[0]["groups"])
-            title = f"{grouping}: {' and '.join(sizes)}"
-        yield Section(title, (_tests(some, names, several, asked),))
+def by_evidence(results: Sequence[Entry]) -> list[Entry]:
+    """The tests that reject, then the others, then those that are undefined; the smallest p-values first."""
+    infinite = float("inf")
+    return sorted(
+        results,
+        key=lambda entry: (
+            entry["undefined"] is not None,
+            not entry["rejected"],
+            infinite if entry["adjusted_p_value"] is None else entry["adjusted_p_value"],
+            infinite if entry["p_value"] is None else entry["p_value"],
+            -abs(entry["difference"] or 0.0),
+        ),
+    )
 
 
-def _tested(facts: Mapping[str, Any], found: Verdict, asked: Asked, number: int) -> Facts:
+def _sections(facts: Mapping[str, Any], found: Verdict, asked: Asked) -> Iterator[Section]:
+    results, pairs = facts["results"], {_place(entry) for entry in facts["results"]}
+    yield Section("What was tested", (_tested(facts, found, asked),))
+    title = "Differences, the strongest evidence first"
+    if len(pairs) == 1 and results[0]["metric"] not in CORRELATIONS:
+        sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
+        title = f"{results[0]['grouping']}: {' and '.join(sizes)}"
+    figures = () if found.facts["undefined"] == len(results) else (_figure(by_evidence(results), asked.settings.alpha),)
+    yield Section(title, (_tests(by_evidence(results), len(pairs) > 1, asked), *figures))
+
+
+def _tested(facts: Mapping[str, Any], found: Verdict, asked: Asked) -> Facts:
+    number = found.facts["hypotheses"]
     data, results = facts["data"], facts["results"]
     correlated = [entry["metric"] in CORRELATIONS for entry in results]
     null = [] if all(correlated) else ["each metric is equal in both groups"]
@@ -206,40 +236,45 @@ def _place(entry: Entry) -> tuple[str, ...]:
     return entry["grouping"], *(group["name"] for group in entry["groups"])
 
 
-def _tests(entries: Sequence[Entry], names: Sequence[str], several: bool, asked: Asked) -> Table:
-    """The tests of one pair of groups: the numbers of each, and what they are worth."""
+def _tests(entries: Sequence[Entry], named: bool, asked: Asked) -> Table:
+    """A line for each test; ``named``: whether of several pairs of groups, which the line then names."""
+    stopping = asked.settings.resampling_risk is not None
     rows = []
     for entry in entries:
+        alone = entry["metric"] in CORRELATIONS
+        of = entry["grouping"] if alone else ": ".join([entry["grouping"], " - ".join(_place(entry)[1:])])
+        name = f"{entry['metric']}, {of}" if named or alone else entry["metric"]
         if entry["undefined"] is not None:
-            rows.append(Row((entry["metric"], "undefined"), entry["undefined"]))
+            rows.append(Row((name, entry["undefined"]), group="undefined"))
             continue
-        estimates = [decimal(group["estimate"]) for group in entry["groups"]] if names else []
-        size = f"{'+' if entry['difference'] > 0 else ''}{decimal(entry['difference'])}"
+        estimates = ["-", "-"] if alone else [decimal(group["estimate"]) for group in entry["groups"]]
+        difference = f"{'+' if entry['difference'] > 0 else ''}{decimal(entry['difference'])}"
         interval = span(entry["interval"], without_ends=UNBOUNDED)
-        cells = (entry["metric"], *estimates, size, interval, p_text(entry["p_value"]))
-        rows.append(Row(cells, _worth(entry, several, asked.settings.resampling_risk is not None)))
-    groups = [Column(name, short(name, LETTERS)) for name in names]
-    heads = ("difference" if names else "correlation", f"{level(asked.settings.alpha)} interval", "p-value")
-    return Table((Column(""), *groups, *map(Column, heads)), tuple(rows), notes="test and decision")
+        p, adjusted = p_text(entry["p_value"]), p_text(entry["adjusted_p_value"])
+        cells = (name, *estimates, difference, interval, p, adjusted, _worth(entry, stopping), entry["higher"] or "-")
+        rows.append(Row(cells, group="rejected" if entry["rejected"] else "not rejected"))
+    one = not named and entries[0]["metric"] not in CORRELATIONS
+    first, second = (group["name"] for group in entries[0]["groups"]) if one else ("first", "second")
+    columns = (
+        Column(""),
+        Column(first, short(first, LETTERS)),
+        Column(second, short(second, LETTERS)),
+        Column("difference", "diff."),
+        Column(f"{level(asked.settings.alpha)} interval"),
+        Column("p, unadjusted", where="page"),
+        Column("p, adjusted", "p"),
+        Column("test", where="page", kind="text"),
+        Column("shown to be higher", where="page", kind="text"),
+    )
+    return Table(columns, tuple(rows), SHOWN_TESTS, file="tests.csv")
 
 
-def _worth(entry: Entry, several: bool, stopping: bool) -> str:
+def _worth(entry: Entry, stopping: bool) -> str:
     if entry["exact"]:
-        said = ["exact"]
-    else:
-        low, high = entry["p_value_interval"]
-        until = " until the decision was safe" if stopping else ""
-        said = [f"{entry['method']}, {entry['draws']:,} draws{until}: p in {p_text(low)} to {p_text(high)}"]
-    if several:
-        said.append(f"adjusted p {p_text(entry['adjusted_p_value'])}")
-    if not entry["rejected"]:
-        said.append("not rejected")
-    elif entry["metric"] in CORRELATIONS:
-        said.append("rejected")
-    else:
-        higher = entry["higher"]
-        said.append(f"rejected: {'direction not certain' if higher is None else f'{higher} is higher'}")
-    return "; ".join(said)
+        return "exact"
+    low, high = entry["p_value_interval"]
+    until = " until the decision was safe" if stopping else ""
+    return f"{entry['method']}, {entry['draws']:,} draws{until}: p in {p_text(low)} to {p_text(high)}"
 
 
 def _figure(results: Sequence[Entry], alpha: float) -> Figure:

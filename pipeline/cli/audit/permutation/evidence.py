@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,20 +20,24 @@ from pipeline.audits.permutation.result import PermutationTest
 from pipeline.audits.permutation.run import tested
 from pipeline.audits.permutation.settings import Settings
 from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked, FailedMetric
-from pipeline.cli.audit.permutation.data import Data, correlated, fewest, read
+from pipeline.cli.audit.permutation.data import Data, against_rest, correlated, fewest, read, varies
 from pipeline.cli.columns import attribute
+from pipeline.cli.numbers import plural
 from pipeline.cli.progress import followed
 from pipeline.messages import listed
 from pipeline.seeds import generators
 from pipeline.tabulate.table import Table
 from pipeline.types import Array
 
+ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class Finding:
     """One test with its place among all.
 
-    ``fewest`` units of one kind (positives, say) are in one of the groups. ``hypothesis`` is what the test is of: two
+    ``fewest`` units of one kind (positives, say) are in one of the groups; ``varied``: whether the model does not say
+    the same of all of them. ``hypothesis`` is what the test is of: two
     tests of one hypothesis, such as equal TPR and equal FNR, are counted once. ``adjusted`` is the p-value after the
     correction, and ``adjusted_low`` to ``adjusted_high`` where it would lie after infinitely many draws (None where
     the test is undefined).
@@ -44,6 +49,7 @@ class Finding:
     basis: str
     fewest: int
     hypothesis: tuple[str, ...]
+    varied: bool = True
     adjusted: float | None = None
     adjusted_low: float | None = None
     adjusted_high: float | None = None
@@ -66,10 +72,20 @@ def hypotheses(findings: Sequence[Finding]) -> int:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All findings in the order asked for, and how many rows there are."""
+    """All findings in the order asked for, how many rows there are, and the request with the draws that were made."""
 
     findings: tuple[Finding, ...]
     rows: int
+    asked: Asked
+
+
+@dataclass(frozen=True)
+class Job:
+    """Tests yet to be made, of so many ``hypotheses``; ``drawn``: whether by random permutations."""
+
+    tests: Callable[[Asked], list[Finding]]
+    hypotheses: tuple[tuple[str, ...], ...]
+    drawn: bool
 
 
 def gather(table: Table, asked: Asked) -> Evidence:
@@ -81,50 +97,77 @@ def gather(table: Table, asked: Asked) -> Evidence:
             jobs += _group_jobs(asked, grouping.name, metric, data)
     for column in asked.attributes:
         for name in asked.correlations:
-            jobs.append(partial(_correlation, asked, name, column, *correlated(table, asked, name, column)))
+            tests = partial(_correlation, name, column, *correlated(table, asked, name, column))
+            jobs.append(Job(tests, ((column, name),), drawn=True))
     _check_stopping(asked, jobs)
-    with followed(_done, len(jobs), "permutations") as follow:
+    asked = with_enough_draws(asked, jobs)
+    with followed(partial(_done, asked), len(jobs), "permutations") as follow:
         findings = [finding for job in jobs for finding in follow(job)]
-    return Evidence(_corrected(_by_pair(findings), asked.correction, asked.settings.draws), table.size())
+    return Evidence(_corrected(_by_pair(findings), asked.correction, asked.settings.draws), table.size(), asked)
 
 
-Job = Callable[[], list[Finding]]
+def with_enough_draws(asked: Asked, jobs: Sequence[Job]) -> Asked:
+    """The request with as many draws as the correction needs for one test to be rejected by itself.
+
+    B draws give no p-value below 1 / (B + 1), which the correction multiplies: by the number m of hypotheses (Holm,
+    Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or not at all. Raises ValueError
+    where the user gave fewer.
+    """
+    if not any(job.drawn for job in jobs):
+        return asked
+    number = len({hypothesis for job in jobs for hypothesis in job.hypotheses})
+    times = {"none": 1.0, "max_t": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}
+    least = math.ceil(times.get(asked.correction, number) / asked.settings.alpha - ROUNDING) - 1
+    draws, own = max(asked.settings.draws, least), max(asked.own_draws, least)
+    if asked.draws_given and draws > asked.settings.draws:
+        raise ValueError(
+            f"--draws {asked.settings.draws} cannot reject at level {asked.settings.alpha:g} in "
+            f"{plural(number, 'test')}, whatever the difference: give at least --draws {least}, or leave it out"
+        )
+    return replace(asked, settings=replace(asked.settings, draws=draws), own_draws=own)
 
 
-def _done(job: Job) -> list[Finding]:
+def _done(asked: Asked, job: Job) -> list[Finding]:
     try:
-        return job()
+        return job.tests(asked)
     except FailedMetric as error:
         raise ValueError(str(error)) from error
 
 
 def _group_jobs(asked: Asked, grouping: str, metric: Metric, data: Data) -> Iterator[Job]:
-    """One job for each pair of groups; with max-T, one for all."""
-    known = data.content.groups
+    """One job for each group against the others, or for each pair; with max-T, one for all pairs."""
+    content = data.content
+    known = content.groups
     if asked.between and (unknown := [name for name in asked.between if name not in known]):
         raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
+    drawn = not isinstance(metric, Rate) or asked.weighted or asked.settings.method not in ("auto", "exact")
+    what = hypothesis(metric) if asked.settings.alternative == "two-sided" else metric.name
+    places = list(combinations(range(len(known)), 2))
+    if asked.between:
+        places = [(known.index(asked.between[0]), known.index(asked.between[1]))]
     if asked.correction == "max_t":
-        yield partial(_all_at_once, asked, grouping, metric, data)
+        names = tuple((grouping, known[a], known[b], what) for a, b in places)
+        yield Job(partial(_all_at_once, grouping, metric, data), names, drawn=True)
         return
-    for pair in [asked.between] if asked.between else combinations(known, 2):
-        yield partial(_pair, asked, grouping, metric, data, pair)
+    compared = (content.pair(a, b) for a, b in places)
+    if len(known) > 2 and not (asked.between or asked.pairs):
+        compared = (against_rest(content, place) for place in range(len(known)))
+    for two in compared:
+        yield Job(partial(_compared, grouping, metric, data, two), ((grouping, *two.groups, what),), drawn)
 
 
-def _check_stopping(asked: Asked, jobs: list[Job]) -> None:
+def _check_stopping(asked: Asked, jobs: Sequence[Job]) -> None:
     """ValueError where draws would stop at a decision that is not the one taken after a correction."""
-    exact = asked.settings.method in ("auto", "exact") and not asked.weighted
-    only_exact = exact and all(isinstance(metric, Rate) for metric in asked.metrics) and not asked.correlations
-    if asked.settings.resampling_risk is not None and len(jobs) > 1 and asked.correction != "none" and not only_exact:
+    several = len(jobs) > 1 and asked.correction != "none" and any(job.drawn for job in jobs)
+    if asked.settings.resampling_risk is not None and several:
         raise ValueError(
             "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
             f"correction for {len(jobs)} tests: leave it out, or say --correct none"
         )
 
 
-def _pair(asked: Asked, grouping: str, metric: Metric, data: Data, pair: tuple[str, str]) -> list[Finding]:
-    a, b = (data.content.groups.index(name) for name in pair)
-    rng = _rng(asked, grouping, metric.name, *pair)
-    content = data.content.pair(a, b)
+def _compared(grouping: str, metric: Metric, data: Data, content: Counts | Predictions, asked: Asked) -> list[Finding]:
+    rng = _rng(asked, grouping, metric.name, *content.groups)
     return [_found(grouping, metric, data, content, tested(content, metric, _settings(asked, metric), rng))]
 
 
@@ -134,10 +177,12 @@ def _found(grouping: str, metric: Metric, data: Data, content: Counts | Predicti
     # One-sided, the hypotheses of complementary rates are opposite ones.
     what = hypothesis(metric) if test.alternative == "two-sided" else metric.name
     fewest_units = min(test.units) if few is None else few
-    return Finding(grouping, metric.title, test, data.basis, fewest_units, (grouping, *test.groups, what))
+    return Finding(
+        grouping, metric.title, test, data.basis, fewest_units, (grouping, *test.groups, what), varies(content, metric)
+    )
 
 
-def _all_at_once(asked: Asked, grouping: str, metric: Metric, data: Data) -> list[Finding]:
+def _all_at_once(grouping: str, metric: Metric, data: Data, asked: Asked) -> list[Finding]:
     content = data.content
     if asked.between is not None:
         content = content.pair(*(content.groups.index(name) for name in asked.between))
@@ -151,7 +196,7 @@ def _all_at_once(asked: Asked, grouping: str, metric: Metric, data: Data) -> lis
     ]
 
 
-def _correlation(asked: Asked, name: str, attribute: str, value: Array, levels: Array) -> list[Finding]:
+def _correlation(name: str, attribute: str, value: Array, levels: Array, asked: Asked) -> list[Finding]:
     what = str(asked.score) if name == "correlation" else f"{asked.score} - {asked.label}"
     own = ("method", "alternative", "alpha", "draws", "resampling_risk")
     settings = {one: getattr(asked.settings, one) for one in own}

@@ -102,8 +102,8 @@ OPTIONS = (
   stopped, and more --points or another --attack take over what is there
 --batch-size N ; whole:1 ; images attacked together (default: what suits)
 [comparison]
---denominator ; one:paper:correct =paper ; what the verdict is of. paper: all images of a group, those classified
-  wrongly at distance 0; correct: those classified correctly alone. Both are reported
+--denominator ; one:correct:paper =correct ; what the verdict is of. correct: the images classified correctly alone;
+  paper: all images of a group, those classified wrongly at distance 0, as published. Both are reported
 --budget T ; number:0 ; the largest perturbation that counts (default: the largest found)
 --alpha ; number:0:1 =0.05 ; level of tests and intervals
 --bootstraps B ; whole:1 =2000 ; resamples for the intervals

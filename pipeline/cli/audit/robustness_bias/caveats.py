@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.cli import words
-from pipeline.cli.audit.robustness_bias.evidence import Evidence, Settings
+from pipeline.cli.audit.robustness_bias.evidence import Evidence
 from pipeline.cli.audit.robustness_bias.groups import sizes
 from pipeline.cli.audit.robustness_bias.look import Subjects
-from pipeline.cli.audit.robustness_bias.measured import POOR
+from pipeline.cli.audit.robustness_bias.measured import POOR, at_ceiling
 from pipeline.cli.document import Caveat
 from pipeline.cli.probe import OUTPUT_CAVEATS, output_conditions
 from pipeline.messages import SHOWN, listed
@@ -23,8 +23,6 @@ FEW = 30
 """In a smaller group, intervals of percentiles are rather too short."""
 CEILING = 0.2
 """Where a larger share of the certified radii is the largest one, that is the number of samples and not the model."""
-ALIKE = 1e-6
-"""Radii that differ by a smaller share are the same."""
 OF_LABELS = """
 no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
   classified correctly, no distance is 0, and both denominators are the same. Images that the model gets wrong count for
@@ -57,12 +55,10 @@ unknown_group: {{count:,}} images have no {{partition}}: they are in none of its
 columns_passed_over: Columns that were not compared: {{told}}. --group names those to compare.
 small_group: {{group}} has {{count}} images: the intervals of so small groups are rather too short, and differences
   easily missed.
-too_few_permutations: With {{permutations:,}} permutations and {{comparisons}} comparisons no adjusted p-value can be as
-  small as {{alpha:g}}: raise --permutations.
 """
 
 
-def caveats(subjects: Subjects, evidence: Sequence[Evidence], settings: Settings) -> Iterator[Caveat]:
+def caveats(subjects: Subjects, evidence: Sequence[Evidence]) -> Iterator[Caveat]:
     """The conditions that hold of this audit: of the labels first, then what is always so, then what was seen."""
     unlabelled, correct = subjects.points.label is None, subjects.correct
     few = [
@@ -87,7 +83,7 @@ def caveats(subjects: Subjects, evidence: Sequence[Evidence], settings: Settings
         "failed_attacks": [_failures(subjects, one) for one in evidence if one.failed.any()],
         **output_conditions(subjects.classifier, "image"),
         **_of_images(subjects),
-        **_of_groups(subjects, settings),
+        **_of_groups(subjects),
     }
     yield from words.caveats(OF_IMAGES, found)
 
@@ -103,7 +99,7 @@ def _of_an_attack(one: Evidence) -> dict[str, Any]:
     if one.asked.bound != "lower":
         return {"linear_model": one.asked.bound == "exact"}
     known = one.distance[np.isfinite(one.distance)]
-    share = float((known >= (1 - ALIKE) * known.max()).mean()) if len(known) else 0.0
+    share = at_ceiling(known) if len(known) else 0.0
     settings = {"attack": one.asked.name, **one.asked.settings}
     ceiling = share > CEILING and {**settings, "share": 100 * share, "largest": known.max()}
     return {"certified_radii": settings, "certified_ceiling": ceiling}
@@ -130,17 +126,13 @@ def _of_images(subjects: Subjects) -> dict[str, Any]:
     }
 
 
-def _of_groups(subjects: Subjects, settings: Settings) -> dict[str, Any]:
+def _of_groups(subjects: Subjects) -> dict[str, Any]:
     partitions, passed_over = subjects.points.partitions, subjects.points.facts["passed_over"]
     told = listed([f"{name} ({why})" for name, why in passed_over.items()], SHOWN)
     unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
     smallest = {f"{one.name} = {one.levels[sizes(one).argmin()]}": int(sizes(one).min()) for one in partitions}
-    power = {"permutations": settings.permutations, "alpha": settings.alpha}
-    comparisons = sum(len(np.unique(one.comparisons)) for one in partitions)
     return {
         "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
         "columns_passed_over": passed_over and {"told": told},
         "small_group": [{"group": name, "count": count} for name, count in smallest.items() if count < FEW],
-        "too_few_permutations": comparisons / (settings.permutations + 1) > settings.alpha
-        and {**power, "comparisons": comparisons},
     }

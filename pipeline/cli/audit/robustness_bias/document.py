@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from pipeline.cli.audit.robustness_bias.caveats import caveats
 from pipeline.cli.audit.robustness_bias.evidence import DENOMINATORS, Evidence, Settings
 from pipeline.cli.audit.robustness_bias.look import Subjects
 from pipeline.cli.audit.robustness_bias.measured import BOUNDS, OTHER, WHOSE, result, settings_text, verdict
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, drawn_by
+from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, drawn_by, rows_of
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
 from pipeline.messages import listed
 from pipeline.types import Array
@@ -63,8 +63,8 @@ def document(found: Result, given: Mapping[str, Mapping[str, Any]]) -> AuditDocu
         schema=SCHEMA,
         title="Robustness audit",
         subject=f"{given['model']['given']} on {given['data']['images']}",
-        verdict=verdict(results[0], settings.denominator, settings.alpha, labelled),
-        caveats=tuple(caveats(subjects, found.evidence, settings)),
+        verdict=verdict(results[0], found.evidence[0], subjects, settings),
+        caveats=tuple(caveats(subjects, found.evidence)),
         sections=tuple(_sections(found, facts)),
         facts=facts,
         tables={
@@ -139,40 +139,34 @@ def images_text(data: Entry, parameters: Entry) -> str:
 
 def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Table:
     """The levels of every partition, the closest to the boundary first."""
+
+    def own(name: str, said: Callable[[Any], str]) -> Callable[[Entry], str]:
+        return lambda entry: said(entry[denominator][name])
+
+    def right(entry: Entry) -> str:
+        return percent(entry["n_correct"] / entry["images"], 0) if labelled and entry["images"] else "-"
+
+    def largest(bias: Entry | None) -> str:
+        return "-" if bias is None else f"{bias['value']:.2f} at {_number(bias['tau'])}"
+
     columns = (
-        Column("group", ""),
-        Column("images"),
-        Column("classified correctly", "right"),
-        Column("failed attacks", "failed"),
-        Column("mean distance", where="page"),
-        Column("median of those right", "median"),
-        Column("sigma"),
-        Column(f"{level(alpha)} interval"),
-        Column("p, unadjusted", where="page"),
-        Column("p, adjusted", "p"),
-        Column("largest RB", where="page"),
-        Column("sigma*"),
+        Column("group", "", cell=lambda entry: entry["level"]),
+        Column("images", cell=lambda entry: f"{entry['images']:,}"),
+        Column("classified correctly", "right", cell=right),
+        Column("failed attacks", "failed", cell=lambda entry: f"{entry['failed']:,}"),
+        Column("mean distance", where="page", cell=own("mean", _number)),
+        Column("median of those right", "median", cell=lambda entry: _number(entry["correct"]["median"])),
+        Column("sigma", cell=own("sigma", _signed)),
+        Column(f"{level(alpha)} interval", cell=own("interval", lambda ends: span(ends, SIGNED))),
+        Column("p, unadjusted", where="page", cell=own("p", p_text)),
+        Column("p, adjusted", "p", cell=own("p_adjusted", p_text)),
+        Column("largest RB", where="page", cell=own("largest_bias", largest)),
+        Column("sigma*", cell=lambda entry: _signed(entry[OTHER[denominator]]["sigma"])),
     )
-    rows = []
+    rows: list[Row] = []
     for partition in found["partitions"]:
-        for entry in sorted(partition["levels"], key=lambda entry: entry[denominator]["sigma"] or 0.0):
-            own, bias = entry[denominator], entry[denominator]["largest_bias"]
-            known = labelled and entry["images"]
-            cells = (
-                entry["level"],
-                f"{entry['images']:,}",
-                percent(entry["n_correct"] / entry["images"], 0) if known else "-",
-                f"{entry['failed']:,}",
-                _number(own["mean"]),
-                _number(entry["correct"]["median"]),
-                _signed(own["sigma"]),
-                span(own["interval"], SIGNED),
-                p_text(own["p"]),
-                p_text(own["p_adjusted"]),
-                "-" if bias is None else f"{bias['value']:.2f} at {_number(bias['tau'])}",
-                _signed(entry[OTHER[denominator]]["sigma"]),
-            )
-            rows.append(Row(cells, group=partition["name"]))
+        nearest_first = sorted(partition["levels"], key=lambda entry: entry[denominator]["sigma"] or 0.0)
+        rows += rows_of(columns, nearest_first, partition["name"])
     return Table(columns, tuple(rows), SHOWN_LEVELS, ends=True, file="groups.csv")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,10 +11,11 @@ import numpy as np
 from pipeline.audits.robustness_bias.lengths import Lengths
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.cli.audit.robustness_bias.evidence import DENOMINATORS, Evidence
+from pipeline.cli.audit.robustness_bias.evidence import DENOMINATORS, Evidence, Settings
 from pipeline.cli.audit.robustness_bias.look import Subjects
-from pipeline.cli.document import Verdict
+from pipeline.cli.document import Outcome, Verdict
 from pipeline.cli.numbers import fixed, level, p_text, plain, span
+from pipeline.cli.verdict import INCONCLUSIVE, concluded
 from pipeline.types import Array
 
 BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model", "exact": "exact"}
@@ -21,13 +23,36 @@ WHOSE = {
     "paper": "all images of a group, those classified wrongly at distance 0",
     "correct": "the images classified correctly alone",
 }
+ALIKE = 1e-6
+"""Radii that differ by a smaller share are the same."""
 GRID = 101
 """Sizes of perturbations at which the JSON has the curves, from 0 to T."""
 POOR = 0.5
 """Below this accuracy a curve says more of errors than of distances, and perhaps of a wrong input."""
+MOST_FAILED = 10
+"""Per cent of the attacks; where more fail, the distances that were found do not speak for the rest."""
+MOST_SATURATED = 10
+"""Per cent of the images; where the model is certain of more, there is no gradient to follow."""
+MOST_AT_CEILING = 50
+"""Per cent of the certified radii; where more are the largest one, no difference can be seen."""
+LEAST_DISTANCES = 10
+"""A group of fewer images that count is too small for its difference to be seen."""
+LIMITS = f"""
+accuracy >= {POOR}: Only {{percent:.0f}} % of the images are classified correctly, and distances of fewer than half of
+  the images say little: see first whether that can be so.
+gain > 0: The model classifies {{percent:.0f}} % of the images correctly, no more than {{trivial:.0f}} %, which is right
+  of a model that always names the most frequent class.
+failed <= {MOST_FAILED}: {{attack}} failed on {{value:.0f}} % of the images, more than {{limit:.0f}} %.
+saturated <= {MOST_SATURATED}: The model's probability is exactly 0 or 1 in {{value:.0f}} % of the images, more than
+  {{limit:.0f}} %: an attack has no gradient to follow there.
+ceiling <= {MOST_AT_CEILING} unless rejected: {{value:.0f}} % of the certified radii are the largest that so many
+  samples can certify: among these no difference can be seen.
+fewest >= {LEAST_DISTANCES} unless rejected: A group has only {{value}} images that count, and needs {{limit:.0f}}.
+least_p <= 1 unless rejected: {{permutations:,}} permutations cannot reject at level {{alpha:g}} in {{comparisons}}
+  comparisons: --permutations {{enough}} can.
+"""
 OTHER = {"paper": "correct", "correct": "paper"}
 """The denominator that a result is compared with."""
-HEADLINES = {True: "ROBUSTNESS BIAS", False: "NO BIAS SHOWN", None: "NOT TESTED"}
 Entry = Mapping[str, Any]
 
 
@@ -113,23 +138,58 @@ def _curve(lengths: Lengths, partition: Partition, level: int, budget: float) ->
     }
 
 
-def verdict(found: Entry, denominator: str, alpha: float, labelled: bool) -> Verdict:
-    """Which groups are closer to the boundary or farther from it, by the first attack and ``denominator``."""
+def verdict(found: Entry, evidence: Evidence, subjects: Subjects, settings: Settings) -> Verdict:
+    """Which groups are closer to the boundary or farther from it, by the first attack and the chosen denominator."""
+    made = conclusion(found, settings.denominator, settings.alpha, subjects.points.label is not None)
+    return concluded(made, LIMITS, quantities(found, evidence, subjects, settings), "biased")
+
+
+def conclusion(found: Entry, denominator: str, alpha: float, labelled: bool) -> Verdict:
+    """What the tests say, whatever they are worth."""
     everyone = sorted(groups(found, denominator), key=lambda pair: _sigma(pair[1], denominator))
     # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
     own = [(pair, pair[1][denominator]) for pair in everyone]
     tested = [pair for pair, found in own if found["p_adjusted"] is not None and found["sigma"] is not None]
     shown = [pair for pair in tested if pair[1][denominator]["p_adjusted"] <= alpha]
-    biased = bool(shown) if tested else None
+    outcome: Outcome = "inconclusive" if not tested else "rejected" if shown else "not rejected"
     facts = {
-        "biased": biased,
         "attack": found["attack"],
         "denominator": denominator,
         "closer": [_named(pair) for pair in shown if _sigma(pair[1], denominator) < 0],
         "farther": [_named(pair) for pair in shown if _sigma(pair[1], denominator) > 0],
     }
-    said = sentence(found, denominator, alpha, labelled, shown, tested) + _doubt(found)
-    return Verdict(biased, HEADLINES[biased], said, facts)
+    headline = {"rejected": "ROBUSTNESS BIAS", "not rejected": "NO BIAS SHOWN"}.get(outcome, INCONCLUSIVE)
+    said = sentence(found, denominator, alpha, labelled, shown, tested)
+    return Verdict(outcome, headline, said, facts)
+
+
+def quantities(found: Entry, evidence: Evidence, subjects: Subjects, settings: Settings) -> dict[str, Any]:
+    """What the LIMITS are of; those that need true classes are None without them."""
+    denominator, alpha, permutations = settings.denominator, settings.alpha, settings.permutations
+    label, count, partitions = subjects.points.label, found["images"], subjects.points.partitions
+    trivial = None if label is None else float(np.unique(label, return_counts=True)[1].max() / count)
+    accuracy = None if label is None else found["n_correct"] / count
+    known = evidence.distance[np.isfinite(evidence.distance)]
+    comparisons = sum(len(np.unique(one.comparisons)) for one in partitions)
+    return {
+        "accuracy": accuracy,
+        "gain": None if accuracy is None or trivial is None else accuracy - trivial,
+        "percent": None if accuracy is None else 100 * accuracy,
+        "trivial": None if trivial is None else 100 * trivial,
+        "attack": found["attack"],
+        "failed": 100 * found["failed"] / max(1, found["n_correct"]),
+        "saturated": 100 * subjects.classifier.saturated / count,
+        "ceiling": 100 * at_ceiling(known) if found["bound"] == "lower" and len(known) else None,
+        "fewest": min(level[denominator]["n"] for one in found["partitions"] for level in one["levels"]),
+        "least_p": comparisons / (permutations + 1) / alpha,
+        **{"permutations": permutations, "alpha": alpha, "comparisons": comparisons},
+        "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
+    }
+
+
+def at_ceiling(radii: Array) -> float:
+    """The share of certified radii (n,) that are the largest one."""
+    return float((radii >= (1 - ALIKE) * radii.max()).mean())
 
 
 def groups(found: Entry, denominator: str) -> Iterator[tuple[Entry, Entry]]:
@@ -172,14 +232,6 @@ def sentence(
         more = f" and {len(others) - 3} more groups" if len(others) > 3 else ""
         said += f" Also: {', '.join(told)}{more}."
     return said
-
-
-def _doubt(found: Entry) -> str:
-    """A warning for a model of poor accuracy, whose distances say little."""
-    share = found["n_correct"] / found["images"]
-    if share >= POOR:
-        return ""
-    return f" But only {100 * share:.0f} % of the images are classified correctly: see first whether that can be so."
 
 
 def title(pair: tuple[Entry, Entry]) -> str:

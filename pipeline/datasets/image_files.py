@@ -1,8 +1,8 @@
-"""Images as datasets read them: out of a tar archive as it was published, without unpacking it, or held in memory.
+"""Images as datasets read them: out of a tar or zip archive or a folder, without unpacking it, or held in memory.
 
 Reading is lazy. Listing an archive tells the names; an image is read and decoded only when it is asked for, so a run on
 few images, or on small ones, costs little. An image that cannot be decoded is named with what is wrong with it; an
-archive that is not whole is an error.
+archive that is not whole is an error. Nothing is ever written, whatever path a name in an archive states.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import io
 import itertools
 import struct
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ import numpy as np
 
 from pipeline.types import Array
 
-FORMATS = ("JPEG", "PNG")
+FORMATS = ("JPEG", "PNG", "WEBP")
 """What an image file may hold; other decoders are never tried."""
 
 
@@ -54,8 +55,8 @@ class Held:
 
 
 @dataclass(frozen=True)
-class TarImages:
-    """Image files in the tar archive at ``path``, by their names in it; a name may occur twice, or not be there."""
+class ImageFiles:
+    """Image files in the archive or folder at ``path``, by their names; one may occur twice, or not be there."""
 
     path: Path
     names: tuple[str, ...]
@@ -87,8 +88,8 @@ class Undecodable(Exception):
     """The bytes are no image that can be used."""
 
 
-def decode(content: bytes, size: int) -> Array:
-    """An image file's pixels in colour, (3, size, size) uint8.
+def decode(content: bytes, size: int | None = None) -> Array:
+    """An image file's pixels in colour, (3, size, size) uint8; as many as it has where no ``size`` is given.
 
     An image of another size is resized bilinearly with antialiasing (a pixel averages over all that it covers). A JPEG
     that is at least twice too large is first reduced while it is decoded, by 2, 4 or 8 and never below ``size``, which
@@ -100,6 +101,7 @@ def decode(content: bytes, size: int) -> Array:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             if image.width != image.height:
                 raise Undecodable(f"{image.width} x {image.height} pixels, expected a square")
+            size = size or image.width
             image.draft("RGB", (size, size))
             picture = image.convert("RGB")
     except (OSError, ValueError, SyntaxError, EOFError, struct.error, Image.DecompressionBombError) as error:
@@ -129,18 +131,32 @@ def resized(images: Array, size: int, *, nearest: bool = False) -> Array:
 
 
 def files(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Every file in the tar archive at ``path``, packed or not: its name, and a function that reads it.
+    """Every file in the archive (tar, packed or not, or zip) or folder at ``path``: its name and a function to read it.
 
-    Raises ValueError where the archive is missing, damaged or cut.
+    Names have slashes, and in a folder come sorted. Links are no files. Raises ValueError where the archive is missing,
+    damaged or cut.
     """
-    with _whole(path), tarfile.open(path, tarinfo=_StrictHeader) as archive:
-        for member in archive:
-            if member.isfile():
-                yield member.name.removeprefix("./"), _reader(path, archive, member)
+    with _whole(path):
+        if path.is_dir():
+            found = (entry for entry in path.rglob("*") if entry.is_file() and not entry.is_symlink())
+            for name, entry in sorted((entry.relative_to(path).as_posix(), entry) for entry in found):
+                yield name, entry.read_bytes
+        elif path.suffix.lower() == ".zip":
+            with zipfile.ZipFile(path) as packed:
+                for info in packed.infolist():
+                    if not info.is_dir():
+                        yield info.filename, _reader(path, lambda info=info: packed.read(info))  # type: ignore[misc]
+        else:
+            with tarfile.open(path, tarinfo=_StrictHeader) as archive:
+                for member in archive:
+                    if member.isfile():
+                        # What a tar file holds as a file it can extract.
+                        content = lambda member=member: archive.extractfile(member).read()  # type: ignore[misc,union-attr]  # noqa: E731
+                        yield member.name.removeprefix("./"), _reader(path, content)
 
 
 def names(path: Path) -> tuple[str, ...]:
-    """The names of all files in the tar archive at ``path``, sorted; ValueError for a name that occurs twice."""
+    """The names of all files in the archive or folder at ``path``, sorted; ValueError for one that occurs twice."""
     found = sorted(name for name, _ in files(path))
     twice = {name for name, following in itertools.pairwise(found) if name == following}
     if twice:
@@ -149,11 +165,8 @@ def names(path: Path) -> tuple[str, ...]:
 
 
 def contents(path: Path, wanted: Sequence[str]) -> dict[str, bytes]:
-    """Some files of a tar archive by name; raises ValueError naming those that are missing."""
-    found: dict[str, bytes] = {}
-    for name, content in files(path):
-        if name in wanted:
-            found[name] = content()
+    """Some files of an archive by name; raises ValueError naming those that are missing."""
+    found = {name: content() for name, content in files(path) if name in wanted}
     missing = [name for name in wanted if name not in found]
     if missing:
         raise ValueError(f"{path} lacks {', '.join(missing)}: delete it and fetch it again")
@@ -174,12 +187,10 @@ class _StrictHeader(tarfile.TarInfo):
             raise tarfile.ReadError(what) from error
 
 
-def _reader(path: Path, archive: tarfile.TarFile, member: tarfile.TarInfo) -> Callable[[], bytes]:
+def _reader(path: Path, content: Callable[[], bytes]) -> Callable[[], bytes]:
     def read() -> bytes:
         with _whole(path):
-            file = archive.extractfile(member)
-            assert file is not None
-            return file.read()
+            return content()
 
     return read
 
@@ -191,5 +202,5 @@ def _whole(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise ValueError(f"{path} is missing: run the fetch stage, or put the file there by hand") from None
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path} is not a whole tar archive ({error}): delete it and fetch it again") from error
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} is not a whole archive ({error}): delete it and fetch it again") from error

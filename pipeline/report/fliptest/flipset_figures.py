@@ -1,6 +1,8 @@
-"""Figures of the hiring data of Lipton et al.: 1 and 5 of Black et al. (2020), and the opposite map of appendix D."""
+"""Figures of the hiring data and the Strategic Subject List: 1, 3 to 5 and 8 to 11 of Black et al. (2020)."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,7 +15,7 @@ from pipeline.report.fliptest.trials import FirstTrial, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
-from pipeline.report.style import INK, new_figure, panel_letter
+from pipeline.report.style import DASHED, INK, finish, new_figure
 from pipeline.types import Array
 
 PLACE = Place(w.HIRING, w.HIRING, "given", w.WGAN)
@@ -47,22 +49,16 @@ def figure_1(inputs: Inputs) -> Picture:
     for flipset in BOTH:
         members = np.flatnonzero(first.members(flipset))[:FLIPSET_ARROWS]
         label = f"{w.FLIPSETS_DRAWN[flipset]}, {int(first.members(flipset).sum()):,}"
-        _arrows(
-            panels[1],
-            first,
-            np.isin(np.arange(len(first.decision)), members),
-            columns,
-            w.FLIPSET_COLORS[flipset],
-            label,
-        )
+        drawn = np.isin(np.arange(len(first.decision)), members)
+        _arrows(panels[1], first, drawn, columns, w.FLIPSET_COLORS[flipset], label)
     weights, level = boundary(first)
     ends = np.array(panels[1].get_ylim())
     across = (level - weights[columns[1]] * ends) / weights[columns[0]]
-    panels[1].plot(across, ends, color=INK, linestyle=(0, (4, 2)), linewidth=1.3, zorder=5, label="decision boundary")
+    panels[1].plot(across, ends, color=INK, linestyle=DASHED, linewidth=1.3, zorder=5, label="decision boundary")
     panels[1].set_ylim(ends)
     panels[0].set_ylabel(f"{FEATURES[1]}, standardised")
-    for letter, axes, title in zip("ab", panels, ("the map", "flipsets"), strict=True):
-        panel_letter(axes, letter)
+    finish(figure, panels)
+    for axes, title in zip(panels, ("the map", "flipsets"), strict=True):
         axes.set_title(title)
         # Far values of a few people would leave the others a corner of the picture.
         both = np.vstack([first.features, first.target_features])[:, columns]
@@ -89,11 +85,7 @@ def figure_5(inputs: Inputs) -> Picture:
     model treats the two genders about alike, and people with short hair otherwise than people with long hair.
     """
     page = Page(PLACE, BOTH, _features(inputs), reports=False)
-    return pages.drawn(
-        inputs,
-        page,
-        "Women in the hiring data, and the two flipsets.",
-    )
+    return pages.drawn(inputs, page, "Women in the hiring data, and the two flipsets.")
 
 
 @registry.figure(place=2)
@@ -164,4 +156,77 @@ def _sanity(inputs: Inputs) -> str:
         "If the two maps undid each other, the positive flipset of one would have the size of the negative one of the "
         f"other. Here: {sizes[w.FORWARD, w.POSITIVE]} against {sizes[w.REVERSE, w.NEGATIVE]}, and "
         f"{sizes[w.FORWARD, w.NEGATIVE]} against {sizes[w.REVERSE, w.POSITIVE]}."
+    )
+
+
+SELECTED = ("age at latest arrest", "narcotic arrests", "gang affiliation")
+OF_NEGATIVES = (*SELECTED, "trend in activity")
+
+
+def place(inputs: Inputs, given: str = w.EVERYONE, method: str = "given") -> Place:
+    """Where the map of the paper was audited on these data, with the given true labels.
+
+    Raises ValueError where it was not.
+    """
+    found = trials.places(inputs, dataset=w.SSL, transport=w.WGAN, given=given, method=method)
+    if len(found) != 1:
+        raise ValueError(f"expected one audit of {method!r} on {w.SSL!r} for {given}, found {found}")
+    return found[0]
+
+
+@registry.figure(
+    "figure_3",
+    "Black people called high risk whose white counterparts are called low risk, beside all black people, in three "
+    "features: age, narcotic arrests, which the model was biased towards, and gang affiliation, which it does not "
+    "use.",
+    given=w.EVERYONE,
+    labels=SELECTED,
+)
+@registry.figure(
+    "figure_4",
+    "As Figure 3, with the map between the people of either group whose score is below the threshold.",
+    given=w.NEGATIVES,
+    labels=OF_NEGATIVES,
+)
+@registry.figure(
+    "figure_8",
+    "All eight features of the flipset of Figure 3 and its transparency report: how its members differ from their "
+    "counterparts, ranked by the mean shift and by the mean sign. Hatched bars are noise, pale ones shift as the "
+    "whole group, full ones stand out.",
+    given=w.EVERYONE,
+)
+@registry.figure("figure_10", "As Figure 8, with the map between ground-truth negatives.", given=w.NEGATIVES)
+@registry.figure(
+    "figure_11",
+    "As Figure 8, with the map between ground-truth positives, for both flipsets.",
+    given=w.POSITIVES,
+    flipsets=(w.POSITIVE, w.NEGATIVE),
+)
+def flipsets_of(
+    inputs: Inputs, given: str, labels: Sequence[str] = (), flipsets: tuple[str, ...] = (w.POSITIVE,)
+) -> Picture:
+    """Marginals of the features with these labels; of all, with their transparency reports, where none are named."""
+    where = place(inputs, given)
+    names = trials.first_trial(inputs, where).names
+    features = tuple(w.feature_named(label, names, w.SSL) for label in labels)
+    shown = "The positive flipset" if labels else "All features and transparency reports"
+    among = f" among {w.GIVEN[given]}" if w.GIVEN[given] else ""
+    return pages.drawn(
+        inputs,
+        Page(where, flipsets, features, reports=not labels, own_axis=True),
+        f"{shown} of the black-to-white map{among}.",
+    )
+
+
+@registry.figure()
+def figure_9(inputs: Inputs) -> Picture:
+    """As Figure 8, for a model that does not lean on one feature but on several that go together with race."""
+    return pages.drawn(
+        inputs,
+        Page(trials.places(inputs, block="ssl_proxy", transport=w.WGAN)[0], (w.POSITIVE,), own_axis=True),
+        "A model that discriminates by a proxy of several correlated features.",
+        notes=(
+            "The model of appendix F is lost with the supplement. This one is the project's own: it stands for the "
+            "kind of model that the appendix describes, not for its numbers.",
+        ),
     )

@@ -1,0 +1,346 @@
+"""CIFAR-10 and CIFAR-100: official batches or image files, recognised by content, and the same arrays from either."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipeline.datasets import cifar, cifar10, cifar100
+from pipeline.datasets.source import fingerprint
+from pipeline.seeds import generators
+from pipeline.stages import fetch, prepare
+from pipeline.types import ImageDataset
+from pipeline.workflow import preparation
+
+Packed = Callable[[Path, Mapping[str, bytes]], Path]
+Python2 = Callable[[Any], bytes]
+CONFIG: dict[str, Any] = {
+    "image_size": 32, "train_points": None, "test_points": None, "mean": [0.5] * 3, "std": [0.5] * 3,
+}  # fmt: skip
+NAMES = [(split, name, f"{name}_s_{n}.png") for split in cifar.SPLITS for name in cifar10.CLASSES for n in (7, 2)]
+"""Two images of each class in each split."""
+
+
+def pixels(number: int) -> np.ndarray:
+    """A photograph of its own for each number, (32, 32, 3)."""
+    return np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+
+
+def encoded(image: np.ndarray, kind: str, **settings: Any) -> bytes:
+    content = io.BytesIO()
+    Image.fromarray(image).save(content, kind, **settings)
+    return content.getvalue()
+
+
+def image_files(suffix: str = ".png", top: str = "", **settings: Any) -> dict[str, bytes]:
+    kind = {".png": "PNG", ".webp": "WEBP"}[suffix]
+    return {
+        f"{top}{split}/{name}/{Path(file).stem}{suffix}": encoded(pixels(n), kind, **settings)
+        for n, (split, name, file) in enumerate(NAMES)
+    }
+
+
+@pytest.fixture
+def batches(python2: Python2) -> dict[str, bytes]:
+    """The same images as batches, the training images in five parts and not by class."""
+    published = cifar10.PUBLISHED
+    places = {split: [n for n, place in enumerate(NAMES) if place[0] == split] for split in cifar.SPLITS}
+    files = {published.meta: python2({"label_names": list(cifar10.CLASSES), "num_vis": 3_072})}
+    for split, names in published.batches.items():
+        for part, name in enumerate(names):
+            own = places[split][part :: len(names)]
+            files[name] = python2(
+                {
+                    "data": np.stack([pixels(n).transpose(2, 0, 1).reshape(-1) for n in own]),
+                    "labels": [cifar10.CLASSES.index(NAMES[n][1]) for n in own],
+                    "filenames": [NAMES[n][2] for n in own],
+                }
+            )
+    return files
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, packed: Packed, batches: dict[str, bytes]) -> Path:
+    """The batches as an archive; what is published of CIFAR-10 is set to their content."""
+    path = packed(tmp_path / "official" / cifar10.PUBLISHED.archive, batches)
+    digests = cifar.photographs(path, cifar10.PUBLISHED).digests()
+    monkeypatch.setattr(
+        cifar10, "PUBLISHED", replace(cifar10.PUBLISHED, images={"train": 2, "test": 2}, digests=digests)
+    )
+    return path
+
+
+def prepared(path: Path) -> ImageDataset:
+    rows = cifar10.parse(path.parent, path.name)
+    return cifar10.prepare(rows, cifar10.Config(**CONFIG), generators("t", repetitions=1), "official")
+
+
+WAYS = [
+    ("a.tar", ".webp", ""), ("a.tar.gz", ".png", "cifar/"), ("a.zip", ".png", ""), ("folder", ".webp", "x/y/"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "suffix", "top"), WAYS)
+def test_the_same_images_are_official_in_any_file_and_give_the_same_arrays(
+    small: Path, tmp_path: Path, packed: Packed, name: str, suffix: str, top: str
+) -> None:
+    lossless = {"lossless": True, "exact": True} if suffix == ".webp" else {}
+    files = {"labels.txt": b"cat", **image_files(suffix, top, **lossless)}
+    path = packed(tmp_path / name, dict(reversed(files.items())))
+    assert cifar10.recognised(path) == cifar10.recognised(small) == ("official", cifar10.PUBLISHED.digests)
+    found, official = prepared(path), prepared(small)
+    np.testing.assert_array_equal(found.images, official.images)
+    np.testing.assert_array_equal(found.label, official.label)
+    assert (found.train.shape, found.test.shape) == ((1, 20), (1, 20))
+    # By class and name, whatever the order in the file.
+    first = cifar.photographs(path, cifar10.PUBLISHED)
+    assert first.paths[:2] == ("test/airplane/airplane_s_2.png", "test/airplane/airplane_s_7.png")
+    np.testing.assert_array_equal(first.images[0], pixels(21).transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize("change", ["re-encoded", "one pixel", "exchanged names"])
+def test_other_images_of_the_published_classes_are_lossy(
+    small: Path, tmp_path: Path, packed: Packed, change: str
+) -> None:
+    files = image_files()
+    name, other = list(files)[:2]
+    if change == "re-encoded":
+        files = image_files(".webp", quality=50)
+    elif change == "one pixel":
+        image = pixels(0)
+        image[3, 4, 1] ^= 1
+        files[name] = encoded(image, "PNG")
+    else:
+        files[name], files[other] = files[other], files[name]
+    recognised = cifar10.recognised(packed(tmp_path / "a.tar", files))
+    assert recognised is not None
+    assert recognised[0] == "lossy"
+    assert recognised[1] != cifar10.PUBLISHED.digests
+    assert (recognised[1]["test"] == cifar10.PUBLISHED.digests["test"]) == (change != "re-encoded")
+
+
+def test_files_that_hold_no_such_images_are_not_recognised(small: Path, tmp_path: Path, packed: Packed) -> None:
+    for files in ({}, {"train/cat/0.jpg": b""}, {"cat/0.png": b""}, {"train/cat/._0.png": b""}):
+        assert cifar10.recognised(packed(tmp_path / "a.tar", {"readme": b"", **files})) is None
+
+
+WRONG = {
+    "gone": (lambda files, name: files.pop(name), "expected 2 images in train/airplane, found 1; get the images"),
+    "broken": (lambda files, name: files.update({name: b"text"}), r"airplane_s_7\.png: no image \(4 bytes\)"),
+    "large": (
+        lambda files, name: files.update({name: encoded(np.zeros((64, 64, 3), np.uint8), "PNG")}),
+        "expected images of 32 pixels a side in the published classes, found one of 64 pixels in train/airplane",
+    ),
+    "unicorn": (lambda files, name: files.update({"train/unicorn/0.png": files[name]}), "in train/unicorn"),
+    "twice": (lambda files, name: files.update({f"x/{name}": files[name]}), r"holds train/airplane/\S+ twice"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_images_that_are_missing_damaged_or_odd_are_named(
+    small: Path, tmp_path: Path, packed: Packed, what: str
+) -> None:
+    files = image_files()
+    change, message = WRONG[what]
+    change(files, next(iter(files)))
+    with pytest.raises(ValueError, match=message):
+        cifar10.recognised(packed(tmp_path / "a.tar", files))
+
+
+def stages(folder: Path, source: str = "auto") -> tuple[dict[str, Any], bytes]:
+    """The manifest and the prepared bytes of CIFAR-10 with ``folder`` / raw as its raw folder."""
+    manifest, output = folder / "manifest.json", folder / "prepared.npz"
+    raw = str(folder / "raw" / "cifar10")
+    fetch.main(["--dataset", "cifar10", "--source", source, "--raw", raw, "--output", str(manifest)])
+    config = json.dumps({"dataset": {"name": "cifar10", "kind": "cifar10", **CONFIG}, "repetitions": 1})
+    prepare.main(["--config", config, "--manifest", str(manifest), "--output", str(output)])
+    return json.loads(manifest.read_text()), output.read_bytes()
+
+
+def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_bytes(
+    small: Path, tmp_path: Path, packed: Packed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source,) = cifar10.SOURCES
+    sha256, size = fingerprint(small)
+    monkeypatch.setattr(cifar10, "SOURCES", (replace(source, sha256=sha256, size=size, urls=()),))
+    mirror = tmp_path / "mirror"
+    monkeypatch.setenv("DATA_MIRROR", str(mirror))
+    places = {
+        "raw archive": lambda: packed(tmp_path / "raw/cifar10/pictures.zip", image_files()),
+        "raw folder": lambda: packed(tmp_path / "raw/cifar10", image_files()),
+        "mirror": lambda: packed(mirror / "CIFAR-10_images.tar", image_files()),
+        "mirror's folder": lambda: packed(mirror / "cifar10/any", image_files()),
+        "official": lambda: shutil.copy(small, tmp_path / "raw/cifar10"),
+    }
+    found = {}
+    for place, put in places.items():
+        for folder in (tmp_path / "raw", mirror):
+            shutil.rmtree(folder, ignore_errors=True)
+            (folder / "cifar10").mkdir(parents=True)
+        # Other sets and other kinds of files are passed over.
+        packed(mirror / "cifar100.tar", image_files())
+        packed(mirror / "cifar10-jpeg.tar", {"train/cat/0.jpg": b""})
+        path = put()
+        manifest, found[place] = stages(tmp_path, source="official")
+        assert (manifest["origin"], manifest["reason"]) == ("official", None)
+        assert manifest["content"] == cifar10.PUBLISHED.digests
+        (file,) = manifest["files"]
+        if place != "official":
+            assert (file["path"], file["sha256"]) == (str(path), fingerprint(Path(path))[0])
+    assert len(set(found.values())) == 1
+    # What changed since it was fetched is refused, in a folder too.
+    shutil.rmtree(tmp_path / "raw")
+    folder = packed(mirror / "cifar10/any", image_files())
+    manifest, _ = stages(tmp_path, source="official")
+    (folder / "train/cat/cat_s_7.png").write_bytes(b"1")
+    with pytest.raises(ValueError, match="any has changed since it was fetched"):
+        preparation.prepared({"name": "cifar10", **CONFIG}, 1, manifest)
+
+
+# The loader of pickled batches builds data and refuses everything else.
+
+
+def test_a_batch_of_python_2_is_read(tmp_path: Path, packed: Packed, python2: Python2) -> None:
+    data = np.arange(2 * 3_072, dtype=np.uint8).reshape(2, -1)
+    content = python2({"data": data, "labels": [3, 1], "filenames": ["a.png", "b.png"]})
+    assert b"numpy.core.multiarray" in content
+    batch = cifar.read(packed(tmp_path / "a.tar.gz", {"f/b": content}), ["f/b"])["f/b"]
+    # Red, green and blue one after the other, each row by row.
+    np.testing.assert_array_equal(cifar.images(batch, "b")[1, 2, 5], data[1, 2 * 1_024 + 5 * 32 :][:32])
+    np.testing.assert_array_equal(cifar.labels(batch, "labels", 10, 2, "b"), [3, 1])
+
+
+class Harm:
+    """Pickled, it asks the loader to create a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.path,))
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 5])
+def test_a_pickle_that_would_run_something_is_refused_before_it_does(
+    tmp_path: Path, packed: Packed, protocol: int
+) -> None:
+    evidence = tmp_path / "evidence"
+    harm = pickle.dumps({b"data": Harm(evidence)}, protocol=protocol)
+    with pytest.raises(ValueError, match=r"a\.tar\.gz, f/b: names \S+, which is not data"):
+        cifar.read(packed(tmp_path / "a.tar.gz", {"f/b": harm}), ["f/b"])
+    assert not evidence.exists()
+    pickle.loads(harm)
+    assert evidence.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "f/b: Ran out of input; delete the archive and fetch it again"),
+        (b"\x80\x02}", "f/b: .*; delete the archive"),
+        (b"text", "f/b: .*; delete the archive"),
+        (pickle.dumps([1]), "f/b: expected a dictionary, found a list"),
+        (None, r"a\.tar lacks f/b: delete it"),
+    ],
+)
+def test_a_damaged_or_missing_batch_is_named(
+    tmp_path: Path, packed: Packed, content: bytes | None, message: str
+) -> None:
+    path = packed(tmp_path / "a.tar", {"other": b""} if content is None else {"f/b": content})
+    with pytest.raises(ValueError, match=message):
+        cifar.read(path, ["f/b"])
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (np.zeros((2, 3_072)), r"float64 \(2, 3072\)"),
+        (np.zeros((2, 3_000), dtype=np.uint8), r"uint8 \(2, 3000\)"),
+        ([0, 1], "a list"),
+        (None, "a NoneType"),
+    ],
+)
+def test_images_of_another_shape_are_refused(data: Any, found: str) -> None:
+    with pytest.raises(ValueError, match=rf"b: expected images as uint8 \(n, 3072\), found {found}"):
+        cifar.images({b"data": data}, "b")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([1], "expected a list of 2 labels, found 1"),
+        (None, "found a NoneType"),
+        ([0, 10], "of 0 to 9, found 0 to 10"),
+        ([-1, 3], "found -1 to 3"),
+    ],
+)
+def test_labels_must_be_one_an_image_and_of_the_classes(labels: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        cifar.labels({b"labels": labels}, "labels", 10, 2, "b")
+
+
+def test_classes_in_another_order_are_refused(
+    tmp_path: Path, packed: Packed, batches: dict[str, bytes], python2: Python2
+) -> None:
+    batches[cifar10.PUBLISHED.meta] = python2({"label_names": list(cifar10.CLASSES[::-1])})
+    packed(tmp_path / cifar10.PUBLISHED.archive, batches)
+    with pytest.raises(ValueError, match=r"expected the classes airplane, .*, found truck, ship"):
+        cifar10.parse(tmp_path)
+
+
+# Superclasses.
+
+
+@pytest.mark.parametrize(("rows", "name", "count"), [("fine", "class", 100), ("coarse", "superclass", 20)])
+def test_either_labels_of_the_same_images(tmp_path: Path, packed: Packed, rows: str, name: str, count: int) -> None:
+    images = np.repeat(np.arange(100, dtype=np.uint8), 3 * 32 * 32).reshape(-1, 3, 32, 32)
+    places = [(f"{split}/{cifar100.CLASSES[n]}/0.png", images[n]) for split in cifar.SPLITS for n in range(100)]
+    photographs = cifar.Photographs.of(Path(), places).labelled(cifar100.CLASSES)
+    config = cifar100.Config(**CONFIG, rows=rows)
+    data = cifar100.prepare(photographs, config, generators("t", repetitions=1), "official")
+    assert (data.label_name, list(data.partitions), len(data.classes)) == (name, [name], count)
+    fine = data.images[:, 1, 3, 3].astype(int)
+    for code, number in zip(data.label, fine, strict=True):
+        own = cifar100.CLASSES[number]
+        assert data.classes[code] == own if rows == "fine" else own in cifar100.SUPERCLASSES[data.classes[code]]
+    np.testing.assert_array_equal(np.bincount(data.label[data.test[0]]), [100 // count] * count)
+
+
+def test_each_of_100_classes_is_in_one_of_20_superclasses_of_five() -> None:
+    assert len(cifar100.CLASSES) == len(set(cifar100.CLASSES)) == 100
+    assert [len(classes) for classes in cifar100.SUPERCLASSES.values()] == [5] * 20
+    assert list(cifar100.SUPERCLASSES) == sorted(cifar100.SUPERCLASSES)
+    with pytest.raises(ValueError, match=r"dataset\.rows must be one of fine, coarse, found 'medium'"):
+        cifar100.Config(**CONFIG, rows="medium")
+
+
+# The published images, where they are at hand.
+
+
+@pytest.mark.parametrize(
+    ("module", "means"),
+    [(cifar10, [125.30691805, 122.95039414, 113.86538318]), (cifar100, [129.30416561, 124.0699627, 112.43405006])],
+)
+def test_the_images_at_hand(module: ModuleType, means: list[float], at_hand: Callable[[str], Path]) -> None:
+    kind = module.__name__.rpartition(".")[2]
+    path = at_hand(kind)
+    found = cifar.photographs(path, module.PUBLISHED)
+    assert found.digests()["test"] == module.PUBLISHED.digests["test"]
+    rows = found.labelled(module.CLASSES)
+    assert rows.held_out is not None
+    for part, count in ((~rows.held_out, 50_000), (rows.held_out, 10_000)):
+        np.testing.assert_array_equal(np.bincount(rows.label[part]), count // len(module.CLASSES))
+    train = found.images[~rows.held_out]
+    exact = path.name == module.PUBLISHED.archive or found.digests() == module.PUBLISHED.digests
+    np.testing.assert_allclose(train.mean(axis=(0, 2, 3)), means, atol=5e-9 if exact else 0.2)
