@@ -1,6 +1,7 @@
 """The rules by which a published number agrees with ours."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,14 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from pipeline.report.difference import of_means, of_shares
 from scipy.stats import t as student
 
-from pipeline.report.comparison import COLUMNS, check_published, compare, fisher, holm, welch
+from pipeline.report.comparison import COLUMNS, check_published, compare, holm
 from pipeline.report.comparison_table import as_table, printed
+from pipeline.report.departures import departures
 from pipeline.report.individual_fairness.comparison import bhattacharyya
 from pipeline.report.numbers import Estimate
+from pipeline.report.rules import Outcome, means, one_run, shares
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
 from pipeline.report.tally import PARTS, tallies, tally, words
@@ -50,57 +52,88 @@ def verdict(published: dict[str, Any], ours: pd.DataFrame, reductions: tuple[Red
     return line
 
 
+def welch(published: Estimate, ours: Estimate, rounding: float = 0.0) -> Outcome:
+    """Welch's test and the interval of 95 %."""
+    return means(published, ours, rounding, 0.95)
+
+
+def one_more(published: Estimate, ours: Estimate, rounding: float = 0.0) -> Outcome:
+    """One more repetition of ours, and the interval of 95 %."""
+    return one_run(published, ours, rounding, 0.95)
+
+
 def test_welch_by_hand() -> None:
     """t = 1 / sqrt(4/10 + 1/5); the degrees of freedom are (.4 + .2)^2 / (.4^2/9 + .2^2/4)."""
     statistic = 1 / math.sqrt(0.4 + 0.2)
     freedom = 0.6**2 / (0.4**2 / 9 + 0.2**2 / 4)
-    p = welch(Estimate(2.0, 2.0, 10), Estimate(3.0, 1.0, 5))
-    assert p == pytest.approx(2 * student.sf(statistic, freedom))
+    found = welch(Estimate(2.0, 2.0, 10), Estimate(3.0, 1.0, 5))
+    assert found.p == pytest.approx(2 * student.sf(statistic, freedom))
 
 
-@given(st.floats(-3, 3), st.floats(0.01, 5), st.floats(0.01, 5), st.integers(2, 30), st.integers(2, 30))
-def test_welch_is_symmetric_and_ignores_a_common_shift(gap: float, a: float, b: float, n: int, m: int) -> None:
-    p = welch(Estimate(0.0, a, n), Estimate(gap, b, m))
-    assert p == pytest.approx(welch(Estimate(gap, b, m), Estimate(0.0, a, n)), abs=1e-12)
-    assert p == pytest.approx(welch(Estimate(7.0, a, n), Estimate(7.0 + gap, b, m)), abs=1e-9)
-
-
-def test_what_rounds_to_the_published_number_does_not_differ_from_it() -> None:
-    theirs = Estimate(0.817, 0.0, 10)
-    assert welch(theirs, Estimate(0.8174, 0.0, 10), rounding=0.0005) == 1.0
-    assert welch(theirs, Estimate(0.8176, 0.0, 10), rounding=0.0005) == 0.0
-
-
-def test_welch_needs_a_spread() -> None:
-    with pytest.raises(ValueError, match="two repetitions on each side, found 10 and 1"):
-        welch(Estimate(1.0, 0.1, 10), Estimate(1.0, math.nan, 1))
+def test_one_run_by_hand() -> None:
+    """Of 1, 2, 3 the mean is 2 and s is 1, so 4 is t = 2 / sqrt(1 + 1/3) away, with two degrees of freedom."""
+    ours = Estimate.mean(np.array([1.0, 2.0, 3.0]))
+    assert one_more(Estimate(4.0), ours).p == pytest.approx(2 * student.sf(2 / math.sqrt(4 / 3), 2))
+    assert one_more(Estimate(4.5), ours, rounding=0.5).p == one_more(Estimate(4.0), ours).p
 
 
 def test_fisher_by_hand() -> None:
     """9 of 10 against 0 of 2: the only table at least as unlikely has probability C(3, 2) / C(12, 2)."""
-    assert fisher(Estimate(0.9, n=10), Estimate(0.0, n=2)) == pytest.approx(3 / 66)
-    assert fisher(Estimate(1.0, n=10), Estimate(1.0, n=4)) == 1.0
+    assert shares(Estimate(0.9, n=10), Estimate(0.0, n=2), 0.0, 0.95).p == pytest.approx(3 / 66)
+    assert shares(Estimate(1.0, n=10), Estimate(1.0, n=4), 0.0, 0.95).p == 1.0
 
 
-def test_holm_by_hand() -> None:
+def test_newcombes_interval_as_published() -> None:
+    """56 of 70 against 48 of 80 (Newcombe 1998, table II, case (a), method 10): .2000 [.0524, .3339]."""
+    found = shares(Estimate(48 / 80, n=80), Estimate(56 / 70, n=70), 0.0, 0.95)
+    assert (found.difference, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    assert shares(Estimate(0.0, n=10), Estimate(0.6, n=10), 0.0, 0.95).low > 0, "0 of 10 against 6 of 10"
+
+
+@given(st.floats(-3, 3), st.floats(0.01, 5), st.floats(0.01, 5), st.integers(2, 30), st.integers(2, 30))
+def test_welch_is_symmetric_and_ignores_a_common_shift(gap: float, a: float, b: float, n: int, m: int) -> None:
+    p = welch(Estimate(0.0, a, n), Estimate(gap, b, m)).p
+    assert p == pytest.approx(welch(Estimate(gap, b, m), Estimate(0.0, a, n)).p, abs=1e-12)
+    assert p == pytest.approx(welch(Estimate(7.0, a, n), Estimate(7.0 + gap, b, m)).p, abs=1e-9)
+
+
+@pytest.mark.parametrize("rule", [welch, one_more])
+@given(st.floats(-3, 3), st.floats(0.01, 5), st.floats(0.01, 5), st.integers(2, 20), st.floats(0, 1))
+def test_the_interval_holds_zero_exactly_where_no_difference_is_shown(
+    rule: Callable[..., Outcome], gap: float, a: float, b: float, n: int, rounding: float
+) -> None:
+    found = rule(Estimate(1.0, a, 10), Estimate(1.0 + gap, b, n), rounding)
+    assume(abs(found.p - 0.05) > 1e-9)
+    assert (found.low <= 0 <= found.high) == (found.p > 0.05)
+    assert found.difference == pytest.approx(gap)
+
+
+@pytest.mark.parametrize("rule", [welch, one_more])
+def test_what_rounds_to_the_published_number_does_not_differ_from_it(rule: Callable[..., Outcome]) -> None:
+    theirs = Estimate(0.817, 0.0, 10)
+    assert rule(theirs, Estimate(0.8174, 0.0, 10), 0.0005).p == 1.0
+    assert rule(theirs, Estimate(0.8176, 0.0, 10), 0.0005).p == 0.0
+
+
+def test_a_test_needs_a_spread() -> None:
+    with pytest.raises(ValueError, match="two repetitions on each side, found 10 and 1"):
+        welch(Estimate(1.0, 0.1, 10), Estimate(1.0, math.nan, 1))
+    with pytest.raises(ValueError, match="at least two repetitions, found 1"):
+        one_more(Estimate(4.0), Estimate(0.0, math.nan, 1))
+
+
+def test_both_tests_have_their_level() -> None:
+    """Two samples of one normal distribution, or one draw and four others, differ at .05 in a case of twenty."""
+    draws = np.random.default_rng(1).normal(2.0, 0.5, size=(4000, 2, 10))
+    samples = [welch(Estimate.mean(a), Estimate.mean(b)).p < 0.05 for a, b in draws]
+    single = [one_more(Estimate(x[0]), Estimate.mean(x[1:5])).p < 0.05 for x in draws[:, 0]]
+    for rejected in (samples, single):
+        assert abs(np.mean(rejected) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 4000)
+
+
+def test_what_is_not_tested_does_not_count_in_holms_method() -> None:
     """Of .01, .04, .03 the adjusted values are 3 x .01, then 2 x .03, then the larger of .04 and .06."""
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.5, math.nan, 0.9]) == pytest.approx([1.0, math.nan, 1.0], nan_ok=True)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_never_lowers_a_p_value_nor_changes_their_order(p_values: list[float]) -> None:
-    adjusted = holm(p_values)
-    assert (adjusted >= np.array(p_values)).all()
-    assert (np.diff(adjusted[np.argsort(p_values, kind="stable")]) >= 0).all()
-
-
-def test_the_test_has_its_level() -> None:
-    """Two samples of one normal distribution differ at .05 in about one case of twenty."""
-    rng = np.random.default_rng(1)
-    draws = rng.normal(2.0, 0.5, size=(4000, 2, 10))
-    rejected = [welch(Estimate.mean(a), Estimate.mean(b)) < 0.05 for a, b in draws]
-    assert abs(np.mean(rejected) - 0.05) < 4 * math.sqrt(0.05 * 0.95 / 4000)
+    assert holm(np.array([0.01, math.nan, 0.04, 0.03])) == pytest.approx([0.03, math.nan, 0.06, 0.06], nan_ok=True)
 
 
 def test_equal_means_show_no_difference_and_distant_ones_differ() -> None:
@@ -110,12 +143,18 @@ def test_equal_means_show_no_difference_and_distant_ones_differ() -> None:
     assert line["p_holm"] < 0.001
 
 
+def test_a_mean_agrees_where_the_whole_interval_lies_within_one_published_deviation() -> None:
+    assert verdict(entry(), measured([1.02, 1.021, 1.022]))["verdict"] == "agrees"
+    assert verdict(entry(), measured([1.01, 1.021, 1.032]))["verdict"] == "no difference shown"
+    assert verdict(size(), sizes([1214.9, 1215.0, 1215.1]))["verdict"] == "no difference shown", "one run has no margin"
+
+
 def test_several_tests_of_one_table_are_adjusted_together() -> None:
     """One p-value of about .02 differs alone, and shows nothing among forty others that do not differ."""
     far = entry(value=1.0, std=0.1)
     ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
     assert verdict(far, ours)["verdict"] == "differs"
-    near = entry(value=float(ours["value"].mean()), std=0.1)
+    near = entry(value=float(ours["value"].mean()), std=0.04)
     compared = compare(pd.DataFrame([far] + [near] * 40), ours, ())
     assert set(compared["verdict"]) == {"no difference shown"}
     elsewhere = compare(pd.DataFrame([far] + [{**near, "artefact": "table_4"}] * 40), ours, ())
@@ -166,7 +205,7 @@ def test_a_likelier_setting_gets_a_line_of_its_own_and_is_not_counted() -> None:
     published = pd.DataFrame([entry(likely=SENSR.replace("500", "200"))])
     compared = compare(published, ours, ())
     assert list(compared["reading"]) == ["as stated", "as likely made"]
-    assert list(compared["verdict"]) == ["differs", "no difference shown"]
+    assert list(compared["verdict"]) == ["differs", "agrees"]
     assert [tallies(compared)[part]["numbers"] for part in PARTS] == [1, 1, 0]
 
 
@@ -177,13 +216,13 @@ def test_a_setting_that_the_paper_does_not_state_has_no_verdict_but_the_likelier
     assert (assumed["reading"], assumed["verdict"]) == ("as assumed", "not comparable")
     assert assumed["why"] == "the paper does not state the number of steps"
     assert math.isnan(assumed["p"])
-    assert (likely["reading"], likely["verdict"]) == ("as likely made", "no difference shown")
+    assert (likely["reading"], likely["verdict"]) == ("as likely made", "agrees")
 
 
 def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line() -> None:
     ours = pd.concat([measured([1.02, 1.03, 1.01]), measured([1.02, 1.021, 1.022], steps=200.0)], ignore_index=True)
     compared = compare(pd.DataFrame([entry(likely=SENSR.replace("500", "200"))]), ours, ())
-    table = as_table(compared, Stamp("paper", ("official",)), "t")
+    table = as_table(compared, Stamp("paper", ("official",)))
     assert table.cell("why, and notes", "Table 1", "SenSR", "T_n") == "More likely made otherwise: see the next line."
     assert tallies(compared)["results"]["likelier"] == 1
 
@@ -209,7 +248,7 @@ def test_a_number_that_is_printed_twice_is_counted_once_by_its_gravest_verdict()
     """The same value and setting in two tables, adjusted with other numbers there; a third number apart."""
     far = entry(value=1.0, std=0.1)
     ours = measured(list(1.1 + 0.1 * np.linspace(-1, 1, 10)))
-    near = entry(value=float(ours["value"].mean()), std=0.1)
+    near = entry(value=float(ours["value"].mean()), std=0.04)
     again = {**far, "artefact": "text", "setting": "; ".join(reversed(SENSR.split("; ")))}
     compared = compare(pd.DataFrame([far] + [near] * 40 + [again]), ours, ())
     assert [compared["verdict"].iloc[0], compared["verdict"].iloc[-1]] == ["no difference shown", "differs"]
@@ -219,30 +258,11 @@ def test_a_number_that_is_printed_twice_is_counted_once_by_its_gravest_verdict()
     assert words(counted) == "2 numbers in 42 places: 1 of 2 show no difference, 1 differs"
 
 
-@given(st.floats(-2, 2), st.floats(0.01, 2), st.floats(0.01, 2), st.integers(2, 20), st.integers(2, 20))
-def test_the_interval_of_means_holds_zero_exactly_where_welch_does_not_reject(
-    gap: float, a: float, b: float, n: int, m: int
-) -> None:
-    theirs, ours = Estimate(1.0, a, n), Estimate(1.0 + gap, b, m)
-    p = welch(theirs, ours, 0.05)
-    found = of_means(theirs, ours, 0.05, 0.95)
-    assume(abs(p - 0.05) > 1e-9)
-    assert (found.low <= 0 <= found.high) == (p > 0.05)
-    assert found.value == pytest.approx(gap)
-
-
-def test_newcombes_interval_as_published() -> None:
-    """56 of 70 against 48 of 80 (Newcombe 1998, table II, case (a), method 10): .2000 [.0524, .3339]."""
-    found = of_shares(Estimate(48 / 80, n=80), Estimate(56 / 70, n=70), 0.95)
-    assert (found.value, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
-    assert of_shares(Estimate(0.0, n=10), Estimate(0.6, n=10), 0.95).low > 0, "0 of 10 against 6 of 10"
-
-
 def test_what_was_not_run_or_is_lost_says_so() -> None:
     published = pd.DataFrame([entry(status="not run: costs a year"), entry(status="published value lost", value=None)])
     compared = compare(published, measured([1.0]), ())
     assert list(compared["verdict"]) == ["not run", "published value lost"]
-    table = as_table(compared, Stamp("paper", ("official",)), "t")
+    table = as_table(compared, Stamp("paper", ("official",)))
     assert table.cell("why, and notes", "Table 1", "SenSR", "T_n") == "Costs a year."
 
 
@@ -271,3 +291,58 @@ def test_bhattacharyya_distance_by_hand() -> None:
     assert bhattacharyya(Estimate(0.0, 2.0), Estimate(3.0, 2.0)) == pytest.approx((3 / 2) ** 2 / 8)
     assert bhattacharyya(Estimate(0.0, 1.0), Estimate(0.0, 2.0)) == pytest.approx(math.log(5 / 4) / 2)
     assert bhattacharyya(Estimate(0.0, 0.0), Estimate(0.0, 2.0)) == math.inf
+
+
+SIZE = "block=hiring; dataset=hiring; method=given; transport=wgan; statistic=size"
+
+
+def size(**changes: Any) -> dict[str, Any]:
+    """A flipset of 1,215, of one map."""
+    one = {"artefact": "text", "row": "Hiring", "column": "F+", "value": 1215.0, "kind": "run", "rounding": 0.5}
+    return entry(**{**one, "std": None, "n": None, "setting": SIZE, **changes})
+
+
+def sizes(values: list[float], **changes: Any) -> pd.DataFrame:
+    """Rows of the flipset's size, one for each trial."""
+    place = {"block": "hiring", "dataset": "hiring", "method": "given", "transport": "wgan", "statistic": "size"}
+    return measured(values, **{**place, "origin": "simulated", **changes})
+
+
+def test_verdicts_on_one_run() -> None:
+    assert verdict(size(), sizes([1180.0, 1230.0, 1260.0]))["verdict"] == "no difference shown"
+    assert verdict(size(), sizes([900.0, 905.0, 910.0]))["verdict"] == "differs"
+    alone = verdict(size(), sizes([1215.0]))
+    assert (alone["verdict"], alone["why"]) == ("not comparable", "one repetition has no spread")
+    with pytest.raises(ValueError, match="a run cannot be compared without rounding"):
+        check_published(pd.DataFrame([size(rounding=None)]))
+
+
+def test_one_run_is_printed_without_a_spread_and_ours_with_one() -> None:
+    line = verdict(size(), sizes([1180.0, 1230.0, 1260.0]))
+    assert (printed(line, "published"), printed(line, "ours")) == ("1,215", "1,223 \u00b1 40 (3)")
+    small = verdict(size(value=2.1, rounding=0.005), sizes([2.01, 2.03]))
+    assert (printed(small, "published"), printed(small, "ours")) == ("2.10", "2.02 \u00b1 0.01 (2)")
+
+
+def test_a_shorter_training_of_one_map_leaves_the_others_comparable() -> None:
+    shorter = (Reduction("hiring", "hiring", "given", "transport.steps", 5000, 20001, "wgan"),)
+    ours = pd.concat([sizes([1180.0, 1230.0]), sizes([1180.0, 1230.0], transport="exact")])
+    line = verdict(size(), ours, shorter)
+    assert line["verdict"] == "not comparable"
+    assert line["why"] == "not as published: WGAN maps on the hiring data: training steps 5,000 (published: 20,001)"
+    exact = size(setting=SIZE.replace("wgan", "exact"))
+    assert verdict(exact, ours, shorter)["verdict"] == "no difference shown"
+
+
+def test_fewer_trials_make_their_number_not_comparable_and_no_other() -> None:
+    fewer = (Reduction("hiring", "hiring", "given", "repetitions", 3, 10, "wgan"),)
+    ours = pd.concat([sizes([1180.0, 1230.0]), sizes([3.0], statistic="repetitions")])
+    assert verdict(size(), ours, fewer)["verdict"] == "no difference shown"
+    trials = verdict(size(kind="constant", value=10, setting=SIZE.replace("=size", "=repetitions")), ours, fewer)
+    assert (trials["verdict"], trials["ours"]) == ("not comparable", 3)
+
+
+def test_a_place_without_a_model_is_left_out_of_the_words() -> None:
+    fewer = [Reduction("law", "law", method, "dataset.n", 2, 3) for method in ("none", "logistic")]
+    assert departures(fewer) == ["Logistic on the law-school data: n 2 (published: 3)"]
+    assert departures(fewer[:1]) == ["n 2 (published: 3)"]

@@ -75,11 +75,11 @@ def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path
         }
         artefacts.main([word for name, values in given.items() for word in (name, *values)])
 
-    reference = str(folder / "reference")
+    reference, lists = str(folder / "reference"), folder / "lists"
     benchmark = folder / "train.tsv"
     benchmark.write_text("s\tmax_rss\tcpu_time\n5\t1\t4\n")
-    made(*arguments, record=reference, verdicts=str(folder), benchmarks=json.dumps({"train": str(benchmark)}))
-    assert set(pd.read_csv(folder / "verdicts.csv")["study"]) == {"individual_fairness"}
+    made(*arguments, record=reference, verdicts=str(lists), benchmarks=json.dumps({"train": str(benchmark)}))
+    assert set(pd.read_csv(lists / "verdicts.csv")["study"]) == {"individual_fairness"}
     again = {kind: str(folder / "again" / kind) for kind in ("tables", "figures")}
     index = folder / "again.json"
     made("--study", "--published", drawn_from=reference, index=str(index), **again)

@@ -63,6 +63,12 @@ def test_a_grid_of_classifiers_is_not_taken_for_repetitions() -> None:
     assert Stamp.of(ROWS.assign(theta_1=0.4), "laptop").repetitions == ()
 
 
+def test_maps_without_a_model_have_trials_that_the_stamp_counts() -> None:
+    maps = ROWS.assign(method="none", transport="wgan")
+    assert Stamp.of(maps, "laptop").repetitions == (2,)
+    assert Stamp.of(maps.drop(columns="transport"), "laptop").repetitions == ()
+
+
 def test_an_audit_that_draws_its_own_samples_speaks_of_simulations_alone() -> None:
     drawn = pd.DataFrame(
         {

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from pipeline.report import style
-from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import bars, marginals, trials
 from pipeline.report.fliptest import stability_figures as stability
 from pipeline.report.fliptest.flipset_figures import PLACE, boundary
@@ -20,13 +19,6 @@ from pipeline.report.fliptest.marginals import Group
 from pipeline.report.fliptest.methods_figure import largest
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.inputs import Inputs
-from pipeline.report.picture import Picture
-
-# One of each kind: the others differ in the place that they read.
-FIGURES = (
-    "figure_1", "figure_2", "figure_3", "figure_5_opposite", "figure_6", "figure_7", "figure_8", "figure_11",
-    "figure_12", "figure_maps", "figure_methods", "figure_training",
-)  # fmt: skip
 
 
 def trial(features: np.ndarray, score: np.ndarray, threshold: float) -> FirstTrial:
@@ -151,25 +143,11 @@ def test_an_interval_that_dwarfs_the_bars_goes_on_as_an_arrow() -> None:
     assert [mark.get_marker() for mark in axes.lines if mark.get_marker() in ("<", ">")] == ["<", ">"]
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_figures_have_the_width_of_a_page_and_say_what_they_show(name: str, made: dict[str, Artefact]) -> None:
-    picture = made[name]
-    assert isinstance(picture, Picture)
-    assert picture.figure.get_size_inches()[0] == style.PAGE_WIDTH
-    assert picture.alternative.endswith(".")
-    assert not any("nan" in note for note in picture.notes)
-
-
 def test_the_words_for_a_figure_are_the_means_of_its_groups(made: dict[str, Any], inputs: Inputs) -> None:
     first = trials.first_trial(inputs, replace(PLACE, block="ssl", dataset="ssl"))
     values = first.features[:, first.column("narcotic_arrests")]
     expected = f"narcotic arrests: all {values.mean():.2f}, F+ {values[first.members('positive')].mean():.2f}"
     assert expected.replace("-", "\u2212") in made["figure_8"].alternative
-
-
-@pytest.mark.parametrize("name", ["figure_7", "table_flipsets", "table_law"])
-def test_artefacts_are_the_same_byte_for_byte(name: str, inputs: Inputs, files_of: Any) -> None:
-    assert files_of(name, inputs) == files_of(name, inputs)
 
 
 def test_an_absent_map_is_named(inputs: Inputs, build: Any) -> None:

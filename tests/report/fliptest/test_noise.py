@@ -3,22 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
+from tests.report import studies
 
 
 def test_sizes_by_chance_stand_beside_those_of_exact_maps(inputs: Inputs, build: Any) -> None:
     """60 of a group's people by chance, 90 at most: in the columns of every exact place that has them, else a dash."""
-    one = (inputs.rows["block"] == "methods") & (inputs.rows["statistic"] == "size")
-    one &= (inputs.rows["method"] == "baseline") & (inputs.rows["repetition"] == 0)
-    rows = [inputs.rows, inputs.rows[one].assign(statistic="noise_size", value=60.0)]
-    rows += [inputs.rows[one].assign(statistic="noise_size_upper", value=90.0)]
-    rows += [inputs.rows[one].assign(statistic="noise_people", value=250.0, flipset=None).drop_duplicates()]
-    made = build("table_methods", replace(inputs, rows=pd.concat(rows, ignore_index=True)))
+    for statistic, value in (("noise_size", 60.0), ("noise_size_upper", 90.0), ("noise_people", 250.0)):
+        inputs = studies.with_values(inputs, studies.chosen(inputs, block="methods", statistic=statistic), value)
+    dealt = inputs.rows["statistic"].astype(str).str.startswith("noise") & (inputs.rows["method"] == "sensr")
+    made = build("table_methods", replace(inputs, rows=inputs.rows[~dealt]))
     found = {row.labels[2]: made.cell("positive by chance", *row.labels) for row in made.rows}
     assert (found["Baseline"].value, found["Baseline"].high) == (60.0, 90.0)
     assert found["Baseline"].text == "60, to 90"

@@ -9,14 +9,10 @@ import pandas as pd
 import pytest
 
 from pipeline.io import load_published
-from pipeline.report.artefacts import Artefact
-from pipeline.report.comparison import compare
 from pipeline.report.fliptest.comparison import compared, table_flipsets
 from pipeline.report.fliptest.facts import measurements
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate
 from pipeline.report.settings import parse_setting
-from pipeline.report.table import Table
 
 STUDY = "fliptest"
 TABLE_1 = """
@@ -53,24 +49,6 @@ def test_every_number_of_the_text_is_in_the_list(number: float, published: pd.Da
     assert np.isclose(published.loc[published["artefact"] == "text", "value"], number, rtol=1e-12).any()
 
 
-def test_every_cell_of_table_1_is_found_by_its_setting(lines: pd.DataFrame, made: dict[str, Artefact]) -> None:
-    table = made["table_1"]
-    assert isinstance(table, Table)
-    for line in lines[lines["artefact"] == "table_1"].to_dict("records"):
-        experiment, _, feature = line["row"].rpartition(": ")
-        cell = table.cell(line["column"], experiment, feature)
-        assert isinstance(cell, Estimate)
-        assert (cell.value, cell.std) == pytest.approx((line["ours"], line["our_std"])), line["row"]
-
-
-def test_every_number_said_to_be_reproduced_has_a_value_of_ours_and_a_verdict(lines: pd.DataFrame) -> None:
-    reproduced = lines[lines["status"] == "reproduced"]
-    assert reproduced["ours"].notna().all(), reproduced.loc[reproduced["ours"].isna(), "why"].tolist()
-    stated = reproduced[reproduced["reading"] != "as assumed"]
-    assert set(stated["verdict"]) <= {"agrees", "no difference shown", "differs"}, stated["why"].unique().tolist()
-    assert set(reproduced.loc[reproduced["reading"] == "as assumed", "verdict"]) == {"not comparable"}
-
-
 def test_settings_that_the_paper_states_are_configured_as_published(lines: pd.DataFrame) -> None:
     """But for the two weights that it prints the wrong way round."""
     constants = lines[(lines["kind"] == "constant") & (lines["reading"] == "as stated")]
@@ -78,17 +56,6 @@ def test_settings_that_the_paper_states_are_configured_as_published(lines: pd.Da
     assert differing["column"].tolist() == ["w_hair", "w_work"]
     likely = lines[(lines["reading"] == "as likely made")]
     assert likely["verdict"].tolist() == ["agrees", "agrees"]
-
-
-def test_the_settings_in_the_text_are_those_of_the_table_of_settings(
-    published: pd.DataFrame, inputs: Inputs, made: dict[str, Artefact]
-) -> None:
-    table = made["table_settings"]
-    assert isinstance(table, Table)
-    shown = [row.cells[0] for row in table.rows]
-    stated = published[(published["by"] == "table_settings") & (published["status"] == "reproduced")]
-    for line in compare(stated, measurements(inputs), ()).to_dict("records"):
-        assert line["ours"] in shown, line["column"]
 
 
 def test_nothing_that_rests_on_a_twin_is_compared(of_a_twin: Inputs, published: pd.DataFrame) -> None:
@@ -129,7 +96,7 @@ def test_what_exact_transport_gives_stands_beside_a_gan_of_as_many_people(inputs
     sizes = inputs.values(
         block="arrests", transport="exact", direction="forward", flipset="positive", statistic="size"
     ).to_numpy()
-    told = f"Exact transport gives {sizes.mean():.0f} \u00b1 {sizes.std(ddof=1):.0f} (3)."
+    told = f"Exact transport gives {sizes.mean():,.0f} \u00b1 {sizes.std(ddof=1):.0f} (3)."
     assert told in table.loc[("Arrests", "F+"), "note"]
     assert "transport=wgan" in table.loc[("Arrests", "F+"), "setting"]
     assert "Exact transport" not in str(table.loc[("SSL: Dem Parity", "F+"), "note"])

@@ -4,10 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.fliptest import law_figures as law
@@ -19,8 +17,6 @@ from pipeline.report.fliptest.validation import TABLE_1
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.table import Table
-
-TABLES = [one.name for one in registry.declared("fliptest") if one.kind == "table"]
 
 
 def table(made: dict[str, Artefact], name: str) -> Table:
@@ -152,16 +148,6 @@ def test_weights_are_those_of_the_regressions(made: dict[str, Artefact], inputs:
     assert cell == Estimate.mean(coef[:, names.index("age")])
     with pytest.raises(ValueError, match="needs the classifier 'ssl/linear_regression'"):
         reports.table_ssl_weights(replace(inputs, classifiers={}))
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_tables_can_be_set_and_name_no_array_or_nan(name: str, made: dict[str, Artefact]) -> None:
-    found = table(made, name)
-    texts = found.markdown()
-    assert "nan" not in texts.lower().replace("finance", "")
-    assert "Estimate(" not in texts
-    assert found.latex().count(r"\begin{") == found.latex().count(r"\end{")
-    assert len(pd.read_csv(__import__("io").StringIO(found.csv()))) == len(found.rows)
 
 
 def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: Any, shorter: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from scipy.stats import norm
 from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
 from pipeline.audits.robustness_bias.measures import by_level, level_sums
 from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
-from pipeline.io import load_published
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
@@ -24,6 +22,7 @@ from pipeline.stages.collect import collect
 from pipeline.types import Absent, Array, AuditResult, Classifier, ImageDataset
 from pipeline.workflow.composition import Point
 from pipeline.workflow.config import Workflow
+from tests.report import studies
 
 STUDY = "robustness_bias"
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -254,9 +253,6 @@ def make_inputs(
     return Inputs(STUDY, scale, rows, config, held, audits, classifiers)
 
 
-Lazily = Callable[[Callable[[str], Artefact]], Mapping[str, Artefact]]
-
-
 @pytest.fixture(scope="session")
 def inputs() -> Inputs:
     """The study at paper scale, every data set there."""
@@ -272,21 +268,16 @@ def alone() -> Inputs:
 @pytest.fixture(scope="session")
 def published() -> pd.DataFrame:
     """The study's list of published numbers."""
-    return load_published("data/published/robustness_bias.csv")
+    return studies.published(STUDY)
 
 
 @pytest.fixture(scope="session")
-def made(inputs: Inputs, build: Callable[[str, Inputs], Artefact], lazily: Lazily) -> Mapping[str, Artefact]:
+def made(inputs: Inputs, build: Callable[[str, Inputs], Artefact]) -> Mapping[str, Artefact]:
     """The study's artefacts, each made once."""
-    return lazily(lambda name: build(name, inputs))
+    return studies.Made(lambda name: build(name, inputs))
 
 
 @pytest.fixture(scope="session")
-def made_alone(alone: Inputs, build: Callable[[str, Inputs], Artefact], lazily: Lazily) -> Mapping[str, Artefact]:
+def made_alone(alone: Inputs, build: Callable[[str, Inputs], Artefact]) -> Mapping[str, Artefact]:
     """The same of the digits alone."""
-    return lazily(lambda name: build(name, alone))
-
-
-def without_rows(inputs: Inputs, key: str) -> Inputs:
-    """The same without one audit."""
-    return replace(inputs, audits={k: v for k, v in inputs.audits.items() if k != key})
+    return studies.Made(lambda name: build(name, alone))
