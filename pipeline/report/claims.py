@@ -118,7 +118,11 @@ class Decision:
 
 
 def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
-    """Each decision as the page, the README and the list of outcomes print it; ``numbers`` has a text for each part."""
+    """Each decision as the page prints it.
+
+    ``numbers`` has a text for each part; ``deciding`` is that of the first part that keeps the claim from being
+    confirmed, or of the first of all.
+    """
     return [
         {
             "says": decision.says,
@@ -126,11 +130,17 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
             "artefact": decision.artefact,
             "outcome": decision.outcome,
             "numbers": [_text(part) for part in decision.parts],
+            "deciding": next((_text(part) for part in sorted(decision.parts, key=_doubt)), decision.why),
             "why": decision.why,
             "reduced": decision.reduced,
         }
         for decision in decisions
     ]
+
+
+def _doubt(part: Found) -> int:
+    """First what does not hold, then what is open."""
+    return (False, None, True).index(part.holds)
 
 
 def listed(decisions: Sequence[Decision]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from pipeline.report import words as w
 from pipeline.report.against import summary
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison_table import DEPENDENCE, LIKELY, RULES, lines, readings_notes
-from pipeline.report.departures import joined
+from pipeline.report.departures import departures, joined
 from pipeline.report.inputs import Inputs
 from pipeline.report.provenance import digest
 from pipeline.report.registry import label
@@ -43,6 +43,7 @@ def describe(
         "claims": list(claims),
         "stamp": list(stamp.lines()),
         "brief": _brief(stamp),
+        "departures": departures(stamp.reductions),
         "emphatic": stamp.emphatic,
         "twins": [w.dataset_in_a_sentence(name) for name in stamp.twins],
         "origins": list(stamp.origins),
@@ -73,9 +74,7 @@ def _brief(stamp: Stamp) -> list[dict[str, Any]]:
         names = joined(w.dataset_in_a_sentence(name) for name in stamp.twins)
         said.append({"text": f"Synthetic twin of {names}: no number from it is evidence.", "emphatic": True})
     if stamp.reductions:
-        keys = len({(reduction.key, reduction.here) for reduction in stamp.reductions})
-        text = f"{stamp.scale.capitalize()} scale: {keys:,} setting{'s' * (keys != 1)} not as published."
-        said.append({"text": text, "emphatic": False})
+        said.append({"text": f"{stamp.scale.capitalize()} scale: {stamp.departing()}.", "emphatic": False})
     return said
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pipeline.report import words as w
-from pipeline.report.departures import departures, joined
+from pipeline.report.departures import joined
 from pipeline.report.settings import Reduction
 
 FULL_SCALE = "paper"
@@ -65,7 +65,7 @@ class Stamp:
     @property
     def emphatic(self) -> bool:
         """Whether the artefact is not what was published: at a reduced scale, from a twin, or set otherwise."""
-        return self.scale != FULL_SCALE or bool(self.twins) or bool(self.reductions)
+        return bool(self.twins) or bool(self.reductions)
 
     def lines(self) -> tuple[str, ...]:
         """The stamp as it is printed: one line for scale, size and origin, one more for each kind of departure."""
@@ -75,14 +75,18 @@ class Stamp:
             _count(self.points, "audited point"),
             f"up to {self.steps:,} steps" if self.steps else "",
         ]
-        first = " \u00b7 ".join(part for part in (f"{self.scale} scale", *sizes, self._origin()) if part)
+        parts = (f"{self.scale} scale", *sizes, self._origin(), self.departing())
+        first = " \u00b7 ".join(part for part in parts if part)
         lines = [first[0].upper() + first[1:]]
         if self.twins:
             names = joined(w.dataset_in_a_sentence(name) for name in self.twins)
             lines.append(f"Synthetic twin of {names}, not the official data: no number here is evidence about it")
-        if self.reductions:
-            lines.append(f"Not as published: {'; '.join(departures(self.reductions))}")
         return tuple(lines)
+
+    def departing(self) -> str:
+        """``14 settings not as published``; nothing where all are. The page lists them once for a study."""
+        count = len({reduction.key for reduction in self.reductions})
+        return f"{count:,} setting{'s' * (count != 1)} not as published" if count else ""
 
     def _origin(self) -> str:
         words = {"official": "official data", "simulated": "simulated data", "twin": "synthetic data"}
