@@ -11,8 +11,6 @@ from pipeline.report import words as w
 from pipeline.report.departures import joined
 from pipeline.report.settings import Reduction
 
-FULL_SCALE = "paper"
-
 
 @dataclass(frozen=True)
 class Stamp:
@@ -64,11 +62,11 @@ class Stamp:
 
     @property
     def emphatic(self) -> bool:
-        """Whether the artefact is not what was published: at a reduced scale, from a twin, or set otherwise."""
+        """Whether the artefact is not what was published: from a twin, or set otherwise."""
         return bool(self.twins) or bool(self.reductions)
 
     def lines(self) -> tuple[str, ...]:
-        """The stamp as it is printed: one line for scale, size and origin, one more for each kind of departure."""
+        """The stamp as it is printed: one line for scale, size, origin and how much departs, one more for twins."""
         sizes = [
             _count(self.repetitions, "repetition"),
             _count(self.simulations, "simulation"),
