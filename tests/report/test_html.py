@@ -1,14 +1,19 @@
 """The page is whole, loads nothing, and says where it comes from."""
 
 import json
+import re
+import shutil
+import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from pipeline.report import html, provenance
+from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
 from pipeline.report.index import describe
 from pipeline.report.individual_fairness.comparison import compared
 from pipeline.report.inputs import Inputs
@@ -92,19 +97,19 @@ def test_the_page_shows_every_published_number_and_where_the_data_come_from(
     text = html.page([study], {("individual_fairness", "figure_3"): PNG}, facts)
     assert text.count("<tr data-verdict=") == len(study["comparison"]) >= len(published)
     shown = Page(text).text
-    for words in ("0123abc", "a & b", "2 min 03 s", "0" * 64, study["digest"], "occupation unknown: 2,809"):
+    checksums = [checksum for dataset in study["datasets"] for checksum in dataset["checksums"].values()]
+    for words in ("0123abc", "a & b", "2 min 03 s", *checksums, study["digest"], "occupation unknown: 2,809"):
         assert words in shown, words
 
 
-def test_a_twin_and_a_reduced_scale_stand_on_top(
+def test_a_twin_stands_on_top_of_the_page(
     inputs_of: Callable[..., Inputs], published: pd.DataFrame, build: Callable, facts: dict[str, Any]
 ) -> None:
     twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
     index = describe(twin, {"table_1": build("table_1", twin)}, compared(twin, published))
     text = html.page([index], {}, facts)
-    head = text[: text.index("<nav")]
-    assert "synthetic twin of Adult and COMPAS" in head
-    assert "smoke scale" in head
+    findings = text[text.index('<section id="findings">') : text.index('<section id="individual_fairness">')]
+    assert "Synthetic twin of Adult and COMPAS: no number from it is evidence." in findings
     assert index["counts"]["results"]["verdicts"]["no difference shown"] == 0
 
 
@@ -163,3 +168,45 @@ def test_the_digest_depends_on_values_not_on_their_order() -> None:
 
 def test_the_machine_is_read_off_its_description() -> None:
     assert provenance.machine("vendor\t: x\nmodel name\t: A CPU 3000\n")["processor"] == "A CPU 3000"
+
+
+def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
+    inputs: Inputs, published: pd.DataFrame, build: Callable, facts: dict[str, Any]
+) -> None:
+    parts = (Found("q of one", 1.25, 1.0, 1.5, 10, True), Found("q of two", 2.5, 2.0, 3.0, 10, False, decimals=1))
+    told = lines([Decision("A finding.", "Section 4", "table_1", NOT_CONFIRMED, parts)])
+    index = describe(inputs, {"table_1": build("table_1", inputs)}, compared(inputs, published), told)
+    page = Page(html.page([index], {}, facts))
+    first = page.text[: page.text.index("Published numbers and ours", page.text.index("A finding."))]
+    for words in ("not confirmed", "A finding.", "q of two: 2.5 [2.0, 3.0] (does not hold)", "q of one: 1.250"):
+        assert words in first
+    assert "#individual_fairness-table_1" in page.links
+    assert "not confirmed:     A finding." in html.summary([index], "report.html")
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize("width", [1280, 500])
+def test_a_browser_shows_the_page_without_a_horizontal_scroll_bar(
+    study: dict[str, Any], facts: dict[str, Any], width: int, tmp_path: Path
+) -> None:
+    """At the width of a laptop, and at the least that a headless window has."""
+    text = html.page([study], {("individual_fairness", "figure_3"): PNG}, facts)
+    measure = "document.title = document.documentElement.scrollWidth + ' of ' + innerWidth"
+    (tmp_path / "page.html").write_text(text.replace("</body>", f"<script>{measure}</script></body>"), encoding="utf-8")
+    command = [str(CHROMIUM), *QUIET, f"--user-data-dir={tmp_path}/profile", f"--window-size={width},900", "--dump-dom"]
+    shown = subprocess.run(
+        [*command, f"file://{tmp_path}/page.html"], capture_output=True, text=True, check=True
+    ).stdout
+    needed, given = map(int, re.findall(r"<title>(\d+) of (\d+)</title>", shown)[0])
+    assert 0 < needed <= given

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pipeline.report import registry
+from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
@@ -41,11 +42,11 @@ def test_sizes_are_read_off_the_rows() -> None:
     [
         ("paper", "official", False),
         ("paper", "simulated", False),
-        ("laptop", "official", True),
+        ("laptop", "official", False),
         ("paper", "twin", True),
     ],
 )
-def test_anything_but_the_published_scale_and_data_is_emphatic(scale: str, origin: str, emphatic: bool) -> None:
+def test_a_twin_is_emphatic_and_a_scale_at_published_settings_is_not(scale: str, origin: str, emphatic: bool) -> None:
     assert Stamp.of(ROWS.assign(scale=scale, origin=origin), scale).emphatic is emphatic
 
 
@@ -54,9 +55,17 @@ def test_a_twin_is_called_one_and_named() -> None:
     assert any("Synthetic twin of Adult, not the official data" in line for line in lines)
 
 
-def test_what_was_reduced_is_said() -> None:
-    reduced = Reduction("audit", "adult", "sensr", "method.iterations", 2000, 20000)
-    assert "SenSR on Adult: iterations 2,000 (published: 20,000)" in Stamp.of(ROWS, "laptop", [reduced]).lines()[-1]
+def test_what_departs_is_counted_by_setting_and_said_in_full_once() -> None:
+    reduced = [
+        Reduction("audit", "adult", method, key, 2000, 20000)
+        for method in ("sensr", "baseline")
+        for key in ("method.iterations", "audit.steps")
+    ]
+    stamp = Stamp.of(ROWS, "laptop", reduced)
+    assert stamp.emphatic
+    assert stamp.lines()[0].endswith("official data \u00b7 2 settings not as published")
+    assert Stamp.of(ROWS, "laptop", reduced[:1]).lines()[0].endswith("1 setting not as published")
+    assert "SenSR on Adult: iterations 2,000 (published: 20,000)" in departures(reduced[:1])
 
 
 def test_a_grid_of_classifiers_is_not_taken_for_repetitions() -> None:
