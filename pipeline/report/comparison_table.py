@@ -38,6 +38,15 @@ LIKELY = (
 )
 
 
+def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Estimate, bool]]:
+    """What the paper prints in a table, and whether ours differs, for :attr:`pipeline.report.table.Table.published`."""
+    own = found[(found["artefact"] == artefact) & (found["reading"] != AS_LIKELY) & found["value"].notna()]
+    return {
+        (line["row"], line["column"]): (Estimate(line["value"], line["std"]), line["verdict"] == "differs")
+        for line in own.to_dict("records")
+    }
+
+
 def printed(line: Mapping[str, Any], side: str) -> str:
     """``published`` or ``ours`` of one compared line as text: mean with spread, k of n, or the number alone."""
     theirs = side == "published"

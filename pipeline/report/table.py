@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from pipeline.report import typeset
@@ -16,6 +16,10 @@ from pipeline.report.typeset import Heading, Line, Printed
 
 Cell: TypeAlias = Estimate | float | int | str | None
 Show = Literal["value", "spread", "interval", "value and interval", "parameter", "text"]
+
+
+DIFFERS = "\u2020"
+BESIDE = f"In brackets: what the paper prints, marked {DIFFERS} where ours differs by the stated test."
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,8 @@ class Table:
     stamp: Stamp
     caption: str = ""
     notes: tuple[str, ...] = ()
+    published: Mapping[tuple[str, str], tuple[Estimate, bool]] = field(default_factory=dict)
+    """What the paper prints, and whether ours differs, by row (its labels joined by ``: ``) and column's key."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -94,7 +100,7 @@ class Table:
         raise ValueError(f"table {self.title!r} has no cell {labels} x {column!r}: columns are {keys}")
 
     def csv(self) -> str:
-        """Every number at full precision; an estimate's spread, count and interval in columns of their own."""
+        """Every number at full precision; an estimate's spread, count, interval and published value in own columns."""
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\n")
         parts = [self._parts(i) for i in range(len(self.columns))]
@@ -103,7 +109,11 @@ class Table:
         ]
         writer.writerow([*self.stub, *headings, "origin", "scale"])
         for row in self.rows:
-            values = [_part(cell, part) for cell, names in zip(row.cells, parts, strict=True) for part in names]
+            values = [
+                _part(self._theirs(row, column) if part == "published" else cell, "" if part == "published" else part)
+                for cell, column, names in zip(row.cells, self.columns, parts, strict=True)
+                for part in names
+            ]
             writer.writerow([*row.labels, *values, "+".join(self.stamp.origins), self.stamp.scale])
         return buffer.getvalue()
 
@@ -129,11 +139,23 @@ class Table:
         lines, above = [], None
         for row in self.rows:
             labels, opens = _labels(above, row.labels)
-            texts = [self.columns[i].text(row.cells[i], row.decimals) for i in shown]
+            texts = [self._text(row, i) for i in shown]
             lines.append(Line((*labels, *texts), opens))
             above = row.labels
-        footnotes = (*map(symbols, self.notes), *self.stamp.lines())
+        beside = (BESIDE,) if self.published else ()
+        footnotes = (*beside, *map(symbols, self.notes), *self.stamp.lines())
         return Printed(self.title, self.caption, tuple(headings), tuple(lines), footnotes)
+
+    def _theirs(self, row: Row, column: Column) -> Estimate | None:
+        """What the paper prints in this place."""
+        return self.published.get((_place(row), column.key), (None, False))[0]
+
+    def _text(self, row: Row, index: int) -> str:
+        """A cell with the published number behind it, marked where ours differs."""
+        column = self.columns[index]
+        text = column.text(row.cells[index], row.decimals)
+        theirs, differs = self.published.get((_place(row), column.key), (None, False))
+        return text if theirs is None else f"{text} ({column.text(theirs, row.decimals)}){DIFFERS * differs}"
 
     def _parts(self, index: int) -> list[str]:
         """Which parts of a column's estimates the CSV holds: those that any of its rows has."""
@@ -143,7 +165,14 @@ class Table:
             values = [getattr(estimate, part) for estimate in estimates]
             if any(value != 0 and not math.isnan(value) for value in values):
                 held.append(part)
+        key = self.columns[index].key
+        if any((_place(row), key) in self.published for row in self.rows):
+            held.append("published")
         return held or [""]
+
+
+def _place(row: Row) -> str:
+    return ": ".join(filter(None, row.labels))
 
 
 def _labels(above: Sequence[str] | None, labels: Sequence[str]) -> tuple[list[str], bool]:

@@ -21,7 +21,7 @@ import pandas as pd
 from pipeline import io
 from pipeline.report import artefacts, claims, index, markup, provenance, reference, registry, style
 from pipeline.report.against import against
-from pipeline.report.comparison_table import verdicts
+from pipeline.report.comparison_table import beside, verdicts
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
@@ -72,11 +72,13 @@ class Maker:
     tables: Path
     figures: Path
     captions: Path | None
+    compared: pd.DataFrame
 
     def __call__(self, name: str) -> artefacts.Artefact:
         """The artefact; a picture comes back with an empty drawing, since the page needs none."""
         artefact = artefacts.build(name, self.inputs, self.published)
         if isinstance(artefact, Table):
+            artefact = replace(artefact, published=beside(self.compared, name))
             io.save_table(artefact, self.tables / name)
         else:
             with style.paper():
@@ -177,8 +179,9 @@ def main(arguments: list[str] | None = None) -> None:
     published = io.load_published(published_numbers)
     names = [one.name for one in registry.declared(options.study)]
     captions = Path(options.captions) if options.captions else None
-    maker = Maker(inputs, published, Path(options.tables), Path(options.figures), captions)
     compared = importlib.import_module(f"pipeline.report.{options.study}.comparison").compared
+    found = compared(inputs, published)
+    maker = Maker(inputs, published, Path(options.tables), Path(options.figures), captions, found)
     if options.record:
         drawn = reference.watched(inputs)
         made = record(drawn, names, replace(maker, inputs=drawn.inputs), json.loads(options.benchmarks), options.record)
@@ -194,7 +197,7 @@ def main(arguments: list[str] | None = None) -> None:
         held = against(inputs, theirs)
     told = index.reference(manifest, held, machine()["processor"])
     told_claims = claims.lines(decided(inputs, claim_lists))
-    page = index.describe(inputs, artefacts_made, compared(inputs, published), told_claims, told)
+    page = index.describe(inputs, artefacts_made, found, told_claims, told)
     io.save_json(page, options.index)
 
 
