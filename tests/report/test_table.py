@@ -137,3 +137,14 @@ def test_a_cell_is_found_by_its_labels() -> None:
     assert TABLE.cell("T_n", "Adult", "SenSR") == Estimate(-1.5, 0.2, 10)
     with pytest.raises(ValueError, match="has no cell"):
         TABLE.cell("V_n", "Adult", "SenSR")
+
+
+def test_a_published_number_stands_behind_ours_and_is_marked_where_ours_differs() -> None:
+    rows = (Row(("d", "a"), (Estimate(0.25, 0.5, 10),)), Row(("d", "b"), (0.5,)))
+    published = {("d: a", "y"): (Estimate(0.2, 0.4), False), ("d: b", "y"): (Estimate(0.75), True)}
+    table = Table("t", ("x", "z"), (Column("y", show="spread"),), rows, OFFICIAL, published=published)
+    texts = [line.texts[-1] for line in table.printed().lines]
+    assert texts == ["0.250 \u00b1 0.500 (0.200 \u00b1 0.400)", "0.500 (0.750)\u2020"]
+    assert "In brackets" in table.markdown()
+    assert table.csv().splitlines()[1:] == ["d,a,0.25,0.5,10,0.2,official,paper", "d,b,0.5,,,0.75,official,paper"]
+    assert "In brackets" not in replace(table, published={}).markdown()
