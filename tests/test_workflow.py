@@ -133,7 +133,8 @@ def test_a_twin_is_stamped_on_every_table_and_figure_and_on_the_report(finished:
                 assert ("twin" in row["origin"]) == (path.stem not in simulated), path.name
     page = (finished / "results" / "report.html").read_text()
     tabled = [a for a in artefacts if a["kind"] == "table" and a["name"] not in simulated]
-    assert page.count("Synthetic twin of") == len(tabled) + 2, "below each table, the study's title, and on the first screen"
+    places = len(tabled) + 2
+    assert page.count("Synthetic twin of") == places, "below each table and the study's title, and on the first screen"
 
 
 def test_every_job_leaves_a_log_and_a_benchmark(finished: Path) -> None:
