@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.audits.permutation.power import power_of
+from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests.data_figures import by_setting, quantiles
@@ -229,7 +230,9 @@ def test_tests_differ_in_colour_in_marker_and_in_line() -> None:
 def test_a_reduced_run_says_so_on_every_artefact(inputs_of: Callable, build: Callable) -> None:
     small = inputs_of(scale="laptop", simulations=500)
     for name, simulations in (("table_1", "10,000"), ("figure_levels", "4,000")):
-        text = " ".join(build(name, small).stamp.lines())
-        assert "Laptop scale" in text
+        stamp = build(name, small).stamp
+        assert stamp.lines()[0].startswith("Laptop scale")
+        assert stamp.lines()[0].endswith("1 setting not as published")
+        text = " ".join(departures(stamp.reductions))
         assert f"simulations 500 (published: {simulations})" in text
         assert "None" not in text
