@@ -13,7 +13,7 @@ from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value, plain, spread
 from pipeline.report.rules import SHARE_MARGIN
 from pipeline.report.stamp import Stamp
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import DIFFERS, UNTESTED, Cell, Column, Row, Table
 
 MARKED = (AS_ASSUMED, AS_LIKELY)
 RULES = (
@@ -38,11 +38,12 @@ LIKELY = (
 )
 
 
-def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Estimate, bool]]:
-    """What the paper prints in a table, and whether ours differs, for :attr:`pipeline.report.table.Table.published`."""
+def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Estimate, str]]:
+    """What the paper prints in a table, with its mark, for :attr:`pipeline.report.table.Table.published`."""
+    marks = {"differs": DIFFERS, "not comparable": UNTESTED}
     own = found[(found["artefact"] == artefact) & (found["reading"] != AS_LIKELY) & found["value"].notna()]
     return {
-        (line["row"], line["column"]): (Estimate(line["value"], line["std"]), line["verdict"] == "differs")
+        (line["row"], line["column"]): (Estimate(line["value"], line["std"]), marks.get(line["verdict"], ""))
         for line in own.to_dict("records")
     }
 

@@ -18,8 +18,11 @@ Cell: TypeAlias = Estimate | float | int | str | None
 Show = Literal["value", "spread", "interval", "value and interval", "parameter", "text"]
 
 
-DIFFERS = "\u2020"
-BESIDE = f"In brackets: what the paper prints, marked {DIFFERS} where ours differs by the stated test."
+DIFFERS, UNTESTED = "\u2020", "\u2021"
+BESIDE = (
+    f"In brackets: what the paper prints, marked {DIFFERS} where ours differs by the stated test, {UNTESTED} where "
+    "setting or data are not the paper's, so that the two are not compared."
+)
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,8 @@ class Table:
     stamp: Stamp
     caption: str = ""
     notes: tuple[str, ...] = ()
-    published: Mapping[tuple[str, str], tuple[Estimate, bool]] = field(default_factory=dict)
-    """What the paper prints, and whether ours differs, by row (its labels joined by ``: ``) and column's key."""
+    published: Mapping[tuple[str, str], tuple[Estimate, str]] = field(default_factory=dict)
+    """What the paper prints, and the mark behind it, by row (its labels joined by ``: ``) and column's key."""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -148,14 +151,14 @@ class Table:
 
     def _theirs(self, row: Row, column: Column) -> Estimate | None:
         """What the paper prints in this place."""
-        return self.published.get((_place(row), column.key), (None, False))[0]
+        return self.published.get((_place(row), column.key), (None, ""))[0]
 
     def _text(self, row: Row, index: int) -> str:
-        """A cell with the published number behind it, marked where ours differs."""
+        """A cell with the published number behind it."""
         column = self.columns[index]
         text = column.text(row.cells[index], row.decimals)
-        theirs, differs = self.published.get((_place(row), column.key), (None, False))
-        return text if theirs is None else f"{text} ({column.text(theirs, row.decimals)}){DIFFERS * differs}"
+        theirs, mark = self.published.get((_place(row), column.key), (None, ""))
+        return text if theirs is None else f"{text} ({column.text(theirs, row.decimals)}){mark}"
 
     def _parts(self, index: int) -> list[str]:
         """Which parts of a column's estimates the CSV holds: those that any of its rows has."""

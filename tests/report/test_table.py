@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.report import markup
 from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
-from pipeline.report.table import Column, Row, Table
+from pipeline.report.table import DIFFERS, Column, Row, Table
 
 OFFICIAL = Stamp("paper", ("official",))
 TABLE = Table(
@@ -141,7 +141,7 @@ def test_a_cell_is_found_by_its_labels() -> None:
 
 def test_a_published_number_stands_behind_ours_and_is_marked_where_ours_differs() -> None:
     rows = (Row(("d", "a"), (Estimate(0.25, 0.5, 10),)), Row(("d", "b"), (0.5,)))
-    published = {("d: a", "y"): (Estimate(0.2, 0.4), False), ("d: b", "y"): (Estimate(0.75), True)}
+    published = {("d: a", "y"): (Estimate(0.2, 0.4), ""), ("d: b", "y"): (Estimate(0.75), DIFFERS)}
     table = Table("t", ("x", "z"), (Column("y", show="spread"),), rows, OFFICIAL, published=published)
     texts = [line.texts[-1] for line in table.printed().lines]
     assert texts == ["0.250 \u00b1 0.500 (0.200 \u00b1 0.400)", "0.500 (0.750)\u2020"]
