@@ -21,14 +21,15 @@ The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (
 * with ``rank_correlation_with`` (a column), Spearman's rho of the value and the column's magnitude over the models of
   a grid, which is no sample: its interval is rho itself.
 
-``each`` (columns) makes one part of a part for every value that these columns have. A region is one of ``above`` and
-``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both sides).
+A region is one of ``above`` and ``below`` (open), ``at_least`` and ``at_most`` (closed), or ``within`` (closed on both
+sides); what is undefined lies in none. ``provided`` (parts) says what must be so for the claim to mean anything, such
+as that most maps reach their target: where the estimate of one is outside its region the claim is not testable here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,9 +51,9 @@ REGIONS = ("above", "below", "at_least", "at_most", "within")
 COMPARED = {"less_than": "below", "more_than": "above"}
 """Relations to another selection, as regions of the difference about 0."""
 OTHERS = ("minus", *COMPARED)
-CLAIM_KEYS = {"says", "source", "artefact", "where", "parts"}
+CLAIM_KEYS = {"says", "source", "artefact", "where", "provided", "parts"}
 PART_KEYS = {
-    "label", "of", "each", "magnitude", "averaged", "counted", "share_of", "rank_correlation_with", "decimals",
+    "label", "of", "magnitude", "averaged", "counted", "share_of", "rank_correlation_with", "decimals",
     *OTHERS, *REGIONS,
 }  # fmt: skip
 
@@ -149,12 +150,6 @@ def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["claim", "outcome", "numbers"])
 
 
-def counts(told: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """How many of these lines have each outcome."""
-    found = [line["outcome"] for line in told]
-    return {outcome: found.count(outcome) for outcome in OUTCOMES}
-
-
 def _text(part: Found) -> str:
     held = {True: "", False: " (does not hold)", None: " (open)"}[part.holds]
     text = f"{part.label}: {number(part.value, part.decimals)}"
@@ -167,7 +162,7 @@ def check(claims: Sequence[Mapping[str, Any]]) -> None:
     """Raise ValueError for a claim or a part with an unknown or a missing key, or without exactly one region."""
     for place, claim in enumerate(claims, start=1):
         _keys(f"claim {place}", claim, CLAIM_KEYS, {"says", "source", "artefact", "parts"})
-        for part in claim["parts"]:
+        for part in (*claim.get("provided", ()), *claim["parts"]):
             where = f"claim {place}, part {part.get('label')!r}"
             _keys(where, part, PART_KEYS, {"label", "of"})
             regions = [name for name in (*REGIONS, *COMPARED) if name in part]
@@ -192,46 +187,60 @@ def decide(
 
 def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequence[Reduction]) -> Decision:
     said = (claim["says"], claim["source"], claim["artefact"])
-    used: list[pd.DataFrame] = []
-    quantities: list[tuple[Mapping[str, Any], str, _Quantity]] = []
-    for part in claim["parts"]:
-        for label, quantity in _quantities(part, claim.get("where", {}), measured):
-            if not quantity.rows:
-                return Decision(*said, NOT_TESTABLE, why=f"{label}: not in this run")
-            used += quantity.rows
-            quantities.append((part, label, quantity))
-    origins = sorted({origin for rows in used for origin in rows["origin"].unique()})
-    if "twin" in origins:
-        names = sorted({name for rows in used for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()})
-        twins = joined(words.dataset_in_a_sentence(name) for name in names)
-        return Decision(*said, NOT_TESTABLE, why=f"the data here are a synthetic twin of {twins}")
+    conditions, parts = (
+        [_Quantity.of(part, claim.get("where", {}), measured) for part in claim.get(name, ())]
+        for name in ("provided", "parts")
+    )
+    every = [*conditions, *parts]
+    if absent := next((quantity for quantity in every if any(rows.empty for rows in quantity.rows)), None):
+        return Decision(*said, NOT_TESTABLE, why=f"{absent.part['label']}: not in this run")
+    used = [rows for quantity in every for rows in quantity.rows]
+    twins = {name for rows in used for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
+    if twins:
+        names = joined(words.dataset_in_a_sentence(name) for name in sorted(twins))
+        return Decision(*said, NOT_TESTABLE, why=f"the data here are a synthetic twin of {names}")
+    for quantity in conditions:
+        here = quantity.estimate(1 - LEVEL)
+        if not quantity.region.holds(here.value, here.value):
+            return Decision(
+                *said, NOT_TESTABLE, why=f"{quantity.part['label']}: {number(here.value, quantity.decimals)}"
+            )
     found, refuted = [], False
-    for part, label, quantity in quantities:
-        region = _region(part)
-        here, strictly = quantity.estimate(1 - LEVEL), quantity.estimate(1 - LEVEL / len(quantities))
+    for quantity in parts:
+        here, strictly = quantity.estimate(1 - LEVEL), quantity.estimate(1 - LEVEL / len(parts))
         holds = None
-        if region.holds(here.low, here.high):
+        if quantity.region.holds(here.low, here.high):
             holds = True
-        elif region.excludes(strictly.low, strictly.high):
+        elif quantity.region.excludes(strictly.low, strictly.high):
             holds, refuted = False, True
-        found.append(Found(label, here.value, here.low, here.high, here.n, holds, int(part.get("decimals", 3))))
+        found.append(Found(quantity.part["label"], here.value, here.low, here.high, here.n, holds, quantity.decimals))
     outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
     return Decision(*said, outcome, tuple(found), reduced=any(_reduced(rows, reductions) for rows in used))
-
-
-def _region(part: Mapping[str, Any]) -> Region:
-    for name, region in COMPARED.items():
-        if name in part:
-            return Region.of({region: 0.0})
-    return Region.of(part)
 
 
 @dataclass(frozen=True)
 class _Quantity:
     """What a part measures: the rows of one side or two, and how they make a number."""
 
-    rows: list[pd.DataFrame]
     part: Mapping[str, Any]
+    rows: list[pd.DataFrame]
+
+    @classmethod
+    def of(cls, part: Mapping[str, Any], where: Mapping[str, Any], measured: pd.DataFrame) -> _Quantity:
+        """The part's rows, a frame for each side; without any where they were not measured."""
+        selections = [part["of"], *(part[name] for name in OTHERS if name in part)]
+        return cls(part, [_chosen(measured, {**where, **selection}) for selection in selections])
+
+    @property
+    def region(self) -> Region:
+        """Where q must lie."""
+        compared = next((region for name, region in COMPARED.items() if name in self.part), None)
+        return Region.of({compared: 0.0} if compared else self.part)
+
+    @property
+    def decimals(self) -> int:
+        """As q is printed."""
+        return int(self.part.get("decimals", 3))
 
     def estimate(self, level: float) -> Estimate:
         """The estimate with its interval at ``level``; an interval of one repetition is all of the real line."""
@@ -281,35 +290,9 @@ def _rank_correlation(rows: pd.DataFrame, values: pd.Series, column: str) -> Est
     return Estimate(rho, n=int(kept.sum()), low=rho, high=rho)
 
 
-def _quantities(
-    part: Mapping[str, Any], where: Mapping[str, Any], measured: pd.DataFrame
-) -> Iterator[tuple[str, _Quantity]]:
-    """The part's quantity, or one for each value of the columns in ``each``, with its label; no rows: not measured."""
-    selections = [part["of"], *(part[name] for name in OTHERS if name in part)]
-    sides = [chosen(measured, {**where, **selection}) for selection in selections]
-    columns = list(part.get("each", ()))
-    if any(side.empty for side in sides) or any(column not in sides[0] for column in columns):
-        yield part["label"], _Quantity([], part)
-        return
-    places = sides[0][columns].drop_duplicates().sort_values(columns).to_dict("records") if columns else [{}]
-    for place in places:
-        here = [chosen(side, place) for side in sides]
-        label = part["label"].format(**{name: _plain(value) for name, value in place.items()})
-        yield label, _Quantity([] if any(side.empty for side in here) else here, part)
-
-
-def chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows that agree with ``setting``, where None asks for what is missing; none where a column is lacking."""
-    if any(name not in rows for name, value in setting.items() if value is not None):
-        return rows.iloc[:0]
-    found = select(rows, {name: value for name, value in setting.items() if value is not None})
-    for name in (name for name, value in setting.items() if value is None and name in rows):
-        found = found[found[name].isna()]
-    return found
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows that agree with ``setting``; none where a column is lacking."""
+    return select(rows, setting) if set(setting) <= set(rows.columns) else rows.iloc[:0]
 
 
 def _reduced(rows: pd.DataFrame, reductions: Sequence[Reduction]) -> bool:

@@ -81,7 +81,7 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
                 continue
             counted = study["counts"][what]
             text = "; ".join(filter(None, (tally.words(counted), tally.repetitions(counted))))
-            out.append(f"  {TALLIED[what]}: {text}")
+            out += _wrapped(f"{TALLIED[what]}: {text}")
         out += [part for remark in study["remarks"] for part in _wrapped(remark)]
         if study["reference"] and study["reference"]["summary"]:
             out += _wrapped(f"Against the reference. {' '.join(study['reference']['summary'])}")

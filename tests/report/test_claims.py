@@ -34,7 +34,6 @@ MEASURED = pd.concat(
         rows([1.0], method="single"),
         rows(LOW, "twin", method="twin"),
         rows(np.tile(np.arange(-5.0, 6.0) ** 2, 2), method="grid", theta=np.tile(np.arange(-5.0, 6.0), 2)),
-        *[rows(mean + LOW, method="each", dimension=mean) for mean in (1.0, 5.0)],
         *[rows(LOW, method="several", sample=sample) for sample in (0, 1)],
     ],
     ignore_index=True,
@@ -70,8 +69,6 @@ CASES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "another share": ([{**of("invalid"), "within": [0.025, 0.075]}], NOT_CONFIRMED),
     "two shares": ([{**of("invalid"), "more_than": {"method": "level"}}], CONFIRMED),
     "a rank correlation": ([{**of("grid"), "rank_correlation_with": "theta", "above": 0.99}], CONFIRMED),
-    "each value of a column": ([{**of("each"), "each": ["dimension"], "above": 1.5}], CONFIRMED),
-    "one value of a column is outside": ([{**of("each"), "each": ["dimension"], "below": 5}], NOT_CONFIRMED),
     "the mean of a repetition's rows": ([{**of("several"), "averaged": True, "below": 1.5}], CONFIRMED),
     "a twin": ([{**of("twin"), "below": 1.5}], NOT_TESTABLE),
     "not in the run": ([{**of("absent"), "below": 1.5}], NOT_TESTABLE),
@@ -87,13 +84,24 @@ def test_the_rule_decides(name: str) -> None:
     assert bool(decision.why) == (outcome == NOT_TESTABLE)
 
 
-def test_each_part_tells_its_number_and_its_interval() -> None:
-    part = {"label": "q at {dimension}", **of("each"), "each": ["dimension"], "above": 0}
-    (decision,) = decide([claim(part)], MEASURED)
-    assert [found.label for found in decision.parts] == ["q at 1", "q at 5"]
-    assert [found.value for found in decision.parts] == pytest.approx([1 + LOW.mean(), 5 + LOW.mean()])
+def test_a_part_tells_its_number_and_its_interval() -> None:
+    (decision,) = decide([claim({"label": "q of low", **of("low"), "above": 0})], MEASURED)
+    (found,) = decision.parts
     half = 2.262157 * LOW.std(ddof=1) / np.sqrt(10)
-    assert [found.high - found.low for found in decision.parts] == pytest.approx([2 * half, 2 * half])
+    assert (found.label, found.n) == ("q of low", 10)
+    assert (found.value, found.high - found.low) == pytest.approx((LOW.mean(), 2 * half))
+
+
+def test_a_claim_means_something_only_where_its_conditions_hold() -> None:
+    held, broken = (
+        {"label": "share of trials that count", **of("high"), "counted": {"above": least}, "at_least": 0.5}
+        for least in (1.5, 2.5)
+    )
+    shown = claim({**of("low"), "below": 1.5}, provided=[held])
+    void = claim({**of("low"), "below": 1.5}, provided=[held, broken])
+    first, second = decide([shown, void], MEASURED)
+    assert (first.outcome, len(first.parts)) == (CONFIRMED, 1)
+    assert (second.outcome, second.why) == (NOT_TESTABLE, "share of trials that count: 0.000")
 
 
 def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:
