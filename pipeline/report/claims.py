@@ -297,11 +297,6 @@ def _chosen(rows: pd.DataFrame, setting: Mapping[str, Any]) -> pd.DataFrame:
 
 def _reduced(rows: pd.DataFrame, reductions: Sequence[Reduction]) -> bool:
     """Whether any of these rows was computed at another setting than the published one."""
-    names = ("block", "dataset", "method", "transport")
-    known = [name for name in names if name in rows]
-    places = rows[known].drop_duplicates().to_dict("records")
-    return any(
-        all(not getattr(reduction, name) or getattr(reduction, name) == place[name] for name in known)
-        for reduction in reductions
-        for place in places
-    )
+    names = [name for name in ("block", "dataset", "method", "transport") if name in rows]
+    places = rows[names].drop_duplicates().to_dict("records")
+    return any(reduction.concerns(place) for reduction in reductions for place in places)

@@ -228,8 +228,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], reductions: Sequen
     statistic = str(setting.get("statistic", ""))
     found = []
     for reduction in reductions:
-        place = {key: getattr(reduction, key) for key in ("block", "dataset", "method", "transport")}
-        if any(value and setting.get(key, value) != value for key, value in place.items()):
+        if not reduction.concerns(setting):
             continue
         # A configured value has its key for a name, and is reduced where that key is; a result, where any is.
         if "." in statistic or statistic in LIKE_REPETITIONS:

@@ -97,6 +97,11 @@ class Reduction:
     published: Any
     transport: str = ""
 
+    def concerns(self, place: Mapping[str, Any]) -> bool:
+        """Whether it is one of a place's; what the place leaves open is any."""
+        own = {name: getattr(self, name) for name in ("block", "dataset", "method", "transport")}
+        return all(not value or place.get(name, value) == value for name, value in own.items())
+
     @classmethod
     def at(cls, point: Mapping[str, Any], key: str, here: Any, published: Any) -> Reduction:
         """Of this point."""
