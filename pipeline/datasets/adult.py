@@ -46,7 +46,7 @@ SOURCES = tuple(
     )
 )
 TWINS = {"complete": "adult.json", "all": "adult_all.json"}
-"""The twin that stands in for the rows that ``rows`` asks for."""
+"""The twin used in place of the rows that ``rows`` asks for."""
 TWIN_ROOT = ("sex", "race", "income")
 
 

@@ -43,7 +43,7 @@ SOURCES = (
 )
 TWIN_ROOT = ("sex", "race", "is_recid", "two_year_recid")
 TWINS = {"complete": "compas.json", "all": "compas_all.json"}
-"""The twin that stands in for the rows that ``rows`` asks for."""
+"""The twin used in place of the rows that ``rows`` asks for."""
 
 AGES = ("25 - 45", "Greater than 45", "Less than 25")
 CATEGORIES = {

@@ -10,7 +10,7 @@ and trains on the first 80 %.
 
 Nobody here has seen the official file, so its sha256 is not recorded. Column names, numbers and ranges are those that
 published analyses of it print; :func:`check` holds a file that came to the published counts, and the manifest records
-the sha256 of what came. Without it a twin stands in, made of public counts and of assumptions: all of them are listed
+the sha256 of what came. Without it a twin is used, made of public counts and of assumptions: all of them are listed
 in :mod:`pipeline.datasets.twins.subjects`.
 
 Source: City of Chicago (2017), data set 4aki-r3np; preprocessing of Black et al. (2020), section 5.2.

@@ -45,8 +45,6 @@ def describe(
         "brief": _brief(stamp),
         "departures": departures(stamp.reductions),
         "emphatic": stamp.emphatic,
-        "twins": [w.dataset_in_a_sentence(name) for name in stamp.twins],
-        "origins": list(stamp.origins),
         "artefacts": [_artefact(name, artefact, names) for name, artefact in made.items() if name != "comparison"],
         "comparison": lines(compared),
         "counts": tallies(compared),

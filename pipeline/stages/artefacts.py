@@ -31,12 +31,12 @@ from pipeline.workflow import shelf
 
 
 def place(path: str, depth: int) -> str:
-    """The last ``depth`` parts of a path without its suffix: what a dataset, a classifier or an audit goes by."""
+    """The last ``depth`` parts of a path without its suffix: the name of a dataset, a classifier or an audit."""
     return "/".join(Path(path.removesuffix(".npz")).parts[-depth:])
 
 
 def present(paths: Sequence[str], depth: int, load: Callable[[str], Any] = io.load_if_present) -> dict[str, Any]:
-    """What these files hold, by what they go by, but of data that cannot be had."""
+    """What these files hold, by name, but of data that cannot be had."""
     found = {place(path, depth): load(path) for path in paths}
     return {name: value for name, value in found.items() if not isinstance(value, Absent)}
 

@@ -157,7 +157,7 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, dict[str, floa
 def quantile_moves(mapped: Array, target: Array, levels: int) -> tuple[Array, Array]:
     """Values of each mapped feature (Q, d), and how far each lies below the target's quantile of the same level (Q, d).
 
-    One value at several levels, an atom, goes by the mean of its moves, at all its places.
+    One value at several levels, an atom, moves by the mean of its moves, at all its places.
     """
     at = (np.arange(levels) + 0.5) / levels
     knots = np.quantile(mapped, at, axis=0)

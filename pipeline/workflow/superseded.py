@@ -13,9 +13,9 @@ STAND_INS = ("twin", "absent", "lossy")
 
 
 def forget(root: Path) -> list[str]:
-    """Drop the record of a twin, of a stand-in or of nothing where better files of the dataset have come to hand.
+    """Delete the manifest of substituted or absent data once better files exist. Returns the datasets.
 
-    The next run then fetches again, and everything made from what stood in is made anew. Returns the datasets.
+    The next run then fetches again, and everything made from the substitute is made anew.
     """
     superseded = []
     for record in (root / "data" / "raw").glob(f"*/{RECORD}"):

@@ -171,7 +171,7 @@ def units(inputs: Inputs, place: Place) -> Mapping[str, float]:
 
 
 def stamp(inputs: Inputs, blocks: Iterable[str], dataset: str = "", transports: Iterable[str] = ()) -> Stamp:
-    """The stamp of whole blocks, or of one dataset or some maps of them: what befell the other maps is left out."""
+    """The stamp of whole blocks, or of one dataset or some maps of them, without the reductions of others."""
     blocks, transports = sorted(set(blocks)), set(transports)
     rows = inputs.rows[inputs.rows["block"].isin(blocks)]
     reduced = [r for r in inputs.reductions if r.block in blocks]
