@@ -9,8 +9,6 @@ from pipeline.audits.permutation.pvalue import SafeStop
 from pipeline.audits.permutation.result import Alternative, Method, tails
 from pipeline.fields import Checked, Count, Share, at_least, finite
 
-RESAMPLING_METHODS = ("studentized", "unstudentized", "lift", "bootstrap")
-
 
 @dataclass(frozen=True)
 class Settings(Checked):
