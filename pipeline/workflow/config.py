@@ -166,14 +166,18 @@ class Workflow:
         """What a study's tables and figures depend on, besides the rows.
 
         Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
-        what differs between the two is what an artefact's stamp has to say.
+        what differs between the two is what an artefact's stamp has to say. ``left_out``, where there is any: the
+        points of the grid that the scale does not run.
         """
         published = (
             self
             if self.scale == PUBLISHED and not self.overrides
             else Workflow(PUBLISHED, studies=self.studies, conf=self.conf, blocks=tuple(self.blocks))
         )
+        omitted = left_out(self.conf, self.scale, composition.points(self.conf, study))
+        places = [{"block": p.block, "dataset": p.dataset, "method": p.method, **dict(p.settings)} for p in omitted]
         return {
+            **({"left_out": places} if places else {}),
             "experiment": self.experiment(study),
             "scale": self._scale(),
             "sections": self._sections(study),

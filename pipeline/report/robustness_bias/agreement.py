@@ -151,7 +151,10 @@ def _sigmas(
     lengths = lengths_of(points.distance[name][rows], points.correct[rows], denominator)
     found: dict[tuple[str, str], float] = {}
     for partition, levels in points.levels.items():
-        sigma = by_level(lengths, Partition(partition, levels, points.codes[partition][rows]), budget).sigma
+        codes = points.codes[partition][rows]
+        sigma = by_level(lengths, Partition(partition, levels, codes), budget).sigma
+        right = np.bincount(codes[points.correct[rows] & (codes >= 0)], minlength=len(levels))
+        sigma = np.where(right < study.TOO_FEW, np.nan, sigma)
         found |= {(partition, level): float(value) for level, value in zip(levels, sigma, strict=True)}
     return np.array([found[group] for group in groups])
 

@@ -15,7 +15,6 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, p_value
 from pipeline.report.robustness_bias import curves, study, used
 from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
-from pipeline.report.robustness_bias.network_tables import test_accuracy
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
@@ -148,7 +147,8 @@ def table_regularizer(inputs: Inputs) -> Table:
         rows=tuple(body) or (Row((NOT_RUN, "", "", ""), (None,) * 12),),
         stamp=used.stamp(inputs, study.REGULARIZER),
         notes=(
-            "By DeepFool, last epoch, correctly classified points, as (9) has them; n: those of the group with a "
+            f"By {study.upper_bounds(one.audited for one in found)}, last epoch, correctly classified points, as (9) "
+            "has them; n: those of the group with a "
             "distance. p: permutation test of sigma = 0, over the points of this network, not adjusted. Change: "
             "|sigma| less that of the same network trained alike with alpha = 0. RB at tau: RB(P, tau), which (9) "
             "penalises, at the penalty's own threshold, without a penalty at that of the settings. Largest RB: the "
@@ -163,16 +163,16 @@ def table_regularizer(inputs: Inputs) -> Table:
 
 def _penalty_row(inputs: Inputs, one: Penalised, before: Penalised | None) -> Row:
     """One network, beside that without the penalty (None: there is none, or this is it)."""
-    attack = one.audited.attacks[0]
+    attack = study.upper_bound(one.audited)
     line = one.audited.table(attack, denominator=w.CORRECT).loc[one.group]
-    own, accuracy = float(line["sigma"]), test_accuracy(inputs, one.audited)
+    own, accuracy = float(line["sigma"]), one.audited.accuracy
     change = abs(own) - abs(sigma(before, one.group)) if before else math.nan
     group = curves.group(study.at_points(inputs, one.audited), attack, one.partition, w.CORRECT)
     level = group.partition.levels.index(one.level)
     inside, outside = (group.lengths.length[side & group.lengths.counts] for side in group.partition.element(level))
     tau = threshold(inputs, one)
     at_tau = float(robustness_bias(group.lengths, group.partition, level, np.array([tau]))[0])
-    fell = math.nan if before is None else test_accuracy(inputs, before.audited) - accuracy
+    fell = math.nan if before is None else before.audited.accuracy - accuracy
     labels = (
         w.dataset_label(one.audited.dataset),
         w.network_label(one.audited.network),
@@ -223,7 +223,7 @@ def _error(inputs: Inputs, before: Penalised | None) -> float:
     """The standard error of the accuracy without the penalty, on all test images."""
     if before is None:
         return math.nan
-    accuracy, images = test_accuracy(inputs, before.audited), inputs.datasets[before.audited.data].test_rows
+    accuracy, images = before.audited.accuracy, before.audited.images
     return math.sqrt(accuracy * (1 - accuracy) / images)
 
 
@@ -240,8 +240,8 @@ def _units(found: Sequence[Penalised]) -> str:
 
 
 def sigma(one: Penalised, group: tuple[str, str]) -> float:
-    """sigma of a group under one network, by the first of its distances, of correctly classified points."""
-    return float(one.audited.sigmas(one.audited.attacks[0], denominator=w.CORRECT)[group])
+    """sigma of a group under one network, by its upper bound, of correctly classified points."""
+    return float(one.audited.sigmas(study.upper_bound(one.audited), denominator=w.CORRECT)[group])
 
 
 def bias(inside: Array, outside: Array) -> float:

@@ -42,7 +42,7 @@ def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
     title = f"The penalty on {w.dataset_label(dataset)}, {w.network_label(network)}."
     sets = regularizer.by_weight(regularizer.penalised(inputs, dataset), network)
     if not sets:
-        return _nothing(inputs, dataset, network, title)
+        return nothing(inputs, study.audited(inputs, study.REGULARIZER, dataset, network), title)
     panels = [one for several in sets.values() for one in several]
     weights = max(map(len, sets.values()))
     across = weights * max(1, min(ACROSS // weights, len(sets)))
@@ -85,7 +85,7 @@ def races(inputs: Inputs, network: str) -> Picture:
     sets = regularizer.by_weight(regularizer.penalised(inputs, w.UTKFACE), network)
     panels = next((several for (partition, _), several in sets.items() if partition == w.RACE), [])
     if not panels:
-        return _nothing(inputs, w.UTKFACE, network, title)
+        return nothing(inputs, study.audited(inputs, study.REGULARIZER, w.UTKFACE, network), title)
     figure = new_figure(2.5)
     grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     groups = [_group(inputs, one) for one in panels]
@@ -97,17 +97,12 @@ def races(inputs: Inputs, network: str) -> Picture:
     return _stamped(figure, title, inputs, w.UTKFACE, panels, "Falling curves in each panel, one for each race")
 
 
-def _attack(one: Penalised) -> str:
-    """The distance that is drawn: DeepFool, or what there is."""
-    return w.DEEPFOOL if w.DEEPFOOL in one.audited.attacks else one.audited.attacks[0]
-
-
 def _group(inputs: Inputs, one: Penalised) -> Group:
-    return curves.group(study.at_points(inputs, one.audited), _attack(one), one.partition, w.CORRECT)
+    return curves.group(study.at_points(inputs, one.audited), study.upper_bound(one.audited), one.partition, w.CORRECT)
 
 
 def _title(axes: Axes, one: Penalised) -> None:
-    sigma = one.audited.sigmas(_attack(one), denominator=w.CORRECT)[one.group]
+    sigma = one.audited.sigmas(study.upper_bound(one.audited), denominator=w.CORRECT)[one.group]
     penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
     axes.set_title(rf"{w.plainly(one.level)}, {penalty}: $\sigma$ = {number(sigma, 2)}", fontsize=7.5)
 
@@ -121,17 +116,9 @@ def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Pena
         f"{seen}: the share of correctly classified points further than a budget from the boundary, without the "
         "penalty and with it.",
         notes=(
-            f"{w.distance_style(_attack(first)).label}; correctly classified points alone, as in (9); sigma is the "
+            f"{study.upper_bounds([first.audited])}; correctly classified points alone, as in (9); sigma is the "
             f"penalised group's. Penalty: threshold {plain(first.tau)} {regularizer.unit(first)}, distance by "
             f"{first.form}. The network without a penalty is trained likewise. One training of each: how much "
             "trainings differ is not in it.",
         ),
     )
-
-
-def _nothing(inputs: Inputs, dataset: str, network: str, title: str) -> Picture:
-    if found := study.audited(inputs, study.REGULARIZER, dataset):
-        return nothing(inputs, found, title)
-    found = study.audited(inputs, study.REGULARIZER)
-    what = f"no penalised {w.network_label(network)}" if found else "not"
-    return nothing(inputs, study.run(found) or found, title, f"not run: {what} in this grid")

@@ -29,6 +29,8 @@ def stamp(
     rows = inputs.rows[inputs.rows["block"].map(study.block_of).isin(wanted)]
     rows = rows[rows["dataset"].isin(datasets)] if datasets else rows
     present = rows[rows["statistic"] != study.ABSENT]
+    if rows.empty:
+        return Stamp(inputs.scale, ())
     if present.empty:
         return replace(Stamp.of(rows, inputs.scale), repetitions=())
     if distances and present["attack"].isin(distances).any():
