@@ -74,9 +74,9 @@ def table_2(inputs: Inputs) -> Table:
             "CNN and PyramidNet are the networks of CIFAR-10 there and on the digits, those of CIFAR-100 on it and its "
             "superclasses.",
             *([mark] if scratch else []),
-            f"{NOT_LEARNED}: did not learn. A network has learned where the lower end of the 95 % interval of its "
-            f"accuracy is above the share of the largest class plus {study.MARGIN:g}, and above the accuracy of the "
-            "logistic regression on the same data.",
+            f"{NOT_LEARNED}: did not learn. A network has learned where the 95 % interval of its accuracy lies above "
+            f"the share of the largest class plus {study.MARGIN:g}, and not below the accuracy of the logistic "
+            "regression on the same data.",
             *study.not_run(found),
         ),
     )

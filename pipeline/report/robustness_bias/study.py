@@ -3,10 +3,10 @@
 What the grid has as several blocks is one here: ``networks`` are all networks trained as usual, ``regularizer`` all
 that were penalised. A network stands where other studies have a method.
 
-A network *has learned* where the lower end of Wilson's 95 % interval of its test accuracy lies above the share of the
-largest class plus ``MARGIN``, and above the accuracy of the logistic regression on the same data, if it is not that
-itself. One that has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says
-so. A group of fewer than ``TOO_FEW`` correctly classified points has no sigma.
+A network *has learned* where Wilson's 95 % interval of its test accuracy lies above the share of the largest class plus
+``MARGIN``, and not below the accuracy of the logistic regression on the same data, if it is not that itself. One that
+has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says so. A group of
+fewer than ``TOO_FEW`` correctly classified points has no sigma.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Audited:
         """Whether it has learned, see above; True where its accuracy is not known."""
         if not math.isfinite(self.accuracy) or not self.images:
             return True
-        low, _ = wilson(Estimate(self.accuracy, n=self.images), LEVEL)
-        beyond = [self.largest + MARGIN, math.nan if self.block == LINEAR else self.linear]
-        return all(low > value for value in beyond if math.isfinite(value))
+        low, high = wilson(Estimate(self.accuracy, n=self.images), LEVEL)
+        linear = math.nan if self.block == LINEAR else self.linear
+        return low > self.largest + MARGIN and not high < linear
 
     @cached_property
     def absent(self) -> str:
