@@ -14,7 +14,7 @@ from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
+from pipeline.report.robustness_bias.agreement import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import of_training
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table

@@ -13,7 +13,7 @@ from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.agreement_tables import NOT_RUN, TABLE_1
+from pipeline.report.robustness_bias.agreement import NOT_RUN, TABLE_1
 from pipeline.report.robustness_bias.study import Audited, Points
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
