@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,24 +114,27 @@ def main() -> None:
     torch.set_num_threads(1)
     flow = Workflow(options.scale, studies=[STUDY])
     known: dict[str, tuple[float, float]] = {}
-    lines: dict[tuple[str, str], list[float]] = {}
+    hours: dict[tuple[str, str], np.ndarray] = {}
     for point in flow.points(STUDY):
         section = {group: flow.section(group, point) for group in ("dataset", "method", "audit")}
         method = section["method"]
         key = repr([section["dataset"]["name"], *(method[name] for name in ("model", "width", "input_size"))])
         if key not in known:
             known[key] = rates(section, options.seconds)
-        line = lines.setdefault((point.dataset, method["model"]), [0, *known[key], 0.0, 0.0])
-        line[0] += 1
-        for place, seconds in enumerate(cost(section, *known[key]), start=3):
-            line[place] += seconds
-    print("| data | network | trainings | trained, images/s | evaluated, images/s | training, h | audits, h |")
-    print("|---|---|--:|--:|--:|--:|--:|")
-    for (dataset, model), (count, trained, evaluated, training, audits) in lines.items():
-        hours = f"{training / 3600:.2f} | {audits / 3600:.2f}"
-        print(f"| {dataset} | {model} | {count} | {trained:,.0f} | {evaluated:,.0f} | {hours} |")
-    totals = [sum(line[place] for line in lines.values()) / 3600 for place in (3, 4)]
-    print(f"| all | | {sum(line[0] for line in lines.values())} | | | {totals[0]:.1f} | {totals[1]:.1f} |")
+        place = point.dataset, method["model"]
+        hours[place] = hours.get(place, np.zeros(2)) + np.array(cost(section, *known[key])) / 3600
+    print(f"| | {' | '.join(IMAGES)} | all |\n|---|{'---|' * len(IMAGES)}---|")
+    models = dict.fromkeys(model for _, model in hours)
+    for model in models:
+        print(_line(model, [hours.get((dataset, model)) for dataset in IMAGES]))
+    print(_line("all", [sum(of for (d, _), of in hours.items() if d == dataset) for dataset in IMAGES]))
+
+
+def _line(name: str, cells: Sequence[Any]) -> str:
+    """A row of training and audit hours, and their sums."""
+    known = [cell for cell in cells if cell is not None]
+    texts = ("" if cell is None else "{:.1f} + {:.1f}".format(*np.broadcast_to(cell, 2)) for cell in cells)
+    return f"| {name} | {' | '.join(texts)} | {'{:.1f} + {:.1f}'.format(*np.sum(known, axis=0))} |"
 
 
 if __name__ == "__main__":

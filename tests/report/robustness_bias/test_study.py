@@ -20,7 +20,6 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study, used
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.settings import Reduction
 from pipeline.types import AuditResult
 
 SIZES = {w.CIFAR10: 10, w.CIFAR100: 100, w.SUPER: 20, w.UTKFACE: 11, w.ADIENCE: 9, w.DIGITS: 10}
@@ -315,45 +314,3 @@ def test_the_stamp_names_the_settings_of_the_distances_alone_that_are_shown(alon
     keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
     assert "audit.smoothing_samples" in keys
     assert "audit.deepfool_points" not in keys
-
-
-def test_a_departure_of_every_network_is_said_once_without_a_place() -> None:
-    places = {("networks", data, network) for data in ("digits", "utkface") for network in ("vgg19", "resnet50")}
-
-    def departures(key: str, *of: tuple[str, str]) -> list[Reduction]:
-        return [Reduction("networks", data, network, key, 1, 2) for data, network in of]
-
-    every = departures("method.epochs", *((data, network) for _, data, network in places))
-    whole = departures("dataset.image_size", ("utkface", "vgg19"), ("utkface", "resnet50"))
-    one = departures("method.width", ("digits", "vgg19"))
-    found = [(r.key, r.dataset, r.method) for r in used.merged([*every, *whole, *one], places)]
-    assert found[0][::2] == ("method.epochs", w.NO_METHOD)
-    assert found[1:] == [
-        ("dataset.image_size", "utkface", used.ALL_NETWORKS),
-        ("method.width", "digits", "VGG19"),
-    ]
-
-
-def test_a_setting_of_which_networks_have_several_values_is_said_as_a_range() -> None:
-    def departure(network: str, key: str, here: object, published: object) -> Reduction:
-        return Reduction("networks", "digits", network, key, here, published)
-
-    found = used.ranges(
-        [
-            departure("vgg19", "method.epochs", 4, 50),
-            departure("resnet50", "method.epochs", 16, 50),
-            departure("vgg19", "method.width", 0.25, 1.0),
-            departure("vgg19", "method.weights", "from scratch", "of ImageNet"),
-            departure("resnet50", "method.weights", "elsewhere", "of ImageNet"),
-            departure("vgg19", "method.input_size", 64, 224),
-            departure("alexnet", "method.input_size", 64, None),
-        ]
-    )
-    assert [(r.key, r.here, r.method) for r in found] == [
-        ("method.epochs", "4 to 16, by network", w.NO_METHOD),
-        ("method.width", 0.25, "vgg19"),
-        ("method.weights", "from scratch", "vgg19"),
-        ("method.weights", "elsewhere", "resnet50"),
-        ("method.input_size", 64, "vgg19"),
-        ("method.input_size", 64, "alexnet"),
-    ]
