@@ -23,7 +23,7 @@ UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce sweep report reference figures fetch test slow test-gpu test-cluster lint types check resume clean lock
+.PHONY: help reproduce sweep report reference figures fetch test slow test-cluster lint types check resume clean lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -120,6 +120,7 @@ test-cluster: $(READY)
 	@tests/cluster/slurm.sh up
 	@$(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster; status=$$?; tests/cluster/slurm.sh down; exit $$status
 
+.PHONY: test-gpu
 test-gpu: $(READY)
 	@$(ACTIVE) pytest -q -m gpu -rs tests/methods/test_gpu.py
 
