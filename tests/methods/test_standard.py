@@ -130,7 +130,12 @@ def test_one_epoch_is_momentum_on_the_mean_cross_entropy_of_its_batches() -> Non
 
 def test_nesterov_momentum_weight_decay_and_one_cycle_of_the_rate() -> None:
     data = stripes(60)
-    changed = {"model": "logistic_regression", "batch_size": 40, "learning_rate": 0.1, "schedule": "one_cycle"}
+    changed: dict[str, Any] = {
+        "model": "logistic_regression",
+        "batch_size": 40,
+        "learning_rate": 0.1,
+        "schedule": "one_cycle",
+    }
     fitted = fit(data, **changed, nesterov=True, weight_decay=0.02)
     x = ((data.pixels(data.train[0]) - 0.4) / 0.3).reshape(40, -1).astype(float)
     truth = np.eye(2)[data.label[data.train[0]]]

@@ -116,6 +116,8 @@ def figure_bias(inputs: Inputs) -> Picture:
         few = len(group.partition) <= FEW
         # Of two levels each is the other's complement: one curve.
         for level in range(1 if len(group.partition) == 2 else len(group.partition)):
+            if group.few(level):
+                continue
             color, line = w.line_style(level) if few else ("#0072B2", "-")
             name = w.plainly(group.partition.levels[level])
             name = " or ".join(map(w.plainly, group.partition.levels)) if len(group.partition) == 2 else name
@@ -141,7 +143,8 @@ def figure_bias(inputs: Inputs) -> Picture:
             f"By {study.upper_bounds(found.values())}; correctly classified points of each data set's own network at "
             "its last epoch ("
             + "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(every))
-            + f"). Where there are more than {FEW} classes, one thin line for each.",
+            + f"). Where there are more than {FEW} classes, one thin line for each; groups of fewer than "
+            f"{study.TOO_FEW} points are left out.",
             *study.not_run(every),
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -210,7 +211,7 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize, named: bo
     sigma, few = strip.sigma[:, columns], strip.few[:, columns]
     groups = strip.groups[columns]
     axes.set_facecolor(UNDEFINED)
-    edges = {"edgecolors": "white", "linewidth": 0.4}
+    edges: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.4}
     axes.pcolormesh(np.ma.masked_where(~few, few), cmap=ListedColormap([FEW]), **edges)
     axes.pcolormesh(np.ma.masked_invalid(sigma), cmap=COLORS, norm=scale, **edges)
     axes.invert_yaxis()
@@ -253,7 +254,7 @@ def _mark(axes: Axes, strip: Strip, columns: slice, scale: Normalize, cell: tupl
         if stands:
             axes.plot(column + 0.5, row + 0.5, marker="o", markersize=1.6, color=ink, linestyle="none")
         return
-    centred = {"ha": "center", "va": "center", "color": ink}
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
     text = number(value, 2) + "*" * int(stands)
     axes.text(column + 0.5, row + 0.34, text, fontsize=5.6, fontweight="bold" if stands else "normal", **centred)
     if np.isfinite([low, high]).all():
