@@ -73,7 +73,7 @@ def rates(section: Mapping[str, Any], seconds: float) -> tuple[float, float]:
     torch.manual_seed(0)
     network: Any = networks.network(method["model"], shape, method["width"], method["input_size"])  # type: ignore[arg-type]
     # A batch of few large images takes as long an image as one of many.
-    size = min(method["batch_size"], max(4, 2**20 // (method["input_size"] or data["image_size"]) ** 2))
+    size = min(method["batch_size"], max(2, 2**18 // (method["input_size"] or data["image_size"]) ** 2))
     pixels = torch.rand(size, *shape.images.shape[1:])
     label = torch.zeros(size, dtype=torch.long)
     half = _precision(method["precision"], CPU) == "bfloat16"

@@ -74,12 +74,24 @@ def table_2(inputs: Inputs) -> Table:
             "CNN and PyramidNet are the networks of CIFAR-10 there and on the digits, those of CIFAR-100 on it and its "
             "superclasses.",
             *([mark] if scratch else []),
+            *engines(inputs, found),
             f"{NOT_LEARNED}: did not learn. A network has learned where the 95 % interval of its accuracy lies above "
             f"the share of the largest class plus {study.MARGIN:g}, and not below the accuracy of the logistic "
             "regression on the same data.",
             *study.not_run(found),
         ),
     )
+
+
+def engines(inputs: Inputs, found: Sequence[Audited]) -> tuple[str, ...]:
+    """A footnote on where and in which precision these networks were trained; none where their files do not say."""
+    facts = [inputs.classifiers[one.model].facts for one in study.trained(found) if one.model in inputs.classifiers]
+    told = {
+        f"{'a GPU' if of['on_gpu'][-1] else 'a processor'} in {'bfloat16' if of['bfloat16'][-1] else 'float32'}"
+        for of in facts
+        if {"on_gpu", "bfloat16"} <= of.keys()
+    }
+    return (f"Trained on {' and on '.join(sorted(told))}; audited in float32.",) if told else ()
 
 
 @registry.table(place=3)
