@@ -39,13 +39,14 @@ help:
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
+	@echo 'make test-gpu    every engine that changes with the device, on a GPU and on the processor; without a GPU it says so'
 	@echo 'make check       all tests, lint and types, as continuous integration runs them'
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'
-	@echo 'make clean       remove results of scales smoke and laptop (PAPER=1: of paper too, RAW=1: downloaded data too)'
+	@echo 'make clean       remove results of scales smoke and laptop (PAPER=1: of workstation and paper too, RAW=1: downloaded data too)'
 	@echo 'make lock        resolve requirements.lock anew from pyproject.toml'
 	@echo
-	@echo 'Variables: SCALE=smoke|laptop|paper (laptop)  STUDY=name (all)  CORES=n (all)  PYTHON=python3.11'
+	@echo 'Variables: SCALE=smoke|laptop|workstation|paper (laptop)  STUDY=name (all)  CORES=n (all)  PYTHON=python3.11'
 	@echo '           DATA_MIRROR=folder or URL with the raw files'
 
 # uv does not read pip's configuration, so a mirror or a folder of wheels named there is handed over.
@@ -124,6 +125,10 @@ test-cluster: $(READY)
 	@tests/cluster/slurm.sh up
 	@$(ACTIVE) TEST_CLUSTER=1 pytest tests/cluster; status=$$?; tests/cluster/slurm.sh down; exit $$status
 
+.PHONY: test-gpu
+test-gpu: $(READY)
+	@$(ACTIVE) pytest -q -m gpu -rs tests/methods/test_gpu.py
+
 lint: $(READY)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
@@ -134,7 +139,7 @@ check: test slow lint types
 
 # What takes long to make stands below a folder named by its scale, so one scale goes without touching another. Tables,
 # figures and report are of the last run; they are made again from what is left in a minute.
-SCALES := smoke laptop $(if $(PAPER),paper)
+SCALES := smoke laptop $(if $(PAPER),workstation paper)
 clean:
 	rm -rf $(foreach scale,$(SCALES),data/prepared/$(scale) $(wildcard results/*/$(scale)))
 	rm -rf results/tables results/figures results/captions results/report.html results/workflow.html results/summary.txt $(wildcard results/failures.*) \

@@ -116,6 +116,7 @@ BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
     ("method", "standard"): {
         **{"epochs": [0], "learning_rate": [-1.0], "batch_size": [1], "momentum": [1.0], "input_size": [0]},
         **{"train_points": [1], "pretrained": ["yes"], "precision": ["half"], "checkpoints": [["best"]]},
+        **{"schedule": ["cosine"], "augmentation": ["mixup"], "weight_decay": [-1.0], "training": [0]},
     },
     ("method", "adverm"): {"alpha": [-1.0], "distance": ["linear"], "scale": ["bytes"], "epochs": [0]},
     ("transport", "exact"): {"cost": ["cosine"], "image": ["mean"]},

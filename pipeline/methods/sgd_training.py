@@ -1,17 +1,19 @@
 r"""Stochastic gradient descent with momentum on images, for any loss, kept after every epoch.
 
-.. math:: v \leftarrow \beta v + \nabla_\theta\, \ell(B; \theta), \qquad \theta \leftarrow \theta - \eta v
+.. math:: g = \nabla_\theta\, \ell(B; \theta) + \lambda \theta, \qquad v \leftarrow \beta v + g, \qquad
+          \theta \leftarrow \theta - \eta v
 
 over batches B of a new random order of the training rows in each epoch; a last batch of one row joins the one before
-it. There is no weight decay, no schedule and no augmentation. Accuracies are measured in evaluation mode: neither do
+it. As published there is no weight decay lambda, no schedule of eta and no augmentation, and v is what is subtracted;
+of Nesterov's momentum it is g + beta v. Accuracies are measured in evaluation mode: neither do
 test images enter the statistics of batch normalisation, nor does dropout disturb them.
 
 Everything that epoch e draws, its order and its dropout, comes from the e-th number that the given generator gave at
 the start. A training that was killed therefore needs no generator's state to go on at its last epoch.
 
-On a GPU: convolutions and products in bfloat16 where the GPU is made for it, with float32 weights and losses (its range
-is that of float32, so that losses need no scaling). The images are there as uint8, where they fit, and become numbers
-batch by batch.
+Convolutions and products are in bfloat16 where the device is made for it, with float32 weights and losses (its range
+is that of float32, so that losses need no scaling). On a GPU the images are there as uint8, where they fit, and become
+numbers batch by batch.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ Returns what is minimised, the logits, and further scalars by name that go into 
 LOG = logging.getLogger(__name__)
 EVALUATED = 500
 """Images in evaluation at once."""
+PROCESSORS_IN_BFLOAT16 = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+"""Of torch.cpu, which has no public names for them; where one is gone, float32 is what is left."""
 SHARE_OF_MEMORY = 0.5
 """Of a GPU's free memory, at most so much is filled with images."""
 
@@ -54,26 +58,27 @@ def trained(
     """Train ``settings.model`` on the training rows; ``keeper`` makes a killed training go on at its last epoch.
 
     ``index`` is the ``epoch`` (K,) of each checkpoint. ``facts`` (K,): ``train_accuracy``, on as many of the training
-    rows as there are test rows, ``test_accuracy``, ``epochs``, ``pretrained`` (0 or 1), ``parameters``, their number,
-    and those of :func:`pipeline.models.networks.facts`. ``history``: ``step`` (L,), the epochs, and for each of them
-    the means of what was trained on, in training mode: ``loss``, ``accuracy`` and the objective's own, (K, L) each,
-    the same for every checkpoint.
+    rows as there are test rows, ``test_accuracy``, ``epochs``, ``pretrained``, ``on_gpu`` and ``bfloat16`` (0 or 1),
+    ``parameters``, their number, and those of :func:`pipeline.models.networks.facts`. ``history``: ``step`` (L,), the
+    epochs, and for each of them the means of what was trained on, in training mode: ``loss``, ``accuracy`` and the
+    objective's own, (K, L) each, the same for every checkpoint.
 
     Raises ValueError for a network that does not fit the images or the classes, and when the loss is no longer finite.
     """
-    seeds = rng.integers(0, 2**63, settings.epochs + 1)
+    own = rng.spawn(settings.training)[-1] if settings.training > 1 else rng
+    seeds = own.integers(0, 2**63, settings.epochs + 1)
     device = visible_device()
     with own_state_of_torch(device, settings.deterministic, settings.threads):
         seed_torch(device, int(seeds[0]))
         training = Training(dataset, settings, objective, device)
-        own = _fingerprint(method, dataset, settings, seeds)
+        what = _fingerprint(method, dataset, settings, seeds)
         if keeper is not None:
-            training.resume(keeper.load(), own)
+            training.resume(keeper.load(), what)
         for epoch in range(training.done + 1, settings.epochs + 1):
             seed_torch(device, int(seeds[epoch]))
             training.advance()
             if keeper is not None:
-                keeper.save(training.state(own))
+                keeper.save(training.state(what))
         return training.classifier(method)
 
 
@@ -95,7 +100,13 @@ class Training:
         self.pretrained = network.pretrained
         self.network = network.to(self.device)
         self.parameters = dict(self.network.named_parameters())
-        self.optimizer = torch.optim.SGD(self.parameters.values(), settings.learning_rate, settings.momentum)
+        self.optimizer = torch.optim.SGD(
+            self.parameters.values(),
+            settings.learning_rate,
+            settings.momentum,
+            weight_decay=settings.weight_decay,
+            nesterov=settings.nesterov,
+        )
         self.images = _on_device(torch.from_numpy(dataset.images), self.device)
         self.label = torch.from_numpy(dataset.label).to(self.device)
         self.precision = _precision(settings.precision, self.device)
@@ -113,9 +124,15 @@ class Training:
         self.network.train()
         order = torch.from_numpy(self.train)[torch.randperm(len(self.train))].to(self.device)
         sums: dict[str, torch.Tensor] = {}
-        for rows in batches(order, self.settings.batch_size):
+        parts = batches(order, self.settings.batch_size)
+        for turn, rows in enumerate(parts):
             label = self.label[rows]
-            loss, logits, terms = self.objective(self.forward, self.pixels(rows), label, rows)
+            pixels = augmented(self.pixels(rows), self.settings.augmentation)
+            loss, logits, terms = self.objective(self.forward, pixels, label, rows)
+            steps = self.done * len(parts) + turn
+            # From the middle of the step, so that neither the first nor the last has a rate of 0.
+            rate = self.settings.rate((steps + 0.5) / (self.settings.epochs * len(parts)))
+            self.optimizer.param_groups[0]["lr"] = rate
             gradients = torch.autograd.grad(loss, list(self.parameters.values()))
             for parameter, gradient in zip(self.parameters.values(), gradients, strict=True):
                 parameter.grad = gradient
@@ -206,6 +223,8 @@ class Training:
         same = {
             "epochs": float(settings.epochs),
             "pretrained": float(self.pretrained),
+            "on_gpu": float(self.device.type == "cuda"),
+            "bfloat16": float(self.precision == "bfloat16"),
             "parameters": float(sum(parameter.numel() for parameter in self.network.parameters())),
             **networks.facts(settings.model, dataset, settings.width, settings.input_size),
         }
@@ -236,12 +255,39 @@ def batches(order: torch.Tensor, size: int) -> list[torch.Tensor]:
     return parts
 
 
+def augmented(pixels: torch.Tensor, how: str) -> torch.Tensor:
+    """Images (n, c, s, s), each flipped left to right with probability 1/2; moved by up to s // 8 pixels if asked."""
+    if how == "none":
+        return pixels
+    n, _, side, _ = pixels.shape
+    columns = torch.arange(side).expand(n, side)
+    columns = torch.where(torch.rand(n, 1) < 0.5, side - 1 - columns, columns)
+    rows = torch.arange(side).expand(n, side)
+    if how == "flip_and_shift":
+        most = side // 8
+        shift = torch.randint(-most, most + 1, (2, n, 1))
+        columns, rows = (mirrored(places + by, side) for places, by in zip((columns, rows), shift, strict=True))
+    columns, rows = columns.to(pixels.device), rows.to(pixels.device)
+    image = torch.arange(n, device=pixels.device)[:, None, None]
+    chosen = pixels.permute(0, 2, 3, 1)[image, rows[:, :, None], columns[:, None, :]]
+    return chosen.permute(0, 3, 1, 2)
+
+
+def mirrored(places: torch.Tensor, side: int) -> torch.Tensor:
+    """Places from -side to 2 side - 2 put into 0 to side - 1: what is beyond a border is mirrored at it."""
+    inside = places.abs()
+    return torch.where(inside >= side, 2 * (side - 1) - inside, inside)
+
+
 def _precision(wanted: str, device: torch.device) -> str:
-    """``wanted``, or for ``auto`` bfloat16 on a GPU that computes in it and float32 elsewhere."""
+    """``wanted``, or for ``auto`` bfloat16 on a device that computes in it and float32 elsewhere."""
 
     if wanted != "auto":
         return wanted
-    made_for_it = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type == "cuda":
+        made_for_it = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        made_for_it = any(getattr(torch.cpu, name, lambda: False)() for name in PROCESSORS_IN_BFLOAT16)
     return "bfloat16" if made_for_it else "float32"
 
 

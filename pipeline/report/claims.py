@@ -18,6 +18,8 @@ The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (
 * with ``counted`` (a region), the share of repetitions in it, with Wilson's interval;
 * a row with ``simulations``, or the column that ``share_of`` names, is a share of so many, with Wilson's interval; two
   of them are compared by Newcombe's;
+* rows with an ``error``, a standard error over points that their repetitions share, are averaged with the normal
+  interval of their mean error, which holds however the repetitions depend on each other;
 * with ``rank_correlation_with`` (a column), Spearman's rho of the value and the column's magnitude over the models of
   a grid, which is no sample: its interval is rho itself.
 
@@ -35,7 +37,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
+from scipy.stats import norm, spearmanr
 
 from pipeline.report import words
 from pipeline.report.departures import joined
@@ -255,6 +257,11 @@ class _Quantity:
                 return Estimate(gap.difference, n=one.n, low=gap.low, high=gap.high)
             low, high = wilson(one, level)
             return Estimate(one.value, n=one.n, low=low, high=high)
+        errors = [rows["error"] for rows in self.rows if "error" in rows and rows["error"].notna().all()]
+        if len(errors) == len(self.rows):
+            value = sides[0].mean() - (sides[1].mean() if len(sides) > 1 else 0.0)
+            half = float(norm.ppf((1 + level) / 2)) * math.hypot(*(error.mean() for error in errors))
+            return Estimate(value, n=len(sides[0]), low=value - half, high=value + half)
         if "counted" in self.part:
             region = Region.of(self.part["counted"])
             inside = Estimate.share(np.array([float(region.holds(value, value)) for value in sides[0]]))

@@ -5,6 +5,7 @@ The rules, by the kind of number (:mod:`pipeline.report.rules`):
 * ``mean`` over repetitions: Welch's test.
 * ``run``, a number of one repetition, printed without a spread: whether it could be one more repetition of ours.
 * ``proportion`` of repetitions or simulations: Fisher's exact test.
+* ``variance``: the F test.
 * ``constant`` (a row count, a hyperparameter): equal after rounding as printed.
 * ``reading`` off a figure: within the stated reading error.
 
@@ -16,14 +17,16 @@ a difference it leaves open.
 
 A verdict is given for matching settings and official data; fewer repetitions are allowed: they only widen the test.
 What the paper does not state cannot be matched: such a number is shown with the setting that was assumed, without a
-verdict. Everything else is ``not comparable`` too, and the row says why.
+verdict. Everything else is ``not comparable`` too, and the row says why. Numbers that the list calls those ``across
+networks`` are of many networks and data sets and say what holds of such: they are compared with ours whatever these are
+set to, and with images encoded again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +41,7 @@ from pipeline.report.rules import RULES, Outcome
 from pipeline.report.settings import Reduction, by_statistic, explain_absence, parse_setting, select
 
 LEVEL = 0.05
-COMPARABLE_ORIGINS = {"official", "bundled", "simulated", "configuration"}
+COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
 VERDICTS = ("agrees", "no difference shown", "differs", "not comparable", "not run", "published value lost")
 COLUMNS = (
     "artefact", "row", "column", "value", "std", "n", "source",
@@ -46,6 +49,8 @@ COLUMNS = (
 )  # fmt: skip
 UNSTATED = "unstated"
 """The column, which a list may lack, that names what of a setting the paper does not state."""
+ACROSS, ACROSS_NETWORKS = "across", "networks"
+"""The column, which a list may lack, and its word, for numbers that are compared whatever our networks are."""
 AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
 """Readings of a published number: the setting is the paper's, ours for want of one, or the likelier one."""
 ALL_DATA = "all"
@@ -145,7 +150,7 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
         varying = [c for c in rows.columns if c not in ("value", "repetition") and rows[c].nunique(dropna=False) > 1]
         raise ValueError(f"several values for one repetition: the setting must also give {', '.join(varying)}")
     values = rows.sort_values("repetition")["value"].to_numpy(float)
-    if kind == "proportion" and "simulations" in rows and rows["simulations"].notna().all():
+    if kind in ("proportion", "variance") and "simulations" in rows and rows["simulations"].notna().all():
         return Estimate(float(values[0]), n=int(rows["simulations"].iloc[0]))
     if kind in ("mean", "run"):
         return Estimate.mean(values)
@@ -166,11 +171,15 @@ class _Sides:
     measured: pd.DataFrame
     parts: Mapping[str, pd.DataFrame]
     reductions: Sequence[Reduction]
+    origins: frozenset[str] = COMPARABLE_ORIGINS
 
 
 def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -> dict[str, Any]:
     ours, why, found = Estimate(math.nan), "", Outcome()
     reproduced = entry["status"] == "reproduced"
+    across = entry.get(ACROSS) == ACROSS_NETWORKS
+    if across:
+        sides = replace(sides, reductions=(), origins=sides.origins | {"lossy"})
     # Where the published number is lost there is nothing to compare with; ours still stands in its place.
     if reproduced or (entry["status"] == "published value lost" and isinstance(setting, str)):
         ours, why, found = _outcome(entry, parse_setting(setting), sides)
@@ -191,7 +200,7 @@ def _line(entry: Mapping[str, Any], setting: Any, reading: str, sides: _Sides) -
         "difference_high": found.high,
         "p": math.nan if reading == AS_ASSUMED else found.p,
         "equal": found.equal,
-        "rule": RULES[entry["kind"]].called,
+        "rule": RULES[entry["kind"]].called + ", across networks" * across,
         "why": why,
     }
 
@@ -209,7 +218,7 @@ def _outcome(
         ours = estimate(rows, entry["kind"])
     except ValueError as error:
         raise ValueError(f"published {entry['artefact']}, {entry['row']} x {entry['column']}: {error}") from error
-    obstacle = _obstacle(rows, setting, sides.reductions)
+    obstacle = _obstacle(rows, setting, sides)
     if not obstacle and not math.isfinite(ours.value):
         obstacle = "ours is not a finite number"
     if not obstacle and rule.spread and (ours.n < 2 or not math.isfinite(ours.std)):
@@ -220,14 +229,14 @@ def _outcome(
     return ours, "", rule.compare(theirs, ours, entry["rounding"], 1 - LEVEL)
 
 
-def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], reductions: Sequence[Reduction]) -> str:
+def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> str:
     """Why rows of this setting cannot be held against a published number, or nothing."""
     origins = set(rows["origin"])
-    if not origins <= COMPARABLE_ORIGINS:
-        return f"made from {' and '.join(sorted(origins - COMPARABLE_ORIGINS))} data"
+    if not origins <= sides.origins:
+        return f"made from {' and '.join(sorted(origins - sides.origins))} data"
     statistic = str(setting.get("statistic", ""))
     found = []
-    for reduction in reductions:
+    for reduction in sides.reductions:
         if not reduction.concerns(setting):
             continue
         # A configured value has its key for a name, and is reduced where that key is; a result, where any is.
@@ -251,7 +260,9 @@ def _fewer(inputs: Inputs) -> Iterator[Reduction]:
 def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:
     """``not run: data ...`` for a number of data that could not be had; else as it is in the list."""
     status, setting = str(entry["status"]), parse_setting(entry["setting"])
-    # What is configured does not need the data.
+    # What is configured does not need the data; what is across data sets is of those that are here.
+    if entry.get(ACROSS) == ACROSS_NETWORKS and "dataset" not in setting:
+        return status
     if status != "reproduced" or not setting or "." in str(setting.get("statistic", "")):
         return status
     dataset = str(setting.get("dataset", ALL_DATA))

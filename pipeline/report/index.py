@@ -112,6 +112,7 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
         "emphatic": made.stamp.emphatic,
         "html": made.html() if isinstance(made, Table) else "",
         "alternative": "" if isinstance(made, Table) else made.alternative,
+        "absent": "" if isinstance(made, Table) else made.absent,
     }
 
 

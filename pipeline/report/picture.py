@@ -12,7 +12,10 @@ from pipeline.report.style import print_stamp
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawn figure. ``alternative`` says in words what can be seen, for those who cannot see it."""
+    """A drawn figure. ``alternative`` says in words what can be seen, for those who cannot see it.
+
+    ``absent``: in one line why nothing is drawn; the page then has this line and no picture.
+    """
 
     figure: Figure
     title: str
@@ -20,10 +23,17 @@ class Picture:
     alternative: str
     caption: str = ""
     notes: tuple[str, ...] = ()
+    absent: str = ""
 
     @classmethod
     def stamped(
-        cls, figure: Figure, title: str, stamp: Stamp, alternative: str, notes: tuple[str, ...] = ()
+        cls,
+        figure: Figure,
+        title: str,
+        stamp: Stamp,
+        alternative: str,
+        notes: tuple[str, ...] = (),
+        absent: str = "",
     ) -> Picture:
         """Print the stamp into the figure's margin and keep both together."""
         print_stamp(figure, stamp.lines(), stamp.emphatic)
@@ -35,7 +45,7 @@ class Picture:
         for axes in figure.axes:
             left, bottom, width, height = axes.get_position(original=True).bounds
             axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
-        return cls(figure, title, stamp, alternative, notes=notes)
+        return cls(figure, title, stamp, alternative, notes=notes, absent=absent)
 
     def footnotes(self) -> tuple[str, ...]:
         """The notes, then the stamp's lines."""

@@ -12,6 +12,8 @@ printed number stands for all that round to it: tests take d to the nearest of t
 * ``proportion``: Fisher's exact test, and Newcombe's hybrid score interval (Statistics in Medicine 17, 1998, method 10)
   from Wilson's intervals [l_i, u_i] of both shares: d - sqrt((p1 - l1)^2 + (u2 - p2)^2), d + sqrt((u1 - p1)^2 +
   (p2 - l2)^2).
+* ``variance`` over n groups or draws: the F test of two variances, F = s^2 / s'^2 with the degrees of freedom of both;
+  the interval is that of their ratio, times the published one.
 * ``constant``, ``reading``: equal within the rounding, or within the error of reading a figure.
 
 Equivalence: the whole interval lies within a margin about 0, for a mean one published standard deviation, for a share
@@ -24,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scipy.stats import f as fisher
 from scipy.stats import fisher_exact, norm, ttest_ind_from_stats
 from scipy.stats import t as student
 
@@ -86,6 +89,18 @@ def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -
     return Outcome(float(fisher_exact([[k, n - k] for k, n in events]).pvalue), None, p - q, *ends)
 
 
+def variances(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
+    """The two-sided F test of equal variances of normal draws. Raises ValueError for fewer than two on a side."""
+    if min(published.n, ours.n) < 2:
+        raise ValueError(f"a variance is of two or more, found {published.n} and {ours.n}")
+    freedom = ours.n - 1, published.n - 1
+    printed, low, high = published.value, published.value - rounding, published.value + rounding
+    ratio = ours.value / min(max(ours.value, low), high)
+    p = 2 * min(fisher.cdf(ratio, *freedom), fisher.sf(ratio, *freedom))
+    ends = (ours.value / float(fisher.ppf((1 + sign * level) / 2, *freedom)) for sign in (1, -1))
+    return Outcome(min(float(p), 1.0), None, ours.value - printed, next(ends) - high, next(ends) - low)
+
+
 def wilson(share: Estimate, level: float) -> tuple[float, float]:
     """(p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n), z the normal (1 + level) / 2 quantile."""
     z, n, p = float(norm.ppf((1 + level) / 2)), share.n, share.value
@@ -120,6 +135,7 @@ RULES = {
     ),
     "run": Rule("one more repetition", ("value", "rounding"), one_run, True),
     "proportion": Rule("Fisher's exact test", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN),
+    "variance": Rule("F test", ("value", "n", "rounding"), variances),
     "constant": Rule("equality", ("value",), equality),
     "reading": Rule("reading error", ("value", "rounding"), equality),
 }

@@ -66,7 +66,10 @@ class Stamp:
         return bool(self.twins) or bool(self.reductions)
 
     def lines(self) -> tuple[str, ...]:
-        """The stamp as it is printed: one line for scale, size, origin and how much departs, one more for twins."""
+        """The stamp as it is printed: one line for scale, size, origin and how much departs, one more for twins.
+
+        Of what was not run there is the scale alone.
+        """
         sizes = [
             _count(self.repetitions, "repetition"),
             _count(self.simulations, "simulation"),
@@ -89,6 +92,8 @@ class Stamp:
     def _origin(self) -> str:
         words = {"official": "official data", "simulated": "simulated data", "twin": "synthetic data"}
         present = [origin for origin in self.origins if origin != "absent"]
+        if not self.origins:
+            return ""
         return joined(words.get(origin, f"{origin} data") for origin in present or self.origins)
 
 

@@ -152,6 +152,8 @@ METRICS = {
 ATTRIBUTES = {"sex": "gender", "race": "race"}
 
 DEEPFOOL, CARLINI_WAGNER, SMOOTHING, EXACT_IN_BOX = "deepfool", "carlini_wagner", "smoothing", "exact_in_box"
+FMN = "fmn"
+"""The study's own upper bound: from DeepFool's image on, the tightest of its attacks."""
 DISTANCES = {
     EXACT: MethodStyle("exact", "#222222", "o", "-"),
     DEEPFOOL: MethodStyle("DeepFool", "#0072B2", "s", (0, (5, 1.5))),

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline import io
 from pipeline.report import html, provenance
 
-SCALES = ("smoke", "laptop", "paper")
+SCALES = ("smoke", "laptop", "workstation", "paper")
 SEEDS = (
     "each random stream is derived by SHA-256 from the names of what it is for (prepare, train or audit, the dataset, "
     "the method, the audit) and the number of the repetition; no global seed"

@@ -23,7 +23,7 @@ from pipeline.workflow.composition import GROUPS, REPETITIONS, Point, composed, 
 from pipeline.workflow.jobs import STAGES
 from pipeline.workflow.plan import Plan
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.resolution import Resolver, of_scale
+from pipeline.workflow.resolution import Resolver, left_out, of_scale
 from pipeline.workflow.resources import Resources
 from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure
@@ -75,6 +75,7 @@ class Workflow:
         if asked := sorted(set(self.studies) & set(self.sweeps)):
             raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
         known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
+        self._of_scale = {study: self._run(study) for study in known}
         points = [point for study in known for point in self.points(study)]
         self._points = {stage: {self.place(point, stage): point for point in points} for stage in STAGES}
 
@@ -104,10 +105,15 @@ class Workflow:
         )
 
     def points(self, study: str) -> tuple[Point, ...]:
-        """Every point of a study's grid, or of its blocks that this invocation is about."""
+        """The points of a study's grid that the scale runs, of its blocks that this invocation is about."""
+        return self._of_scale[study]
+
+    def _run(self, study: str) -> tuple[Point, ...]:
         every = composition.points(self.conf, study)
-        chosen = study in self.studies and self.blocks
-        return tuple(point for point in every if point.block in self.blocks) if chosen else every
+        if study in self.studies and self.blocks:
+            every = tuple(point for point in every if point.block in self.blocks)
+        omitted = left_out(self.conf, self.scale, every)
+        return tuple(point for point in every if point not in omitted)
 
     def experiment(self, study: str) -> dict[str, Any]:
         """A study's declaration: title, paper, grid."""
@@ -160,18 +166,22 @@ class Workflow:
         """What a study's tables and figures depend on, besides the rows.
 
         Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
-        what differs between the two is what an artefact's stamp has to say.
+        what differs between the two is what an artefact's stamp has to say. ``left_out``, where there is any: the
+        points of the grid that the scale does not run.
         """
         published = (
             self
             if self.scale == PUBLISHED and not self.overrides
             else Workflow(PUBLISHED, studies=self.studies, conf=self.conf, blocks=tuple(self.blocks))
         )
+        omitted = left_out(self.conf, self.scale, composition.points(self.conf, study))
+        places = [{"block": p.block, "dataset": p.dataset, "method": p.method, **dict(p.settings)} for p in omitted]
         return {
+            **({"left_out": places} if places else {}),
             "experiment": self.experiment(study),
             "scale": self._scale(),
             "sections": self._sections(study),
-            "published": published._sections(study),
+            "published": published._sections(study, self.points(study)),
         }
 
     # Where the files of a study lie.
@@ -335,9 +345,8 @@ class Workflow:
             hint = nearest(unknown[0], known)
             raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
 
-    def _sections(self, study: str) -> dict[str, Any]:
-        places = {self.audit_file(point): point for point in self.points(study)}
-        return {path: self._resolver.sections(point) for path, point in places.items()}
+    def _sections(self, study: str, of: Sequence[Point] = ()) -> dict[str, Any]:
+        return {self.audit_file(point): self._resolver.sections(point) for point in of or self.points(study)}
 
     def _scale(self) -> dict[str, Any]:
         scale = plain(composed(self.conf, (f"scale={self.scale}",)).scale)

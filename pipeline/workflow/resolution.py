@@ -72,8 +72,7 @@ class Resolver:
         # What a condition may name: the point's parts, and the values that stand in their files or in the grid.
         parts = {
             **{f"{group}.{key}": value for group, values in of_files.items() for key, value in values.items()},
-            **dict(point.settings),
-            **{"study": point.study, "block": point.block, **named},
+            **_parts(point),
         }
         # What stands in the name of a file, and all that a sweep declares, is the grid's alone.
         last = {key for key, _ in point.settings if not key.startswith("audit.") or point.study in self._sweeps}
@@ -95,6 +94,22 @@ def _fixed(values: dict[str, Any]) -> DictConfig:
     config = OmegaConf.create(values)
     OmegaConf.set_struct(config, True)
     return config
+
+
+def left_out(conf: Path, scale: str, points: Sequence[Point]) -> list[Point]:
+    """Those of the points that ``conf/scale/<scale>.yaml`` leaves out: each fulfils every ``where`` of one entry.
+
+    A condition names parts of a point and what the grid sets of them, not what stands in a part's file.
+    """
+    written = plain(composed(conf, (f"scale={scale}",)).scale).get("left_out")
+    entries = read(conf, written, f"conf/scale/{scale}.yaml")
+    return [point for point in points if any(entry.applies(_parts(point)) for entry in entries)]
+
+
+def _parts(point: Point) -> dict[str, Any]:
+    """What a condition may name of a point, but what stands in the files of its parts."""
+    named = {group: getattr(point, group) for group in GROUPS if getattr(point, group)}
+    return {**dict(point.settings), "study": point.study, "block": point.block, **named}
 
 
 def of_scale(conf: Path, scale: str) -> list[Setting]:

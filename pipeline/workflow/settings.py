@@ -59,7 +59,7 @@ def read(
             for name in wanted:
                 if not set("@*?[") & set(name) and name not in known:
                     raise ValueError(f"{source}: there is no {key} {name!r}{nearest(name, known)}")
-        found.append(Setting(where, dict(entry["set"])))
+        found.append(Setting(where, dict(entry.get("set") or {})))
     return found
 
 

@@ -25,9 +25,14 @@ COMMON: dict[str, Any] = {
     "batch_size": 50,
     "train_points": None,
     "checkpoints": ("last",),
-    "precision": "auto",
+    "schedule": "constant",
+    "nesterov": False,
+    "weight_decay": 0.0,
+    "augmentation": "none",
+    "precision": "float32",
     "deterministic": True,
     "threads": 1,
+    "training": 1,
 }
 PENALTY: dict[str, Any] = {
     "alpha": 0.005,

@@ -28,9 +28,14 @@ SETTINGS: dict[str, Any] = {
     "batch_size": 16,
     "train_points": None,
     "checkpoints": ("first", "middle", "last"),
-    "precision": "auto",
+    "schedule": "constant",
+    "nesterov": False,
+    "weight_decay": 0.0,
+    "augmentation": "none",
+    "precision": "float32",
     "deterministic": True,
     "threads": 1,
+    "training": 1,
 }
 
 
@@ -123,6 +128,51 @@ def test_one_epoch_is_momentum_on_the_mean_cross_entropy_of_its_batches() -> Non
     assert np.abs(expected).max() > 1e-3
 
 
+def test_nesterov_momentum_weight_decay_and_one_cycle_of_the_rate() -> None:
+    data = stripes(60)
+    changed: dict[str, Any] = {
+        "model": "logistic_regression",
+        "batch_size": 40,
+        "learning_rate": 0.1,
+        "schedule": "one_cycle",
+    }
+    fitted = fit(data, **changed, nesterov=True, weight_decay=0.02)
+    x = ((data.pixels(data.train[0]) - 0.4) / 0.3).reshape(40, -1).astype(float)
+    truth = np.eye(2)[data.label[data.train[0]]]
+    weight, bias = (fitted.parameters[f"net.linear.{name}"].astype(float) for name in ("weight", "bias"))
+    # One step an epoch, at 1/6, 3/6 and 5/6 of all; the rate rises in the first quarter.
+    rates = 0.1 * np.array([1 / 6 / 0.25, 0.5 / 0.75, 1 / 6 / 0.75])
+
+    def gradient(k: int) -> Array:
+        z = x @ weight[k].T + bias[k]
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        return (p / p.sum(axis=1, keepdims=True) - truth).T @ x / len(x) + 0.02 * weight[k]
+
+    # theta_1 - theta_2 = eta (g + .9 v) has the v of the second step, from which that of the third follows.
+    v = ((weight[0] - weight[1]) / rates[1] - gradient(0)) / 0.9
+    expected = rates[2] * (gradient(1) + 0.9 * (0.9 * v + gradient(1)))
+    np.testing.assert_allclose(weight[1] - weight[2], expected, atol=1e-6)
+    assert np.abs(expected).max() > 1e-3
+
+
+def test_augmented_images_are_flipped_and_moved_by_an_eighth_at_most() -> None:
+    image = torch.arange(256.0).reshape(1, 1, 16, 16)
+    torch.manual_seed(0)
+    many = image.repeat(200, 1, 1, 1)
+    assert sgd_training.augmented(many, "none") is many
+    flipped = sgd_training.augmented(many, "flip")
+    turned = (flipped == image.flip(3)).flatten(1).all(dim=1)
+    assert torch.equal(flipped[~turned], many[~turned])
+    assert 70 < int(turned.sum()) < 130
+    # Of 16 pixels up to 2 to either side, what is beyond the border mirrored.
+    padded = torch.nn.functional.pad(image, (2, 2, 2, 2), mode="reflect")
+    windows = [padded[0, :, y : y + 16, x : x + 16] for y in range(5) for x in range(5)]
+    known = {tuple(one.flatten().tolist()) for window in windows for one in (window, window.flip(2))}
+    moved = {tuple(one.flatten().tolist()) for one in sgd_training.augmented(many, "flip_and_shift")}
+    assert moved <= known
+    assert len(moved) > 40
+
+
 def test_accuracies_are_those_of_the_checkpoints_on_their_rows() -> None:
     data = stripes()
     fitted = fit(data)
@@ -156,6 +206,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
     torch.rand(3)  # Whatever the global generator is at.
     assert same(first, fit(data))
     assert not same(first, fit(data, seed=1))
+    assert not same(first, fit(data, training=2))
 
 
 @pytest.mark.parametrize(("kill_after", "momentum"), [(1, 0.9), (2, 0.9), (3, 0.9), (2, 0.0)])
@@ -163,6 +214,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(kill_after: int, momentum: 
     # Dropout, batch normalisation's statistics, momentum and the order of the rows all have to be right for it.
     data = stripes(60, size=32)
     settings: dict[str, Any] = {"model": "deep_cnn", "width": 0.05, "momentum": momentum}
+    settings |= {"schedule": "one_cycle", "augmentation": "flip_and_shift", "nesterov": momentum > 0}
     keeper = Kept(kill_after)
     with pytest.raises(KeyboardInterrupt):
         fit(data, keeper, **settings)
@@ -259,5 +311,7 @@ def test_a_network_that_does_not_fit_is_an_error_before_training() -> None:
         fit(stripes(), model="deep_cnn")
     with pytest.raises(ValueError, match="has 1 classes, but labels from 0 to 1"):
         fit(replace(stripes(), classes=("above",)))
+    with pytest.raises(ValueError, match=r"method\.nesterov needs a momentum above 0: set method\.momentum"):
+        fit(stripes(), momentum=0.0, nesterov=True)
     with pytest.raises(ValueError, match="at least 2 training images in 'stripes', found 1"):
         fit(replace(stripes(), train=np.array([[0]])))

@@ -32,6 +32,8 @@ MEASURED = pd.concat(
         rows([0.051], method="level", simulations=10_000),
         rows([0.30], method="invalid", simulations=10_000),
         rows([1.0], method="single"),
+        rows([1.0, 2.0], method="over points", error=[0.5, 0.1]),
+        rows([0.5], method="other points", error=[0.4]),
         rows(LOW, "twin", method="twin"),
         rows(np.tile(np.arange(-5.0, 6.0) ** 2, 2), method="grid", theta=np.tile(np.arange(-5.0, 6.0), 2)),
         *[rows(LOW, method="several", sample=sample) for sample in (0, 1)],
@@ -54,6 +56,13 @@ CASES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "a mean outside": ([{**of("high"), "below": 1.5}], NOT_CONFIRMED),
     "a mean at the end of the region": ([{**of("low"), "below": float(LOW.mean())}], UNDECIDED),
     "one repetition has no interval": ([{**of("single"), "below": 5}], UNDECIDED),
+    # The mean, 1.5, with the normal interval of the mean error .3; and its difference to .5, whose error is .5.
+    "an error over points, inside": ([{**of("over points"), "above": 0.9}], CONFIRMED),
+    "an error over points, open": ([{**of("over points"), "above": 0.95}], UNDECIDED),
+    "a difference of two over points": (
+        [{"of": {"method": "over points"}, "minus": {"method": "other points"}, "within": [0.01, 1.99]}],
+        CONFIRMED,
+    ),
     "all parts hold": ([{**of("low"), "below": 1.5}, {**of("high"), "above": 1.5}], CONFIRMED),
     "one part is refuted": ([{**of("low"), "below": 1.5}, {**of("high"), "below": 1.5}], NOT_CONFIRMED),
     "one part is open": ([{**of("low"), "below": 1.5}, {**of("single"), "below": 5}], UNDECIDED),

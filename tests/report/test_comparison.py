@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 from pipeline.report.comparison import COLUMNS, check_published, compare, holm
@@ -16,7 +17,7 @@ from pipeline.report.comparison_table import as_table, printed
 from pipeline.report.departures import departures
 from pipeline.report.individual_fairness.comparison import bhattacharyya
 from pipeline.report.numbers import Estimate
-from pipeline.report.rules import Outcome, means, one_run, shares
+from pipeline.report.rules import Outcome, means, one_run, shares, variances
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
 from pipeline.report.tally import PARTS, tallies, tally, words
@@ -75,6 +76,28 @@ def test_one_run_by_hand() -> None:
     ours = Estimate.mean(np.array([1.0, 2.0, 3.0]))
     assert one_more(Estimate(4.0), ours).p == pytest.approx(2 * student.sf(2 / math.sqrt(4 / 3), 2))
     assert one_more(Estimate(4.5), ours, rounding=0.5).p == one_more(Estimate(4.0), ours).p
+
+
+def test_variances_by_the_f_test() -> None:
+    """6 of 11 against 2 of 21 is F = 3 with 10 and 20 degrees of freedom, and 1.5 with a rounding that reaches 4."""
+    found = variances(Estimate(2.0, n=21), Estimate(6.0, n=11), 0.0, 0.95)
+    assert found.p == pytest.approx(2 * fisher.sf(3, 10, 20))
+    assert found.low == pytest.approx(6 / fisher.ppf(0.975, 10, 20) - 2)
+    assert found.high == pytest.approx(6 / fisher.ppf(0.025, 10, 20) - 2)
+    assert (found.low > 0) == (found.p < 0.05)
+    assert variances(Estimate(2.0, n=21), Estimate(6.0, n=11), 2.0, 0.95).p == pytest.approx(2 * fisher.sf(1.5, 10, 20))
+    with pytest.raises(ValueError, match="a variance is of two or more, found 1 and 5"):
+        variances(Estimate(1.0, n=1), Estimate(1.0, n=5), 0.0, 0.95)
+
+
+def test_what_holds_across_networks_is_compared_whatever_ours_are_set_to() -> None:
+    ours = measured([1.02, 1.022, 1.021, 1.02], origin="lossy")
+    reduced = (Reduction("audit", "adult", "sensr", "method.epochs", 3, 50),)
+    assert verdict(entry(), ours, reduced)["verdict"] == "not comparable"
+    found = verdict(entry(across="networks"), ours, reduced)
+    assert found["verdict"] == "agrees"
+    assert found["rule"] == "Welch's test, across networks"
+    assert verdict(entry(across="networks"), ours.assign(origin="twin"))["verdict"] == "not comparable"
 
 
 def test_fisher_by_hand() -> None:

@@ -122,6 +122,16 @@ def test_a_missing_picture_is_an_error(study: dict[str, Any], facts: dict[str, A
         html.page([study], {}, facts)
 
 
+def test_of_what_is_not_drawn_the_page_has_one_line_and_no_picture(
+    study: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    why = "Not run: the laptop scale leaves it out."
+    absent = [{**one, "absent": why if one["kind"] == "figure" else ""} for one in study["artefacts"]]
+    page = Page(html.page([{**study, "artefacts": absent}], {("individual_fairness", "figure_3"): PNG}, facts))
+    assert page.resources == []
+    assert page.text.count(why) == 1
+
+
 def test_the_summary_says_what_was_made_and_how_much_agrees(study: dict[str, Any]) -> None:
     text = html.summary([study], "results/report.html")
     assert "2 tables, 1 figures" in text

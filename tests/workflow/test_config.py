@@ -179,3 +179,18 @@ def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf:
     (conf / "scale" / "typo.yaml").write_text("settings:\n  - {where: {method.model: lrge}, set: {method.rate: 7}}\n")
     with pytest.raises(ValueError, match=r"no method\.model 'lrge' \(did you mean 'large'\?\)"):
         rates("typo")
+
+
+def test_a_scale_leaves_points_out_of_a_study_and_of_what_it_is_held_against(conf: Path) -> None:
+    for name, text in {"bare": "", "paper": "", "typo": "left_out:\n  - where: {block: nowhere}\n"}.items():
+        (conf / "scale" / f"{name}.yaml").write_text(f"settings: []\n{text}")
+    with pytest.raises(ValueError, match=r"conf/scale/typo\.yaml: there is no block 'nowhere'"):
+        Workflow(scale="typo", tracker="none", conf=conf)
+    every = Workflow(scale="bare", tracker="none", conf=conf, studies=["s"])
+    (conf / "scale" / "few.yaml").write_text("settings: []\nleft_out:\n  - where: {study: s, method: other}\n")
+    few = Workflow(scale="few", tracker="none", conf=conf, studies=["s"])
+    assert set(every.points("s")) - set(few.points("s")) == {p for p in every.points("s") if p.method == "other"}
+    assert few.points("s")
+    (conf / "tracker" / "offline.yaml").write_text((conf / "tracker" / "none.yaml").read_text())
+    config = few.artefacts("s")
+    assert len(config["sections"]) == len(config["published"]) == len(few.points("s"))

@@ -13,7 +13,7 @@ from pipeline.audits.robustness_bias.lengths import Lengths, counted
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report import words as w
-from pipeline.report.robustness_bias.study import Points
+from pipeline.report.robustness_bias.study import TOO_FEW, Points
 from pipeline.report.style import FAINT, INK, WARNING
 from pipeline.types import Array
 
@@ -31,6 +31,11 @@ class Group:
 
     lengths: Lengths
     partition: Partition
+
+    def few(self, level: int) -> bool:
+        """Whether too few points of a level count for a difference to be seen."""
+        own = self.lengths.counts & self.partition.element(level)[0]
+        return int(own.sum()) < TOO_FEW
 
     def curve(self, level: int, tau: Array) -> Array:
         """I_P (t,) at each tau (t,); NaN for a level without points."""

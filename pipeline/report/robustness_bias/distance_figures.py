@@ -55,10 +55,10 @@ def figure_4(inputs: Inputs) -> Picture:
 @registry.figure()
 def figure_5(inputs: Inputs) -> Picture:
     """The same by sensitive attribute, for the data sets that have one."""
-    found = {one.dataset: one for one in study.audited(inputs, study.LINEAR)}
-    every = [found[dataset] for dataset in dict.fromkeys(dataset for dataset, _ in SENSITIVE)]
+    every = [one for one in study.audited(inputs, study.LINEAR) if one.dataset in dict(SENSITIVE)]
+    found = {one.dataset: one for one in study.run(every)}
     title = "Robustness by sensitive attribute under logistic regression."
-    shown = [(found[dataset], partition) for dataset, partition in SENSITIVE if not found[dataset].absent]
+    shown = [(found[dataset], partition) for dataset, partition in SENSITIVE if dataset in found]
     if not shown:
         return nothing(inputs, every, title)
     figure, grid = panels(len(shown))
@@ -77,7 +77,7 @@ def figure_5(inputs: Inputs) -> Picture:
     )
 
 
-COLUMNS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
+COLUMNS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
 PANEL = 1.12
 ACROSS, ROW = 3, 1.65
 """Panels in a row, and the height of one, inches."""
@@ -100,10 +100,10 @@ def figure_bias(inputs: Inputs) -> Picture:
     """RB(P, τ) of equation 2: how far the share of a group that is safe from a budget is from that of all other points.
     Its areas, with a sign, are what sigma sums up.
     """
-    found = {one.dataset: one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]}
-    every = list(found.values())
+    every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
+    found = {one.dataset: one for one in study.run(every)}
     title = "Robustness bias against the budget."
-    shown = [(found[dataset], part) for dataset, part in BIAS if dataset in found and not found[dataset].absent]
+    shown = [(found[dataset], part) for dataset, part in BIAS if dataset in found]
     if not shown:
         return nothing(inputs, every, title)
     figure, grid = panels(len(shown))
@@ -111,11 +111,13 @@ def figure_bias(inputs: Inputs) -> Picture:
         label = w.dataset_label(one.dataset)
         axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
         points = study.at_points(inputs, one)
-        group = curves.group(points, w.DEEPFOOL, partition or next(iter(points.levels)), w.CORRECT)
+        group = curves.group(points, study.upper_bound(one), partition or next(iter(points.levels)), w.CORRECT)
         tau = curves.budgets([group])
         few = len(group.partition) <= FEW
         # Of two levels each is the other's complement: one curve.
         for level in range(1 if len(group.partition) == 2 else len(group.partition)):
+            if group.few(level):
+                continue
             color, line = w.line_style(level) if few else ("#0072B2", "-")
             name = w.plainly(group.partition.levels[level])
             name = " or ".join(map(w.plainly, group.partition.levels)) if len(group.partition) == 2 else name
@@ -134,27 +136,28 @@ def figure_bias(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         title,
-        used.stamp(inputs, study.NETWORKS, list(found), [w.DEEPFOOL]),
+        used.stamp(inputs, study.NETWORKS, list(found), sorted({study.upper_bound(one) for one, _ in shown})),
         "For each data set and partition, one curve for each group over the budget: how far the group's share of "
         "safe points is from that of all other points.",
         notes=(
-            "By DeepFool; correctly classified points of each data set's own network at its last epoch ("
+            f"By {study.upper_bounds(found.values())}; correctly classified points of each data set's own network at "
+            "its last epoch ("
             + "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(every))
-            + f"). Where there are more than {FEW} classes, one thin line for each.",
+            + f"). Where there are more than {FEW} classes, one thin line for each; groups of fewer than "
+            f"{study.TOO_FEW} points are left out.",
             *study.not_run(every),
         ),
     )
 
 
 def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "") -> Picture:
-    """A figure that says why there is nothing to draw: for want of data, where no other reason is given."""
+    """A figure of which there is nothing to draw, and in one line why."""
+    why = why or study.why_nothing(inputs, found)
     figure = new_figure(1.0)
-    texts = study.not_run(found)
-    curves.say(figure.subplots(), why or "\n".join(texts) or "not run")
-    why = why or ("not run: data" if texts else "not run")
-    blocks = sorted({one.block for one in found})
-    datasets = sorted({one.dataset for one in found})
-    return Picture.stamped(figure, title, used.stamp(inputs, blocks, datasets), f"No drawing: {why}.", notes=texts)
+    curves.say(figure.subplots(), why)
+    blocks, datasets = ({getattr(one, name) for one in found} for name in ("block", "dataset"))
+    stamp = used.stamp(inputs, sorted(blocks), sorted(datasets))
+    return Picture.stamped(figure, title, stamp, f"No drawing: {why}", absent=why)
 
 
 def panels(count: int) -> tuple[Figure, list[Axes]]:

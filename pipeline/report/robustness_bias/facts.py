@@ -19,13 +19,12 @@ from pipeline.audits.robustness_bias.partitions import comparisons
 from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, network_tables, study, used
+from pipeline.report.robustness_bias import agreement, findings, study, used
 from pipeline.report.robustness_bias.study import Audited
 
 TOY = "toy"
 """The block of the two small worlds."""
-LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
-COLUMNS = ("simulations", "denominator", "attack", "partition", "level")
+COLUMNS = ("simulations", "denominator", "attack", "partition", "level", "method", "error")
 """Of the facts, which a smaller study may lack."""
 
 
@@ -37,10 +36,11 @@ def measurements(inputs: Inputs) -> pd.DataFrame:
         *_comparisons(inputs),
         *_toy(),
         *_linear(found),
-        *_accuracies(inputs, found),
+        *_accuracies(found),
         *_agreements(inputs, found),
         *_differences(inputs, found),
         *_findings(found),
+        *findings.findings(inputs, found),
     ]
     return with_facts(inputs, facts, rows=pd.DataFrame(), columns=COLUMNS)
 
@@ -73,32 +73,30 @@ def _linear(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
                 yield {**_place(one), "attack": attack, "statistic": "median_distance", "value": median}
 
 
-def _accuracies(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
-    for one in study.run(found):
-        accuracy = network_tables.test_accuracy(inputs, one)
-        if one.block == study.NETWORKS and math.isfinite(accuracy) and one.data in inputs.datasets:
-            images = inputs.datasets[one.data].test_rows
-            yield {**_place(one), "statistic": "accuracy", "value": accuracy, "simulations": images}
+def _accuracies(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+    for one in study.trained(found):
+        if one.block == study.NETWORKS and math.isfinite(one.accuracy):
+            yield {**_place(one), "statistic": "accuracy", "value": one.accuracy, "simulations": one.images}
 
 
 def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
-    """The share of agreeing signs, of all data sets of the paper together and (Table 1) of each."""
+    """The share of agreeing signs, of the data sets of the paper that are here together and (Table 1) of each."""
     datasets = {one.dataset for one in study.run(found)}
     for denominator in w.DENOMINATORS:
         for comparison in agreement.comparisons(found):
             sides = (comparison.one, comparison.other)
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
-            if set(w.PUBLISHED_IMAGES) <= datasets:
-                origin = least_official(one for one in study.run(found) if one.dataset in w.PUBLISHED_IMAGES)
+            if here := having(found, comparison.block):
                 counted = agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
-                place = {"block": comparison.block, "dataset": "all", "origin": origin, "denominator": denominator}
+                place = {"block": comparison.block, "dataset": "all", "origin": study.least_official(here)}
+                place["denominator"] = denominator
                 if counted.total:
                     yield {**place, "statistic": f"agree_{name}", "value": counted.share, "simulations": counted.total}
         for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
             against = agreement.smoothing_against(attack)
             for dataset in datasets:
                 counted = agreement.counted(inputs, found, against, [dataset], denominator)
-                origin = least_official(one for one in study.run(found) if one.dataset == dataset)
+                origin = study.least_official(one for one in study.run(found) if one.dataset == dataset)
                 place = {"block": study.NETWORKS, "dataset": dataset, "origin": origin, "denominator": denominator}
                 if counted.total:
                     statistic = f"agree_smoothing_{attack}"
@@ -107,10 +105,10 @@ def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, 
 
 def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
     """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
-    linear = [one for one in study.run(found) if one.block == study.LINEAR]
-    if not set(w.PUBLISHED_IMAGES) <= {one.dataset for one in linear}:
+    linear = having(found, study.LINEAR)
+    if not linear:
         return
-    origin = least_official(one for one in linear if one.dataset in w.PUBLISHED_IMAGES)
+    origin = study.least_official(linear)
     for comparison in agreement.comparisons(found):
         if comparison.block != study.LINEAR:
             continue
@@ -122,7 +120,8 @@ def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str,
             for number, gap in enumerate(gaps):
                 yield {**place, "statistic": "sigma_difference", "repetition": number, "value": float(gap)}
             if len(gaps) > 1:
-                yield {**place, "statistic": "sigma_difference_variance", "value": float(gaps.var(ddof=1))}
+                variance = {"statistic": "sigma_difference_variance", "value": float(gaps.var(ddof=1))}
+                yield {**place, **variance, "simulations": len(gaps)}
 
 
 def _findings(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
@@ -140,10 +139,9 @@ def _findings(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
                 yield {**place, "statistic": "less_robust", "value": share, "simulations": len(known)}
 
 
-def least_official(found: Iterable[Audited]) -> str:
-    """The origin that stands for several data sets."""
-    origins = {str(one.result.origin) for one in found}
-    return next((origin for origin in LEAST_OFFICIAL if origin in origins), "official")
+def having(found: Iterable[Audited], block: str) -> list[Audited]:
+    """The networks of a block on data of the paper, of what data there are."""
+    return [one for one in study.run(found) if one.block == block and one.dataset in w.PUBLISHED_IMAGES]
 
 
 def _place(one: Audited) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
+from pipeline.report.robustness_bias.agreement import NOT_RUN
 from pipeline.report.robustness_bias.network_tables import of_training
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table
 from pipeline.types import Array
 
-ESTIMATES = (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING)
+ESTIMATES = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
 LEVEL = 0.05
 ADJUSTED = "sigma_p_adjusted"
 PARTS = ("sigma", "sigma correct", "p adjusted", "failed")
@@ -185,6 +185,51 @@ def table_findings(inputs: Inputs) -> Table:
             "robust under all of them speaks for the data, one that varies for the network. All groups: groups with "
             f"one sign under every network. Data sets with more than {MANY} groups are summed up alone.",
             *study.not_run(found),
+        ),
+    )
+
+
+@registry.table(place=11)
+def table_trainings(inputs: Inputs) -> Table:
+    """What changes from training to training beside what differs between groups: one network, trained several times
+    with draws of its own.
+    """
+    again = study.run(study.audited(inputs, study.TRAININGS))
+    body = []
+    for data, network in dict.fromkeys((one.data, one.network) for one in again):
+        first = study.audited(inputs, study.NETWORKS, network=network)
+        every = [one for one in (*study.run(first), *again) if (one.data, one.network) == (data, network)]
+        sigma = np.column_stack([one.sigmas(study.upper_bound(one)).to_numpy(float) for one in every])
+        kept = np.isfinite(sigma).all(axis=1) & (len(every) > 1)
+        one_sign = (np.sign(sigma[kept]) == np.sign(sigma[kept][:, :1])).all(axis=1)
+        within, between = sigma[kept].std(axis=1, ddof=1), sigma[kept].mean(axis=1)
+        cells: list[Cell] = [
+            len(every),
+            100 * float(np.mean([one.accuracy for one in every])),
+            100 * float(np.std([one.accuracy for one in every], ddof=1)) if len(every) > 1 else None,
+            float(np.sqrt((within**2).mean())) if kept.any() else None,
+            float(between.std(ddof=1)) if kept.sum() > 1 else None,
+            f"{int(one_sign.sum())} of {int(kept.sum())}",
+        ]
+        body.append(Row((w.dataset_label(every[0].dataset), w.network_label(network)), tuple(cells)))
+    return Table(
+        title="Several trainings of one network.",
+        stub=("Data", "Network"),
+        columns=(
+            Column("trainings", decimals=0),
+            Column("accuracy", decimals=1, name="accuracy, %"),
+            Column("spread", decimals=1, name="its spread"),
+            Column("within", decimals=3, name="sigma, spread over trainings"),
+            Column("between", decimals=3, name="spread over groups"),
+            Column("signs", show="text", name="one sign"),
+        ),
+        rows=tuple(body) or (Row((NOT_RUN, ""), (None,) * 6),),
+        stamp=used.stamp(inputs, study.TRAININGS),
+        notes=(
+            f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, shares of all members. Spreads are "
+            "standard deviations: of a group's sigma over the trainings (root of the mean variance), and of the mean "
+            "sigma over the groups. One sign: groups whose sigma has one sign in all trainings.",
+            *study.not_run(study.audited(inputs, study.TRAININGS)),
         ),
     )
 

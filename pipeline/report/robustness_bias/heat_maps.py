@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
 from pipeline.report import registry
@@ -22,7 +23,7 @@ from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import INK, new_figure, panel_letter
 from pipeline.types import Array
 
-ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER)
+ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN)
 CERTIFICATES = (w.SMOOTHING,)
 COLORS = "RdBu"
 """Red where a group is less robust than the others, blue where it is more; told apart with any colour vision."""
@@ -36,52 +37,59 @@ EXTREME = 0.98
 """Quantile of |sigma| at which the colours end, if it is below ``LEAST``."""
 LEAST = 1.0
 """-sigma of a group without any robust point, the least that there is; above 0 sigma has no end."""
-CELL, TITLE = (0.145, 0.1), (0.3, 0.24)
-"""Heights, inches, of a network's row and of a panel's title: in one strip, in two."""
+CELL, TITLE = (0.3, 0.145, 0.1), (0.3, 0.3, 0.24)
+"""Heights, inches, of a network's row and of a panel's title: with numbers, in one strip, in two."""
 LABELS = 0.55
 """Height of the names of the groups."""
 LEVEL = 0.05
 MOMENTS = {w.FIRST: "first epoch", w.LAST: "last epoch"}
+UNDEFINED, FEW = "#bdbdbd", "#ececec"
 
 
 @dataclass(frozen=True)
 class Strip:
-    """One panel: sigma (networks, groups) of a distance at a moment, and where it is significant."""
+    """One panel: sigma of a distance at a moment with its interval, (networks, groups) each.
+
+    ``significant`` says where it is, ``few`` where a group has too few points for one.
+    """
 
     title: str
     networks: tuple[str, ...]
     groups: tuple[tuple[str, str], ...]
     sigma: Array
+    low: Array
+    high: Array
     significant: Array
+    few: Array
 
 
 def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
     """The panels of some networks of one data set: each distance at the first and the last epoch.
 
-    Where no network has an earlier checkpoint than its last, there is no panel of the first epoch.
+    None where no network has an earlier checkpoint than its last, and none without any group of enough points.
     """
     made = []
     for attack in attacks:
         for moment, words in MOMENTS.items():
-            here = [one for one in found if attack in one.attacks and one.epoch(moment) is not None]
-            if not here:
+            here = [one for one in found if not one.table(attack, moment).empty]
+            tables = [one.table(attack, moment) for one in here]
+            if not any(table["sigma"].notna().any() for table in tables):
                 continue
-            sigmas = [one.sigmas(attack, moment) for one in here]
-            groups = list(sigmas[0].index)
-            values = np.array([series.reindex(groups).to_numpy() for series in sigmas])
-            p = np.array(
-                [one.table(attack, moment).reindex(groups)["sigma_p_adjusted"].to_numpy(float) for one in here]
+            groups = list(tables[0].index)
+            names = ("sigma", "sigma_ci_low", "sigma_ci_high", "sigma_p_adjusted", "n_correct")
+            sigma, low, high, p, right = (
+                np.array([table.reindex(groups)[name].to_numpy(float) for table in tables]) for name in names
             )
             title = f"{w.distance_style(attack).label}, {words}"
             networks = tuple(w.network_label(one.network) for one in here)
-            made.append(Strip(title, networks, tuple(groups), values, p < LEVEL))
+            made.append(Strip(title, networks, tuple(groups), sigma, low, high, p < LEVEL, right < study.TOO_FEW))
     return made
 
 
 @registry.figure(
     "figure_7",
-    "Relative robustness of every group by age, gender and race, by DeepFool and Carlini-Wagner, after the first "
-    "epoch and the last.",
+    "Relative robustness of every group by age, gender and race, by DeepFool, Carlini-Wagner and FMN, "
+    "after the first epoch and the last.",
     dataset=w.UTKFACE,
     attacks=ATTACKS,
 )
@@ -93,28 +101,28 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
 )
 @registry.figure(
     "figure_9",
-    "Relative robustness of every class of CIFAR-10 by both attacks, after the first epoch and the last.",
+    "Relative robustness of every class of CIFAR-10 by the attacks, after the first epoch and the last.",
     dataset=w.CIFAR10,
     attacks=ATTACKS,
 )
 @registry.figure("figure_10", "The same by randomized smoothing.", dataset=w.CIFAR10, attacks=CERTIFICATES)
 @registry.figure(
     "figure_11",
-    "Relative robustness of every class of CIFAR-100 by both attacks, in two strips of fifty classes.",
+    "Relative robustness of every class of CIFAR-100 by the attacks, in two strips of fifty classes.",
     dataset=w.CIFAR100,
     attacks=ATTACKS,
 )
 @registry.figure("figure_12", "The same by randomized smoothing.", dataset=w.CIFAR100, attacks=CERTIFICATES)
 @registry.figure(
     "figure_13",
-    "Relative robustness of every superclass of CIFAR-100 by both attacks, after the first epoch and the last.",
+    "Relative robustness of every superclass of CIFAR-100 by the attacks, after the first epoch and the last.",
     dataset=w.SUPER,
     attacks=ATTACKS,
 )
 @registry.figure("figure_14", "The same by randomized smoothing.", dataset=w.SUPER, attacks=CERTIFICATES)
 @registry.figure(
     "figure_15",
-    "Relative robustness of every age group and gender in Adience by both attacks, after the first epoch and the last.",
+    "Relative robustness of every age group and gender in Adience by the attacks, after the first epoch and the last.",
     dataset=w.ADIENCE,
     attacks=ATTACKS,
 )
@@ -145,6 +153,8 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     parts = [groups[start : start + MOST] for start in range(0, len(groups), MOST)]
     end = color_end(np.concatenate([strip.sigma.ravel() for strip in made]))
     figure = _drawn(made, parts, Normalize(-end, end))
+    legible = len(groups) <= ANNOTATED
+    mark = "Bold, with *" if legible else "Dots"
     return Picture.stamped(
         figure,
         title,
@@ -152,12 +162,13 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
         "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(
-            f"{'Bold and marked *' if len(groups) <= ANNOTATED else 'Dots'}: sigma differs from 0 (permutation test, p "
-            f"below {LEVEL:g} after Holm's adjustment over the groups of the data set). Colours end at "
-            f"\u00b1{number(end, 2)}; sigma cannot be below \u22121. Grey: not "
-            "defined, as nothing outside the group is safe from any perturbation, or the group is empty. Shares of all "
-            "members, so accuracy has a part in it.",
+            f"{mark}: sigma differs from 0 (permutation test, p below {LEVEL:g} after Holm's adjustment over the "
+            f"groups of the data set).{' Below it its 95 % interval.' if legible else ''} Colours end at "
+            f"\u00b1{number(end, 2)}; sigma cannot be below \u22121. Light: fewer than {study.TOO_FEW} correctly "
+            "classified points, too few. Grey: not defined, as nothing outside the group is safe from any "
+            "perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
             study.failures(found, attacks),
+            *study.not_run(found),
         ),
     )
 
@@ -170,7 +181,7 @@ def color_end(sigma: Array) -> float:
 
 def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], scale: Normalize) -> Figure:
     rows = max(len(strip.networks) for strip in made)
-    panels, dense = len(parts) * len(made), int(len(parts) > 1)
+    panels, dense = len(parts) * len(made), (len(made[0].groups) > ANNOTATED) + (len(parts) > 1)
     figure = new_figure(panels * (CELL[dense] * rows + TITLE[dense]) + len(parts) * LABELS + 0.15)
     grid = figure.subplots(panels, 1, squeeze=False)[:, 0]
     start = 0
@@ -197,28 +208,24 @@ def _extend(made: Sequence[Strip], scale: Normalize) -> str:
 
 
 def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize, named: bool) -> None:
-    sigma, significant = strip.sigma[:, columns], strip.significant[:, columns]
+    sigma, few = strip.sigma[:, columns], strip.few[:, columns]
     groups = strip.groups[columns]
-    axes.set_facecolor("#bdbdbd")
-    axes.pcolormesh(np.ma.masked_invalid(sigma), cmap=COLORS, norm=scale, edgecolors="white", linewidth=0.4)
+    axes.set_facecolor(UNDEFINED)
+    edges: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.4}
+    axes.pcolormesh(np.ma.masked_where(~few, few), cmap=ListedColormap([FEW]), **edges)
+    axes.pcolormesh(np.ma.masked_invalid(sigma), cmap=COLORS, norm=scale, **edges)
     axes.invert_yaxis()
-    axes.set_yticks(
-        np.arange(len(strip.networks)) + 0.5, strip.networks, fontsize=5.5 if len(strip.groups) > MOST else 6.5
-    )
+    size = 5.5 if len(strip.groups) > MOST else 6.5
+    axes.set_yticks(np.arange(len(strip.networks)) + 0.5, strip.networks, fontsize=size)
     axes.set_title(strip.title, fontsize=7 if len(strip.groups) > MOST else 8, pad=3)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    few = len(strip.groups) <= ANNOTATED
-    for row, column in np.argwhere(np.isfinite(sigma)):
-        value, stands = sigma[row, column], significant[row, column]
-        ink = "white" if abs(scale(value) - 0.5) > 0.33 else INK
-        if few:
-            text = number(value, 2) + "*" * int(stands)
-            axes.text(column + 0.5, row + 0.54, text, ha="center", va="center", fontsize=5.6, color=ink,
-                      fontweight="bold" if stands else "normal")  # fmt: skip
-        elif stands:
-            axes.plot(column + 0.5, row + 0.5, marker="o", markersize=1.6, color=ink, linestyle="none")
+    for cell in np.argwhere(np.isfinite(sigma)):
+        _mark(axes, strip, columns, scale, tuple(cell))
+    if len(strip.groups) <= ANNOTATED:
+        for row, column in np.argwhere(few):
+            axes.text(column + 0.5, row + 0.54, "few", ha="center", va="center", fontsize=5, color="#777777")
     kinds = [partition for partition, _ in groups]
     for column in range(1, len(groups)):
         if kinds[column] != kinds[column - 1]:
@@ -234,3 +241,21 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize, named: bo
         axes.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor", fontsize=6.5)
     else:
         axes.set_xticks(places, names, fontsize=6.5)
+
+
+def _mark(axes: Axes, strip: Strip, columns: slice, scale: Normalize, cell: tuple[int, ...]) -> None:
+    """What stands in a coloured cell: sigma with its interval where that is legible, or a dot where it stands out."""
+    row, column = cell
+    value, low, high, stands = (
+        of[:, columns][row, column] for of in (strip.sigma, strip.low, strip.high, strip.significant)
+    )
+    ink = "white" if abs(scale(value) - 0.5) > 0.33 else INK
+    if len(strip.groups) > ANNOTATED:
+        if stands:
+            axes.plot(column + 0.5, row + 0.5, marker="o", markersize=1.6, color=ink, linestyle="none")
+        return
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
+    text = number(value, 2) + "*" * int(stands)
+    axes.text(column + 0.5, row + 0.34, text, fontsize=5.6, fontweight="bold" if stands else "normal", **centred)
+    if np.isfinite([low, high]).all():
+        axes.text(column + 0.5, row + 0.74, f"{number(low, 2)}, {number(high, 2)}", fontsize=4, **centred)

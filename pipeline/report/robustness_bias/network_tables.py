@@ -13,7 +13,7 @@ from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.agreement_tables import NOT_RUN, TABLE_1
+from pipeline.report.robustness_bias.agreement import NOT_RUN, TABLE_1
 from pipeline.report.robustness_bias.study import Audited, Points
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
@@ -32,7 +32,7 @@ TABLE_2 = {
 }
 """Its columns; the first two stand for one network on CIFAR-10 and another on CIFAR-100."""
 SHORT = {"Deep CNN (CIFAR100)": "Deep CNN"}
-FROM_SCRATCH = "\u2020"
+FROM_SCRATCH, NOT_LEARNED = "\u2020", "\u2021"
 BOX = (
     "The exact distance is as published, of all of space; attacks stay among the images, in the box [0, 1], and so "
     "does the other exact one."
@@ -51,10 +51,11 @@ def table_2(inputs: Inputs) -> Table:
         cells: list[Cell] = []
         for networks in TABLE_2.values():
             here = [one for one in found if one.dataset == dataset and one.network in networks]
-            accuracy = test_accuracy(inputs, here[0]) if here else math.nan
+            accuracy = here[0].accuracy if here else math.nan
             begun = here and here[0].network in w.CONVOLUTIONAL and used.pretrained(inputs, here[0]) is False
             scratch |= bool(begun)
-            text = f"{number(100 * accuracy, 2)}{FROM_SCRATCH}" if begun else ""
+            marks = FROM_SCRATCH * bool(begun) + NOT_LEARNED * bool(here and not here[0].learned)
+            text = f"{number(100 * accuracy, 2)}{marks}" if marks else ""
             cells.append(Estimate(100 * accuracy, text=text) if math.isfinite(accuracy) else None)
         body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
     mark = f"{FROM_SCRATCH}: from random weights, as no ImageNet weights could be had; pretrained in the paper."
@@ -73,9 +74,24 @@ def table_2(inputs: Inputs) -> Table:
             "CNN and PyramidNet are the networks of CIFAR-10 there and on the digits, those of CIFAR-100 on it and its "
             "superclasses.",
             *([mark] if scratch else []),
+            *engines(inputs, found),
+            f"{NOT_LEARNED}: did not learn. A network has learned where the 95 % interval of its accuracy lies above "
+            f"the share of the largest class plus {study.MARGIN:g}, and not below the accuracy of the logistic "
+            "regression on the same data.",
             *study.not_run(found),
         ),
     )
+
+
+def engines(inputs: Inputs, found: Sequence[Audited]) -> tuple[str, ...]:
+    """A footnote on where and in which precision these networks were trained; none where their files do not say."""
+    facts = [inputs.classifiers[one.model].facts for one in study.trained(found) if one.model in inputs.classifiers]
+    told = {
+        f"{'a GPU' if of['on_gpu'][-1] else 'a processor'} in {'bfloat16' if of['bfloat16'][-1] else 'float32'}"
+        for of in facts
+        if {"on_gpu", "bfloat16"} <= of.keys()
+    }
+    return (f"Trained on {' and on '.join(sorted(told))}; audited in float32.",) if told else ()
 
 
 @registry.table(place=3)
@@ -179,12 +195,6 @@ def of_training(stamp: Stamp, *parts: str) -> Stamp:
     return replace(stamp, points=(), reductions=tuple(r for r in stamp.reductions if r.key.startswith(kept)))
 
 
-def test_accuracy(inputs: Inputs, one: Audited) -> float:
-    """Of the last checkpoint, on all test images; NaN where the classifier is not at hand."""
-    classifier = inputs.classifiers.get(one.model)
-    return math.nan if classifier is None else float(classifier.facts["test_accuracy"][-1])
-
-
 def shared(points: Points, attacks: Sequence[str]) -> Array:
     """The points (n,) with a finite distance by every attack."""
     return np.asarray(np.isfinite([points.distance[name] for name in attacks]).all(axis=0) & points.correct)
@@ -227,7 +237,7 @@ def table_pretraining(inputs: Inputs) -> Table:
     for one in study.run(found):
         begun = used.pretrained(inputs, one)
         weights.add(begun)
-        cells: list[Cell] = [100 * test_accuracy(inputs, one)]
+        cells: list[Cell] = [100 * one.accuracy]
         cells += [size(one.sigmas(name, moment, w.CORRECT).to_numpy(float)) for name in ATTACKS for moment in MOMENTS]
         cells += [kept(one, name) for name in ATTACKS]
         body.append(Row((w.network_label(one.network), WEIGHTS[begun]), tuple(cells)))

@@ -1,4 +1,4 @@
-"""The networks of section 9, trained with a penalty on robustness bias: which there are, and what the penalty does."""
+"""Section 9 and Figures 17 to 22 of Nanda et al. (2021): networks trained with a penalty on robustness bias."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, p_value
+from pipeline.report.numbers import DASH, number, p_value, plain
+from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
-from pipeline.report.robustness_bias.agreement_tables import NOT_RUN
-from pipeline.report.robustness_bias.network_tables import test_accuracy
+from pipeline.report.robustness_bias.agreement import NOT_RUN
+from pipeline.report.robustness_bias.curves import Group
+from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.style import finish, new_figure
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
 
@@ -30,6 +34,9 @@ FORMS = {
 }
 
 UNITS = {"normalised": "in normalised units", "pixels": "in pixels"}
+ACROSS = 4
+PANEL = 1.35
+INSIDE, OUTSIDE = "#D55E00", "#0072B2"
 OF_DISTANCE = ("tau", "distance", "second_order", "scale")
 """Settings that have no effect where the weight is 0."""
 
@@ -148,7 +155,8 @@ def table_regularizer(inputs: Inputs) -> Table:
         rows=tuple(body) or (Row((NOT_RUN, "", "", ""), (None,) * 12),),
         stamp=used.stamp(inputs, study.REGULARIZER),
         notes=(
-            "By DeepFool, last epoch, correctly classified points, as (9) has them; n: those of the group with a "
+            f"By {study.upper_bounds(one.audited for one in found)}, last epoch, correctly classified points, as (9) "
+            "has them; n: those of the group with a "
             "distance. p: permutation test of sigma = 0, over the points of this network, not adjusted. Change: "
             "|sigma| less that of the same network trained alike with alpha = 0. RB at tau: RB(P, tau), which (9) "
             "penalises, at the penalty's own threshold, without a penalty at that of the settings. Largest RB: the "
@@ -163,16 +171,16 @@ def table_regularizer(inputs: Inputs) -> Table:
 
 def _penalty_row(inputs: Inputs, one: Penalised, before: Penalised | None) -> Row:
     """One network, beside that without the penalty (None: there is none, or this is it)."""
-    attack = one.audited.attacks[0]
+    attack = study.upper_bound(one.audited)
     line = one.audited.table(attack, denominator=w.CORRECT).loc[one.group]
-    own, accuracy = float(line["sigma"]), test_accuracy(inputs, one.audited)
+    own, accuracy = float(line["sigma"]), one.audited.accuracy
     change = abs(own) - abs(sigma(before, one.group)) if before else math.nan
     group = curves.group(study.at_points(inputs, one.audited), attack, one.partition, w.CORRECT)
     level = group.partition.levels.index(one.level)
     inside, outside = (group.lengths.length[side & group.lengths.counts] for side in group.partition.element(level))
     tau = threshold(inputs, one)
     at_tau = float(robustness_bias(group.lengths, group.partition, level, np.array([tau]))[0])
-    fell = math.nan if before is None else test_accuracy(inputs, before.audited) - accuracy
+    fell = math.nan if before is None else before.audited.accuracy - accuracy
     labels = (
         w.dataset_label(one.audited.dataset),
         w.network_label(one.audited.network),
@@ -223,7 +231,7 @@ def _error(inputs: Inputs, before: Penalised | None) -> float:
     """The standard error of the accuracy without the penalty, on all test images."""
     if before is None:
         return math.nan
-    accuracy, images = test_accuracy(inputs, before.audited), inputs.datasets[before.audited.data].test_rows
+    accuracy, images = before.audited.accuracy, before.audited.images
     return math.sqrt(accuracy * (1 - accuracy) / images)
 
 
@@ -240,8 +248,8 @@ def _units(found: Sequence[Penalised]) -> str:
 
 
 def sigma(one: Penalised, group: tuple[str, str]) -> float:
-    """sigma of a group under one network, by the first of its distances, of correctly classified points."""
-    return float(one.audited.sigmas(one.audited.attacks[0], denominator=w.CORRECT)[group])
+    """sigma of a group under one network, by its upper bound, of correctly classified points."""
+    return float(one.audited.sigmas(study.upper_bound(one.audited), denominator=w.CORRECT)[group])
 
 
 def bias(inside: Array, outside: Array) -> float:
@@ -249,3 +257,107 @@ def bias(inside: Array, outside: Array) -> float:
     from scipy.stats import ks_2samp
 
     return float(ks_2samp(inside, outside).statistic) if len(inside) and len(outside) else math.nan
+
+
+@registry.figure(
+    "figure_17",
+    "Distances of a class and of all others for a Deep CNN on CIFAR-10, trained without the penalty on robustness "
+    "bias and with it. The published figure has such a pair for each of the ten classes; here for those that were "
+    "penalised in this run. It does not say which weight and threshold it has.",
+    dataset=w.CIFAR10,
+    network="deep_cnn",
+)
+@registry.figure("figure_18", "The same for ResNet50.", dataset=w.CIFAR10, network="resnet50")
+@registry.figure("figure_19", "The same for VGG19.", dataset=w.CIFAR10, network="vgg19")
+@registry.figure(
+    "figure_digits_regularizer",
+    "What Figures 17 to 19 show, for the handwritten digits, with several weights of the penalty.",
+    place=4,
+    dataset=w.DIGITS,
+    network="utk_classifier",
+)
+def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
+    """The penalised group beside all others, one panel for each group and weight."""
+    title = f"The penalty on {w.dataset_label(dataset)}, {w.network_label(network)}."
+    sets = by_weight(penalised(inputs, dataset), network)
+    if not sets:
+        return nothing(inputs, study.audited(inputs, study.REGULARIZER, dataset, network), title)
+    panels = [one for several in sets.values() for one in several]
+    weights = max(map(len, sets.values()))
+    across = weights * max(1, min(ACROSS // weights, len(sets)))
+    down = -(-len(panels) // across)
+    figure = new_figure(PANEL * down + 0.6)
+    grid = figure.subplots(down, across, squeeze=False, sharey=True)
+    groups = [_group(inputs, one) for one in panels]
+    for axes, one, group in zip(grid.ravel(), panels, groups, strict=False):
+        # Panels of one group share their axis: that is what the penalty is to change.
+        tau = curves.budgets([other for p, other in zip(panels, groups, strict=True) if p.group == one.group])
+        level = group.partition.levels.index(one.level)
+        curves.empty(axes, group, level)
+        curves.line(axes, tau, group.curve(level, tau), color=INSIDE, label="the group")
+        curves.line(axes, tau, group.others(level, tau), color=OUTSIDE, linestyle=(0, (4, 1.2)), label="all others")
+        curves.finish(axes, tau)
+        _title(axes, one)
+    for axes in grid.ravel()[len(panels) :]:
+        axes.set_axis_off()
+    for row in grid:
+        row[0].set_ylabel(r"$\widehat{I}_P(\tau)$")
+    for axes in grid.ravel()[max(0, len(panels) - across) : len(panels)]:
+        axes.set_xlabel(curves.ABSCISSA)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
+    return _stamped(
+        figure, title, inputs, dataset, panels, "Two falling curves in each panel, the penalised group and all others"
+    )
+
+
+@registry.figure(
+    "figure_20",
+    "Distances by race in UTKFace for the UTK Classifier, trained without the penalty and with it, for one race. The "
+    "published figure does not say which races its penalty is for.",
+    network="utk_classifier",
+)
+@registry.figure("figure_21", "The same for ResNet50.", network="resnet50")
+@registry.figure("figure_22", "The same for VGG19.", network="vgg19")
+def races(inputs: Inputs, network: str) -> Picture:
+    """All races, without the penalty on the left and with it on the right."""
+    title = f"The penalty on UTKFace by race, {w.network_label(network)}."
+    sets = by_weight(penalised(inputs, w.UTKFACE), network)
+    panels = next((several for (partition, _), several in sets.items() if partition == w.RACE), [])
+    if not panels:
+        return nothing(inputs, study.audited(inputs, study.REGULARIZER, w.UTKFACE, network), title)
+    figure = new_figure(2.5)
+    grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    groups = [_group(inputs, one) for one in panels]
+    tau = curves.budgets(groups)
+    for axes, one, group in zip(grid, panels, groups, strict=True):
+        curves.draw_levels(axes, group, tau)
+        _title(axes, one)
+    finish(figure, grid, curves.ABSCISSA, r"$\widehat{I}_P(\tau)$", columns=len(groups[0].partition))
+    return _stamped(figure, title, inputs, w.UTKFACE, panels, "Falling curves in each panel, one for each race")
+
+
+def _group(inputs: Inputs, one: Penalised) -> Group:
+    return curves.group(study.at_points(inputs, one.audited), study.upper_bound(one.audited), one.partition, w.CORRECT)
+
+
+def _title(axes: Axes, one: Penalised) -> None:
+    sigma = one.audited.sigmas(study.upper_bound(one.audited), denominator=w.CORRECT)[one.group]
+    penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
+    axes.set_title(rf"{w.plainly(one.level)}, {penalty}: $\sigma$ = {number(sigma, 2)}", fontsize=7.5)
+
+
+def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Penalised], seen: str) -> Picture:  # type: ignore[no-untyped-def]
+    first = panels[-1]
+    return Picture.stamped(
+        figure,
+        title,
+        used.stamp(inputs, study.REGULARIZER, [dataset]),
+        f"{seen}: the share of correctly classified points further than a budget from the boundary, without the "
+        "penalty and with it.",
+        notes=(
+            f"{study.upper_bounds([first.audited])}; correctly classified points alone, as in (9); sigma is the "
+            f"penalised group's. Penalty: threshold {plain(first.tau)} {unit(first)}, distance by "
+            f"{first.form}. The network without a penalty is trained likewise. One training of each: how much "
+            "trainings differ is not in it.",
+        ),
+    )

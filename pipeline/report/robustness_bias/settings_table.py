@@ -57,7 +57,21 @@ def table_settings(inputs: Inputs) -> Table:
         "each value."
     )
     stamp = used.stamp(inputs, sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]}))
-    return settings_table(used.as_networks(inputs.points), of, stamp, (note,), where=True)
+    return settings_table(used.as_networks(inputs.points), of, stamp, (note, *left_out(inputs)), where=True)
+
+
+def left_out(inputs: Inputs) -> tuple[str, ...]:
+    """A footnote on the networks that the scale does not run; none where it runs all."""
+    omitted: dict[str, list[str]] = {}
+    for place in inputs.config.get("left_out", ()):
+        block = study.block_of(place["block"])
+        if block in (study.TRAININGS, study.PRETRAINING):
+            continue
+        penalised = " with a penalty" * (block == study.REGULARIZER)
+        network = f"{w.network_label(str(place.get('method.model', place['method'])))}{penalised}"
+        omitted.setdefault(str(place["dataset"]), []).append(network)
+    texts = (f"{w.dataset_label(name)}: {', '.join(dict.fromkeys(omitted[name]))}" for name in w.datasets_in(omitted))
+    return (f"Left out at {inputs.scale} scale. {'; '.join(texts)}.",) if omitted else ()
 
 
 def _part(key: str, point: Mapping[str, Any]) -> str:

@@ -2,13 +2,19 @@
 
 What the grid has as several blocks is one here: ``networks`` are all networks trained as usual, ``regularizer`` all
 that were penalised. A network stands where other studies have a method.
+
+A network *has learned* where Wilson's 95 % interval of its test accuracy lies above the share of the largest class plus
+``MARGIN``, and not below the accuracy of the logistic regression on the same data, if it is not that itself. One that
+has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says so. A group of
+fewer than ``TOO_FEW`` correctly classified points has no sigma.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,10 +24,19 @@ import pandas as pd
 from pipeline.audits.robustness_bias.lengths import DENOMINATORS
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate, number
+from pipeline.report.rules import wilson
 from pipeline.types import Array, AuditResult
 
 LINEAR, NETWORKS, PRETRAINING, REGULARIZER = "linear", "networks", "pretraining", "regularizer"
+TRAININGS = "trainings"
+MARGIN = 0.05
+"""Of accuracy above the share of the largest class."""
+TOO_FEW = 20
+"""Correctly classified points of a group: with fewer its sigma is mostly chance."""
+LEVEL = 0.95
 ABSENT = "absent"
+LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
 NOTHING = pd.DataFrame({"sigma": []}, index=pd.MultiIndex.from_arrays([[], []]))
 """The table of what was not measured."""
 
@@ -30,7 +45,9 @@ NOTHING = pd.DataFrame({"sigma": []}, index=pd.MultiIndex.from_arrays([[], []]))
 class Audited:
     """One network on one data set, audited: the block it belongs to, what it is configured to be, what was found.
 
-    ``key`` is its own, ``data`` and ``model`` those of its data set and its classifier in :class:`Inputs`.
+    ``key`` is its own, ``data`` and ``model`` those of its data set and its classifier in :class:`Inputs`. ``accuracy``
+    of its last checkpoint on all test images, ``images`` in number; ``largest``, the share of the largest class;
+    ``linear``, the accuracy of the logistic regression on the same data. NaN where they are not known.
     """
 
     key: str
@@ -41,6 +58,19 @@ class Audited:
     model: str
     method: Mapping[str, Any]
     result: AuditResult
+    accuracy: float = math.nan
+    images: int = 0
+    largest: float = math.nan
+    linear: float = math.nan
+
+    @cached_property
+    def learned(self) -> bool:
+        """Whether it has learned, see above; True where its accuracy is not known."""
+        if not math.isfinite(self.accuracy) or not self.images:
+            return True
+        low, high = wilson(Estimate(self.accuracy, n=self.images), LEVEL)
+        linear = math.nan if self.block == LINEAR else self.linear
+        return low > self.largest + MARGIN and not high < linear
 
     @cached_property
     def absent(self) -> str:
@@ -87,10 +117,19 @@ class Audited:
         return {key: pd.DataFrame(table, index=groups, columns=statistics) for key, table in tables.items()}
 
     def table(self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER) -> pd.DataFrame:
-        """One line for each group, one column for each statistic; without lines where it was not measured."""
+        """One line for each group, one column for each statistic; without lines where it was not measured.
+
+        Of groups with too few points only the counts.
+        """
         epoch = None if self.absent else self.epoch(moment)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
-        return NOTHING if found is None else found
+        if found is None:
+            return NOTHING
+        if "n_correct" not in found:
+            return found
+        few = (found["n_correct"] < TOO_FEW).to_numpy()
+        measures = [name for name in found.columns if name not in ("n_correct", "failed", "n")]
+        return found.assign(**{name: found[name].where(~few) for name in measures})
 
     def sigmas(self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER) -> pd.Series:
         """sigma(P) by (partition, level); empty where it was not measured."""
@@ -119,18 +158,41 @@ class Points:
     levels: Mapping[str, tuple[str, ...]]
 
 
-def audited(inputs: Inputs, block: str = "", dataset: str = "") -> list[Audited]:
-    """Every audited network of a block and a data set, data sets and networks in the study's order."""
+def audited(inputs: Inputs, block: str = "", dataset: str = "", network: str = "") -> list[Audited]:
+    """Every audited network of a block, a data set and an architecture, in the study's order; empty: of all."""
+    every = inputs.once("audited networks", lambda: _audited(inputs), inputs.audits)
+    asked = {"block": block, "dataset": dataset, "network": network}
+    chosen = [one for one in every if all(name in ("", getattr(one, key)) for key, name in asked.items())]
+    datasets, networks = w.datasets_in(a.dataset for a in chosen), w.networks_in(a.network for a in chosen)
+    return sorted(chosen, key=lambda a: (datasets.index(a.dataset), a.block, networks.index(a.network)))
+
+
+def _audited(inputs: Inputs) -> list[Audited]:
     of = {point["goes_by"].audit: point for point in inputs.points}
     found = []
     for key, result in inputs.audits.items():
         point, method = of[key], of[key]["method"]
         names = (block_of(point["block"]), point["dataset"]["name"], str(method.get("model", method["name"])))
         goes_by = point["goes_by"]
-        found.append(Audited(key, *names, goes_by.dataset, goes_by.classifier, method, result))
-    chosen = [one for one in found if block in ("", one.block) and dataset in ("", one.dataset)]
-    datasets, networks = w.datasets_in(a.dataset for a in chosen), w.networks_in(a.network for a in chosen)
-    return sorted(chosen, key=lambda a: (datasets.index(a.dataset), a.block, networks.index(a.network)))
+        one = Audited(key, *names, goes_by.dataset, goes_by.classifier, method, result)
+        classifier, data = inputs.classifiers.get(one.model), inputs.datasets.get(one.data)
+        if classifier is not None and data is not None and not one.absent:
+            classes = np.bincount(result.arrays[data.label_name])
+            accuracy = float(classifier.facts["test_accuracy"][-1])
+            one = replace(one, accuracy=accuracy, images=data.test_rows, largest=float(classes.max() / classes.sum()))
+        found.append(one)
+    linear = {one.data: one.accuracy for one in found if one.block == LINEAR}
+    return [replace(one, linear=linear.get(one.data, math.nan)) for one in found]
+
+
+def upper_bound(one: Audited) -> str:
+    """The distance that a network is judged by where one is enough: FMN, or the first that was measured."""
+    return w.FMN if w.FMN in one.attacks else one.attacks[0]
+
+
+def upper_bounds(found: Iterable[Audited]) -> str:
+    """What :func:`upper_bound` is called, of all of these networks."""
+    return " or ".join(dict.fromkeys(w.distance_style(upper_bound(one)).label for one in found))
 
 
 def block_of(name: str) -> str:
@@ -139,6 +201,11 @@ def block_of(name: str) -> str:
 
 
 def run(found: Iterable[Audited]) -> list[Audited]:
+    """Those whose data were there and that have learned."""
+    return [one for one in found if not one.absent and one.learned]
+
+
+def trained(found: Iterable[Audited]) -> list[Audited]:
     """Those whose data were there."""
     return [one for one in found if not one.absent]
 
@@ -167,6 +234,12 @@ def at_points(inputs: Inputs, one: Audited) -> Points:
     )
 
 
+def least_official(found: Iterable[Audited]) -> str:
+    """The origin that stands for several data sets."""
+    origins = {str(one.result.origin) for one in found}
+    return next((origin for origin in LEAST_OFFICIAL if origin in origins), "official")
+
+
 def absences(found: Iterable[Audited]) -> dict[str, str]:
     """The data sets that could not be had, with what each is made of and where that is found."""
     return {one.dataset: remedy(one.absent) for one in found if one.absent}
@@ -181,10 +254,35 @@ def remedy(reason: str) -> str:
 
 
 def not_run(found: Iterable[Audited]) -> tuple[str, ...]:
-    """A footnote on the data sets that could not be had; none where all could."""
-    missing = absences(found)
-    texts = (f"{w.dataset_label(name)} ({missing[name]})" for name in w.datasets_in(missing))
-    return (f"Not run: data. {'; '.join(texts)}.",) if missing else ()
+    """Footnotes on the data sets that could not be had, and on the networks that did not learn."""
+    found = list(found)
+    missing, failed = absences(found), [one for one in trained(found) if not one.learned]
+    texts = [f"{w.dataset_label(name)} ({missing[name]})" for name in w.datasets_in(missing)]
+    notes = [f"Not run: data. {'; '.join(texts)}."] if texts else []
+    if failed:
+        told = "; ".join(dict.fromkeys(map(accuracies, failed)))
+        notes.append(f"Did not learn, and so in no number here: {told}.")
+    return tuple(notes)
+
+
+def accuracies(one: Audited) -> str:
+    """``VGG19 on CIFAR-10 (accuracy 9.8 %; largest class 10.0 %, logistic regression 38.1 %)``."""
+    beside = {"largest class": one.largest, "logistic regression": one.linear}
+    others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
+    name = f"{w.network_label(one.network)} on {w.dataset_label(one.dataset)}{_penalty(one)}"
+    return f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})"
+
+
+def _penalty(one: Audited) -> str:
+    return f" with a penalty of weight {one.method['alpha']:g}" if one.block == REGULARIZER else ""
+
+
+def why_nothing(inputs: Inputs, found: Iterable[Audited]) -> str:
+    """In one line why there is nothing of these networks to show."""
+    found = list(found)
+    if not found:
+        return f"Not run: the {inputs.scale} scale leaves it out."
+    return " ".join(not_run(found)) or f"Fewer than {TOO_FEW} correctly classified points in every group."
 
 
 def failures(found: Iterable[Audited], attacks: Iterable[str] = ()) -> str:

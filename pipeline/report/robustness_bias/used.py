@@ -9,13 +9,11 @@ from typing import Any
 from pipeline.report import settings
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, points
-from pipeline.report.numbers import plain
 from pipeline.report.robustness_bias import study
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
 
 STANDARD = "standard"
-ALL_NETWORKS = "all networks"
 
 
 def stamp(
@@ -29,6 +27,8 @@ def stamp(
     rows = inputs.rows[inputs.rows["block"].map(study.block_of).isin(wanted)]
     rows = rows[rows["dataset"].isin(datasets)] if datasets else rows
     present = rows[rows["statistic"] != study.ABSENT]
+    if rows.empty:
+        return Stamp(inputs.scale, ())
     if present.empty:
         return replace(Stamp.of(rows, inputs.scale), repetitions=())
     if distances and present["attack"].isin(distances).any():
@@ -42,62 +42,13 @@ def stamp(
     reduced = [r for r in reductions(inputs) if (r.block, r.dataset, r.method) in places and _concerns(r.key, made)]
     tried = present.loc[present["statistic"] == "points", "value"]
     points_tried = (int(tried.max()),) if len(tried) else ()
-    return replace(Stamp.of(present, inputs.scale, merged(reduced, places)), points=points_tried)
+    return replace(Stamp.of(present, inputs.scale, reduced), points=points_tried)
 
 
 def _concerns(key: str, made: Iterable[str]) -> bool:
     """Whether a setting can have had an effect where these distances were measured."""
     of = [name for name in (w.EXACT_IN_BOX, *w.DISTANCES, *w.ABBREVIATED) if key.startswith(f"audit.{name}_")]
     return not of or of[0] in made
-
-
-def merged(reduced: Sequence[Reduction], places: Iterable[tuple[str, str, str]]) -> list[Reduction]:
-    """Reductions that hold for every one of the places (block, data set, network) said once, without a place.
-
-    Those that hold for every network of a data set name the data set alone.
-    """
-    every = {(dataset, method) for _, dataset, method in places}
-    found: dict[tuple[str, str], list[Reduction]] = {}
-    for r in reduced:
-        found.setdefault((r.key, repr((r.here, r.published))), []).append(r)
-    texts: list[Reduction] = []
-    for same in found.values():
-        held = {(r.dataset, r.method) for r in same}
-        if held == every:
-            texts.append(replace(same[0], method=w.NO_METHOD))
-            continue
-        for dataset in dict.fromkeys(r.dataset for r in same):
-            own = {place for place in every if place[0] == dataset}
-            of = [r for r in same if r.dataset == dataset]
-            whole = len(own) > 1 and {(r.dataset, r.method) for r in of} == own
-            texts += [replace(of[0], method=ALL_NETWORKS)] if whole else of
-    return [replace(r, method=_called(r.method)) for r in ranges(texts)]
-
-
-def ranges(reduced: Iterable[Reduction]) -> list[Reduction]:
-    """One reduction, from the least to the largest number, for a setting that differs from network to network.
-
-    Who has which stands in the table of settings. Places where different numbers were published stay apart.
-    """
-    same: dict[tuple[str, str], list[Reduction]] = {}
-    for r in reduced:
-        same.setdefault((r.key, repr(r.published)), []).append(r)
-    told: list[Reduction] = []
-    for of in same.values():
-        numbers = [r.here for r in of if isinstance(r.here, (int, float)) and not isinstance(r.here, bool)]
-        if len(of) > 1 and len(numbers) == len(of):
-            least, largest = plain(min(numbers)), plain(max(numbers))
-            here = least if least == largest else f"{least} to {largest}"
-            told.append(replace(of[0], here=f"{here}, by network", dataset="", method=w.NO_METHOD))
-        else:
-            told += of
-    return told
-
-
-def _called(method: str) -> str:
-    """``adverm vgg19`` -> ``AdvERM VGG19``."""
-    network = method.partition(" ")[2]
-    return f"AdvERM {w.network_label(network)}" if network in w.NETWORKS else w.NETWORKS.get(method, method)
 
 
 def reductions(inputs: Inputs) -> tuple[Reduction, ...]:

@@ -43,8 +43,8 @@ def test_the_bias_at_the_threshold_is_its_definition(table: Table, networks: lis
     """RB(P, tau) of (2), counted point by point at the threshold in pixels; that is half of tau where std is .5."""
     one = next(one for one in networks if one.alpha > 0)
     points = study.at_points(alone, one.audited)
-    distance = points.distance[w.DEEPFOOL]
-    counts = points.tried[w.DEEPFOOL] & points.correct & np.isfinite(distance)
+    distance = points.distance[w.FMN]
+    counts = points.tried[w.FMN] & points.correct & np.isfinite(distance)
     inside = points.codes[one.partition] == points.levels[one.partition].index(one.level)
     shares = [np.mean(distance[counts & side] > one.tau / 2) for side in (inside, ~inside)]
     names = [column.key for column in table.columns]

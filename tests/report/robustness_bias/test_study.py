@@ -1,5 +1,6 @@
 """How the study finds its numbers: audits, checkpoints, groups, comparisons, what is absent and what is reduced."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,6 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study, used
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.settings import Reduction
 from pipeline.types import AuditResult
 
 SIZES = {w.CIFAR10: 10, w.CIFAR100: 100, w.SUPER: 20, w.UTKFACE: 11, w.ADIENCE: 9, w.DIGITS: 10}
@@ -116,6 +116,47 @@ def test_the_remedy_is_read_off_the_reason() -> None:
     assert study.remedy("lost\n  for good") == "lost for good"
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "images", "linear", "learned"),
+    [
+        (0.4, 4000, 0.3, True),
+        (0.3, 4000, 0.3, True),
+        (0.27, 4000, 0.3, False),
+        (0.14, 4000, math.nan, False),
+        (0.17, 4000, math.nan, True),
+        (0.17, 40, math.nan, False),
+        (math.nan, 0, 0.3, True),
+    ],
+)
+def test_a_network_has_learned_beyond_the_largest_class_and_a_linear_model(
+    accuracy: float, images: int, linear: float, learned: bool
+) -> None:
+    one = audit((1,), accuracy=accuracy, images=images, largest=0.1, linear=linear)
+    assert one.learned is learned
+    assert study.run([one]) == [one] * learned
+    assert study.trained([one]) == [one]
+    if not learned:
+        (note,) = study.not_run([one])
+        assert note.startswith("Did not learn, and so in no number here: AlexNet on Digits (accuracy")
+        assert "largest class 10.0 %" in note
+        # The linear model itself is held against the largest class alone.
+        assert replace(one, block=study.LINEAR).learned == (linear == 0.3)
+
+
+def test_a_group_of_too_few_points_has_counts_and_no_sigma() -> None:
+    one = audit((1,))
+    place = {"repetition": 0, "epoch": 1, "attack": w.DEEPFOOL, "partition": "class", "denominator": ""}
+    counts = [
+        {**place, "level": level, "statistic": "n_correct", "value": n}
+        for level, n in zip("01", (study.TOO_FEW - 1, study.TOO_FEW), strict=True)
+    ]
+    rows = pd.concat([one.result.rows, pd.DataFrame(counts)])
+    one = replace(one, result=replace(one.result, rows=rows))
+    table = one.table(w.DEEPFOOL)
+    assert table["n_correct"].tolist() == [study.TOO_FEW - 1, study.TOO_FEW]
+    assert table["sigma"].isna().tolist() == [True, False]
+
+
 def test_a_partition_into_two_is_one_comparison() -> None:
     groups = [("age", "a"), ("age", "b"), ("age", "c"), ("gender", "m"), ("gender", "f")]
     assert agreement.once(groups).tolist() == [True, True, True, False, True]
@@ -173,17 +214,17 @@ def with_arrays(one: Audited, **arrays: Any) -> Audited:
 def test_two_distances_that_are_one_agree_whatever_their_samples(
     inputs: Inputs, linear: Audited, denominator: str
 ) -> None:
-    """Asked of half the points, failing on some: on those that both have, equal distances have equal sigma."""
+    """Asked of some of the points, failing on some: on those that both have, equal distances have equal sigma."""
     exact = linear.result.arrays["distance_exact"]
-    half = np.broadcast_to(np.arange(exact.shape[1]) % 2 == 0, exact.shape)
+    some = np.broadcast_to(np.arange(exact.shape[1]) % 5 > 0, exact.shape)
     failed = np.broadcast_to(np.arange(exact.shape[1]) % 10 == 0, exact.shape)
-    same = with_arrays(linear, distance_deepfool=np.where(half & ~failed, exact, np.nan), tried_deepfool=half)
+    same = with_arrays(linear, distance_deepfool=np.where(some & ~failed, exact, np.nan), tried_deepfool=some)
     one, other = agreement.pairs(inputs, [same], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
     assert np.isfinite(one).any()
     np.testing.assert_allclose(one, other)
     points = study.at_points(inputs, same)
     rows = agreement.shared(points, w.EXACT, w.DEEPFOOL)
-    assert set(rows) == set(np.flatnonzero(half[-1] & (~failed[-1] | ~points.correct)))
+    assert set(rows) == set(np.flatnonzero(some[-1] & (~failed[-1] | ~points.correct)))
     # On all of its own points the exact distance has another sigma.
     assert not np.allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
 
@@ -214,7 +255,7 @@ def test_the_note_says_of_how_many_points_two_distances_are_compared(inputs: Inp
 def test_the_worst_network_stands_for_the_failures_of_an_attack(inputs: Inputs) -> None:
     found = study.audited(inputs, study.NETWORKS, w.UTKFACE)
     worst = max(one.overall(w.DEEPFOOL, "failed") for one in found)
-    assert f"DeepFool {worst:.0f} of 200 points" in study.failures(found)
+    assert f"DeepFool {worst:.0f} of 400 points" in study.failures(found)
     assert "smoothing" not in study.failures(found)
     assert "DeepFool" not in study.failures(found, [w.CARLINI_WAGNER])
     assert study.failures(found, [w.SMOOTHING]) == "No attack failed."
@@ -260,7 +301,7 @@ def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Input
 
 def test_the_stamp_is_of_what_was_run(alone: Inputs) -> None:
     stamp = used.stamp(alone, study.NETWORKS)
-    assert (stamp.origins, stamp.points) == (("bundled",), (200,))
+    assert (stamp.origins, stamp.points) == (("bundled",), (400,))
     nothing = used.stamp(alone, study.NETWORKS, [w.UTKFACE])
     assert (nothing.origins, nothing.points, nothing.repetitions) == (("absent",), (), ())
     assert nothing.reductions == (), "what was not run departs from nothing"
@@ -273,45 +314,3 @@ def test_the_stamp_names_the_settings_of_the_distances_alone_that_are_shown(alon
     keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
     assert "audit.smoothing_samples" in keys
     assert "audit.deepfool_points" not in keys
-
-
-def test_a_departure_of_every_network_is_said_once_without_a_place() -> None:
-    places = {("networks", data, network) for data in ("digits", "utkface") for network in ("vgg19", "resnet50")}
-
-    def departures(key: str, *of: tuple[str, str]) -> list[Reduction]:
-        return [Reduction("networks", data, network, key, 1, 2) for data, network in of]
-
-    every = departures("method.epochs", *((data, network) for _, data, network in places))
-    whole = departures("dataset.image_size", ("utkface", "vgg19"), ("utkface", "resnet50"))
-    one = departures("method.width", ("digits", "vgg19"))
-    found = [(r.key, r.dataset, r.method) for r in used.merged([*every, *whole, *one], places)]
-    assert found[0][::2] == ("method.epochs", w.NO_METHOD)
-    assert found[1:] == [
-        ("dataset.image_size", "utkface", used.ALL_NETWORKS),
-        ("method.width", "digits", "VGG19"),
-    ]
-
-
-def test_a_setting_of_which_networks_have_several_values_is_said_as_a_range() -> None:
-    def departure(network: str, key: str, here: object, published: object) -> Reduction:
-        return Reduction("networks", "digits", network, key, here, published)
-
-    found = used.ranges(
-        [
-            departure("vgg19", "method.epochs", 4, 50),
-            departure("resnet50", "method.epochs", 16, 50),
-            departure("vgg19", "method.width", 0.25, 1.0),
-            departure("vgg19", "method.weights", "from scratch", "of ImageNet"),
-            departure("resnet50", "method.weights", "elsewhere", "of ImageNet"),
-            departure("vgg19", "method.input_size", 64, 224),
-            departure("alexnet", "method.input_size", 64, None),
-        ]
-    )
-    assert [(r.key, r.here, r.method) for r in found] == [
-        ("method.epochs", "4 to 16, by network", w.NO_METHOD),
-        ("method.width", 0.25, "vgg19"),
-        ("method.weights", "from scratch", "vgg19"),
-        ("method.weights", "elsewhere", "resnet50"),
-        ("method.input_size", 64, "vgg19"),
-        ("method.input_size", 64, "alexnet"),
-    ]
