@@ -16,6 +16,7 @@ from pipeline.fair_metric import learn, principal_angles
 from pipeline.group_metrics import average_odds_difference
 from pipeline.models import mlp
 from pipeline.types import AuditResult, Classifier, Dataset
+from tests.builders import dataset as toy
 
 CONFIG = loss_ratio.Config(
     regularization=50.0,
@@ -45,19 +46,7 @@ def dataset(repetitions: int = 2, d: int = 4) -> Dataset:
     label = (x[:, -1] + 0.5 * rng.normal(size=n) > 0).astype(int)
     x[:, 0] = 30 + 10 * x[:, 0]
     order = np.stack([rng.permutation(n) for _ in range(repetitions)])
-    return Dataset(
-        name="toy",
-        origin="simulated",
-        features=x,
-        feature_names=tuple(f"x{j}" for j in range(d)),
-        continuous=("x0",),
-        label=label,
-        label_name="label",
-        protected=groups,
-        levels=dict.fromkeys(groups, ("0", "1")),
-        train=order[:, :300],
-        test=order[:, 300:],
-    )
+    return toy(x, label, groups, order[:, :300], order[:, 300:], continuous=("x0",))
 
 
 def networks(repetitions: int = 2, seed: int = 1) -> Classifier:

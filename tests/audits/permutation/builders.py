@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import pytest
 
+from pipeline.audits.permutation.metrics import UserMetric
 from pipeline.audits.permutation.outcomes import Predictions
+from pipeline.types import Array
 
 
-def scored(
+def simulate(
     rng: np.random.Generator, sizes: tuple[int, ...], positives: tuple[float, ...], shift: tuple[float, ...]
 ) -> Predictions:
     """Normal scores, positives of group g shifted by shift[g]; groups are named a, b, ... and decided at 1/2."""
@@ -26,11 +25,8 @@ def near(share: float, level: float, simulations: int, deviations: float = 4.0) 
     return share > 0 and abs(share - level) <= deviations * np.sqrt(level * (1 - level) / simulations)
 
 
-@pytest.fixture(name="simulate")
-def _simulate() -> Callable[..., Predictions]:
-    return scored
+def mean_error(y: Array, score: Array, weight: Array) -> Array:
+    return ((score - y) * weight).sum(axis=-1) / weight.sum(axis=-1)
 
 
-@pytest.fixture(name="near")
-def _near() -> Callable[..., bool]:
-    return near
+BIAS = UserMetric("bias", mean_error, batched=True)  # type: ignore[arg-type]
