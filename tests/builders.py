@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.types import Array, Classifier, Dataset
 
@@ -44,3 +45,10 @@ def logistic(*coef: float, intercept: float = 0.0, repetitions: int = 1) -> Clas
         "intercept": np.full((repetitions, 1), intercept),
     }
     return Classifier("given", "toy", "simulated", "logistic_mixture", parameters)
+
+
+def chosen(rows: pd.DataFrame, **where: object) -> pd.DataFrame:
+    """The rows in which these columns have these values."""
+    for column, value in where.items():
+        rows = rows[rows[column] == value]
+    return rows

@@ -1,7 +1,5 @@
 """Two groups, a rule and maps that move people by a given amount, for audits of transport maps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType

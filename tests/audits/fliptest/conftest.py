@@ -1,7 +1,5 @@
 """Maps of the tests' own kind are found as the project's are."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Flipsets: Definition 1 and Proposition 2, decisions, the word for a line, and marginal histograms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

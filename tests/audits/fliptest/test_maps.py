@@ -1,7 +1,5 @@
 """What is measured of a map, against maps whose quality is known, and where it sends two fixed people."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,7 +14,7 @@ from pipeline.seeds import generators
 from pipeline.transport.quality import nearest_values
 from pipeline.types import Array, Dataset, TransportMap
 from tests.audits.fliptest.builders import GAP, TOY, exact_maps, rule, shift
-from tests.builders import dataset
+from tests.builders import chosen, dataset
 
 CONFIG = Config("test", 60)
 
@@ -32,14 +30,9 @@ def measured() -> Callable[[TransportMap], pd.DataFrame]:
 def one(
     rows: pd.DataFrame, statistic: str, direction: str = "forward", feature: str = "", repetition: int = 0
 ) -> float:
-    found = rows[
-        (rows["statistic"] == statistic)
-        & (rows["direction"] == direction)
-        & (rows["feature"] == feature)
-        & (rows["repetition"] == repetition)
-    ]
-    assert len(found) == 1
-    return float(found["value"].iloc[0])
+    where = {"statistic": statistic, "direction": direction, "feature": feature, "repetition": repetition}
+    (found,) = chosen(rows, **where)["value"]
+    return float(found)
 
 
 def in_group(dataset: Dataset, group: int, repetition: int) -> Array:

@@ -1,7 +1,5 @@
 """The guided tree, and the search of subgroups with it."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from dataclasses import replace
@@ -28,7 +26,7 @@ from pipeline.audits.fliptest.subgroups import Config
 from pipeline.datasets import arrests
 from pipeline.seeds import generators
 from pipeline.types import Array, Classifier, Dataset
-from tests.builders import dataset, logistic
+from tests.builders import chosen, dataset, logistic
 
 LIMITS = Limits(depth=3, minimum_leaf=50, bins=8, confidence=0.95)
 
@@ -199,8 +197,7 @@ def planted(n: int = 8000) -> Dataset:
 
 
 def statistic(rows: pd.DataFrame, name: str, part: str = "held out") -> pd.Series:
-    chosen = rows[(rows["statistic"] == name) & (rows["part"] == part) & (rows["repetition"] == 0)]
-    return chosen.set_index("context")["value"]
+    return chosen(rows, statistic=name, part=part, repetition=0).set_index("context")["value"]
 
 
 @pytest.fixture(scope="module")

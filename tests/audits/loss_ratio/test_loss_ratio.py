@@ -1,7 +1,5 @@
 """The loss-ratio audit: whom it rejects, what its rows say, and that nothing depends on how jobs are batched."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +14,7 @@ from pipeline.fair_metric import learn, principal_angles
 from pipeline.group_metrics import average_odds_difference
 from pipeline.models import mlp
 from pipeline.types import AuditResult, Classifier, Dataset
+from tests.builders import chosen
 from tests.builders import dataset as toy
 
 CONFIG = loss_ratio.Config(
@@ -69,10 +68,7 @@ def audit(data: Dataset, classifier: Classifier, **changes: Any) -> AuditResult:
 
 
 def value(result: AuditResult, **setting: Any) -> np.ndarray:
-    rows = result.rows
-    for key, wanted in setting.items():
-        rows = rows[rows[key] == wanted]
-    return rows["value"].to_numpy()
+    return chosen(result.rows, **setting)["value"].to_numpy()
 
 
 def test_a_classifier_that_uses_the_sensitive_features_is_rejected_and_one_that_does_not_is_not() -> None:

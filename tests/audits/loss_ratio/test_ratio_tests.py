@@ -1,7 +1,5 @@
 """The two ratio tests: their formulas, dualities and invariances, and their level and coverage under simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings

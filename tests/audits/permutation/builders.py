@@ -1,7 +1,5 @@
 """Populations with a known truth, for tests of level and power."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.audits.permutation.metrics import UserMetric

@@ -1,7 +1,5 @@
 """Draws are permutations of rows, in distribution; each is determined by its seed and number alone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

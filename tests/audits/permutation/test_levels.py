@@ -1,7 +1,5 @@
 """Where the level of which test holds, of rates, AUCs and correlations; power and how many rows it needs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +25,7 @@ from pipeline.methods import none as no_model
 from pipeline.seeds import generators
 from pipeline.types import Classifier, Dataset
 from tests.audits.permutation.builders import near
+from tests.builders import chosen
 
 
 def rejected(
@@ -244,9 +243,7 @@ def levels(nothing: tuple[Dataset, Classifier]) -> pd.DataFrame:
 
 
 def value(rows: pd.DataFrame, **where: object) -> float:
-    for column, wanted in where.items():
-        rows = rows[rows[column] == wanted]
-    (found,) = rows["value"]
+    (found,) = chosen(rows, **where)["value"]
     return float(found)
 
 

@@ -1,7 +1,5 @@
 """More than two groups, and rows of one person."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -180,13 +178,6 @@ def test_copies_of_a_person_are_no_news(metric: str) -> None:
     assert together.p_value == alone.p_value
     assert together.statistic == pytest.approx(alone.statistic)
     assert result_of(tripled, metric).statistic == pytest.approx(np.sqrt(3) * alone.statistic, rel=0.04)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_persons_of_one_row_are_rows(metric: str) -> None:
-    rows = simulate(np.random.default_rng(4), (300, 200), (0.5, 0.4), (1.0, 0.8))
-    one = checked(rows, metric, draws=3000)
-    assert checked(replace(rows, cluster=np.arange(500)), metric, draws=3000) == pytest.approx(one, abs=0.04)
 
 
 @pytest.mark.parametrize("metric", ["mean_error", "auc"])

@@ -1,7 +1,5 @@
 """Every way to permute has the law of permuted rows, and its samples with replacement the variance of the metric."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The one call: choice of the test, results that agree with themselves, and what they do not depend on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Metrics and their variances: closed forms, the AUC by three ways, and sums over clusters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -196,11 +194,3 @@ def test_clusters_and_weights_give_obuchowskis_estimate(ties: bool) -> None:
         auc, variance = clustered(label[rows], score[rows], weight[rows], own)
         assert found.value[g] == pytest.approx(auc)
         assert found.variance[g] == pytest.approx(variance)
-
-
-def test_clusters_of_one_row_are_rows() -> None:
-    label, score, group = sample(600, ties=False)
-    rows = RankedRows.of(label, score, group, 3, 1).observed
-    persons = ClusteredRanks.of(label, score, np.ones(600), np.arange(600), group, 3, 1).observed
-    np.testing.assert_allclose(persons.value, rows.value)
-    np.testing.assert_allclose(persons.variance, rows.variance, rtol=0.01)

@@ -1,7 +1,5 @@
 """What a permutation test sees is checked before it is used; any metric of the user's own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
