@@ -1,7 +1,5 @@
 """A map moves one group's rows onto the other's, leaves alone what is constant in both, and runs in two directions."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Counterfactuals of the causal model of the law school: maps, latent knowledge, and the estimates of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -227,14 +225,6 @@ def test_the_mode_and_the_draws_flip_nearly_the_same_people(data: Dataset) -> No
     assert mode.sum() > 100
     assert abs(int(mode.sum()) - int(sampled.sum())) < 0.05 * mode.sum()
     assert (mode & sampled).sum() > 0.85 * mode.sum()
-
-
-def test_one_direction_is_fitted_where_one_is_asked_for(data: Dataset) -> None:
-    alone = fitted(
-        data, replace(RACE, both=False), counterfactual, config(), generators("counterfactual", repetitions=2)
-    )
-    assert alone.reverse == {}
-    assert alone.parameters["seed"].shape == (2,)
 
 
 @pytest.mark.parametrize(

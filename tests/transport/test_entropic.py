@@ -1,7 +1,5 @@
 """The entropic map is unbiased and stable, has the target's marginals, and is a function of the row alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import norm

@@ -1,7 +1,5 @@
 """What is said of a map's quality has closed forms; POT imports no array library that nothing here needs of it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
