@@ -1,7 +1,5 @@
 """A small dataset in which the features depend on sex, race and the label."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.types import Dataset

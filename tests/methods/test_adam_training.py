@@ -1,7 +1,5 @@
 """Training of networks: the batch, the gradient, the curve; the baseline and project."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -164,10 +162,3 @@ def test_folding_the_projector_is_projecting_the_features() -> None:
         mlp.margin(classifier.parameters, x), mlp.margin(parameters, x @ projector), rtol=1e-10, atol=1e-12
     )
     np.testing.assert_array_equal(history["balanced_accuracy"], classifier.history["balanced_accuracy"])
-
-
-def test_the_baseline_learns_what_can_be_learned() -> None:
-    dataset = population(n=2000, repetitions=1)
-    classifier = baseline.fit(dataset, baseline.Config(**{**VALUES, "steps": 600}), generators("b", repetitions=1))  # type: ignore[arg-type]
-    assert (classifier.method, classifier.architecture, classifier.dataset) == ("baseline", "mlp", "population")
-    assert classifier.history["balanced_accuracy"][0, -1] > 0.65

@@ -1,7 +1,5 @@
 """Reductions meets its constraint, is logistic regression where nothing binds, and weighs classes by their rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier

@@ -1,7 +1,5 @@
 """SenSR: both engines give the same iterates, failures are counted and skipped, and the result is fairer; its Adam."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
