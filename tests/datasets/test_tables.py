@@ -229,15 +229,6 @@ def test_rows_of_adults_test_file_are_counted_below_its_comment(tmp_path: Path) 
         adult.parse(tmp_path)
 
 
-@pytest.mark.parametrize(("name", "column"), [("compas", "race"), ("law", "ZFYA"), ("ssl", "SSL SCORE")])
-def test_a_missing_column_is_named(tmp_path: Path, name: str, column: str) -> None:
-    module = plugins.load("dataset", name)
-    path = raw_folder(tmp_path, name, {}) / module.FILE
-    path.write_text(path.read_text().replace(column, "other"))
-    with pytest.raises(ValueError, match=rf"row 1: columns \['{column}'\] are missing"):
-        module.parse(tmp_path)
-
-
 def test_the_citys_older_spelling_of_its_columns_is_understood(tmp_path: Path) -> None:
     path = raw_folder(tmp_path, "ssl", {}) / ssl.FILE
     header, row, _ = path.read_text().split("\n")
