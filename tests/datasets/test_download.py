@@ -35,11 +35,9 @@ def counted(path: Path) -> None:
 
 def source(*urls: str, recorded: bool = True) -> Source:
     """The table's source; with its sha256 ``recorded``, or of at most ``MOST`` bytes and with a check."""
-    digest = hashlib.sha256(BODY).hexdigest()
-    of = {"licence": "none", "home": "https://example.org"}
-    return (
-        Source(NAME, urls, digest, len(BODY), **of) if recorded else Source(NAME, urls, None, MOST, check=counted, **of)
-    )
+    known = (hashlib.sha256(BODY).hexdigest(), len(BODY)) if recorded else (None, MOST)
+    check = None if recorded else counted
+    return Source(NAME, urls, *known, licence="none", home="https://example.org", check=check)
 
 
 def get(site: Site, folder: Path, mirror: object = None, recorded: bool = True) -> str:

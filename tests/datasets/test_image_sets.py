@@ -136,7 +136,12 @@ def test_held_images_of_the_right_size_are_handed_on_unchanged() -> None:
 
 
 def enlarged(size: int = 8, interpolation: str = "nearest", test_points: int | None = None) -> ImageDataset:
-    changes = {"image_size": size, "interpolation": interpolation, "train_points": None, "test_points": test_points}
+    changes: dict[str, Any] = {
+        "image_size": size,
+        "interpolation": interpolation,
+        "train_points": None,
+        "test_points": test_points,
+    }
     data: ImageDataset = prepared("digits", digits.parse(), **changes)
     return data
 

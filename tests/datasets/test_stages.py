@@ -55,7 +55,8 @@ def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Modu
     module = ModuleType("toy")
     known = (SHA256, len(BODY)) if request.param == "recorded" else (None, 1_000)
     check = None if request.param == "recorded" else checked
-    source = Source("toy.csv", ("http://127.0.0.1:9/toy.csv",), *known, "none", "https://example.org", check=check)
+    urls, home = ("http://127.0.0.1:9/toy.csv",), "https://example.org"
+    source = Source("toy.csv", urls, *known, licence="none", home=home, check=check)
     vars(module).update(SOURCES=(source,), TWINS={"": "compas.json"})
     monkeypatch.setattr(plugins, "load", lambda group, kind: module)
     monkeypatch.delenv("DATA_MIRROR", raising=False)
@@ -146,7 +147,7 @@ def test_an_unknown_dataset_is_named(raw: Path) -> None:
 
 @pytest.mark.parametrize("source", ["auto", "official", "twin"])
 def test_simulated_data_need_no_files(raw: Path, source: str, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = {"dataset": "simulated", "origin": "simulated", "files": [], "reason": None}
+    expected: dict[str, Any] = {"dataset": "simulated", "origin": "simulated", "files": [], "reason": None}
     assert fetched(raw, source, "simulated") == expected
     assert capsys.readouterr().out == "simulated: simulated (nothing to fetch, it is drawn)\n"
 
