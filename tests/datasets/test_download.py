@@ -35,9 +35,9 @@ def counted(path: Path) -> None:
 
 def source(*urls: str, recorded: bool = True) -> Source:
     """The table's source; with its sha256 ``recorded``, or of at most ``MOST`` bytes and with a check."""
-    known = (hashlib.sha256(BODY).hexdigest(), len(BODY)) if recorded else (None, MOST)
+    sha256, most = (hashlib.sha256(BODY).hexdigest(), len(BODY)) if recorded else (None, MOST)
     check = None if recorded else counted
-    return Source(NAME, urls, *known, licence="none", home="https://example.org", check=check)
+    return Source(NAME, urls, sha256, most, licence="none", home="https://example.org", check=check)
 
 
 def get(site: Site, folder: Path, mirror: object = None, recorded: bool = True) -> str:

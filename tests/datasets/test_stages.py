@@ -53,10 +53,10 @@ def checked(path: Path) -> None:
 def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A dataset of one file, whose official address nobody answers at, with the twin of COMPAS."""
     module = ModuleType("toy")
-    known = (SHA256, len(BODY)) if request.param == "recorded" else (None, 1_000)
+    sha256, most = (SHA256, len(BODY)) if request.param == "recorded" else (None, 1_000)
     check = None if request.param == "recorded" else checked
     urls, home = ("http://127.0.0.1:9/toy.csv",), "https://example.org"
-    source = Source("toy.csv", urls, *known, licence="none", home=home, check=check)
+    source = Source("toy.csv", urls, sha256, most, licence="none", home=home, check=check)
     vars(module).update(SOURCES=(source,), TWINS={"": "compas.json"})
     monkeypatch.setattr(plugins, "load", lambda group, kind: module)
     monkeypatch.delenv("DATA_MIRROR", raising=False)

@@ -31,7 +31,7 @@ CASES = {
 every_case = pytest.mark.parametrize("case", CASES)
 
 
-def source(case: str, data: Predictions | None = None, bootstraps: int = 100) -> Resampler:
+def source(case: str, data: Predictions | None = None, bootstraps: int = 60) -> Resampler:
     rows, metric = CASES[case]
     return resampler(data or rows, METRICS.get(metric, BIAS), 5, 1.0, bootstraps)
 
@@ -46,10 +46,19 @@ def shuffled(rows: Predictions, rng: np.random.Generator) -> Predictions:
 @every_case
 def test_permuted_statistics_have_the_law_of_the_naive_permutation(case: str) -> None:
     rng = np.random.default_rng(3)
-    drawn = studentized(source(case).permuted(0, 1500))
-    naive = [float(studentized(source(case, shuffled(CASES[case][0], rng)).observed)) for _ in range(400)]
+    drawn = studentized(source(case).permuted(0, 4000))
+    naive = [float(studentized(source(case, shuffled(CASES[case][0], rng)).observed)) for _ in range(1000)]
     assert stats.ks_2samp(drawn, naive).pvalue > 1e-3
+    assert np.std(drawn) == pytest.approx(np.std(naive), rel=0.1)
     assert np.std(drawn) == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize("case", ["sums of rows", "counts of kinds"])
+def test_permutations_share_out_what_there_is(case: str) -> None:
+    """Means of the groups add up to that of all rows, whichever group is computed from the others."""
+    one = source(case)
+    units = np.array(one.units)
+    np.testing.assert_allclose(units @ one.permuted(0, 200).value, units @ one.observed.value)
 
 
 @every_case
