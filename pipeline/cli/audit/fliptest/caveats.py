@@ -86,7 +86,10 @@ def _of_a_side(side: Side, space: Space) -> dict[str, Any]:
 def _of_all(found: Result) -> dict[str, Any]:
     side, space, columns = found.sides[0], found.space, len(found.space.moving)
     fewest = min(len(side.way.points), len(side.way.target_points))
-    snapped = f" Categories and whole numbers are the nearest that exist ({listed(space.snapping, SHOWN)})."
+    snapped = (
+        " Whole numbers are the nearest that exist, and categories have the target group's shares "
+        f"({listed(space.snapping, SHOWN)})."
+    )
     real = all(side.real for side in found.sides)
     return {
         "few_rows": fewest < FEW_ROWS and {"fewest": fewest},

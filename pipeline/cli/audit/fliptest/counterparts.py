@@ -41,12 +41,13 @@ def counterparts(space: Space, images: Array, target: Group, target_points: Arra
     """Finite images (n, k) of a map as counterparts in the target group, whose rows are ``target_points`` (m, d).
 
     Where all images are rows of the target group, counterparts are these people, with their own values. Elsewhere
-    categories are snapped to the nearest one; columns that a map does not move are those of the target group.
+    whole numbers are the nearest and categories have the target group's shares
+    (:mod:`pipeline.transport.categories`); columns that a map does not move are those of the target group.
     """
     place = places(images, space.to_map(target_points))
     if (place >= 0).all():
         return Counterparts(target_points[place], target.features.iloc[place], target.rows[place])
-    points = space.snapped(space.from_map(images, target_points[0]))
+    points = space.snapped(space.from_map(images, target_points[0]), target_points)
     return Counterparts(points, space.frame(points), np.where(place >= 0, target.rows[place], -1))
 
 
@@ -92,8 +93,9 @@ def null_of(
 
 def _decided(space: Space, model: Model, everyone: Everyone, target: Array, images: Array) -> Array:
     """Decisions (n,) about finite images (n, k) between dealt groups."""
-    place = places(images, space.to_map(everyone.points[target]))
+    target_points = everyone.points[target]
+    place = places(images, space.to_map(target_points))
     if (place >= 0).all():
         return everyone.decision[target[place]]
-    points = space.snapped(space.from_map(images, everyone.points[0]))
+    points = space.snapped(space.from_map(images, everyone.points[0]), target_points)
     return model.decisions(model.scores(space.frame(points)))
