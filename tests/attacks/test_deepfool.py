@@ -1,8 +1,5 @@
 """DeepFool is exact where the network is linear, and elsewhere does what its definition says, in any batch."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +8,12 @@ import torch
 
 from pipeline.attacks.deepfool import PUSH, deepfool
 from pipeline.attacks.linear_distance import linear_distance
+from tests.attacks.builders import around_grey, ball, linear
 
 
 @pytest.mark.parametrize("overshoot", [0.0, 0.05])
 @pytest.mark.parametrize("classes", [2, 5])
-def test_one_step_is_exact_for_a_linear_network(linear: Callable[..., Any], classes: int, overshoot: float) -> None:
+def test_one_step_is_exact_for_a_linear_network(classes: int, overshoot: float) -> None:
     model = linear(0, classes=classes)
     exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
     found = deepfool(model, model.images, model.label, overshoot=overshoot)
@@ -25,7 +23,7 @@ def test_one_step_is_exact_for_a_linear_network(linear: Callable[..., Any], clas
     assert not found.failed.any()
 
 
-def test_its_passes_are_those_that_the_loop_needs(linear: Callable[..., Any]) -> None:
+def test_its_passes_are_those_that_the_loop_needs() -> None:
     two, five = linear(0, classes=2), linear(0, classes=5)
     found = deepfool(two, two.images, two.label)
     # At the image and a step on; a gradient at the image alone, as nobody needs one after the step.
@@ -38,22 +36,7 @@ def test_its_passes_are_those_that_the_loop_needs(linear: Callable[..., Any]) ->
     assert some.forward_passes + some.backward_passes < every.forward_passes + every.backward_passes
 
 
-def test_bisection_brings_it_to_the_boundary(linear: Callable[..., Any]) -> None:
-    model = linear(1)
-    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
-    found = deepfool(model, model.images, model.label, overshoot=0.3, bisections=12)
-    assert (found.distance >= exact * (1 - 1e-5)).all()
-    np.testing.assert_allclose(found.distance, exact, rtol=1e-3)
-
-
-def around_grey(lengths: np.ndarray) -> np.ndarray:
-    """One image for each length, that far from mid-grey in a random direction."""
-    away = np.random.default_rng(0).normal(size=(len(lengths), 9))
-    away *= (lengths / np.linalg.norm(away, axis=1))[:, None]
-    return (0.5 + away).reshape(-1, 1, 3, 3).astype(np.float32)
-
-
-def test_from_within_a_ball_it_takes_the_step_of_newton(ball: Callable[..., Any]) -> None:
+def test_from_within_a_ball_it_takes_the_step_of_newton() -> None:
     radius, length = 0.4, np.linspace(0.15, 0.35, 20)
     images, label = around_grey(length), np.zeros(20, dtype=int)
     found = deepfool(ball(radius), images, label, overshoot=0.0)
@@ -76,18 +59,6 @@ def test_where_the_slope_flattens_it_takes_several_steps_and_ends_on_the_boundar
     assert (found.distance >= radius - length - 1e-6).all()
     assert (found.distance <= radius - length + PUSH + 1e-6).all()
     assert found.steps.min() > 1
-
-
-def test_the_box_is_respected(linear: Callable[..., Any]) -> None:
-    model = linear(2)
-    dark = np.clip(model.images - 0.48, 0, 1)
-    label = model(torch.tensor(dark)).argmax(1).numpy()
-    exact = linear_distance(model.weight, model.bias, dark, label).distance
-    found = deepfool(model, dark, label)
-    assert found.adversarial is not None
-    assert found.adversarial.min() == 0.0
-    assert found.adversarial.max() <= 1.0
-    assert (found.distance[~found.failed] >= exact[~found.failed] * (1 - 1e-6)).all()
 
 
 def plain_deepfool(network: torch.nn.Module, image: np.ndarray, label: int, overshoot: float) -> float:
@@ -130,11 +101,6 @@ def test_the_nearest_class_is_found_if_it_is_up_to_three_times_as_steep_as_the_r
     np.testing.assert_allclose(result.distance, distances[found] + PUSH, rtol=1e-4)
     every = deepfool(network, grey.numpy(), np.zeros(1, dtype=int), overshoot=0.0, slack=np.inf)
     np.testing.assert_allclose(every.distance, distances[2] + PUSH, rtol=1e-4)
-
-
-def test_leaving_out_hopeless_classes_saves_backward_passes(digits: Any) -> None:
-    some, every = (deepfool(digits.network, digits.images, digits.label, slack=s) for s in (3.0, np.inf))
-    assert some.backward_passes < every.backward_passes / 2
 
 
 def test_two_candidates_are_the_runner_up_alone(digits: Any) -> None:

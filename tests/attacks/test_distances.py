@@ -1,6 +1,6 @@
 """What all attacks share: batches, passes, evaluation mode, bisection, and what they refuse."""
 
-from __future__ import annotations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,16 +117,18 @@ def test_the_margin_is_positive_for_the_predicted_class_alone() -> None:
     assert norms(torch.full((2, 1, 3, 3), 2.0)).tolist() == [6.0, 6.0]
 
 
-def test_what_is_no_image_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"pixels in \[0, 1\], found values from 30 to 50: divide the images"):
-        measured(sums, 100 * IMAGES, LABEL, brighter, Execution())
-    with pytest.raises(ValueError, match=r"\(n, c, h, w\) and one label each, found shapes \(21, 4\) and \(21,\)"):
-        measured(sums, IMAGES[:, 0, 0], LABEL, brighter, Execution())
-    with pytest.raises(ValueError, match="expected labels that number the classes from 0, found -1"):
-        measured(sums, IMAGES, LABEL - 1, brighter, Execution())
-    with pytest.raises(ValueError, match=r"logits \(21, K\) of at least 4 classes, .* found shape \(21, 2\)"):
-        measured(sums, IMAGES, LABEL + 3, brighter, Execution())
-    with pytest.raises(ValueError, match=r"logits \(21, K\) of at least 2 classes, .* found shape \(21, 1\)"):
-        measured(lambda x: sums(x)[:, :1], IMAGES, LABEL, brighter, Execution())
+@pytest.mark.parametrize(
+    ("network", "images", "label", "message"),
+    [
+        (sums, 100 * IMAGES, LABEL, r"pixels in \[0, 1\], found values from 30 to 50: divide the images"),
+        (sums, IMAGES[:, 0, 0], LABEL, r"\(n, c, h, w\) and one label each, found shapes \(21, 4\) and \(21,\)"),
+        (sums, IMAGES, LABEL - 1, "expected labels that number the classes from 0, found -1"),
+        (sums, IMAGES, LABEL + 3, r"logits \(21, K\) of at least 4 classes, .* found shape \(21, 2\)"),
+        (lambda x: sums(x)[:, :1], IMAGES, LABEL, r"logits \(21, K\) of at least 2 classes, .* found shape \(21, 1\)"),
+    ],
+)
+def test_what_is_no_image_is_refused(network: Any, images: np.ndarray, label: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measured(network, images, label, brighter, Execution())
     with pytest.raises(ValueError, match="batch_size >= 1, found 0"):
         Execution(batch_size=0)

@@ -1,45 +1,17 @@
 """The minimum-norm attack ends on the boundary, no farther than DeepFool, and as near as attacks of many more steps."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 from pipeline.attacks.deepfool import deepfool
 from pipeline.attacks.fmn import START_OVERSHOOT, START_SLACK, fmn
-from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
+from tests.attacks.builders import around_grey, ball
 
 
-def test_it_comes_to_the_plane_of_a_linear_network(linear: Callable[..., Any]) -> None:
-    model = linear(0)
-    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
-    found = fmn(model, model.images, model.label)
-    # Some are so near that float32 moves the boundary.
-    assert (found.distance >= exact - 1e-6).all()
-    np.testing.assert_allclose(found.distance, exact, rtol=0.01, atol=3e-4)
-
-
-def test_in_the_corner_of_the_box_it_comes_to_the_plane_within_the_box(linear: Callable[..., Any]) -> None:
-    model = linear(2)
-    dark = np.clip(model.images - 0.48, 0, 1)
-    label = model(torch.tensor(dark)).argmax(1).numpy()
-    exact = linear_distance_in_box(model.weight, model.bias, dark, label)
-    found = fmn(model, dark, label)
-    np.testing.assert_array_equal(found.failed, exact.failed)
-    assert (found.distance >= exact.distance - 1e-6).all()
-    # It may start towards another class than the nearest.
-    assert np.quantile(found.distance / exact.distance, 0.95) < 1.01
-
-
-def test_it_finds_the_shortest_way_out_of_a_ball(ball: Callable[..., Any]) -> None:
+def test_it_finds_the_shortest_way_out_of_a_ball() -> None:
     length = np.linspace(0.1, 0.35, 20)
-    away = np.random.default_rng(0).normal(size=(20, 9))
-    away *= (length / np.linalg.norm(away, axis=1))[:, None]
-    images = (0.5 + away).reshape(20, 1, 3, 3).astype(np.float32)
-    found = fmn(ball(0.4), images, np.zeros(20, dtype=int), steps=40)
+    found = fmn(ball(0.4), around_grey(length), np.zeros(20, dtype=int), steps=40)
     # DeepFool's step is (r^2 - s^2) / 2s here, up to twice as long.
     assert (found.distance >= 0.4 - length - 1e-6).all()
     np.testing.assert_allclose(found.distance, 0.4 - length, rtol=0.02)

@@ -1,7 +1,5 @@
 """The gradient flow attack: theorems 2.2 and A.1, closed forms, limits, stability, and what it reports."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -22,6 +20,7 @@ from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import FairMetric, diagonal, from_directions, rotated
 from pipeline.models import logistic_mixture, mlp
 from pipeline.types import Classifier
+from tests.attacks.builders import mixture, network, points
 
 Build = Callable[..., dict[str, np.ndarray]]
 Points = Callable[..., tuple[np.ndarray, np.ndarray]]
@@ -30,7 +29,7 @@ SIGMA = np.array([[1.0, 0.3, 0], [0.3, 0.5, 0.1], [0, 0.1, 0.2]])
 
 
 @pytest.fixture
-def smooth(mixture: Build, points: Points) -> tuple[Callable, np.ndarray, np.ndarray, np.ndarray]:
+def smooth() -> tuple[Callable, np.ndarray, np.ndarray, np.ndarray]:
     """A logistic regression in three dimensions: hook, points, its coefficients, labels."""
     parameters = mixture(0, d=3)
     x, y = points(1, n=6, d=3)
@@ -105,7 +104,6 @@ def test_theorem_a_1_the_ratio_moves_little_when_the_metric_does(smooth) -> None
 
 def test_bounds_hold_at_every_step() -> None:
     # With l = w.x and no penalty, x_N = P(x_0 + N eta w): each coordinate goes on until it is at its bound.
-    torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     w, x0 = rng.normal(size=5), rng.uniform(-1, 1, size=(6, 5))
     box = np.array([-1.0, -np.inf, -1, -2, -1]), np.array([1.0, 1, np.inf, 1, 1.5])
@@ -123,7 +121,7 @@ def test_bounds_hold_at_every_step() -> None:
         gradient_flow(hook, x0 - 9, *plan, box)
 
 
-def test_the_regularized_loss_increases_along_the_flow(network: Build, points: Points) -> None:
+def test_the_regularized_loss_increases_along_the_flow() -> None:
     # Eq. 3.1, with the penalty's factor: l(x_0) <= l(x_t) - lambda d^2(x_t, x_0).
     parameters, (x0, y) = network(3), points(4)
     metric = from_directions(np.random.default_rng(5).normal(size=(1, 5)))
@@ -149,7 +147,7 @@ def test_a_constant_gradient_has_a_closed_form() -> None:
     np.testing.assert_array_equal(flow.losses[0], flow.original_loss)
 
 
-def test_a_large_penalty_keeps_the_flow_in_the_sensitive_subspace(network: Build, points: Points) -> None:
+def test_a_large_penalty_keeps_the_flow_in_the_sensitive_subspace() -> None:
     parameters, (x0, y) = network(6), points(7)
     metric = from_directions(np.random.default_rng(8).normal(size=(1, 5)))
     hook = lambda x: mlp.loss_and_gradient(parameters, x, y)  # noqa: E731
@@ -164,7 +162,7 @@ def test_a_large_penalty_keeps_the_flow_in_the_sensitive_subspace(network: Build
     assert np.abs(free.x - x0).max() > 0
 
 
-def test_a_model_constant_along_the_subspace_passes_with_statistic_near_one(network: Build, points: Points) -> None:
+def test_a_model_constant_along_the_subspace_passes_with_statistic_near_one() -> None:
     parameters, (x0, y) = network(9), points(10, n=300)
     metric = from_directions(np.random.default_rng(11).normal(size=(2, 5)))
     unfair = Classifier("m", "d", "simulated", "mlp", parameters)
@@ -251,7 +249,7 @@ def rotated_in_3d() -> FairMetric:
     return from_directions(np.array([[1.0, 1, 0]]))
 
 
-def test_recorded_losses_are_those_of_shorter_runs(network: Build, points: Points) -> None:
+def test_recorded_losses_are_those_of_shorter_runs() -> None:
     parameters, (x0, y) = network(0), points(1)
     hook = lambda x: mlp.loss_and_gradient(parameters, x, y)  # noqa: E731
     schedule = step_schedule("power", 0.05, 0.5, 20)
@@ -270,7 +268,7 @@ def test_a_record_outside_the_run_is_refused(record: list[int]) -> None:
         gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), rotated_in_3d(), 1.0, np.full(5, 0.1), record)
 
 
-def test_points_and_repetitions_do_not_interact(network: Build, points: Points) -> None:
+def test_points_and_repetitions_do_not_interact() -> None:
     parameters, (x0, y) = network(2, repetitions=3), points(3, repetitions=3, n=11)
     metric, schedule = from_directions(np.ones((1, 5))), step_schedule("constant", 0.02, 0, 30)
     whole = gradient_flow(lambda x: mlp.loss_and_gradient(parameters, x, y), x0, metric, 20.0, schedule, [10, 30])
@@ -288,7 +286,7 @@ def test_points_and_repetitions_do_not_interact(network: Build, points: Points) 
         gradient_flow_in_blocks(lambda rows: lambda x: (x, x), x0, metric, 20.0, schedule, [1], 0)
 
 
-def test_one_set_of_points_serves_many_classifiers(mixture: Build, points: Points) -> None:
+def test_one_set_of_points_serves_many_classifiers() -> None:
     parameters, (x0, y) = mixture(2, repetitions=3), points(3)
     metric, schedule = from_directions(np.ones((1, 5))), step_schedule("constant", 0.02, 0, 9)
     hook = lambda x: logistic_mixture.loss_and_gradient(parameters, x, y)  # noqa: E731
@@ -299,7 +297,7 @@ def test_one_set_of_points_serves_many_classifiers(mixture: Build, points: Point
     np.testing.assert_array_equal(shared.losses, copied.losses)
 
 
-def test_arrays_and_tensors_go_through_the_same_loop(network: Build, points: Points) -> None:
+def test_arrays_and_tensors_go_through_the_same_loop() -> None:
     parameters, (x0, y) = network(4), points(5)
 
     def hook(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,7 +1,5 @@
 """Exact distances of linear classifiers: closed forms, an independent solver in the box, invariances, failures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +10,7 @@ from scipy.optimize import minimize
 from pipeline.attacks import linear_distance as module
 from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box, to_plane_in_box
 from pipeline.types import Array
+from tests.attacks.builders import in_the_corner, linear
 
 BOTH = pytest.mark.parametrize("measure", [linear_distance, linear_distance_in_box])
 
@@ -36,7 +35,7 @@ def test_the_box_by_hand() -> None:
     np.testing.assert_allclose(boxed.distance, np.hypot(0.1, 0.375))
 
 
-def test_no_class_changes_within_the_distance_and_one_does_just_beyond(linear: Callable[..., Any]) -> None:
+def test_no_class_changes_within_the_distance_and_one_does_just_beyond() -> None:
     model = linear(3, n=20)
     distance = linear_distance(model.weight, model.bias, model.images, model.label).distance
     rng = np.random.default_rng(0)
@@ -80,7 +79,7 @@ def test_in_the_box_it_agrees_with_a_general_solver(seed: int) -> None:
     assert np.isinf(to_plane_in_box(np.array([[1.001 * reach]]), v[None, None], x[None, None])).all()
 
 
-def test_the_box_matters_only_where_it_is_in_the_way(linear: Callable[..., Any]) -> None:
+def test_the_box_matters_only_where_it_is_in_the_way() -> None:
     model = linear(4)
     free, boxed = (
         measure(model.weight, model.bias, model.images, model.label)
@@ -88,19 +87,17 @@ def test_the_box_matters_only_where_it_is_in_the_way(linear: Callable[..., Any])
     )
     # Around mid-grey no boundary is as far as a side of the box.
     np.testing.assert_allclose(boxed.distance, free.distance, rtol=1e-9)
-    dark = np.clip(model.images - 0.48, 0, 1)
-    label = (dark.reshape(60, -1) @ model.weight.T + model.bias).argmax(1)
+    dark = in_the_corner(model)
     free, boxed = (
-        measure(model.weight, model.bias, dark, label) for measure in (linear_distance, linear_distance_in_box)
+        measure(dark.weight, dark.bias, dark.images, dark.label)
+        for measure in (linear_distance, linear_distance_in_box)
     )
     assert (boxed.distance[~boxed.failed] >= free.distance[~boxed.failed] * (1 - 1e-12)).all()
     assert np.median(boxed.distance / free.distance) > 1.1
 
 
 @BOTH
-def test_what_leaves_the_boundaries_where_they_are_changes_nothing(
-    linear: Callable[..., Any], measure: Callable[..., Any]
-) -> None:
+def test_what_leaves_the_boundaries_where_they_are_changes_nothing(measure: Callable[..., Any]) -> None:
     model = linear(5)
     rng = np.random.default_rng(0)
     expected = measure(model.weight, model.bias, model.images, model.label).distance
@@ -118,9 +115,7 @@ def test_what_leaves_the_boundaries_where_they_are_changes_nothing(
 
 
 @BOTH
-def test_blocks_change_nothing(
-    linear: Callable[..., Any], measure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_change_nothing(measure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     model = linear(6)
     whole = measure(model.weight, model.bias, model.images, model.label)
     monkeypatch.setattr(module, "BLOCK_NUMBERS", 1000)

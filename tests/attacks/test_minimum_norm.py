@@ -1,7 +1,5 @@
 """What DeepFool, Carlini and Wagner's attack and the fast minimum-norm attack all promise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +12,8 @@ from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.deepfool import deepfool
 from pipeline.attacks.distances import Distances, Execution
 from pipeline.attacks.fmn import fmn
+from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
+from tests.attacks.builders import in_the_corner, linear
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Case:
         return self.attack(*arguments, **{**self.settings, **settings})
 
 
+QUICK: dict[str, Any] = {"iterations": 60, "searches": 4, "learning_rate": 0.03, "initial_c": 0.3}
 ATTACKS = {
     "deepfool": Case(
         deepfool,
@@ -50,7 +51,7 @@ ATTACKS = {
         5e-3,
         [({"iterations": 7, "searches": 2, "slack": np.inf}, 14), ({"iterations": 7, "searches": 2}, 2)],
         [({"bisections": 3, "confidence": 1.0}, "a bisection ends on the boundary, where no confidence is left")],
-        {"iterations": 60, "searches": 4, "learning_rate": 0.03, "initial_c": 0.3},
+        QUICK,
     ),
     "fmn": Case(
         fmn,
@@ -113,6 +114,74 @@ def test_a_constant_network_cannot_be_fooled(case: Case) -> None:
         assert found.failed.all()
         assert np.isnan(found.distance).all()
         np.testing.assert_array_equal(found.steps, steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "worst", "typical"),
+    [
+        ("deepfool", {"overshoot": 0.3, "bisections": 12}, 1e-3, 1e-3),
+        ("carlini_wagner", {"iterations": 200, "searches": 9, "learning_rate": 2e-3, "bisections": 10}, np.inf, 0.01),
+        ("fmn", {}, 0.01, 0.01),
+    ],
+)
+def test_it_comes_to_the_plane_of_a_linear_network(
+    name: str, settings: dict[str, Any], worst: float, typical: float
+) -> None:
+    model = linear(1, n=20)
+    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
+    found = ATTACKS[name].attack(model, model.images, model.label, **settings)
+    assert not found.failed.any()
+    # Some are so near that float32 moves the boundary.
+    assert (found.distance >= exact * (1 - 1e-5) - 1e-6).all()
+    assert (found.distance <= exact * (1 + worst) + 3e-4).all()
+    assert np.median(found.distance / exact) < 1 + typical
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "quantile", "farther"),
+    [
+        ("deepfool", {}, 0.5, 1.5),
+        ("carlini_wagner", {"iterations": 100, "learning_rate": 0.05, "searches": 6}, 0.5, 1.1),
+        # It may start towards another class than the nearest.
+        ("fmn", {}, 0.95, 1.01),
+    ],
+)
+def test_in_the_corner_of_the_box_it_keeps_to_it(
+    name: str, settings: dict[str, Any], quantile: float, farther: float
+) -> None:
+    model = in_the_corner(linear(2))
+    exact = linear_distance_in_box(model.weight, model.bias, model.images, model.label)
+    found = ATTACKS[name].attack(model, model.images, model.label, **settings)
+    assert found.adversarial is not None
+    assert 0 <= found.adversarial.min() <= found.adversarial.max() <= 1
+    assert (found.failed >= exact.failed).all()
+    assert name != "fmn" or (found.failed == exact.failed).all()
+    assert (found.distance >= exact.distance * (1 - 1e-5) - 1e-6)[~found.failed].all()
+    assert np.nanquantile(found.distance / exact.distance, quantile) < farther
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "every", "saved", "farther"),
+    [
+        ("deepfool", {}, {"slack": np.inf}, 0.75, 5e-3),
+        ("carlini_wagner", {"learning_rate": 0.02, "patience": 100}, {"slack": np.inf}, 0.95, 5e-3),
+        ("carlini_wagner", {**QUICK, "patience": 10, "improvement": 0.03}, {"patience": 60}, 0.85, 0.05),
+    ],
+    ids=["hopeless classes", "hopeless searches", "stalled searches"],
+)
+def test_leaving_out_saves_passes_and_costs_little(
+    digits: Any, name: str, settings: dict[str, Any], every: dict[str, Any], saved: float, farther: float
+) -> None:
+    """Classes that are too far for DeepFool; searches of the other attack that cannot succeed, or stand still."""
+    some, all_of_them = (
+        ATTACKS[name].attack(digits.network, digits.images[:16], digits.label[:16], **settings | changes)
+        for changes in ({}, every)
+    )
+    passes = [found.forward_passes + found.backward_passes for found in (some, all_of_them)]
+    assert passes[0] < saved * passes[1]
+    np.testing.assert_array_equal(some.failed, all_of_them.failed)
+    ratio = some.distance / all_of_them.distance
+    assert abs((np.nanmedian if "improvement" in settings else np.max)(ratio) - 1) < farther
 
 
 @pytest.mark.parametrize(

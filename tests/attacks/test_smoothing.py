@@ -1,8 +1,6 @@
 """Certificates: closed forms for half-spaces, their level under any stopping, their cost, and whose noise is whose."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +22,7 @@ from pipeline.attacks.smoothing import (
     upper_limit,
 )
 from pipeline.types import Array
+from tests.attacks.builders import linear
 
 PUBLISHED = {"sigma": 0.125, "selection_samples": 100, "alpha": 0.001}
 
@@ -112,7 +111,7 @@ def test_there_is_no_radius_up_to_a_probability_of_one_half() -> None:
     np.testing.assert_allclose(radius(np.array([0.0, 0.5, ndtr(1.0), ndtr(2.0)]), 0.25), [0, 0, 0.25, 0.5], atol=1e-12)
 
 
-def test_of_a_half_space_it_certifies_nearly_the_distance_and_never_more(linear: Callable[..., Any]) -> None:
+def test_of_a_half_space_it_certifies_nearly_the_distance_and_never_more() -> None:
     model = linear(0, classes=2, n=30)
     exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
     found = certify(model, model.images, model.label, sigma=0.1, samples=10_000, tolerance=0.05)
@@ -127,7 +126,7 @@ def test_of_a_half_space_it_certifies_nearly_the_distance_and_never_more(linear:
     np.testing.assert_array_equal(found.predicted[certain], model.label[certain])
 
 
-def test_on_the_boundary_it_abstains(linear: Callable[..., Any]) -> None:
+def test_on_the_boundary_it_abstains() -> None:
     model = linear(1, classes=2, n=10)
     w = model.weight[0] - model.weight[1]
     x = model.images.reshape(10, -1).astype(float)
@@ -138,7 +137,7 @@ def test_on_the_boundary_it_abstains(linear: Callable[..., Any]) -> None:
     np.testing.assert_array_equal(found.distance, 0.0)
 
 
-def test_a_wrong_class_has_radius_zero_or_its_own(linear: Callable[..., Any]) -> None:
+def test_a_wrong_class_has_radius_zero_or_its_own() -> None:
     model = linear(2, classes=2, n=12)
     wrong = 1 - model.label
     right = certify(model, model.images, wrong, samples=500)
@@ -152,7 +151,7 @@ def test_a_wrong_class_has_radius_zero_or_its_own(linear: Callable[..., Any]) ->
     np.testing.assert_array_equal(every.distance[sure], own.distance[sure])
 
 
-def test_noise_in_normalised_units_certifies_the_smallest_channel_scale(linear: Callable[..., Any]) -> None:
+def test_noise_in_normalised_units_certifies_the_smallest_channel_scale() -> None:
     model = linear(3, classes=2, n=8, shape=(2, 3, 3))
     scale = np.array([0.5, 2.0])
     wide = np.repeat(scale, 9)

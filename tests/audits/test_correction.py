@@ -1,7 +1,5 @@
 """Corrections for the number of hypotheses."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

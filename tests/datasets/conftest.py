@@ -1,7 +1,5 @@
 """Where the official files are, if they are at hand, and a download site on loopback that can misbehave."""
 
-from __future__ import annotations
-
 import functools
 import threading
 import time
@@ -14,13 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from pipeline import io
 from pipeline.datasets.twins import kinds
 from pipeline.workflow import availability, plugins
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.datasets.builders import ROOT
+from tests.files import packed
 
 
 def _places(name: str) -> list[Path]:
@@ -70,15 +67,10 @@ def rows_of() -> Callable[[str], pd.DataFrame]:
     return sampled
 
 
-@pytest.fixture(scope="session")
-def configured() -> Callable[..., Any]:
-    """The settings of a dataset as shipped, with changes."""
-
-    def configure(name: str, **changes: Any) -> Any:
-        section = yaml.safe_load((ROOT / "conf" / "dataset" / f"{name}.yaml").read_text())
-        return plugins.configure(plugins.load("dataset", section.get("kind", name)), section | changes)
-
-    return configure
+@pytest.fixture
+def archive(tmp_path: Path) -> Callable[..., Path]:
+    """``archive(files, name)``: the archive, or the folder, of that name below ``tmp_path`` with these files."""
+    return lambda files, name="a.tar": packed(tmp_path / name, files)
 
 
 @dataclass

@@ -1,12 +1,9 @@
 """CIFAR-10 and CIFAR-100: official batches or image files, recognised by content, and the same arrays from either."""
 
-from __future__ import annotations
-
-import io
 import json
 import pickle
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -14,17 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from pipeline.datasets import cifar, cifar10, cifar100
 from pipeline.datasets.source import fingerprint
 from pipeline.seeds import generators
-from pipeline.stages import fetch, prepare
 from pipeline.types import ImageDataset
 from pipeline.workflow import preparation
+from tests.datasets.builders import staged
+from tests.files import encoded, packed, python2
 
-Packed = Callable[[Path, Mapping[str, bytes]], Path]
-Python2 = Callable[[Any], bytes]
+Archive = Callable[..., Path]
 CONFIG: dict[str, Any] = {
     "image_size": 32, "train_points": None, "test_points": None, "mean": [0.5] * 3, "std": [0.5] * 3,
 }  # fmt: skip
@@ -37,12 +33,6 @@ def pixels(number: int) -> np.ndarray:
     return np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
 
 
-def encoded(image: np.ndarray, kind: str, **settings: Any) -> bytes:
-    content = io.BytesIO()
-    Image.fromarray(image).save(content, kind, **settings)
-    return content.getvalue()
-
-
 def image_files(suffix: str = ".png", top: str = "", **settings: Any) -> dict[str, bytes]:
     kind = {".png": "PNG", ".webp": "WEBP"}[suffix]
     return {
@@ -52,7 +42,7 @@ def image_files(suffix: str = ".png", top: str = "", **settings: Any) -> dict[st
 
 
 @pytest.fixture
-def batches(python2: Python2) -> dict[str, bytes]:
+def batches() -> dict[str, bytes]:
     """The same images as batches, the training images in five parts and not by class."""
     published = cifar10.PUBLISHED
     places = {split: [n for n, place in enumerate(NAMES) if place[0] == split] for split in cifar.SPLITS}
@@ -71,7 +61,7 @@ def batches(python2: Python2) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, packed: Packed, batches: dict[str, bytes]) -> Path:
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batches: dict[str, bytes]) -> Path:
     """The batches as an archive; what is published of CIFAR-10 is set to their content."""
     path = packed(tmp_path / "official" / cifar10.PUBLISHED.archive, batches)
     digests = cifar.photographs(path, cifar10.PUBLISHED).digests()
@@ -93,11 +83,11 @@ WAYS = [
 
 @pytest.mark.parametrize(("name", "suffix", "top"), WAYS)
 def test_the_same_images_are_official_in_any_file_and_give_the_same_arrays(
-    small: Path, tmp_path: Path, packed: Packed, name: str, suffix: str, top: str
+    small: Path, archive: Archive, name: str, suffix: str, top: str
 ) -> None:
     lossless = {"lossless": True, "exact": True} if suffix == ".webp" else {}
     files = {"labels.txt": b"cat", **image_files(suffix, top, **lossless)}
-    path = packed(tmp_path / name, dict(reversed(files.items())))
+    path = archive(dict(reversed(files.items())), name)
     assert cifar10.recognised(path) == cifar10.recognised(small) == ("official", cifar10.PUBLISHED.digests)
     found, official = prepared(path), prepared(small)
     np.testing.assert_array_equal(found.images, official.images)
@@ -110,9 +100,7 @@ def test_the_same_images_are_official_in_any_file_and_give_the_same_arrays(
 
 
 @pytest.mark.parametrize("change", ["re-encoded", "one pixel", "exchanged names"])
-def test_other_images_of_the_published_classes_are_lossy(
-    small: Path, tmp_path: Path, packed: Packed, change: str
-) -> None:
+def test_other_images_of_the_published_classes_are_lossy(small: Path, archive: Archive, change: str) -> None:
     files = image_files()
     name, other = list(files)[:2]
     if change == "re-encoded":
@@ -123,16 +111,16 @@ def test_other_images_of_the_published_classes_are_lossy(
         files[name] = encoded(image, "PNG")
     else:
         files[name], files[other] = files[other], files[name]
-    recognised = cifar10.recognised(packed(tmp_path / "a.tar", files))
+    recognised = cifar10.recognised(archive(files))
     assert recognised is not None
     assert recognised[0] == "lossy"
     assert recognised[1] != cifar10.PUBLISHED.digests
     assert (recognised[1]["test"] == cifar10.PUBLISHED.digests["test"]) == (change != "re-encoded")
 
 
-def test_files_that_hold_no_such_images_are_not_recognised(small: Path, tmp_path: Path, packed: Packed) -> None:
+def test_files_that_hold_no_such_images_are_not_recognised(small: Path, archive: Archive) -> None:
     for files in ({}, {"train/cat/0.jpg": b""}, {"cat/0.png": b""}, {"train/cat/._0.png": b""}):
-        assert cifar10.recognised(packed(tmp_path / "a.tar", {"readme": b"", **files})) is None
+        assert cifar10.recognised(archive({"readme": b"", **files})) is None
 
 
 WRONG = {
@@ -148,28 +136,23 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_images_that_are_missing_damaged_or_odd_are_named(
-    small: Path, tmp_path: Path, packed: Packed, what: str
-) -> None:
+def test_images_that_are_missing_damaged_or_odd_are_named(small: Path, archive: Archive, what: str) -> None:
     files = image_files()
     change, message = WRONG[what]
     change(files, next(iter(files)))
     with pytest.raises(ValueError, match=message):
-        cifar10.recognised(packed(tmp_path / "a.tar", files))
+        cifar10.recognised(archive(files))
 
 
-def stages(folder: Path, source: str = "auto") -> tuple[dict[str, Any], bytes]:
+def stages(folder: Path) -> tuple[dict[str, Any], bytes]:
     """The manifest and the prepared bytes of CIFAR-10 with ``folder`` / raw as its raw folder."""
-    manifest, output = folder / "manifest.json", folder / "prepared.npz"
-    raw = str(folder / "raw" / "cifar10")
-    fetch.main(["--dataset", "cifar10", "--source", source, "--raw", raw, "--output", str(manifest)])
-    config = json.dumps({"dataset": {"name": "cifar10", "kind": "cifar10", **CONFIG}, "repetitions": 1})
-    prepare.main(["--config", config, "--manifest", str(manifest), "--output", str(output)])
-    return json.loads(manifest.read_text()), output.read_bytes()
+    (folder / "raw" / "manifest.json").unlink(missing_ok=True)
+    output = staged(folder / "raw", {"name": "cifar10", "kind": "cifar10", **CONFIG}, 1, "official")
+    return json.loads(output.with_name("manifest.json").read_text()), output.read_bytes()
 
 
 def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_bytes(
-    small: Path, tmp_path: Path, packed: Packed, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (source,) = cifar10.SOURCES
     sha256, size = fingerprint(small)
@@ -192,7 +175,7 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
         packed(mirror / "cifar100.tar", image_files())
         packed(mirror / "cifar10-jpeg.tar", {"train/cat/0.jpg": b""})
         path = put()
-        manifest, found[place] = stages(tmp_path, source="official")
+        manifest, found[place] = stages(tmp_path)
         assert (manifest["origin"], manifest["reason"]) == ("official", None)
         assert manifest["content"] == cifar10.PUBLISHED.digests
         (file,) = manifest["files"]
@@ -202,7 +185,7 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
     # What changed since it was fetched is refused, in a folder too.
     shutil.rmtree(tmp_path / "raw")
     folder = packed(mirror / "cifar10/any", image_files())
-    manifest, _ = stages(tmp_path, source="official")
+    manifest, _ = stages(tmp_path)
     (folder / "train/cat/cat_s_7.png").write_bytes(b"1")
     with pytest.raises(ValueError, match="any has changed since it was fetched"):
         preparation.prepared({"name": "cifar10", **CONFIG}, 1, manifest)
@@ -211,11 +194,13 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
 # The loader of pickled batches builds data and refuses everything else.
 
 
-def test_a_batch_of_python_2_is_read(tmp_path: Path, packed: Packed, python2: Python2) -> None:
+def test_a_batch_of_python_2_is_read(
+    archive: Archive,
+) -> None:
     data = np.arange(2 * 3_072, dtype=np.uint8).reshape(2, -1)
     content = python2({"data": data, "labels": [3, 1], "filenames": ["a.png", "b.png"]})
     assert b"numpy.core.multiarray" in content
-    batch = cifar.read(packed(tmp_path / "a.tar.gz", {"f/b": content}), ["f/b"])["f/b"]
+    batch = cifar.read(archive({"f/b": content}, "a.tar.gz"), ["f/b"])["f/b"]
     # Red, green and blue one after the other, each row by row.
     np.testing.assert_array_equal(cifar.images(batch, "b")[1, 2, 5], data[1, 2 * 1_024 + 5 * 32 :][:32])
     np.testing.assert_array_equal(cifar.labels(batch, "labels", 10, 2, "b"), [3, 1])
@@ -232,9 +217,7 @@ class Harm:
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 5])
-def test_a_pickle_that_would_run_something_is_refused_before_it_does(
-    tmp_path: Path, packed: Packed, protocol: int
-) -> None:
+def test_a_pickle_that_would_run_something_is_refused_before_it_does(tmp_path: Path, protocol: int) -> None:
     evidence = tmp_path / "evidence"
     harm = pickle.dumps({b"data": Harm(evidence)}, protocol=protocol)
     with pytest.raises(ValueError, match=r"a\.tar\.gz, f/b: names \S+, which is not data"):
@@ -254,56 +237,41 @@ def test_a_pickle_that_would_run_something_is_refused_before_it_does(
         (None, r"a\.tar lacks f/b: delete it"),
     ],
 )
-def test_a_damaged_or_missing_batch_is_named(
-    tmp_path: Path, packed: Packed, content: bytes | None, message: str
-) -> None:
-    path = packed(tmp_path / "a.tar", {"other": b""} if content is None else {"f/b": content})
+def test_a_damaged_or_missing_batch_is_named(archive: Archive, content: bytes | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        cifar.read(path, ["f/b"])
+        cifar.read(archive({"other": b""} if content is None else {"f/b": content}), ["f/b"])
 
 
 @pytest.mark.parametrize(
-    ("data", "found"),
+    ("batch", "message"),
     [
-        (np.zeros((2, 3_072)), r"float64 \(2, 3072\)"),
-        (np.zeros((2, 3_000), dtype=np.uint8), r"uint8 \(2, 3000\)"),
-        ([0, 1], "a list"),
-        (None, "a NoneType"),
+        ({b"data": np.zeros((2, 3_072))}, r"uint8 \(n, 3072\), found float64 \(2, 3072\)"),
+        ({b"data": np.zeros((2, 3_000), dtype=np.uint8)}, r"uint8 \(n, 3072\), found uint8 \(2, 3000\)"),
+        ({b"data": [0, 1]}, "found a list"),
+        ({b"data": None}, "b: expected images as .* found a NoneType"),
+        ({b"labels": [1]}, "expected a list of 2 labels, found 1"),
+        ({b"labels": None}, "found a NoneType"),
+        ({b"labels": [0, 10]}, "of 0 to 9, found 0 to 10"),
+        ({b"labels": [-1, 3]}, "found -1 to 3"),
     ],
 )
-def test_images_of_another_shape_are_refused(data: Any, found: str) -> None:
-    with pytest.raises(ValueError, match=rf"b: expected images as uint8 \(n, 3072\), found {found}"):
-        cifar.images({b"data": data}, "b")
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        ([1], "expected a list of 2 labels, found 1"),
-        (None, "found a NoneType"),
-        ([0, 10], "of 0 to 9, found 0 to 10"),
-        ([-1, 3], "found -1 to 3"),
-    ],
-)
-def test_labels_must_be_one_an_image_and_of_the_classes(labels: Any, message: str) -> None:
+def test_images_of_another_shape_and_labels_of_no_class_are_refused(batch: dict[bytes, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        cifar.labels({b"labels": labels}, "labels", 10, 2, "b")
+        cifar.images(batch, "b") if b"data" in batch else cifar.labels(batch, "labels", 10, 2, "b")
 
 
-def test_classes_in_another_order_are_refused(
-    tmp_path: Path, packed: Packed, batches: dict[str, bytes], python2: Python2
-) -> None:
+def test_classes_in_another_order_are_refused(archive: Archive, batches: dict[str, bytes]) -> None:
     batches[cifar10.PUBLISHED.meta] = python2({"label_names": list(cifar10.CLASSES[::-1])})
-    packed(tmp_path / cifar10.PUBLISHED.archive, batches)
+    folder = archive(batches, cifar10.PUBLISHED.archive).parent
     with pytest.raises(ValueError, match=r"expected the classes airplane, .*, found truck, ship"):
-        cifar10.parse(tmp_path)
+        cifar10.parse(folder)
 
 
 # Superclasses.
 
 
 @pytest.mark.parametrize(("rows", "name", "count"), [("fine", "class", 100), ("coarse", "superclass", 20)])
-def test_either_labels_of_the_same_images(tmp_path: Path, packed: Packed, rows: str, name: str, count: int) -> None:
+def test_either_labels_of_the_same_images(tmp_path: Path, rows: str, name: str, count: int) -> None:
     images = np.repeat(np.arange(100, dtype=np.uint8), 3 * 32 * 32).reshape(-1, 3, 32, 32)
     places = [(f"{split}/{cifar100.CLASSES[n]}/0.png", images[n]) for split in cifar.SPLITS for n in range(100)]
     photographs = cifar.Photographs.of(Path(), places).labelled(cifar100.CLASSES)
@@ -326,6 +294,7 @@ def test_each_of_100_classes_is_in_one_of_20_superclasses_of_five() -> None:
 # The published images, where they are at hand.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "means"),
     [(cifar10, [125.30691805, 122.95039414, 113.86538318]), (cifar100, [129.30416561, 124.0699627, 112.43405006])],

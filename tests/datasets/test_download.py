@@ -1,6 +1,7 @@
-"""A file arrives whole and verified, or not at all; the site is played by a server on loopback."""
+"""A file arrives whole and verified, or not at all; the site is played by a server on loopback.
 
-from __future__ import annotations
+A file is verified by its recorded sha256 or, where nobody has recorded one, by a check of its content.
+"""
 
 import hashlib
 import signal
@@ -18,25 +19,43 @@ from pipeline.datasets.source import Corrupt, FetchError, Source, Unavailable
 Site = Any
 """The download site on loopback, a fixture of conftest.py."""
 
-BODY = bytes(range(256)) * 400
+PEOPLE = 17_065
+BODY = b"name,age\r\n" + b"ann,3\n" * PEOPLE
 NAME = "table.csv"
+MOST = 150_000
 HURRIED = Patience(connect=0.5, stall=0.3, grace=0.3, rate=50_000.0, attempts=3)
 HTML = b"<!DOCTYPE html>\n<html><body>Please sign in to the network</body></html>"
 
 
-def source(*urls: str, body: bytes = BODY) -> Source:
-    digest = hashlib.sha256(body).hexdigest()
-    return Source(NAME, urls, digest, len(body), licence="none", home="https://example.org")
+def counted(path: Path) -> None:
+    people = path.read_bytes().count(b"ann")
+    if people != PEOPLE:
+        raise ValueError(f"expected {PEOPLE:,} people, found {people:,}")
 
 
-def get(site: Site, folder: Path, mirror: str | None = None, patience: Patience = HURRIED) -> str:
+def source(*urls: str, recorded: bool = True) -> Source:
+    """The table's source; with its sha256 ``recorded``, or of at most ``MOST`` bytes and with a check."""
+    sha256, most = (hashlib.sha256(BODY).hexdigest(), len(BODY)) if recorded else (None, MOST)
+    check = None if recorded else counted
+    return Source(NAME, urls, sha256, most, licence="none", home="https://example.org", check=check)
+
+
+def get(site: Site, folder: Path, mirror: object = None, recorded: bool = True) -> str:
     """Fetch the table; return where it came from."""
-    (fetched,) = fetch([source(site.url(NAME))], folder, mirror, dataset="toy", patience=patience)
+    wanted = [source(site.url(NAME), recorded=recorded)]
+    (fetched,) = fetch(wanted, folder, None if mirror is None else str(mirror), dataset="toy", patience=HURRIED)
     assert fetched.path == folder / NAME
     assert fetched.path.read_bytes() == BODY
     assert (fetched.sha256, fetched.size) == (hashlib.sha256(BODY).hexdigest(), len(BODY))
     assert sorted(path.name for path in folder.iterdir()) == [NAME]
     return fetched.place
+
+
+def asked(site: Site) -> list[str | None]:
+    """The ranges asked for since the last call."""
+    ranges = [wanted for _, wanted in site.requests]
+    site.requests.clear()
+    return ranges
 
 
 @pytest.fixture
@@ -54,44 +73,37 @@ def mirror(tmp_path: Path) -> Path:
 # Where a file is looked for.
 
 
+@pytest.mark.parametrize("recorded", [True, False])
 def test_the_raw_folder_comes_first_then_the_mirror_then_the_official_address(
-    site: Site, raw: Path, mirror: Path
+    site: Site, raw: Path, mirror: Path, recorded: bool
 ) -> None:
     site.serve(NAME, BODY)
-    assert get(site, raw, str(mirror)) == site.url(NAME)
-    (raw / NAME).unlink()
+    assert get(site, raw, mirror, recorded) == site.url(NAME)
     site.requests.clear()
-
-    (mirror / "toy" / NAME).write_bytes(BODY)
-    assert get(site, raw, str(mirror)) == str(mirror / "toy" / NAME)
-    assert get(site, raw, str(mirror)) == str(raw / NAME)
+    # A mirror may have the file in the dataset's folder or beside it.
+    for place in (mirror / NAME, mirror / "toy" / NAME):
+        (raw / NAME).unlink()
+        place.write_bytes(BODY)
+        assert get(site, raw, mirror, recorded) == str(place)
+    assert get(site, raw, mirror, recorded) == str(raw / NAME)
     assert site.requests == []
 
 
-def test_a_mirror_may_be_an_address_and_comes_before_the_official_one(site: Site, raw: Path) -> None:
+@pytest.mark.parametrize(
+    ("mirror", "held", "tried"),
+    [
+        ("store", "store/toy/", ["store/toy/"]),
+        ("store/", "store/", ["store/toy/", "store/"]),
+        ("store", "", ["store/toy/", "store/", ""]),
+    ],
+)
+def test_a_mirror_may_be_an_address_and_comes_before_the_official_one(
+    site: Site, raw: Path, mirror: str, held: str, tried: list[str]
+) -> None:
     site.serve(NAME, BODY)
-    site.serve(f"store/toy/{NAME}", BODY)
-    assert get(site, raw, site.url("store/")) == site.url(f"store/toy/{NAME}")
-    assert site.requests == [(f"store/toy/{NAME}", None)]
-
-
-def test_a_mirror_without_the_file_is_passed_over(site: Site, raw: Path, mirror: Path) -> None:
-    site.serve(NAME, BODY)
-    assert get(site, raw, site.url("store")) == site.url(NAME)
-    assert site.requests[0][0] == f"store/toy/{NAME}"
-
-
-def test_a_mirror_may_have_the_file_in_the_datasets_folder_or_beside_it(site: Site, raw: Path, mirror: Path) -> None:
-    (mirror / NAME).write_bytes(BODY)
-    assert get(site, raw, str(mirror)) == str(mirror / NAME)
-    (raw / NAME).unlink()
-    (mirror / "toy" / NAME).write_bytes(BODY)
-    assert get(site, raw, str(mirror)) == str(mirror / "toy" / NAME)
-    (raw / NAME).unlink()
-
-    site.serve(f"store/{NAME}", BODY)
-    assert get(site, raw, site.url("store")) == site.url(f"store/{NAME}")
-    assert [path for path, _ in site.requests] == [f"store/toy/{NAME}", f"store/{NAME}"]
+    site.serve(f"{held}{NAME}", BODY)
+    assert get(site, raw, site.url(mirror)) == site.url(f"{held}{NAME}")
+    assert [path for path, _ in site.requests] == [f"{place}{NAME}" for place in tried]
 
 
 @pytest.mark.parametrize(("body", "status"), [(b"", 404), (BODY[:-1], 200), (HTML, 200)])
@@ -106,34 +118,41 @@ def test_of_several_official_addresses_any_one_will_do(site: Site, raw: Path, bo
 # Wrong files: an error that names file, place, expected and found; nothing is replaced or left behind.
 
 
-@pytest.mark.parametrize(
-    ("body", "looks"),
-    [
-        (BODY[:-7], r"found 102,393 bytes .*truncated: 7 bytes short"),
-        (BODY + b"x", r"found 102,401 bytes .*1 bytes too many"),
-        (BODY[:-1] + b"!", r"found 102,400 bytes .*the right size, altered"),
-        (HTML, "an HTML page, not data"),
-        (b"", "an empty file"),
-    ],
-)
-def test_a_wrong_file_is_refused_wherever_it_stands(
-    site: Site, raw: Path, mirror: Path, body: bytes, looks: str
-) -> None:
-    expected = rf"{NAME} from .* is not the published file: expected 102,400 bytes with sha256 \w{{64}}, .*{looks}"
-    site.serve(NAME, body)
-    with pytest.raises(Corrupt, match=expected):
-        get(site, raw)
-    assert list(raw.iterdir()) == []
+SIZE = f"{len(BODY):,}"
+WRONG = [
+    (True, BODY[:-7], rf"found {len(BODY) - 7:,} bytes .*truncated: 7 bytes short"),
+    (True, BODY + b"x", rf"found {len(BODY) + 1:,} bytes .*1 bytes too many"),
+    (True, BODY[:-1] + b"!", rf"found {SIZE} bytes .*the right size, altered"),
+    (True, HTML, "an HTML page, not data"),
+    (True, b"", "an empty file"),
+    (True, BODY * 50, r"found 1\d\d,\d{3} bytes .*bytes too many"),
+    (False, BODY[:-6], rf"expected {PEOPLE:,} people, found {PEOPLE - 1:,}"),
+    (False, BODY * 5, rf"expected at most {MOST:,} bytes, found \d+,\d{{3}} bytes"),
+    (False, HTML, rf"found {len(HTML)} bytes \(an HTML page, not data\)"),
+    (False, b"", r"found 0 bytes \(an empty file\)"),
+]
 
+
+@pytest.mark.parametrize(("recorded", "body", "looks"), WRONG)
+def test_a_wrong_file_is_refused_wherever_it_stands_and_never_replaced(
+    site: Site, raw: Path, mirror: Path, recorded: bool, body: bytes, looks: str
+) -> None:
+    size = rf"expected {SIZE} bytes with sha256 \w{{64}}, " if recorded else ""
+    expected = rf"{NAME} from .* is not the published file: {size}.*{looks}"
+    site.serve(NAME, body)
+    with pytest.raises(Corrupt, match=expected + r".*Nothing was kept"):
+        get(site, raw, recorded=recorded)
+    assert list(raw.iterdir()) == []
     site.requests.clear()
+    if body == BODY * 50:
+        return  # an endless answer is cut off; a file has an end
     (mirror / "toy" / NAME).write_bytes(body)
     with pytest.raises(Corrupt, match=expected + r".*Mend the mirror"):
-        get(site, raw, str(mirror))
+        get(site, raw, mirror, recorded)
     assert list(raw.iterdir()) == []
-
     (raw / NAME).write_bytes(body)
     with pytest.raises(Corrupt, match=expected + r".*neither used nor replaced: delete it to have it fetched again"):
-        get(site, raw)
+        get(site, raw, recorded=recorded)
     assert (raw / NAME).read_bytes() == body
     assert site.requests == []
 
@@ -145,10 +164,13 @@ def test_a_wrong_file_at_a_mirrors_address_is_an_error_though_the_official_one_i
         get(site, raw, site.url("store"))
 
 
-def test_an_endless_answer_is_cut_off(site: Site, raw: Path) -> None:
-    site.serve(NAME, BODY * 50)
-    with pytest.raises(Corrupt, match=r"found 1\d\d,\d{3} bytes .*bytes too many"):
-        get(site, raw)
+@pytest.mark.parametrize(("sha256", "check"), [(None, None), ("0" * 64, counted)])
+def test_a_source_has_either_a_checksum_or_a_check(sha256: str | None, check: Any) -> None:
+    found = "neither" if check is None else "both"
+    with pytest.raises(
+        ValueError, match=rf"table\.csv: a source has a sha256, or, .* a check of its content; found {found}"
+    ):
+        Source(NAME, (), sha256, 1, licence="", home="", check=check)
 
 
 # Nobody has it.
@@ -187,7 +209,7 @@ def test_a_file_without_an_address_is_to_be_got_by_hand_and_what_else_can_be_don
     ("behaviour", "what"),
     [
         ({"silence": 3.0}, "no answer within"),
-        ({"stall": 3.0}, "the server stalled after 51,200 bytes, which are kept"),
+        ({"stall": 3.0}, f"the server stalled after {len(BODY) // 2:,} bytes, which are kept"),
         ({"drip": 0.1}, "too slow"),
         ({"status": 503}, "HTTP 503"),
     ],
@@ -217,18 +239,20 @@ def test_both_failures_are_one_family_of_operating_system_errors() -> None:
     assert issubclass(FetchError, OSError)
 
 
-# Cut downloads continue.
+# Cut downloads continue, but those that nothing but a check of the whole can tell are begun anew.
 
 
 def test_a_cut_connection_is_continued_at_once_from_where_it_stopped(site: Site, raw: Path) -> None:
-    site.serve(NAME, BODY, cut=40_000, cuts=2)
-    get(site, raw)
-    assert [wanted for _, wanted in site.requests] == [None, "bytes=40000-", "bytes=80000-"]
+    for recorded, ranges in ((True, [None, "bytes=40000-", "bytes=80000-"]), (False, [None, None, None])):
+        site.serve(NAME, BODY, cut=40_000, cuts=2)
+        get(site, raw, recorded=recorded)
+        assert asked(site) == ranges
+        (raw / NAME).unlink()
 
 
 def test_what_was_received_is_kept_and_the_next_call_asks_for_the_rest(site: Site, raw: Path) -> None:
     site.serve(NAME, BODY, cut=10_000)
-    with pytest.raises(Unavailable, match="the connection was cut at 30,000 of 102,400 bytes, which are kept"):
+    with pytest.raises(Unavailable, match=f"the connection was cut at 30,000 of {SIZE} bytes, which are kept"):
         get(site, raw)
     assert [path.name for path in raw.iterdir()] == [f"{NAME}.part"]
     site.requests.clear()
@@ -238,32 +262,42 @@ def test_what_was_received_is_kept_and_the_next_call_asks_for_the_rest(site: Sit
 
 
 @pytest.mark.parametrize(
-    ("left", "asked"),
+    ("behaviour", "what"),
     [
-        (BODY[:1000], ["bytes=1000-"]),
-        (b"another file's beginning", ["bytes=24-", None]),  # continued, found wrong, fetched anew
-        (BODY + b"more than there is", [None]),
-        (BODY, []),  # complete, only not yet renamed
-        (b"?" * len(BODY), [None]),
-        (b"", [None]),
+        ({"cut": 4_000}, f"the connection was cut at 4,000 of at most {MOST:,} bytes, which are thrown away for want"),
+        ({"stall": 2.0}, f"the server stalled after {len(BODY) // 2:,} bytes, which are thrown away for want of a"),
+    ],
+)
+def test_without_a_checksum_a_download_that_stays_cut_leaves_nothing_and_says_so(
+    site: Site, raw: Path, behaviour: dict[str, Any], what: str
+) -> None:
+    site.serve(NAME, BODY, **behaviour)
+    with pytest.raises(Unavailable, match=what):
+        get(site, raw, recorded=False)
+    assert list(raw.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("left", "ranges", "how"),
+    [
+        (BODY[:1000], ["bytes=1000-"], {}),
+        (b"another file's beginning", ["bytes=24-", None], {}),  # continued, found wrong, fetched anew
+        (BODY + b"more than there is", [None], {}),
+        (BODY, [], {}),  # complete, only not yet renamed
+        (b"?" * len(BODY), [None], {}),
+        (b"", [None], {}),
+        (BODY[:1000], ["bytes=1000-"], {"ranges": False}),  # read from the start in one request
+        (BODY[:1000], [None], {"recorded": False}),
     ],
 )
 def test_whatever_an_earlier_attempt_left_the_right_file_results(
-    site: Site, raw: Path, left: bytes, asked: list[str | None]
+    site: Site, raw: Path, left: bytes, ranges: list[str | None], how: dict[str, bool]
 ) -> None:
     raw.mkdir(parents=True)
     (raw / f"{NAME}.part").write_bytes(left)
-    site.serve(NAME, BODY)
-    get(site, raw)
-    assert [wanted for _, wanted in site.requests] == asked
-
-
-def test_a_site_that_ignores_ranges_is_read_from_the_start_in_one_request(site: Site, raw: Path) -> None:
-    raw.mkdir(parents=True)
-    (raw / f"{NAME}.part").write_bytes(BODY[:1000])
-    site.serve(NAME, BODY, ranges=False)
-    get(site, raw)
-    assert len(site.requests) == 1
+    site.serve(NAME, BODY, ranges=how.get("ranges", True))
+    get(site, raw, recorded=how.get("recorded", True))
+    assert asked(site) == ranges
 
 
 def test_a_part_longer_than_the_sites_file_is_dropped_when_the_site_says_so(site: Site, raw: Path) -> None:
@@ -272,7 +306,7 @@ def test_a_part_longer_than_the_sites_file_is_dropped_when_the_site_says_so(site
     site.serve(NAME, BODY[:20_000])  # answers 416 to a range beyond its end
     with pytest.raises(Corrupt, match="found 20,000 bytes"):
         get(site, raw)
-    assert [wanted for _, wanted in site.requests] == ["bytes=50000-", None, None]
+    assert asked(site) == ["bytes=50000-", None, None]
 
 
 def test_a_killed_download_leaves_no_half_file_and_is_continued(site: Site, raw: Path) -> None:

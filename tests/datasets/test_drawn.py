@@ -1,32 +1,27 @@
-"""Hiring, arrests, Gaussian and identical groups: closed-form moments, sizes, and fresh rows in every repetition."""
+"""Data that are drawn: closed-form moments, sizes, labels, and fresh rows in every repetition."""
 
-from __future__ import annotations
-
-from math import sqrt
+from math import erf, sqrt
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pipeline.datasets import drawn
-from pipeline.seeds import generators
 from pipeline.types import Dataset
-from pipeline.workflow import plugins
+from tests.datasets.builders import prepared
 
-NAMES = ("hiring", "arrests", "gaussian", "identical")
 SMALL: dict[str, dict[str, Any]] = {
     "hiring": {"train": 30, "test": 20},
     "arrests": {"n": 25},
     "gaussian": {"n": 25, "dimension": 3, "correlation": 0.5},
     "identical": {"n": 25, "shared": 2, "extra": 1, "delta": 1.0},
+    "simulated": {"n": 50},
 }
 LARGE = 200_000
 
 
 def draw(name: str, repetitions: int = 1, **settings: Any) -> Dataset:
-    module = plugins.load("dataset", name)
-    config = plugins.configure(module, {"name": name, **SMALL[name], **settings})
-    data: Dataset = module.prepare(None, config, generators("t", name, repetitions=repetitions), "simulated")
+    data: Dataset = prepared(name, None, repetitions, **SMALL[name] | settings)
     return data
 
 
@@ -35,10 +30,10 @@ def within(found: float, expected: float, deviation: float, n: int) -> bool:
     return abs(found - expected) < 4 * deviation / sqrt(n)
 
 
-# What the four have in common.
+# What all have in common.
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SMALL)
 def test_every_repetition_draws_rows_of_its_own_and_more_of_them_change_none(name: str) -> None:
     data, alone = draw(name, repetitions=3), draw(name)
     size = len(alone.label)
@@ -49,12 +44,12 @@ def test_every_repetition_draws_rows_of_its_own_and_more_of_them_change_none(nam
     assert not np.array_equal(data.features[:size], data.features[size : 2 * size])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["hiring", "arrests", "gaussian", "identical"])
 def test_both_groups_are_equally_large_on_both_sides_of_a_split(name: str) -> None:
     data = draw(name, repetitions=2)
-    (attribute,) = data.protected
+    (group,) = data.protected.values()
     for rows in (*data.train, *data.test):
-        counts = np.bincount(data.protected[attribute][rows])
+        counts = np.bincount(group[rows])
         assert counts[0] == counts[1]
 
 
@@ -64,6 +59,14 @@ def test_rows_of_a_draw_are_moved_to_where_the_draw_stands() -> None:
     data = drawn.stacked("toy", draws, feature_names=("x",), attribute="g", levels=("a", "b"))
     np.testing.assert_array_equal(data.train, [[0], [2], [4]])
     np.testing.assert_array_equal(data.features[data.test[:, 0], 0], [0, 1, 2])
+
+
+@pytest.mark.parametrize("name", ["hiring", "arrests", "identical"])
+def test_groups_come_in_random_order(name: str) -> None:
+    """So that the first rows of a split are a sample of all of them."""
+    data = draw(name, **({"train": 2_000, "test": 5} if name == "hiring" else {"n": 2_000}))
+    (group,) = data.protected.values()
+    assert within(group[data.train[0][:1_000]].mean(), 0.5, 0.5, 1_000)
 
 
 # Hiring.
@@ -90,9 +93,9 @@ def test_experience_and_hair_have_the_moments_of_poisson_and_beta(
     assert 0 < hair.min() < hair.max() < 35
 
 
-def test_without_its_noise_experience_is_a_whole_number() -> None:
+def test_without_its_noise_experience_is_a_whole_number(applicants: Dataset) -> None:
     """The fractions of years come from N(20, .2^2) alone, so their spread about whole years is .2."""
-    work = draw("hiring", train=20_000, test=1).features[:, 0]
+    work = applicants.features[:, 0]
     assert (work - np.rint(work)).std() == pytest.approx(0.2, abs=0.01)
 
 
@@ -120,15 +123,7 @@ def test_hiring_is_standardised_over_women_and_men_together() -> None:
     assert women[:, 1].mean() > 0.3
 
 
-@pytest.mark.parametrize("name", ["hiring", "arrests", "identical"])
-def test_groups_come_in_random_order(name: str) -> None:
-    """So that the first rows of a split are a sample of all of them."""
-    data = draw(name, **({"train": 2_000, "test": 5} if name == "hiring" else {"n": 2_000}))
-    (group,) = data.protected.values()
-    assert within(group[data.train[0][:1_000]].mean(), 0.5, 0.5, 1_000)
-
-
-# Arrests.
+# Arrests, Gaussian and identical groups.
 
 
 @pytest.mark.parametrize(("group", "p"), [(0, 1 / 2), (1, 1 / 4)])
@@ -141,9 +136,6 @@ def test_arrests_are_geometric_less_one(group: int, p: float) -> None:
         assert within((arrests == k).mean(), mass, sqrt(mass * (1 - mass)), LARGE)
     assert data.levels["group"][group] == ("S'", "S")[group]
     assert not data.label.any()
-
-
-# Gaussian.
 
 
 @pytest.mark.parametrize(("dimension", "correlation"), [(1, 0.0), (1, 0.5), (4, 0.5), (4, -0.3), (3, 1.0)])
@@ -167,9 +159,6 @@ def test_the_fixed_points_are_the_first_two_rows_of_the_source_group_in_every_re
     assert len(np.unique(others[:, 0])) == 4 * 48
 
 
-# Identical.
-
-
 def test_shared_features_have_one_law_and_extra_ones_tell_the_groups_apart() -> None:
     data = draw("identical", n=LARGE, shared=2, extra=1, delta=1.5)
     group = data.protected["group"]
@@ -187,3 +176,61 @@ def test_labels_depend_on_nothing() -> None:
     columns = np.column_stack([data.features, data.protected["group"]])
     correlations = np.corrcoef(data.label, columns.T)[0, 1:]
     assert (np.abs(correlations) < 4 / sqrt(2 * LARGE)).all()
+
+
+# Equation (E.1).
+
+
+def test_groups_and_features_have_the_stated_moments() -> None:
+    data = draw("simulated", n=LARGE)
+    group = data.protected["group"]
+    assert within(group.mean(), 0.1, sqrt(0.1 * 0.9), LARGE)
+    for g, mean in ((0, [-1.5, 0.0]), (1, [1.5, 0.0])):
+        x = data.features[group == g]
+        np.testing.assert_allclose(x.mean(axis=0), mean, atol=4 * 0.25 / sqrt(len(x)))
+        np.testing.assert_allclose(np.cov(x.T), 0.25**2 * np.eye(2), atol=4 * 0.25**2 * sqrt(2 / len(x)))
+
+
+def test_labels_follow_the_groups_own_weights_as_a_probit() -> None:
+    """P(Y = 1 | X = x) = Phi(w_G . (x - mu_G) / s), so the two agree bin by bin."""
+    data = draw("simulated", n=2 * LARGE, labels="centred")
+    group = data.protected["group"]
+    for g, (mean, weights) in enumerate(zip(([-1.5, 0.0], [1.5, 0.0]), ([-0.2, -0.01], [0.2, -0.01]), strict=True)):
+        score = (data.features[group == g] - mean) @ np.array(weights) / 0.01
+        label = data.label[group == g]
+        assert within(label.mean(), 0.5, 0.5, len(label))
+        for low in np.arange(-2.0, 2.0, 0.5):
+            bin_ = (score >= low) & (score < low + 0.5)
+            expected = float(np.mean([0.5 * (1 + erf(s / sqrt(2))) for s in score[bin_]]))
+            assert within(label[bin_].mean(), expected, 0.5, int(bin_.sum()))
+
+
+def test_the_two_kinds_of_labels_differ_in_labels_alone_and_as_the_equation_is_printed_every_label_is_one() -> None:
+    """w_G . mu_G = .3 against a standard deviation of .051: P(Y = 0) = Phi(-5.9) = 2e-9."""
+    stated, centred = (draw("simulated", n=2 * LARGE, labels=labels) for labels in ("stated", "centred"))
+    np.testing.assert_array_equal(stated.features, centred.features)
+    np.testing.assert_array_equal(stated.protected["group"], centred.protected["group"])
+    assert stated.label.all()
+
+
+def test_without_noise_the_label_is_the_side_of_the_groups_own_line() -> None:
+    data = draw(
+        "simulated",
+        label_noise=0.0,
+        majority_weights=[1.0, 0.0],
+        minority_weights=[0.0, -1.0],
+        labels="stated",
+        n=1_000,
+    )
+    x, group = data.features, data.protected["group"]
+    np.testing.assert_array_equal(data.label, np.where(group == 1, -x[:, 1] > 0, x[:, 0] > 0))
+
+
+def test_every_repetition_trains_and_tests_on_all_its_own_rows_as_they_are() -> None:
+    data = draw("simulated", repetitions=3)
+    np.testing.assert_array_equal(data.train, np.arange(150).reshape(3, 50))
+    np.testing.assert_array_equal(data.test, data.train)
+    assert len(np.unique(data.features[:, 0])) == 150
+    # Nothing is standardised: the fair metric of the study is given in these coordinates.
+    np.testing.assert_array_equal(data.batch("test").features[1], data.features[50:100])
+    assert (data.feature_names, data.levels) == (("x1", "x2"), {"group": ("majority", "minority")})

@@ -1,6 +1,4 @@
-"""What image datasets share: settings, stratified subsets that grow, and nothing dropped in silence."""
-
-from __future__ import annotations
+"""What image datasets share: settings, stratified subsets that grow, nothing dropped in silence; and the digits."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.datasets import image_sets, splits
+from pipeline.datasets import digits, image_sets, splits
 from pipeline.datasets.image_files import Decoded, Held
 from pipeline.types import Array, ImageDataset
+from tests.datasets.builders import prepared
 
 CONFIG: dict[str, Any] = {"image_size": 4, "train_points": None, "test_points": None, "mean": [0.5], "std": [0.5]}
 
@@ -131,3 +130,53 @@ def test_held_images_of_the_right_size_are_handed_on_unchanged() -> None:
     images = np.arange(2 * 3 * 4 * 4, dtype=np.uint8).reshape(2, 3, 4, 4)
     found = Held(images).decoded(np.array([1, 0]), 4)
     np.testing.assert_array_equal(found.images, images[::-1])
+
+
+# Handwritten digits: always there, and enlarged as the docstring says.
+
+
+def enlarged(size: int = 8, interpolation: str = "nearest", test_points: int | None = None) -> ImageDataset:
+    changes: dict[str, Any] = {
+        "image_size": size,
+        "interpolation": interpolation,
+        "train_points": None,
+        "test_points": test_points,
+    }
+    data: ImageDataset = prepared("digits", digits.parse(), **changes)
+    return data
+
+
+def test_the_digits_are_there_as_published() -> None:
+    data = enlarged()
+    assert (data.images.shape, data.maximum, digits.ORIGIN) == ((1_797, 1, 8, 8), 16, "bundled")
+    assert (data.train.shape, data.test.shape) == ((1, 1_437), (1, 360))
+    np.testing.assert_array_equal(np.bincount(data.label), [178, 182, 177, 183, 181, 182, 181, 179, 174, 180])
+    assert (data.classes, list(data.partitions)) == (tuple("0123456789"), ["digit"])
+    pixels = data.pixels(np.arange(1_797))
+    assert (pixels.min(), pixels.max()) == (0, 1)
+    # The whole set, whatever its order.
+    published = digits.parse().pictures.decoded(np.arange(1_797), 8).images
+    assert sorted(image.tobytes() for image in data.images) == sorted(image.tobytes() for image in published)
+
+
+def test_by_the_nearest_pixel_a_change_is_as_many_times_longer_as_the_image_is_wider() -> None:
+    small, large = enlarged(test_points=20), enlarged(32, test_points=20)
+    np.testing.assert_array_equal(large.images, small.images.repeat(4, axis=2).repeat(4, axis=3))
+    a, b = (np.linalg.norm(np.diff(data.pixels(data.test[0][:2]), axis=0)) for data in (small, large))
+    assert b == pytest.approx(4 * a)
+
+
+def test_interpolated_pixels_have_finer_steps_in_the_same_range() -> None:
+    small, large, same = enlarged(), enlarged(32, "bilinear"), enlarged(8, "bilinear")
+    assert large.maximum == 240
+    rows = np.arange(len(small.label))
+    a, b = small.pixels(rows), large.pixels(rows)
+    assert b.max() <= 1
+    # The pixel i of 32 lies at (i + 1/2) / 4 - 1/2 among the 8, and is weighed linearly between its two neighbours.
+    place = np.clip((np.arange(32) + 0.5) / 4 - 0.5, 0, 7)
+    weight = np.maximum(1 - np.abs(place[:, None] - np.arange(8)), 0)
+    np.testing.assert_allclose(b, weight @ a @ weight.T, atol=1.01 / 240)
+    assert len(np.unique(large.images)) > 200
+    # At the size that they have nothing is interpolated.
+    np.testing.assert_array_equal(same.images, small.images)
+    assert same.maximum == 16

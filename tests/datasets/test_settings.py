@@ -1,11 +1,10 @@
-"""What a dataset's settings may be, each bad one named by its key."""
+"""What a data set's settings may be, each bad one named by its key; those of what is drawn are the papers'."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from tests.datasets.builders import configured
 
 SHARES = (0.0, 1.0, -0.5, 80.0)
 SIZES = (0, -1)
@@ -35,7 +34,7 @@ BAD: dict[str, dict[str, tuple[Any, ...]]] = {
     ("name", "key", "value"),
     [(name, key, value) for name, keys in BAD.items() for key, values in keys.items() for value in values],
 )
-def test_a_bad_setting_is_named(name: str, key: str, value: Any, configured: Callable[..., Any]) -> None:
+def test_a_bad_setting_is_named(name: str, key: str, value: Any) -> None:
     configured(name)
     with pytest.raises(ValueError, match=rf"dataset\.(\w+, )*{key}\b.*found"):
         configured(name, **{key: value})
@@ -54,6 +53,6 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_shipped_settings_of_what_is_drawn_are_the_papers(name: str, configured: Callable[..., Any]) -> None:
+def test_the_shipped_settings_of_what_is_drawn_are_the_papers(name: str) -> None:
     config = configured(name)
     assert {key: getattr(config, key) for key in PUBLISHED[name]} == PUBLISHED[name]

@@ -1,7 +1,5 @@
 """What the twins that come with the project preserve of the official rows, and that they are small."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,9 @@ import pandas as pd
 import pytest
 
 from pipeline import io
-from pipeline.datasets.twins import kinds, preserved, published_subjects
+from pipeline.datasets import law
+from pipeline.datasets.twins import fit_copula, kinds, preserved, published_subjects
+from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.datasets.twins.fit import fit, main
 from pipeline.datasets.twins.model import Twin
 from pipeline.seeds import generators
@@ -106,6 +106,50 @@ def test_the_two_checks_notice_a_column_that_lost_its_dependence(name: str) -> N
     assert max(errors_of_marginals(twin, shuffled).values()) > 0.03
 
 
+# The law school's, which is a copula.
+
+
+def test_the_shipped_twin_is_small_and_has_as_many_students() -> None:
+    assert (TWINS / "law.json").stat().st_size < 20_000
+    rows = draw("law")
+    assert len(rows) == 21_791
+    assert abs((rows["race"] == "Black").sum() - 1_282) <= 5
+    assert set(rows["race"]) == set(law.RACES)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_shipped_twin_keeps_means_spreads_and_correlations_by_group(seed: int) -> None:
+    stored, rows = shipped("law").preserved, draw("law", seed)
+    groups = {"all": rows} | {f"{name}={v}": part for name in law.TWIN_ROOT for v, part in rows.groupby(name)}
+    for group, columns in stored["marginals"].items():
+        noise = 1 / np.sqrt(len(groups[group]))
+        for name, expected in columns.items():
+            found = groups[group][name]
+            assert abs(found.mean() - expected["mean"]) < (0.02 + 3.5 * noise) * expected["sd"]
+            assert found.std() == pytest.approx(expected["sd"], rel=0.02 + 3 * noise)
+    for group in ("all", "race=White", "race=Black"):
+        for pair, expected in stored["correlations"][group].items():
+            a, b = pair.split(" * ")
+            noise = 1 / np.sqrt(len(groups[group]))
+            assert groups[group][a].corr(groups[group][b]) == pytest.approx(expected, abs=0.02 + 3 * noise)
+
+
+def test_the_checks_notice_a_column_that_lost_its_dependence() -> None:
+    stored, rows = shipped("law").preserved, draw("law")
+    shuffled = rows.assign(ZFYA=rows["ZFYA"].sample(frac=1, random_state=0).to_numpy())
+    expected = stored["marginals"]["race=Black"]["ZFYA"]
+    assert abs(shuffled.loc[shuffled["race"] == "Black", "ZFYA"].mean() - expected["mean"]) > 0.5 * expected["sd"]
+    assert abs(shuffled["LSAT"].corr(shuffled["ZFYA"]) - stored["correlations"]["all"]["LSAT * ZFYA"]) > 0.2
+
+
+def test_prepare_cannot_tell_the_twin_from_official_rows() -> None:
+    rows = draw("law")
+    data = law.prepare(rows, law.Config(0.8), generators("t", repetitions=1), "twin")
+    assert data.features.shape == (21_791, 12)
+    assert (rows["LSAT"].between(10, 48) & rows["UGPA"].between(0, 4.3) & rows["ZFYA"].between(-6, 6)).all()
+    assert data.label.mean() == pytest.approx(0.5, abs=0.02)
+
+
 # Against the official rows, where they are at hand.
 
 
@@ -186,7 +230,7 @@ def test_the_script_gives_the_shipped_file_again(name: str, official: Callable[.
     expect_equal(io.load_json(tmp_path / "twin.json"), io.load_json(TWINS / f"{name}.json"))
 
 
-@pytest.mark.parametrize("name", ["adult", "adult_all"])
+@pytest.mark.parametrize("name", ["adult", pytest.param("adult_all", marks=pytest.mark.slow)])
 def test_the_script_gives_the_first_columns_of_adult_again(name: str, official: Callable[..., Path]) -> None:
     """A column is regressed on those before it alone; all ten take minutes."""
     content = io.load_json(TWINS / f"{name}.json")
@@ -205,3 +249,43 @@ def expect_equal(found: Any, expected: Any) -> None:
     differ = [place for place, value in again.items() if value != stored[place]]
     assert len(differ) <= 1
     assert all(abs(float(again[place]) - float(stored[place])) < 0.0101 for place in differ)
+
+
+def test_the_stored_statistics_of_the_law_school_are_those_of_the_official_rows(
+    official: Callable[[str], Path],
+) -> None:
+    rows = law.parse(official("law"))
+    assert fit_copula.summary(rows, law.TWIN_ROOT) == shipped("law").preserved
+    assert (rows.dtypes == draw("law").dtypes).all()
+    assert list(rows) == list(draw("law"))
+
+
+def test_distributions_by_race_differ_by_no_more_than_samples_do(official: Callable[[str], Path]) -> None:
+    from scipy.stats import ks_2samp
+
+    real, synthetic = law.parse(official("law")), draw("law")
+    for race, bound in (("White", 0.03), ("Black", 0.06)):
+        for name in law.NUMBERS:
+            found, expected = (rows.loc[rows["race"] == race, name].round(2) for rows in (synthetic, real))
+            assert ks_2samp(found, expected).statistic < bound, (race, name)
+
+
+def test_least_squares_weights_are_kept(official: Callable[[str], Path]) -> None:
+    """ZFYA on LSAT, UGPA, black and male: what the study's regression learns."""
+    weights = []
+    for rows in (law.parse(official("law")), draw("law")):
+        black, male = rows["race"] == "Black", rows["sex"] == "Male"
+        x = np.column_stack([np.ones(len(rows)), rows["LSAT"], rows["UGPA"], black, male])
+        weights.append(np.linalg.lstsq(x, rows["ZFYA"], rcond=None)[0][1:])
+    assert (np.abs(weights[1] - weights[0]) < [0.004, 0.05, 0.08, 0.04]).all(), weights
+
+
+def test_every_stored_interval_stands_for_many_students(official: Callable[[str], Path]) -> None:
+    rows, content = law.parse(official("law")), io.load_json(TWINS / "law.json")
+    for name, block in content["blocks"].items():
+        members = rows["race"] == name if name in law.RACES else ~rows["race"].isin(("Black", "White"))
+        for text in block["means"]:
+            assert members.sum() // len(text.split()) >= FEWEST_IN_INTERVAL
+    for number in content["numbers"]:
+        ordered = np.sort(rows[number["name"]])
+        assert (number["low"], number["high"]) == (ordered[FEWEST - 1], ordered[-FEWEST])

@@ -1,7 +1,5 @@
 """The twin of the Strategic Subject List: the official counts exactly, what is built in beside them, what comes out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,8 @@ import pytest
 from pipeline import io
 from pipeline.datasets import ssl
 from pipeline.datasets.twins import kinds, published_subjects, subjects
-from pipeline.stages import fetch, prepare
 from pipeline.types import Dataset
+from tests.datasets.builders import staged
 
 SHIPPED = Path(__file__).resolve().parents[2] / "data" / "twins" / "ssl.json"
 PEOPLE = 398_531
@@ -37,13 +35,8 @@ def rows(twin: subjects.SubjectTwin) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     """The twin through both stages."""
-    folder = tmp_path_factory.mktemp("ssl")
-    manifest, output = folder / "manifest.json", folder / "ssl.npz"
-    fetch.main(["--dataset", "ssl", "--source", "twin", "--raw", str(folder / "raw"), "--output", str(manifest)])
     section = {"name": "ssl", "kind": "ssl", "train_fraction": 0.8, "threshold": 345}
-    config = json.dumps({"dataset": section, "repetitions": 2})
-    prepare.main(["--config", config, "--manifest", str(manifest), "--output", str(output)])
-    return io.load(output, Dataset)
+    return io.load(staged(tmp_path_factory.mktemp("ssl"), section), Dataset)
 
 
 # The counts.

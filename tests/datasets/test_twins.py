@@ -1,16 +1,16 @@
-"""The model of a twin: what fitting keeps of any rows, what it does not disclose, and that it is reproducible."""
-
-from __future__ import annotations
+"""The models of twins: what fitting keeps of any rows, what it does not disclose, and that it is reproducible."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.datasets.twins import kinds, preserved
+from pipeline.datasets.twins import fit_copula, kinds, preserved
+from pipeline.datasets.twins.copula import Block, CopulaTwin
+from pipeline.datasets.twins.copula import sample as sample_copula
 from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.datasets.twins.fit import fit, intervals, main
 from pipeline.datasets.twins.model import Column, Twin, sample
@@ -35,17 +35,73 @@ def crowd(n: int = 4_000, seed: int = 0) -> pd.DataFrame:
     )
 
 
+def towns(n: int = 6_000, seed: int = 0) -> pd.DataFrame:
+    """Made-up people of a large town and two small ones: wage is skewed, and goes with age more in the large town."""
+    rng = np.random.default_rng(seed)
+    town = rng.choice(["Ayr", "Bray", "Cork"], n, p=[0.8, 0.1, 0.1])
+    sex = np.where(rng.random(n) < 0.4, "F", "M")
+    age = np.rint(40 + 10 * (town == "Bray") + 12 * rng.standard_normal(n))
+    wage = np.exp(1 + 0.02 * (age - 40) * (town == "Ayr") + 0.5 * rng.standard_normal(n)) + (sex == "M")
+    return pd.DataFrame({"town": town, "sex": sex, "age": age, "wage": wage.round(2)}).astype({"town": "str"})
+
+
+def by_levels(rows: pd.DataFrame) -> Twin:
+    return fit("crowd", rows, ("sex", "label"))
+
+
+def by_copula(rows: pd.DataFrame) -> CopulaTwin:
+    return fit_copula.fit("crowd", rows, ("town", "sex"))
+
+
 @pytest.fixture(scope="module")
 def twin() -> Twin:
-    return fit("crowd", crowd(), ("sex", "label"))
+    return by_levels(crowd())
+
+
+@pytest.fixture(scope="module")
+def copula() -> CopulaTwin:
+    return by_copula(towns())
+
+
+# Both kinds.
+
+
+@pytest.mark.parametrize(("made", "people"), [(by_levels, crowd), (by_copula, towns)])
+def test_fitting_twice_gives_the_same_file_and_the_file_holds_the_whole_twin(made: Any, people: Any) -> None:
+    twin, rng = made(people()), np.random.default_rng
+    text = json.dumps(kinds.written(twin))
+    assert json.dumps(kinds.written(made(people()))) == text
+    content = json.loads(text)
+    drawn = kinds.KINDS[content.get("kind", kinds.LEVELS)][1]
+    first, second, other = (drawn(t, 500, rng(s)) for t, s in ((kinds.read(content), 3), (twin, 3), (twin, 4)))
+    pd.testing.assert_frame_equal(first, second)
+    assert not first.equals(other)
+    pd.testing.assert_series_equal(first.dtypes, people().dtypes)
+
+
+@pytest.mark.parametrize(
+    ("made", "rows", "message"),
+    [
+        (by_levels, crowd().assign(wage=np.nan), "rows hold missing values: fit the twin on filtered rows"),
+        (by_levels, crowd().assign(wage=0.5), "column 'wage' holds numbers that are not whole"),
+        (by_levels, crowd().head(4), r"no combination of \['sex', 'label'\] has 10 rows"),
+        (by_levels, crowd().assign(town=np.arange(4_000).astype(str)), "column 'town' has no category of 10 rows"),
+        (by_copula, towns().assign(wage=np.nan), "crowd: rows hold missing values"),
+        (by_copula, towns().assign(town=["Dull"] * 49 + ["Ayr"] * 5_951), "town 'Dull' has 49 rows, expected at least"),
+        (by_copula, towns().assign(sex=["X"] * 20 + ["F"] * 5_980), "sex 'X' has .* rows, expected at least 50"),
+    ],
+)
+def test_rows_that_cannot_be_twinned_are_refused(made: Any, rows: pd.DataFrame, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        made(rows)
+
+
+# Levels. Intervals are the quantile function of a number.
 
 
 def number(levels: np.ndarray) -> Column:
     """A whole number with these intervals."""
     return Column("x", "int64", tuple(as_text(limits) for limits in levels), np.zeros(0), np.zeros(0))
-
-
-# Intervals: the quantile function of a number.
 
 
 def test_a_common_number_stands_for_itself_and_the_rest_is_cut_evenly() -> None:
@@ -81,22 +137,6 @@ def test_numbers_drawn_within_an_interval_stay_there_and_have_its_mean() -> None
         assert drawn.dtype == np.int64
         assert low <= drawn.min() <= drawn.max() <= high
         assert abs(drawn.mean() - mean) < 4 * (high - low) / np.sqrt(12 * len(drawn)) + 1e-9
-
-
-# Fitting and sampling.
-
-
-def test_fitting_twice_gives_the_same_file_and_the_file_holds_the_whole_twin(twin: Twin) -> None:
-    again = fit("crowd", crowd(), ("sex", "label"))
-    text = json.dumps(kinds.written(twin))
-    assert json.dumps(kinds.written(again)) == text
-    reread = kinds.read(json.loads(text))
-    first, second, other = (
-        sample(t, 500, np.random.default_rng(seed)) for t, seed in ((reread, 3), (twin, 3), (twin, 4))
-    )
-    pd.testing.assert_frame_equal(first, second)
-    assert not first.equals(other)
-    assert (first.dtypes == crowd().dtypes).all()
 
 
 def test_root_cells_come_in_exact_proportion(twin: Twin) -> None:
@@ -135,20 +175,6 @@ def test_nothing_that_counts_fewer_than_ten_people_is_stored() -> None:
     assert set(sample(twin, 5_000, np.random.default_rng(0))["sex"]) == {"Female", "Male"}
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda rows: rows.assign(wage=np.nan), "rows hold missing values: fit the twin on filtered rows"),
-        (lambda rows: rows.assign(wage=0.5), "column 'wage' holds numbers that are not whole"),
-        (lambda rows: rows.head(4), r"no combination of \['sex', 'label'\] has 10 rows"),
-        (lambda rows: rows.assign(town=[str(i) for i in range(len(rows))]), "column 'town' has no category of 10 rows"),
-    ],
-)
-def test_rows_that_cannot_be_twinned_are_refused(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fit("crowd", spoil(crowd()), ("sex", "label"))
-
-
 def test_cramers_v_is_one_for_copies_and_zero_for_a_balanced_cross() -> None:
     a = np.repeat([0, 1, 2], 40)
     assert preserved.cramers_v(a, (a + 1) % 3) == pytest.approx(1.0)
@@ -162,3 +188,77 @@ def test_cramers_v_is_one_for_copies_and_zero_for_a_balanced_cross() -> None:
 def test_the_script_refuses_what_has_no_twin(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"fit the twin of simulated: .* has no twin"):
         main(["simulated", "--raw", str(tmp_path)])
+
+
+# The copula.
+
+
+def test_a_block_is_a_large_group_or_all_the_small_ones(copula: CopulaTwin) -> None:
+    assert {name: group.block for name, group in copula.groups.items()} == {
+        "Ayr": "Ayr",
+        "Bray": fit_copula.OTHERS,
+        "Cork": fit_copula.OTHERS,
+    }
+
+
+def test_the_columns_grid_is_found(copula: CopulaTwin) -> None:
+    assert [(number.name, number.decimals) for number in copula.numbers] == [("age", 0), ("wage", 2)]
+    drawn = sample_copula(copula, 2_000, np.random.default_rng(0))
+    np.testing.assert_array_equal(drawn["age"], np.rint(drawn["age"]))
+    np.testing.assert_array_equal(drawn["wage"], drawn["wage"].round(2))
+
+
+def test_means_spreads_and_correlations_are_kept_in_every_group(copula: CopulaTwin) -> None:
+    rows, drawn = towns(), sample_copula(copula, 200_000, np.random.default_rng(0))
+    for town, sex in (("Ayr", None), ("Bray", None), ("Cork", None), ("Ayr", "F"), ("Ayr", "M")):
+        real, synthetic = (r[(r["town"] == town) & ((r["sex"] == sex) | (sex is None))] for r in (rows, drawn))
+        for name in ("age", "wage"):
+            assert synthetic[name].mean() == pytest.approx(real[name].mean(), abs=0.03 * real[name].std())
+            assert synthetic[name].std() == pytest.approx(real[name].std(), rel=0.04)
+        if town != "Bray":  # shares a block with Cork, which is as large
+            found, expected = synthetic["age"].corr(synthetic["wage"]), real["age"].corr(real["wage"])
+            assert found == pytest.approx(expected, abs=0.04)
+
+
+def test_the_shape_is_kept_too(copula: CopulaTwin) -> None:
+    rows, drawn = towns(), sample_copula(copula, 100_000, np.random.default_rng(0))
+    real, synthetic = (r.loc[r["town"] == "Ayr", "wage"] for r in (rows, drawn))
+    for share in (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98):
+        assert (synthetic <= real.quantile(share)).mean() == pytest.approx(share, abs=0.02)
+
+
+def test_a_quantile_function_has_its_intervals_means_mean_nought_and_variance_one() -> None:
+    values = np.random.default_rng(1).exponential(size=20_000)
+    quantiles, means = fit_copula.knots((values - values.mean()) / values.std())
+    assert ((quantiles[:-1] < means) & (means < quantiles[1:])).all()
+    block = Block({}, {}, np.eye(1), quantiles[None], means[None])
+    left = block.left((np.arange(1_000_000) + 0.5) / 1_000_000, 0)
+    assert (np.diff(left) >= 0).all()
+    assert left.mean() == pytest.approx(0, abs=2e-3)
+    assert left.std() == pytest.approx(1, abs=5e-3)
+    for k, part in enumerate(np.split(left, len(means))):
+        assert part.mean() == pytest.approx(means[k], abs=1e-3)
+
+
+def test_equal_values_share_their_normal_score() -> None:
+    scores = fit_copula.normal_scores(np.array([[3.0], [1.0], [3.0], [2.0]]))[:, 0]
+    assert scores[0] == scores[2]
+    # Ranks 1, 2 and twice 3.5 of four.
+    np.testing.assert_allclose(scores, [0.6744898, -1.1503494, 0.6744898, -0.3186394], atol=1e-6)
+
+
+def test_no_copula_tells_of_too_few_people_is_stored() -> None:
+    rows = towns()
+    rows.loc[0, "wage"] = 987_654.0
+    rows.loc[1:9, "age"] = -777.0  # nine people
+    twin = by_copula(rows)
+    text = json.dumps(kinds.written(twin))
+    assert "987654" not in text
+    assert "777" not in text
+    assert (twin.root.counts % FEWEST == 0).all()
+    for name, block in twin.blocks.items():
+        members = (rows["town"] == "Ayr") == (name == "Ayr")
+        assert block.means.shape[1] <= members.sum() // FEWEST_IN_INTERVAL
+    drawn = sample_copula(twin, 20_000, np.random.default_rng(0))
+    assert drawn["age"].min() >= np.sort(rows["age"])[FEWEST - 1]
+    assert drawn["wage"].max() <= np.sort(rows["wage"])[-FEWEST]

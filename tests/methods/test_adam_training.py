@@ -1,19 +1,20 @@
-"""Training in one batch is training one by one; batches are balanced; the gradient and the curve are what they say."""
+"""Training of networks: the batch, the gradient, the curve; the baseline and project."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from pipeline import fair_metric
+from pipeline.methods import adam_training, baseline, project
 from pipeline.methods import adam_training as training
 from pipeline.methods.adam_training import CHUNK, NetworkTraining
 from pipeline.models import mlp
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Batch, Dataset
+from tests.methods.builders import population
 
 PLAN = NetworkTraining(hidden_units=6, learning_rate=3e-3, batch_size=20, steps=150)
 
@@ -70,7 +71,7 @@ def test_the_written_gradient_is_that_of_automatic_differentiation() -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_repetitions_trained_together_are_those_trained_alone(population: Callable[..., Dataset]) -> None:
+def test_repetitions_trained_together_are_those_trained_alone() -> None:
     dataset = population(repetitions=3)
     together, _ = training.train(*sides(dataset), PLAN, generators("t", repetitions=3))
     for r in range(3):
@@ -83,14 +84,14 @@ def test_repetitions_trained_together_are_those_trained_alone(population: Callab
             np.testing.assert_allclose(together[name][r], values[0], atol=2e-6)
 
 
-def test_the_same_generators_give_the_same_bytes(population: Callable[..., Dataset]) -> None:
+def test_the_same_generators_give_the_same_bytes() -> None:
     data, held_out = sides(population())
     first, second = (training.train(data, held_out, PLAN, generators("t", repetitions=2))[0] for _ in range(2))
     for name, values in first.items():
         assert values.tobytes() == second[name].tobytes()
 
 
-def test_the_curve_ends_with_the_class_balanced_loss_of_the_result(population: Callable[..., Dataset]) -> None:
+def test_the_curve_ends_with_the_class_balanced_loss_of_the_result() -> None:
     data, held_out = sides(population(positives=0.15))
     parameters, history = training.train(data, held_out, PLAN, generators("t", repetitions=2))
     loss, _ = mlp.loss_and_gradient(parameters, held_out.features, held_out.label)
@@ -121,3 +122,43 @@ def test_features_that_say_nothing_give_both_classes_one_half() -> None:
     plan = NetworkTraining(hidden_units=3, learning_rate=0.01, batch_size=100, steps=600)
     parameters, _ = training.train(data, data, plan, generators("t", repetitions=1))
     assert abs(mlp.margin(parameters, data.features).mean()) < 0.3
+
+
+# Project does not see the sensitive subspace; apart from that it is the baseline.
+
+
+VALUES = {"hidden_units": 8, "learning_rate": 3e-3, "batch_size": 20, "steps": 200}
+
+
+@pytest.mark.parametrize("sensitive_inputs", [False, True])
+def test_moving_along_the_sensitive_subspace_changes_nothing(sensitive_inputs: bool) -> None:
+    dataset = population(sensitive_inputs=sensitive_inputs)
+    classifier = project.fit(dataset, project.Config(**VALUES), generators("p", repetitions=2))  # type: ignore[arg-type]
+    x = dataset.batch("test").features
+    inputs = [dataset.feature_names.index(name) for name in dataset.sensitive_inputs]
+    metric = fair_metric.learn_batch(dataset.batch("train"), inputs)
+    assert metric.basis is not None
+    moved = x + 10 * np.random.default_rng(0).normal(size=(*x.shape[:2], metric.basis.shape[-1])) @ (
+        metric.basis.swapaxes(1, 2)
+    )
+    before, after = mlp.margin(classifier.parameters, x), mlp.margin(classifier.parameters, moved)
+    np.testing.assert_allclose(before, after, atol=1e-11)
+    assert before.std() > 0.1
+    # The baseline does see it.
+    plain = baseline.fit(dataset, baseline.Config(**VALUES), generators("p", repetitions=2))  # type: ignore[arg-type]
+    assert np.abs(mlp.margin(plain.parameters, x) - mlp.margin(plain.parameters, moved)).mean() > 0.1
+
+
+def test_folding_the_projector_is_projecting_the_features() -> None:
+    dataset, config = population(), project.Config(**VALUES)  # type: ignore[arg-type]
+    classifier = project.fit(dataset, config, generators("p", repetitions=2))
+    projector = fair_metric.learn_batch(dataset.batch("train")).matrix
+    data, held_out = (
+        replace(side, features=side.features @ projector) for side in (dataset.batch("train"), dataset.batch("test"))
+    )
+    parameters, history = adam_training.train(data, held_out, config, generators("p", repetitions=2))
+    x = dataset.batch("test").features
+    np.testing.assert_allclose(
+        mlp.margin(classifier.parameters, x), mlp.margin(parameters, x @ projector), rtol=1e-10, atol=1e-12
+    )
+    np.testing.assert_array_equal(history["balanced_accuracy"], classifier.history["balanced_accuracy"])

@@ -1,9 +1,5 @@
 """Reductions meets its constraint, is logistic regression where nothing binds, and weighs classes by their rows."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
@@ -13,7 +9,8 @@ from pipeline.methods import reductions
 from pipeline.methods.reductions import CERTAIN, Config
 from pipeline.models import logistic_mixture
 from pipeline.seeds import generators
-from pipeline.types import Array, Dataset
+from pipeline.types import Array
+from tests.methods.builders import population
 
 VALUES = {
     "difference_bound": 0.03,
@@ -37,9 +34,7 @@ def drawn_rates(parameters: dict[str, Array], x: Array) -> Array:
 
 @pytest.mark.parametrize("bound", [0.02, 0.05])
 @pytest.mark.parametrize("solver", reductions.SOLVERS)
-def test_equalized_odds_hold_on_the_training_rows(
-    population: Callable[..., Dataset], bound: float, solver: str
-) -> None:
+def test_equalized_odds_hold_on_the_training_rows(bound: float, solver: str) -> None:
     dataset = population(n=1200, proxy=3.0)
     classifier = reductions.fit(dataset, config(difference_bound=bound, solver=solver), RNGS)
     data = dataset.batch("train")
@@ -58,7 +53,7 @@ def test_equalized_odds_hold_on_the_training_rows(
     assert (unconstrained.facts["violation"] > bound).all()
 
 
-def test_a_constraint_that_does_not_bind_costs_no_accuracy(population: Callable[..., Dataset]) -> None:
+def test_a_constraint_that_does_not_bind_costs_no_accuracy() -> None:
     """The game may then answer with the plain regression, so its training error is no larger, up to the gap."""
     dataset = population()
     free = reductions.fit(dataset, config(difference_bound=0.99, class_balance=False), RNGS)
@@ -91,7 +86,7 @@ def test_classes_are_weighed_by_their_rows_not_by_the_weights_of_their_rows() ->
     assert balanced.intercept_[0] - unbalanced.intercept_[0] == pytest.approx(np.log((1 - y).sum() / y.sum()), abs=0.05)
 
 
-def test_solvers_agree_where_rows_are_many(population: Callable[..., Dataset]) -> None:
+def test_solvers_agree_where_rows_are_many() -> None:
     dataset = population(n=8000, repetitions=1)
     x = dataset.batch("test").features
     first, second = (reductions.fit(dataset, config(solver=s), RNGS[:1]).parameters for s in reductions.SOLVERS)

@@ -1,6 +1,4 @@
-"""SenSR: both engines give the same iterates, failures are counted and skipped, and the result is fairer."""
-
-from __future__ import annotations
+"""SenSR: both engines give the same iterates, failures are counted and skipped, and the result is fairer; its Adam."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,17 +6,36 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from numba import njit
 
 from pipeline import fair_metric
 from pipeline.fair_metric import FairMetric
 from pipeline.methods import baseline, sensr
 from pipeline.methods.adam_training import balanced_rows
 from pipeline.methods.sensr_compiled import CompiledIterations
-from pipeline.methods.sensr_torch import TorchIterations
+from pipeline.methods.sensr_compiled.full_attack import _adam_step
+from pipeline.methods.sensr_compiled.lanes import (
+    DELTA,
+    LANES,
+    SHARED,
+    SLOPE,
+    STATE,
+    TINIEST,
+    Attack,
+    Q,
+    corrected_rates,
+    largest_step,
+    second_moment,
+)
+from pipeline.methods.sensr_compiled.training import _updated_lambda
+from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON
+from pipeline.methods.sensr_torch import Adam, TorchIterations, updated_lambda
 from pipeline.models import mlp
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Array, Batch, Classifier, Dataset
+from tests.methods.builders import population
 from tests.methods.keeping import Kept
 
 VALUES: dict[str, Any] = {
@@ -90,7 +107,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("case", "directions"), [*((case, 3) for case in CASES), *(("as published", count) for count in (0, 2, 4))]
 )
-def test_engines_give_the_same_iterates(population: Callable[..., Dataset], case: str, directions: int) -> None:
+def test_engines_give_the_same_iterates(case: str, directions: int) -> None:
     """For the learned metric, of two attributes and with their two columns, and for drawn ones."""
     dataset = population(sensitive_inputs=directions == 4)
     setting = Setting(dataset, drawn_metric(dataset, directions) if directions in (0, 3) else None, **CASES[case])
@@ -106,7 +123,7 @@ def test_engines_give_the_same_iterates(population: Callable[..., Dataset], case
         np.testing.assert_allclose(facts[name], counts, rtol=1e-8)
 
 
-def test_float32_costs_the_compiled_engine_no_more_than_the_plain_one(population: Callable[..., Dataset]) -> None:
+def test_float32_costs_the_compiled_engine_no_more_than_the_plain_one() -> None:
     setting = Setting(population())
     _, exact, _ = setting.run(TorchIterations)
 
@@ -119,9 +136,7 @@ def test_float32_costs_the_compiled_engine_no_more_than_the_plain_one(population
 
 
 @pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
-def test_repetitions_trained_together_are_those_trained_alone(
-    population: Callable[..., Dataset], engine: Callable[..., sensr.Iterations]
-) -> None:
+def test_repetitions_trained_together_are_those_trained_alone(engine: Callable[..., sensr.Iterations]) -> None:
     setting = Setting(population(repetitions=2))
     _, together, _ = setting.run(engine)
     whole, metric, start, rows = setting.data, setting.metric, setting.start, setting.rows
@@ -134,7 +149,7 @@ def test_repetitions_trained_together_are_those_trained_alone(
             np.testing.assert_allclose(together[name][r], values[0], atol=1e-10)
 
 
-def test_threads_and_chunks_change_nothing(population: Callable[..., Dataset]) -> None:
+def test_threads_and_chunks_change_nothing() -> None:
     one, two = Setting(population(repetitions=3)), Setting(population(repetitions=3), threads=2)
     expected = one.run(CompiledIterations, "float32")[1]
     found = two.run(CompiledIterations, "float32")[1]
@@ -148,7 +163,7 @@ def test_threads_and_chunks_change_nothing(population: Callable[..., Dataset]) -
 
 @pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
 def test_a_full_attack_that_lowers_its_objective_is_skipped_and_slows_the_next(
-    population: Callable[..., Dataset], engine: Callable[..., sensr.Iterations]
+    engine: Callable[..., sensr.Iterations],
 ) -> None:
     """One step of length 1000 in every coordinate costs lambda times a million, more than any loss can gain."""
     setting = Setting(population(), full_rate=1e3, full_steps=1, initial_lambda=10.0)
@@ -163,9 +178,7 @@ def test_a_full_attack_that_lowers_its_objective_is_skipped_and_slows_the_next(
 
 
 @pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
-def test_attacks_that_are_not_finite_are_counted_and_skipped(
-    population: Callable[..., Dataset], engine: Callable[..., sensr.Iterations]
-) -> None:
+def test_attacks_that_are_not_finite_are_counted_and_skipped(engine: Callable[..., sensr.Iterations]) -> None:
     setting = Setting(population(), subspace_rate=1e308)
     _, parameters, facts = setting.run(engine)
     assert facts["non_finite_attacks"].tolist() == [setting.config.iterations] * 2
@@ -174,9 +187,7 @@ def test_attacks_that_are_not_finite_are_counted_and_skipped(
 
 
 @pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
-def test_a_subspace_attack_that_lowers_the_loss_is_undone(
-    population: Callable[..., Dataset], engine: Callable[..., sensr.Iterations]
-) -> None:
+def test_a_subspace_attack_that_lowers_the_loss_is_undone(engine: Callable[..., sensr.Iterations]) -> None:
     """The loss rises up to x_1 = 1 and falls beyond it: from x_1 = 1/2, a step of 10 along the first axis overshoots.
 
     With t = x_1 and label 1, z = -max(t, 0) + 3 max(t - 1, 0); with label 0, which x_2 tells, -z is that.
@@ -205,7 +216,7 @@ def test_a_subspace_attack_that_lowers_the_loss_is_undone(
     np.testing.assert_allclose(curve[:, 0, 0], np.log1p(np.exp(0.75)), rtol=1e-4)
 
 
-def test_sensr_is_flatter_along_the_sensitive_directions_than_the_baseline(population: Callable[..., Dataset]) -> None:
+def test_sensr_is_flatter_along_the_sensitive_directions_than_the_baseline() -> None:
     dataset = population(n=2000, repetitions=2, proxy=1.5)
     shared: dict[str, Any] = {"hidden_units": 20, "learning_rate": 3e-3, "batch_size": 100}
     rngs = generators("flat", repetitions=2)
@@ -229,9 +240,7 @@ def test_sensr_is_flatter_along_the_sensitive_directions_than_the_baseline(popul
     assert all(curve.shape == (2, 4) for name, curve in fair.history.items() if name != "step")
 
 
-def test_engines_are_chosen_by_name_and_by_what_is_visible(
-    population: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engines_are_chosen_by_name_and_by_what_is_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = Setting(population())
 
     def chosen(engine: str) -> type:
@@ -248,12 +257,10 @@ def test_engines_are_chosen_by_name_and_by_what_is_visible(
 
 @pytest.mark.parametrize("engine", ["compiled", "torch"])
 @pytest.mark.parametrize("kill_after", [1, 2])
-def test_a_killed_training_goes_on_to_the_same_bytes(
-    population: Callable[..., Dataset], engine: str, kill_after: int
-) -> None:
+def test_a_killed_training_goes_on_to_the_same_bytes(engine: str, kill_after: int) -> None:
     """After its first hundred iterations, and after its second, whose curve is not whole."""
     dataset = population()
-    config = sensr.Config(**{**VALUES, "iterations": 230, "engine": engine})
+    config = sensr.Config(**{**VALUES, "iterations": 230, "engine": engine, "subspace_steps": 1, "full_steps": 1})
 
     def fit(keeper: Kept | None, config: sensr.Config = config, seed: str = "kept") -> Classifier:
         return sensr.fit(dataset, config, generators(seed, repetitions=dataset.repetitions), keeper)
@@ -278,3 +285,138 @@ def test_a_killed_training_goes_on_to_the_same_bytes(
     more.state = kept
     fit(more, replace(config, threads=2))
     assert more.saves == 3 - kill_after
+
+
+# Adam as SenSR takes it, its moments, the bound on its steps, and the update of lambda, each against its formula.
+
+
+def test_adam_is_the_recursion_of_tensorflow_1() -> None:
+    """Gradients as small as epsilon: where it is added decides the step."""
+    gradients = np.random.default_rng(0).normal(size=(12, 2, 3)) * 1e-8
+    adam, rate, everyone = (
+        Adam(torch.zeros(2, 3, dtype=torch.float64)),
+        torch.full((2,), 0.1, dtype=torch.float64),
+        torch.ones(2) > 0,
+    )
+    m = v = np.zeros((2, 3))
+    for t, g in enumerate(gradients, 1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        expected = 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-8)
+        np.testing.assert_allclose(adam.step(torch.tensor(g), rate, everyone).numpy(), expected, rtol=1e-12)
+
+
+def test_adam_is_that_of_torch_where_epsilon_is_negligible() -> None:
+    parameter = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
+    reference = torch.optim.Adam([parameter], lr=0.05)
+    adam, rate, everyone = Adam(parameter.detach()), torch.full((4,), 0.05, dtype=torch.float64), torch.ones(4) > 0
+    found = torch.zeros(4, 3, dtype=torch.float64)
+    for gradient in torch.randn(10, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 100:
+        parameter.grad = gradient
+        reference.step()
+        found = found - adam.step(gradient, rate, everyone)
+    torch.testing.assert_close(found, parameter.detach(), rtol=1e-7, atol=0)
+
+
+def test_a_repetition_that_is_left_out_does_not_move_and_does_not_count_the_step() -> None:
+    gradients = torch.randn(6, 2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    adam, rate = Adam(torch.zeros(2, 3).double()), torch.full((2,), 0.1, dtype=torch.float64)
+    alone = Adam(torch.zeros(1, 3).double())
+    for t, gradient in enumerate(gradients):
+        part = torch.tensor([True, t % 2 == 0])
+        step = adam.step(gradient, rate, part)
+        if t % 2 == 0:
+            torch.testing.assert_close(step[1:], alone.step(gradient[1:], rate[1:], part[1:]))
+        else:
+            assert (step[1] == 0).all()
+
+
+def test_no_gradients_move_adam_further_than_the_bound_and_some_reach_it() -> None:
+    def steps(gradients: np.ndarray) -> np.ndarray:
+        m = v = np.zeros(gradients.shape[1:])
+        moves = []
+        for g in gradients:
+            m, v = BETA_1 * m + (1 - BETA_1) * g, BETA_2 * v + (1 - BETA_2) * g**2
+            moves.append(m / np.sqrt(v))
+        return np.abs(np.array(moves)) * corrected_rates(1.0, len(gradients))[:, None]
+
+    rng = np.random.default_rng(0)
+    for count in (1, 8, 50):
+        bound = largest_step(count)
+        tried = rng.normal(size=(count, 2000)) * rng.lognormal(sigma=3, size=(count, 2000))
+        assert steps(tried).max() <= bound * (1 + 1e-12)
+        # Equality in the Cauchy-Schwarz inequality: gradients that grow by the factor b_2 / b_1.
+        assert steps(((BETA_2 / BETA_1) ** np.arange(count))[:, None]).max() == pytest.approx(bound, rel=1e-12)
+    assert largest_step(1) == pytest.approx(1.0)
+
+
+def second_moments(gradients: Array, tiniest: float) -> Array:
+    """Of 50 steps, in float32, before each bias is corrected: (50, gradients)."""
+    keep, add = np.float32(BETA_2), np.float32(1 - BETA_2)
+    v, found = np.zeros_like(gradients), []
+    for _ in range(50):
+        v = np.array(
+            [second_moment.py_func(*pair, keep, add, np.float32(tiniest)) for pair in zip(v, gradients, strict=True)]
+        )
+        found.append(v)
+    return np.array(found)
+
+
+def subnormal(values: Array) -> Array:
+    return (values != 0) & (np.abs(values) < np.finfo(values.dtype).tiny)
+
+
+def test_second_moments_are_normal_numbers_and_the_steps_those_of_adam() -> None:
+    """From gradients whose squares are too small for float32 to ones that are lost in nothing."""
+    gradients = (np.logspace(-30, 3, 200) * np.where(np.arange(200) % 2, 1, -1)).astype(np.float32)
+    plain, kept = second_moments(gradients, 0.0), second_moments(gradients, TINIEST)
+    assert subnormal(plain).any()
+    assert not subnormal(kept).any()
+    for samples in (2, 1000):
+        epsilon = np.float32(samples * EPSILON)
+        assert (np.sqrt(kept) + epsilon).tobytes() == (np.sqrt(plain) + epsilon).tobytes()
+
+
+def test_the_full_attack_makes_no_subnormal_numbers_of_samples_whose_loss_is_all_but_0() -> None:
+    """Slopes from 1 to 10^-26, beyond which they are taken for 0, one in each lane."""
+    kind, inputs, rng = np.float32, 4, np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(inputs, 2)))[0].T.astype(kind)
+    nothing = np.zeros(LANES, kind)
+    attack = Attack(
+        directions=basis,
+        basis=basis,
+        subspace_rates=nothing,
+        full_rates=corrected_rates(1.0, 50).astype(kind),
+        epsilon=np.array([1000 * EPSILON], kind),
+        series=nothing,
+        power=nothing,
+        bits=nothing.view(np.int32),
+        inputs=inputs,
+        largest=largest_step(50),
+    )
+    state, shared = np.zeros(inputs * STATE, kind), np.zeros(SHARED, kind)
+    state.reshape(inputs, -1)[:, Q : Q + LANES] = rng.normal(size=(inputs, LANES))
+    shared[SLOPE : SLOPE + LANES] = -np.logspace(-26, 0, LANES)
+    step = njit(lambda *arguments: _adam_step(*arguments))
+    for rate in attack.full_rates:
+        step(state, shared, attack, kind(1e-4) * rate, kind(2.0))
+        assert not subnormal(state).any()
+        assert not subnormal(shared).any()
+    assert (state.reshape(inputs, -1)[:, DELTA:] != 0).all()
+
+
+@pytest.mark.parametrize(
+    ("penalty", "distance", "expected"),
+    [
+        (2.0, 0.003, 2.0 + 3 * 0.002),
+        (2.0, 0.0005, 2.0 - 2 * 0.0005),
+        (2.0, 0.001, 2.0),
+        (2.0, 0.0, 1e-5),
+        (2.0, 1e-9, 2.0 - 1e6 * (0.001 - 1e-9)),
+        (9.9, 1.0, 10.0),
+    ],
+)
+def test_lambda_falls_inside_the_radius_and_rises_outside(penalty: float, distance: float, expected: float) -> None:
+    expected = min(max(expected, 1e-5), 10.0)
+    assert _updated_lambda.py_func(penalty, distance, 0.001) == pytest.approx(expected, rel=1e-9)
+    found = updated_lambda(torch.tensor([penalty]).double(), torch.tensor([distance]).double(), 0.001)
+    assert found.item() == pytest.approx(expected, rel=1e-9)

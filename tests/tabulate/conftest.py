@@ -1,7 +1,5 @@
 """Simulated predictions as files and as a data frame, and the engines that can be used here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

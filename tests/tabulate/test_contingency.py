@@ -1,6 +1,4 @@
-"""The same table of counts from every engine and every kind of source, and that table is the right one."""
-
-from __future__ import annotations
+"""The same counts and rows from every engine and every kind of source, and they are the right ones."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import pytest
 
 from pipeline.audits.permutation.outcomes import Counts
 from pipeline.audits.permutation.run import permutation_test
-from pipeline.tabulate import Engine, contingency, opened, predictions
+from pipeline.tabulate import Engine, contingency, numbers, opened, predictions
 
 SOURCES = ("whole.csv", "whole.parquet", "part-*.csv", "part-*.parquet")
 READINGS: tuple[dict[str, Any], ...] = (
@@ -107,12 +105,6 @@ def test_a_label_by_other_names_gives_the_same_counts(
     np.testing.assert_array_equal(swapped.table, direct.table[:, ::-1])
 
 
-def test_predictions_are_read_as_the_labels_own_values(engine: Engine) -> None:
-    frame = pd.DataFrame({"y": ["no", "yes", "yes", "no"], "d": ["no", "no", "yes", "no"], "g": ["a", "a", "b", "b"]})
-    counts = contingency(frame, label="y", positive="yes", group="g", prediction="d", engine=engine)
-    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
-
-
 def test_names_and_values_are_only_ever_names_and_values(tmp_path: Path, engine: Engine) -> None:
     names = ("y'; DROP TABLE x; --", 'g"`\\', "p) OR 1=1")
     values = ["o'clock", 'a"; --', "back\\slash", "{}", "%s", "Ünïcode"]
@@ -136,19 +128,6 @@ def test_numbers_are_read_to_the_last_bit(tmp_path: Path, engine: Engine) -> Non
     np.testing.assert_array_equal(counts.lower, np.sort(scores))
     at = contingency(tmp_path / "rows.csv", label="y", group="g", score="p", threshold=float(scores[7]), engine=engine)
     assert at.table[..., 1].sum() == (scores >= scores[7]).sum()
-
-
-def test_single_precision_scores_are_compared_as_the_doubles_that_they_are(engine: Engine) -> None:
-    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": np.array([0.1, 0.3, 0.7, 0.9], np.float32)})
-    # 0.3 as float32 is 0.300000012, 0.7 is 0.699999988.
-    counts = contingency(frame, label="y", group="g", score="p", threshold=0.7, engine=engine)
-    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
-
-
-def test_zero_has_no_sign(engine: Engine) -> None:
-    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": [0.0, -0.0, 1.0, 0.0]})
-    counts = contingency(frame, label="y", group="g", score="p", engine=engine)
-    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[0, 1], [1, 0]]])
 
 
 def test_files_of_other_types_are_not_squeezed_into_the_first_ones(tmp_path: Path, engine: Engine) -> None:
@@ -186,3 +165,83 @@ def test_counts_are_those_of_the_fetched_rows(folder: Path, engine: Engine) -> N
         fetched = predictions(table, label="y", group="race", score="p", threshold=0.5)
         counts = contingency(table, label="y", group="race", score="p", threshold=0.5)
     assert _same(fetched.counted(), counts)
+
+
+# Rows come in their order, coded like the counts, and never more of them than asked for.
+
+
+@pytest.mark.parametrize("source", ["whole.csv", "whole.parquet", "part-*.csv", "part-*.parquet"])
+def test_rows_come_in_the_order_of_the_files(source: str, folder: Path, frame: pd.DataFrame, engine: Engine) -> None:
+    with opened(folder / source, engine) as table:
+        found = predictions(table, label="income", positive=">50K", group="sex", score="p", prediction="made")
+    np.testing.assert_array_equal(found.label, frame["y"])
+    np.testing.assert_array_equal(found.score, frame["p"])
+    np.testing.assert_array_equal(np.array(found.groups)[found.group], frame["sex"])
+    np.testing.assert_array_equal(found.prediction, frame["made"])
+
+
+def test_a_prediction_stands_for_a_score_that_is_not_there(frame: pd.DataFrame, engine: Engine) -> None:
+    with opened(frame, engine) as table:
+        found = predictions(table, label="y", group="sex", prediction="made")
+    np.testing.assert_array_equal(found.score, frame["made"])
+
+
+def test_clusters_are_codes_of_their_values(engine: Engine) -> None:
+    frame = pd.DataFrame(
+        {"y": [0, 1, 0, 1], "g": ["a", "b", "a", "b"], "p": 0.5, "who": ["x", "z", "x", "y"], "w": [1, 2, 3, 0.5]}
+    )
+    with opened(frame, engine) as table:
+        found = predictions(table, label="y", group="g", score="p", cluster="who", weight="w")
+    assert found.cluster is not None
+    assert found.cluster[0] == found.cluster[2]
+    assert len(set(found.cluster.tolist())) == 3
+    np.testing.assert_array_equal(found.weight, frame["w"])
+    torn = r"1 values of column 'who' \(cluster\) have rows in more than one group of 'g'"
+    with opened(frame.assign(who="x"), engine) as table, pytest.raises(ValueError, match=torn):
+        predictions(table, label="y", group="g", score="p", cluster="who")
+
+
+def test_a_label_of_any_number_stays_what_it_is(frame: pd.DataFrame, engine: Engine) -> None:
+    with opened(frame, engine) as table:
+        found = predictions(table, label="logit", group="sex", score="p", real_label=True)
+    np.testing.assert_array_equal(found.label, frame["logit"])
+
+
+def test_columns_come_as_numbers(folder: Path, frame: pd.DataFrame, engine: Engine) -> None:
+    for source in ("whole.parquet", "whole.csv"):
+        with opened(folder / source, engine) as table:
+            found = numbers(table, ["age", "income"], label="income", positive=">50K")
+        assert found["age"].dtype == np.float64
+        np.testing.assert_array_equal(found["age"], frame["age"])
+        np.testing.assert_array_equal(found["income"], frame["y"])
+    message = r"column 'race' \(numbers\) is not a number in 600 of 600 rows"
+    with opened(folder / "whole.csv", engine) as table, pytest.raises(ValueError, match=message):
+        numbers(table, ["race"])
+
+
+def test_too_many_rows_are_not_fetched(folder: Path, engine: Engine) -> None:
+    with opened(folder / "whole.csv", engine) as table:
+        assert len(numbers(table, ["y", "p"], values=1200)["p"]) == 600
+        with pytest.raises(ValueError, match=r"600 rows of 2 columns are 1,200 values, more than the 1,199 that may"):
+            numbers(table, ["y", "p"], values=1199)
+        with pytest.raises(ValueError, match=r"column 2 names 'pp', but .* \(did you mean 'p'\?\)"):
+            numbers(table, ["y", "pp"])
+
+
+def test_predictions_are_read_as_the_labels_own_values(engine: Engine) -> None:
+    frame = pd.DataFrame({"y": ["no", "yes", "yes", "no"], "d": ["no", "no", "yes", "no"], "g": ["a", "a", "b", "b"]})
+    counts = contingency(frame, label="y", positive="yes", group="g", prediction="d", engine=engine)
+    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+
+
+def test_single_precision_scores_are_compared_as_the_doubles_that_they_are(engine: Engine) -> None:
+    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": np.array([0.1, 0.3, 0.7, 0.9], np.float32)})
+    # 0.3 as float32 is 0.300000012, 0.7 is 0.699999988.
+    counts = contingency(frame, label="y", group="g", score="p", threshold=0.7, engine=engine)
+    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+
+
+def test_zero_has_no_sign(engine: Engine) -> None:
+    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": [0, 0, 1, 1], "p": [0.0, -0.0, 1.0, 0.0]})
+    counts = contingency(frame, label="y", group="g", score="p", engine=engine)
+    np.testing.assert_array_equal(counts.table, [[[1, 0], [1, 0]], [[0, 1], [1, 0]]])

@@ -1,7 +1,5 @@
 """What is wrong with a source is said by column, number of rows and first rows, the same with every engine."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Any

@@ -1,17 +1,18 @@
 """A map moves one group's rows onto the other's, leaves alone what is constant in both, and runs in two directions."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 
+from pipeline.transport import entropic, exact
 from pipeline.transport.between import Between, fitted, groups, mapped, parted, transported_columns
 from pipeline.types import Array, Dataset, TransportMap
+from tests.builders import dataset as toy
 
 BETWEEN = Between(attribute="sex", source="women", given_label=None, split="train", points=None, both=True)
 
@@ -21,18 +22,16 @@ def dataset(repetitions: int = 2) -> Dataset:
     rng = np.random.default_rng(0)
     sex = np.tile([0, 1, 1], 4)
     order = np.stack([rng.permutation(12) for _ in range(repetitions)])
-    return Dataset(
+    return toy(
+        np.column_stack([160 + np.arange(12.0) + 10 * sex, rng.integers(0, 2, 12), sex]),
+        np.tile([0, 0, 0, 1, 1, 1], 2),
+        {"sex": sex, "town": np.array([-1, *sex[1:]])},
+        order[:, :9],
+        order[:, 9:],
         name="people",
-        origin="simulated",
-        features=np.column_stack([160 + np.arange(12.0) + 10 * sex, rng.integers(0, 2, 12), sex]).astype(float),
         feature_names=("height", "hobby", "is_man"),
         continuous=("height",),
-        label=np.tile([0, 0, 0, 1, 1, 1], 2),
-        label_name="hired",
-        protected={"sex": sex, "town": np.array([-1, *sex[1:]])},
         levels={"sex": ("women", "men"), "town": ("a", "b")},
-        train=order[:, :9],
-        test=order[:, 9:],
     )
 
 
@@ -153,3 +152,20 @@ def test_a_split_without_one_of_the_groups_is_named(shift: ModuleType) -> None:
     alone = replace(data, test=np.array([[r for r in data.test[t] if data.protected["sex"][r]][:1] for t in range(2)]))
     with pytest.raises(ValueError, match=r"women or men \(sex of 'people'\) has no test rows: there is no one to map"):
         mapped(maps(data, shift), alone, "test", 2)
+
+
+CONFIGS: dict[str, Any] = {
+    "exact": exact.Config(cost="squared_l1", image="expectation"),
+    "entropic": entropic.Config("squared_l1", 1.0, regularization=0.2, centres=300, quantiles=100),
+}
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_trials_of_other_sizes_do_not_meet(kind: str) -> None:
+    rng, module = np.random.default_rng(4), {"exact": exact, "entropic": entropic}[kind]
+    source, target = ([rng.normal(size=(n, 2)) for n in sizes] for sizes in ((40, 90), (70, 30)))
+    rngs = [[np.random.default_rng(t) for t in range(2)] for _ in range(2)]
+    together = module.images(module.fit(source, target, CONFIGS[kind], rngs[0]).parameters, source)
+    for t in range(2):
+        alone = module.fit([source[t]], [target[t]], CONFIGS[kind], [rngs[1][t]])
+        np.testing.assert_allclose(together[t], module.images(alone.parameters, [source[t]])[0], atol=1e-12)

@@ -1,21 +1,35 @@
-"""Counterfactuals keep a student's knowledge; where the causal model holds, one group becomes the other."""
-
-from __future__ import annotations
+"""Counterfactuals of the causal model of the law school: maps, latent knowledge, and the estimates of the model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 
 from pipeline.seeds import generators
 from pipeline.transport import counterfactual
 from pipeline.transport.between import Between, fitted, mapped, transported_columns
 from pipeline.transport.counterfactual import Config, images, independent_dummies
-from pipeline.transport.law_school_posterior import FittedStudents, Sampling, estimates
+from pipeline.transport.knowledge import Grades, drawn, posterior
+from pipeline.transport.law_school import EQUATIONS, LOADINGS, NODES, Students, log_marginal, named
+from pipeline.transport.law_school_posterior import (
+    FittedStudents,
+    Sampling,
+    compiled_slope,
+    curvature,
+    diagnostics,
+    draws,
+    estimates,
+    expect_accurate,
+    jax_rows,
+)
 from pipeline.types import Array, Dataset, TransportMap
+from tests.builders import dataset
 
 VALUES: dict[str, Any] = {
     "score": "LSAT",
@@ -38,7 +52,7 @@ def config(**values: Any) -> Config:
     return Config(**{**VALUES, **values})
 
 
-def students(n: int = 2000) -> Dataset:
+def made_students(n: int = 2000) -> Dataset:
     """Students of the causal model with three races and two sexes; sex does nothing."""
     rng = np.random.default_rng(0)
     race, sex, u = rng.choice(3, n, p=[0.25, 0.25, 0.5]), rng.integers(0, 2, n), rng.normal(size=n)
@@ -47,18 +61,15 @@ def students(n: int = 2000) -> Dataset:
     dummies = [race == r for r in range(3)] + [sex == s for s in range(2)]
     score, grade = rng.poisson(np.exp(3.6 + 0.1 * u + shift["s"])), 3.2 + 0.35 * u + shift["g"] + rng.normal(0, 0.2, n)
     order = np.stack([rng.permutation(n) for _ in range(2)])
-    return Dataset(
+    return dataset(
+        np.column_stack([score, grade, *dummies]),
+        (outcome > np.median(outcome)).astype(np.int64),
+        {"race": np.array([0, -1, 1])[race], "sex": sex},
+        order[:, :1500],
+        order[:, 1500:],
         name="students",
-        origin="simulated",
-        features=np.column_stack([score, grade, *dummies]).astype(float),
         feature_names=("LSAT", "UGPA", *(f"race={r}" for r in RACES), "sex=F", "sex=M"),
-        continuous=(),
-        label=(outcome > np.median(outcome)).astype(np.int64),
-        label_name="above",
-        protected={"race": np.array([0, -1, 1])[race], "sex": sex},
         levels={"race": ("Black", "White"), "sex": ("F", "M")},
-        train=order[:, :1500],
-        test=order[:, 1500:],
         outcomes={"ZFYA": outcome},
     )
 
@@ -80,7 +91,7 @@ def between_groups(data: Dataset, between: Between, **values: Any) -> TransportM
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:
-    return students()
+    return made_students()
 
 
 @pytest.fixture(scope="module")
@@ -216,14 +227,6 @@ def test_the_mode_and_the_draws_flip_nearly_the_same_people(data: Dataset) -> No
     assert (mode & sampled).sum() > 0.85 * mode.sum()
 
 
-def test_one_direction_is_fitted_where_one_is_asked_for(data: Dataset) -> None:
-    alone = fitted(
-        data, replace(RACE, both=False), counterfactual, config(), generators("counterfactual", repetitions=2)
-    )
-    assert alone.reverse == {}
-    assert alone.parameters["seed"].shape == (2,)
-
-
 @pytest.mark.parametrize(
     ("changes", "values", "message"),
     [
@@ -257,3 +260,234 @@ def test_a_part_of_the_rows_is_refused(data: Dataset) -> None:
 def test_rows_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ValueError, match="expected finite rows, found NaN or inf"):
         images(exact_parameters(), [np.array([[3.0, np.nan, 30.0]])])
+
+
+# The posterior of the latent knowledge: Gaussian where only the grade speaks, else Bayes' rule.
+
+
+def moments(grade: Array, score: Array, model: Grades) -> tuple[Array, Array]:
+    u, probability = posterior(grade, score, model)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    mean = (u * probability).sum(axis=1)
+    return mean, ((u - mean[:, None]) ** 2 * probability).sum(axis=1)
+
+
+def test_a_score_that_says_nothing_leaves_the_gaussian_posterior_of_the_grade() -> None:
+    grade, score = np.array([2.0, 3.5]), np.array([4.0, 90.0])
+    means = np.array([3.0, 2.9])
+    mean, variance = moments(grade, score, Grades(means, np.zeros(2), 0.4, 0.0, 0.3))
+    shrinkage = 0.4**2 / (0.3**2 + 0.4**2)
+    np.testing.assert_allclose(mean, shrinkage * (grade - means) / 0.4, rtol=1e-9)
+    np.testing.assert_allclose(variance, 1 - shrinkage, rtol=1e-9)
+
+
+@pytest.mark.parametrize("score_loading", [0.03, -0.4, 1.5])
+def test_moments_are_those_of_bayes_rule_on_a_fine_grid(score_loading: float) -> None:
+    rng = np.random.default_rng(0)
+    grade, score = rng.normal(3, 1, 20), rng.poisson(30, 20).astype(float)
+    model = Grades(np.full(20, 3.0), np.full(20, 3.4), 0.3, score_loading, 0.25)
+    u = np.linspace(-12, 12, 40_001)
+    log_rate = 3.4 + score_loading * u
+    log_density = (
+        -(u**2) / 2
+        - ((grade[:, None] - 3 - 0.3 * u) / 0.25) ** 2 / 2
+        + score[:, None] * log_rate
+        - np.exp(np.minimum(log_rate, 300))
+    )
+    density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+    density /= density.sum(axis=1, keepdims=True)
+    expected = density @ u
+    mean, variance = moments(grade, score, model)
+    np.testing.assert_allclose(mean, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(variance, density @ u**2 - expected**2, rtol=1e-6)
+
+
+def test_no_grade_and_no_score_is_too_extreme() -> None:
+    grade, score = np.array([-1e3, 1e3, 3.0, 3.0]), np.array([30.0, 30.0, 0.0, 1e5])
+    u, probability = posterior(grade, score, Grades(np.full(4, 3.0), np.full(4, 3.4), 0.3, 0.5, 0.25))
+    assert np.isfinite(u).all()
+    assert np.isfinite(probability).all()
+    assert (np.diff(u, axis=1) > 0).all()
+    assert (probability.argmax(axis=1) == u.shape[1] // 2).all()
+
+
+def test_draws_have_the_posterior_s_moments() -> None:
+    grade, score = np.full(20_000, 3.6), np.full(20_000, 25.0)
+    model = Grades(np.full(20_000, 3.0), np.full(20_000, 3.4), 0.3, 0.2, 0.25)
+    u, probability = posterior(grade, score, model)
+    found = drawn(u, probability, np.random.default_rng(0))
+    mean, variance = moments(
+        grade[:1], score[:1], model._replace(grade_mean=np.array([3.0]), score_mean=np.array([3.4]))
+    )
+    assert found.mean() == pytest.approx(mean[0], abs=4 * np.sqrt(variance[0] / 20_000))
+    assert found.var() == pytest.approx(variance[0], rel=0.05)
+
+
+# The causal model's density is the model's with u integrated out; both estimates find what was planted.
+
+
+PLANTED: dict[str, Array] = {
+    "grade_intercept": np.array(3.0),
+    "grade_loading": np.array(0.35),
+    "grade_coef": np.array([-0.4, 0.1]),
+    "score_intercept": np.array(3.6),
+    "score_loading": np.array(0.12),
+    "score_coef": np.array([-0.25, 0.0]),
+    "outcome_intercept": np.array(0.2),
+    "outcome_loading": np.array(0.5),
+    "outcome_coef": np.array([-1.0, 0.0]),
+    "sigma": np.array(0.25),
+}
+N = 1500
+SAMPLING = Sampling(chains=2, warmup=100, draws=150)
+
+
+def simulated(seed: int, n: int = N) -> Students:
+    """n students of the planted model with two independent dummies."""
+    rng = np.random.default_rng(seed)
+    u, a = rng.normal(size=n), (rng.random((n, 2)) < [0.3, 0.5]).astype(float)
+    mean = {
+        name: PLANTED[f"{name}_intercept"] + PLANTED[f"{name}_loading"] * u + a @ PLANTED[f"{name}_coef"]
+        for name in EQUATIONS
+    }
+    return Students(
+        grade=mean["grade"] + PLANTED["sigma"] * rng.normal(size=n),
+        score=rng.poisson(np.exp(mean["score"])).astype(float),
+        outcome=mean["outcome"] + rng.normal(size=n),
+        attributes=a,
+    )
+
+
+def vector_of(coefficients: Mapping[str, Array]) -> Array:
+    """Coefficients, with sigma, in the order of ``named``."""
+    numbers = [coefficients[f"{name}_{kind}"] for kind in ("loading", "intercept") for name in EQUATIONS]
+    coef = [coefficients[f"{name}_coef"] for name in EQUATIONS]
+    return np.concatenate([numbers, [2 * np.log(coefficients["sigma"])], *coef])
+
+
+def near(seed: int) -> Array:
+    """A vector near the planted coefficients."""
+    return vector_of(PLANTED) + 0.05 * np.random.default_rng(seed).normal(size=13)
+
+
+def log_density(vector: Array, students: Students) -> float:
+    with jax.enable_x64(True):
+        return -float(compiled_slope()(vector, jax_rows(students))[0])
+
+
+def integrated(parameters: dict[str, Array], students: Students) -> Array:
+    """The log density of each student by the trapezoidal rule over u."""
+    u = np.linspace(-10, 10, 2001)
+    at_zero = {
+        name: parameters[f"{name}_intercept"] + students.attributes @ parameters[f"{name}_coef"] for name in EQUATIONS
+    }
+    mean = {name: at_zero[name][:, None] + parameters[f"{name}_loading"] * u for name in EQUATIONS}
+    log_density = (
+        stats.norm.logpdf(u)
+        + stats.norm.logpdf(students.grade[:, None], mean["grade"], np.sqrt(parameters["variance"]))
+        + stats.norm.logpdf(students.outcome[:, None], mean["outcome"], 1)
+        + stats.poisson.logpmf(students.score[:, None], np.exp(mean["score"]))
+    )
+    return np.log(np.exp(log_density).sum(axis=1) * (u[1] - u[0]))
+
+
+@pytest.fixture(scope="module")
+def students() -> Students:
+    return simulated(0)
+
+
+@pytest.fixture(scope="module")
+def modes(students: Students) -> list[FittedStudents]:
+    return estimates([students, simulated(1)], None, [0, 0])
+
+
+def test_the_marginal_is_the_integral_over_u() -> None:
+    few = simulated(3, 12)
+    with jax.enable_x64(True):
+        exact, quick = (jax.jit(partial(log_marginal, nodes=nodes)) for nodes in (40, NODES))
+        for seed in range(3):
+            parameters = named(near(seed))
+            parameters["variance"] = np.exp(parameters["variance"])
+            expected = integrated(parameters, few) + gammaln(few.score + 1)
+            np.testing.assert_allclose(exact(parameters, jax_rows(few)), expected, rtol=1e-10)
+            np.testing.assert_allclose(quick(parameters, jax_rows(few)), expected, atol=1e-5)
+
+
+def test_the_posterior_is_the_marginal_times_the_priors(students: Students) -> None:
+    vector = near(1)
+    parameters = {**named(vector), "variance": np.exp(named(vector)["variance"])}
+    variance = len(LOADINGS) + len(EQUATIONS)
+    prior = stats.norm.logpdf(np.delete(vector, variance)).sum() + stats.invgamma.logpdf(parameters["variance"], 1)
+    rows = integrated(parameters, students) + gammaln(students.score + 1)
+    # The last term is the Jacobian: the density is one of log sigma^2.
+    assert log_density(vector, students) == pytest.approx(rows.sum() + prior + np.log(parameters["variance"]), rel=1e-9)
+
+
+def test_turning_u_around_changes_nothing(students: Students) -> None:
+    turned = near(1)
+    turned[: len(LOADINGS)] *= -1
+    assert log_density(turned, students) == pytest.approx(log_density(near(1), students), rel=1e-12)
+
+
+def test_the_mode_is_what_was_planted_up_to_its_standard_error(modes: list[FittedStudents], students: Students) -> None:
+    coefficients = modes[0].coefficients
+    with jax.enable_x64(True):
+        error = named(np.sqrt(np.diag(np.linalg.inv(curvature(jax_rows(students), vector_of(coefficients))))))
+    for name, planted in PLANTED.items():
+        allowed = coefficients["sigma"] * error["variance"] / 2 if name == "sigma" else error[name]
+        assert (np.abs(coefficients[name] - planted) < 4 * allowed).all(), name
+        assert (allowed < 0.2).all()
+
+
+def test_a_trial_does_not_depend_on_the_others(modes: list[FittedStudents]) -> None:
+    alone = estimates([simulated(1)], None, [0])[0]
+    for name, value in alone.coefficients.items():
+        np.testing.assert_array_equal(value, modes[1].coefficients[name])
+
+
+def test_nuts_agrees_with_the_mode_and_with_itself(modes: list[FittedStudents], students: Students) -> None:
+    found, again = estimates([students, students], SAMPLING, [1, 1])
+    for name, value in found.coefficients.items():
+        # Priors and skewness move a mean from its mode by less than the posterior is wide.
+        np.testing.assert_allclose(value, modes[0].coefficients[name], atol=0.05)
+        np.testing.assert_array_equal(value, again.coefficients[name])
+    assert found.facts["divergences"] == 0
+    assert found.facts["r_hat"] < 1.05
+    assert 100 < found.facts["effective_size"] < 1500
+    assert found.facts["log_density"] == modes[0].facts["log_density"]
+
+
+def test_draws_are_as_wide_as_the_curvature_says_and_on_the_side_of_the_mode(
+    modes: list[FittedStudents], students: Students
+) -> None:
+    mode = vector_of(modes[0].coefficients)
+    mode[: len(LOADINGS)] *= -1
+    with jax.enable_x64(True):
+        drawn, diverging = draws(jax_rows(students), mode, SAMPLING, 0)
+        width = np.sqrt(np.diag(np.linalg.inv(curvature(jax_rows(students), mode))))
+    assert drawn.shape == (2, 150, 13)
+    assert not diverging.any()
+    assert (drawn[..., : len(LOADINGS)] < 0).all()
+    np.testing.assert_allclose(drawn.reshape(300, 13).std(axis=0), width, rtol=0.3)
+
+
+def test_chains_that_disagree_have_a_large_r_hat() -> None:
+    rng = np.random.default_rng(0)
+    together = rng.normal(size=(2, 200, 3))
+    apart = together + np.array([0, 3])[:, None, None] * np.array([0, 0, 1])
+    assert diagnostics(together)["r_hat"] < 1.05 < 1.5 < diagnostics(apart)["r_hat"]
+    assert diagnostics(together)["effective_size"] > 200 > diagnostics(apart)["effective_size"]
+
+
+def test_rows_without_a_mode_are_refused(students: Students) -> None:
+    broken = Students(students.grade * np.nan, students.score, students.outcome, students.attributes)
+    with pytest.raises(ValueError, match="L-BFGS finds no mode of the causal model"):
+        estimates([broken], None, [0])
+
+
+def test_a_sum_over_too_few_nodes_is_not_trusted(students: Students) -> None:
+    steep = vector_of({**PLANTED, "score_loading": np.array(0.6), "grade_loading": np.array(0.1)})
+    with jax.enable_x64(True):
+        expect_accurate(jax_rows(students), vector_of(PLANTED))
+        with pytest.raises(ValueError, match=r"of 1500 students changes by .* with the number of nodes"):
+            expect_accurate(jax_rows(students), steep)

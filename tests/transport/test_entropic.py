@@ -1,7 +1,5 @@
 """The entropic map is unbiased and stable, has the target's marginals, and is a function of the row alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -110,15 +108,6 @@ def test_equal_rows_of_a_discrete_feature_have_equal_images_between_its_values()
     order = np.argsort(x[:, 0])
     assert (np.diff(moved[order, 0]) >= -1e-6).all()
     assert moved.mean() == pytest.approx(y.mean(), abs=0.1)
-
-
-def test_trials_of_other_sizes_do_not_meet() -> None:
-    rng = np.random.default_rng(5)
-    source, target = ([rng.normal(size=(n, 2)) for n in sizes] for sizes in ((40, 90), (70, 30)))
-    maps = entropic.fit(source, target, CONFIG, [np.random.default_rng(t) for t in range(2)])
-    for t in range(2):
-        alone = mapped(source[t], target[t], source[0], seed=t)
-        np.testing.assert_allclose(entropic.images(maps.parameters, [source[0]] * 2)[t], alone, atol=1e-12)
 
 
 def test_groups_without_variety_are_an_error() -> None:

@@ -1,6 +1,8 @@
-"""What is said of a map's quality has closed forms, and scipy's Kolmogorov-Smirnov statistic for an oracle."""
+"""What is said of a map's quality has closed forms; POT imports no array library that nothing here needs of it."""
 
-from __future__ import annotations
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -83,3 +85,15 @@ def test_images_that_are_not_finite_are_counted_in_the_error() -> None:
     for function in (quality.ks, quality.mean_distance, quality.nearest_values, quality.exact_distances):
         with pytest.raises(ValueError, match="3 of 4 rows hold NaN or infinite values"):
             function(rows, broken)
+
+
+# POT imports no array library that nothing here needs of it.
+
+
+def test_pot_imports_no_array_library_that_nobody_imported() -> None:
+    """In a process of its own: what is imported once stays imported."""
+    program = (
+        "import sys; from pipeline.transport.pot import ot; sys.exit(not {'torch', 'jax'}.isdisjoint(sys.modules))"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("POT_BACKEND")}
+    assert subprocess.run([sys.executable, "-c", program], check=False, env=environment).returncode == 0

@@ -1,7 +1,5 @@
 """Learned dual potentials make a plan, and the map of it has the barycentre that its cost asks for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

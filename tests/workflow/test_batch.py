@@ -1,15 +1,18 @@
-"""Several outputs of one process: none is in its place before all are made, and none is made twice."""
-
-from __future__ import annotations
+"""Jobs of one process, the code behind them, and runs that are resumed."""
 
 import json
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from pipeline.workflow import batch
+from pipeline.workflow.code_closure import modules_behind
+from pipeline.workflow.resume import at_work, is_snakemake, main
 
 
 class Stage(ModuleType):
@@ -89,3 +92,100 @@ def test_jobs_are_read_from_standard_input(stage: Stage, monkeypatch: pytest.Mon
         monkeypatch.setattr(sys, "stdin", file)
         batch.main(["copying", "--code", "a"])
     assert stage.made == ["a@x=[1].txt"]
+
+
+# The source files behind a job are exactly those that its modules import, at any depth.
+
+
+def tree(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = root.joinpath(*name.split("__"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".py").write_text(text)
+    return root
+
+
+def names(root: Path, module: str) -> list[str]:
+    return [str(path.relative_to(root)) for path in modules_behind([module], root)]
+
+
+def test_imports_are_followed_at_any_depth_and_inside_functions(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        house__a="import numpy\nfrom house import b\n",
+        house__b="def late():\n    from house.c import thing\n    return thing\n",
+        house__c="thing = 1\n",
+        house__unrelated="import house.a\n",
+    )
+    assert names(tmp_path, "house.a") == ["house/a.py", "house/b.py", "house/c.py"]
+
+
+def test_packages_and_cycles_are_closed(tmp_path: Path) -> None:
+    tree(tmp_path, house__pack____init__="from house.d import x\n", house__d="import house.pack\nx = 1\n")
+    (tmp_path / "house" / "pack").mkdir(exist_ok=True)
+    (tmp_path / "house" / "pack" / "__init__.py").write_text("from house.d import x\n")
+    assert names(tmp_path, "house.d") == ["house/d.py", "house/pack/__init__.py"]
+
+
+def test_foreign_packages_are_left_out(tmp_path: Path) -> None:
+    tree(tmp_path, house__a="import torch\nimport other.a\n", other__a="x = 1\n")
+    assert names(tmp_path, "house.a") == ["house/a.py"]
+
+
+def test_imports_for_type_checkers_alone_are_left_out(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        house__a="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house.b import x\nimport house.c\n",
+        house__b="x = 1\n",
+        house__c="",
+    )
+    assert names(tmp_path, "house.a") == ["house/a.py", "house/c.py"]
+
+
+# A stale lock is removed, a held one is respected, and what is no Snakemake is not taken for one.
+
+
+SNAKEFILE = "rule all:\n    output: 'made.txt'\n    shell: 'touch started; sleep 3; touch {output}'\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["/env/bin/python3", "/env/bin/snakemake", "--cores", "2"],
+        ["snakemake", "-n"],
+        ["python", "-m", "snakemake", "--cores", "1"],
+    ],
+)
+def test_snakemake_is_recognised(command: list[str]) -> None:
+    assert is_snakemake(command)
+
+
+@pytest.mark.parametrize("command", [[], ["vim", "Snakefile"], ["python", "-m", "pytest", "snakemake"], ["make"]])
+def test_other_programs_are_not(command: list[str]) -> None:
+    assert not is_snakemake(command)
+
+
+def test_without_a_lock_there_is_nothing_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(tmp_path) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_run_at_work_is_respected_and_a_killed_one_continues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    snakemake = [sys.executable, "-m", "snakemake", "--cores", "1", "--rerun-incomplete", "--quiet"]
+    with subprocess.Popen(snakemake, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "started").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert list(at_work(tmp_path)) == [process.pid]
+        assert main(tmp_path) == 1
+        assert f"already works in {tmp_path} (process {process.pid})" in capsys.readouterr().err
+        process.kill()
+    assert subprocess.run(snakemake, cwd=tmp_path, check=False, capture_output=True).returncode != 0
+    assert main(tmp_path) == 0
+    assert "interrupted" in capsys.readouterr().err
+    assert subprocess.run(snakemake, cwd=tmp_path, check=False, env=dict(os.environ)).returncode == 0
+    assert (tmp_path / "made.txt").exists()

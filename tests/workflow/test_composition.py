@@ -1,13 +1,18 @@
-"""Points are the product of a grid; a wrong key or name is refused with the nearest right one."""
+"""Points are the product of a grid; values are laid over each other in the stated order; sweeps."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pipeline.workflow.composition import Point, composed, points
-from pipeline.workflow.config import CONF
+from pipeline.transport.between import parted
+from pipeline.workflow import plugins
+from pipeline.workflow.composition import Point, composed, points, several
+from pipeline.workflow.config import CONF, Workflow
 from pipeline.workflow.resolution import of_scale
 from pipeline.workflow.settings import of_user
+from pipeline.workflow.sweep import Figure, column
 
 
 def test_a_list_is_swept_and_a_list_in_a_list_is_one_value(conf: Path) -> None:
@@ -37,48 +42,363 @@ def test_a_point_with_a_transport_map_names_it_and_one_without_has_none() -> Non
     assert Point("s", "b", "d", "m", "a").columns() == {}
 
 
-def test_an_unknown_study_or_file_is_refused_with_the_nearest(conf: Path) -> None:
-    with pytest.raises(ValueError, match=r"no study 'individual_fairnes' \(did you mean 'individual_fairness'"):
-        points(CONF, "individual_fairnes")
-    with pytest.raises(ValueError, match=r"no conf/method/othr\.yaml \(did you mean 'other'"):
-        composed(conf, ("method=othr",))
-
-
-def test_a_block_without_a_method_is_refused(conf: Path) -> None:
-    (conf / "experiment" / "broken.yaml").write_text("grid:\n  main: {dataset: d, audit: a}\n")
-    with pytest.raises(ValueError, match="study 'broken', block 'main': method is not given"):
-        points(conf, "broken")
-
-
 def test_a_block_without_a_dataset_and_a_method_is_of_an_audit_that_looks_at_neither(conf: Path) -> None:
     (conf / "experiment" / "drawn.yaml").write_text("grid:\n  main: {audit: a}\n")
     assert points(conf, "drawn") == (Point("drawn", "main", "none", "none", "a"),)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "settings:\n  - {where: {metod: m}, set: {repetitions: 2}}\n",
-            r"where 'metod' is unknown \(did you mean 'method'",
-        ),
-        (
-            "settings:\n  - {where: {block: main}, set: {repetitions: 2}}\n",
-            "repetitions may be set by dataset, method and transport only",
-        ),
-        ("settings:\n  - {where: {audit: a}, set: {method.rate: 2}}\n", "method may be set by dataset and method only"),
-        ("settings:\n  - {where: {method: m}, set: {dataset.rows: 2}}\n", "dataset may be set by dataset only"),
-    ],
-)
-def test_a_scale_may_not_train_one_model_in_two_ways(conf: Path, text: str, message: str) -> None:
-    (conf / "scale" / "wrong.yaml").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        of_scale(conf, "wrong")
-
-
 def test_overrides_are_typed_as_yaml_is() -> None:
     assert of_user("method.sensr.learning_rate=2e-5").values == {"method.learning_rate": 2e-5}
     assert of_user("audit.loss_ratio.record=[1, 2]").values == {"audit.record": [1, 2]}
-    for wrong in ("sensr.learning_rate=2e-5", "metod.sensr.learning_rate=2e-5", "method.sensr.rate=1,2", "=2"):
-        with pytest.raises(ValueError, match=r"write group\.name\.key=value"):
-            of_user(wrong)
+
+
+# Values are laid over each other in the stated order, and each stage is handed exactly what it computes with.
+
+
+def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=conf)
+    assert workflow.asked("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
+    (conf / "scale" / "bare.yaml").write_text("settings: []\n")
+    bare = Workflow(scale="bare", tracker="none", conf=conf).asked("train", "d", "m")
+    assert (bare["method"]["rate"], bare["repetitions"]) == (3, 10)
+
+
+def test_the_user_beats_the_scale_and_reaches_only_what_is_named(conf: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.rate=7"])
+    assert workflow.asked("train", "d", "m")["method"]["rate"] == 7
+    assert workflow.asked("train", "d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
+
+
+def test_repetitions_of_a_dataset_a_method_or_a_map_are_the_users_to_set(conf: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.repetitions=7"])
+    found = {
+        point.method: workflow.asked("train", point.name("dataset"), point.name("method"))
+        for point in workflow.points("s")
+    }
+    assert {method: section["repetitions"] for method, section in found.items()} == {"m": 7, "other": 10}
+    assert "repetitions" not in found["m"]["method"]
+
+
+def test_a_dataset_is_prepared_with_as_many_splits_as_any_method_asks_for(conf: Path) -> None:
+    assert Workflow(scale="small", tracker="none", conf=conf).asked("prepare", "d")["repetitions"] == 10
+
+
+def test_the_audit_is_handed_its_points_own_settings(conf: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=conf)
+    paths = [path.removeprefix("results/audits/small/").removesuffix(".npz") for path in workflow.files("audit", "s")]
+    deltas = [workflow.asked("audit", *path.split("/"))["audit"]["delta"] for path in paths]
+    assert deltas == [1.1, 1.25, 1.1, 1.25, [1, 2, 3]]
+
+
+def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(conf: Path) -> None:
+    (conf / "transport").mkdir()
+    (conf / "transport" / "t.yaml").write_text("steps: 9\nsource: x\nper_dataset: {d: {steps: 4}}\n")
+    (conf / "config.yaml").write_text(
+        (conf / "config.yaml").read_text().replace("method: m", "method: m, transport: t")
+    )
+    (conf / "experiment" / "maps.yaml").write_text(
+        "grid:\n  main: {dataset: d, method: [m, other], transport: t, transport.source: [x, y], audit: a}\n"
+    )
+    (conf / "scale" / "few.yaml").write_text("settings:\n  - {where: {transport: t}, set: {repetitions: 3}}\n")
+    workflow = Workflow(scale="few", tracker="none", conf=conf, studies=["maps"])
+    assert workflow.files("transport", "maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
+    assert workflow.asked("transport", "d", "t@source=y") == {
+        "transport": {"kind": "t", "name": "t", "steps": 4, "source": "y"},
+        "repetitions": 3,
+    }
+    audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.files("audit", "maps")]
+    assert audits[0] == "maps/main/d/m/a+t@source=x"
+    assert [workflow.maps_of(*path.split("/")) for path in audits] == [
+        [f] for f in workflow.files("transport", "maps") * 2
+    ]
+    assert workflow.asked("train", "d", "m")["repetitions"] == 10
+    assert workflow.kind("audit", "a+t@source=x") == "a"
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
+def test_every_shipped_section_is_accepted_by_its_module_and_a_sweeps_values_are_the_last_word(scale: str) -> None:
+    workflow = Workflow(scale=scale)
+    for study in (*workflow.studies, *workflow.sweeps):
+        for point in workflow.points(study):
+            for group in ("dataset", "method", "transport", "audit"):
+                if not getattr(point, group):
+                    continue
+                section = workflow.section(group, point)
+                own = parted(section)[1] if group == "transport" else section
+                plugins.configure(plugins.load(group, own["kind"]), own)
+                if study in workflow.sweeps:
+                    given = {
+                        key.split(".", 1)[1]: value for key, value in point.settings if key.startswith(f"{group}.")
+                    }
+                    assert {key: section[key] for key in given} == json.loads(json.dumps(given))
+    for sweep in workflow.sweeps:
+        workflow.sweep(sweep)
+
+
+def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
+    workflow = Workflow(scale="paper", studies=["fliptest"])
+    points = [point for point in workflow.points("fliptest") if point.dataset == "arrests"]
+    decided = {point.audit: workflow.section("audit", point) for point in points}
+    assert decided["fliptest"]["decision"] == "randomised" == decided["subgroups"]["output"]
+
+
+def test_the_paper_scale_sets_nothing_but_repetitions() -> None:
+    assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
+
+
+def test_code_names_the_plugin_and_what_it_imports() -> None:
+    code = Workflow().code("audit", audit="loss_ratio")
+    assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio/loss_ratio.py", "pipeline/types.py"} <= set(code)
+    assert not any("methods" in path or "report" in path for path in code)
+
+
+def test_scale_study_and_tracker_are_taken_from_the_environment_and_the_command_line_wins() -> None:
+    workflow = Workflow.of(
+        {"scale": "paper"}, {"SCALE": "smoke", "STUDY": "individual_fairness", "TRACKER": "disabled"}
+    )
+    assert (workflow.scale, workflow.studies, workflow.tracker["mode"]) == (
+        "paper",
+        ("individual_fairness",),
+        "disabled",
+    )
+
+
+def record(root: Path, dataset: str, origin: str) -> Path:
+    path = root / "data" / "raw" / dataset / "manifest.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"origin": origin}))
+    return path
+
+
+def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATA_MIRROR", raising=False)
+    twin, official = record(tmp_path, "adult", "twin"), record(tmp_path, "compas", "official")
+    assert Workflow().forget_superseded(tmp_path) == []
+    mirror = tmp_path / "mirror"
+    (mirror / "adult").mkdir(parents=True)
+    (mirror / "adult" / "notes.txt").write_text("no data")
+    monkeypatch.setenv("DATA_MIRROR", str(mirror))
+    assert Workflow().forget_superseded(tmp_path) == [], "what is not the published file supersedes nothing"
+    (mirror / "adult" / "adult.data").write_text("x")
+    assert Workflow(source="twin").forget_superseded(tmp_path) == []
+    assert Workflow().forget_superseded(tmp_path) == ["adult"]
+    assert not twin.exists()
+    assert official.exists()
+
+
+def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:
+    (conf / "method" / "m.yaml").write_text(
+        "rate: 1\nmodel: small\nsettings:\n  - {where: {method.model: large, dataset: d}, set: {method.rate: 2}}\n"
+    )
+    (conf / "experiment" / "nets.yaml").write_text(
+        "grid:\n  main: {dataset: d, method: m, method.model: [small, large], audit: a}\n"
+    )
+    (conf / "scale" / "bare.yaml").write_text("settings: []\n")
+
+    def rates(scale: str) -> list[int]:
+        workflow = Workflow(scale=scale, tracker="none", conf=conf, studies=["nets"])
+        return [workflow.section("method", point)["rate"] for point in workflow.points("nets")]
+
+    assert rates("bare") == [1, 2]
+    for name, text in {"one": "small", "both": "[small, large]", "pattern": "'*l*'"}.items():
+        (conf / "scale" / f"{name}.yaml").write_text(
+            f"settings:\n  - {{where: {{method.model: {text}}}, set: {{method.rate: 7}}}}\n"
+        )
+    assert (rates("one"), rates("both"), rates("pattern")) == ([7, 2], [7, 7], [7, 7])
+    (conf / "scale" / "typo.yaml").write_text("settings:\n  - {where: {method.model: lrge}, set: {method.rate: 7}}\n")
+    with pytest.raises(ValueError, match=r"no method\.model 'lrge' \(did you mean 'large'\?\)"):
+        rates("typo")
+
+
+def test_a_scale_leaves_points_out_of_a_study_and_of_what_it_is_held_against(conf: Path) -> None:
+    for name, text in {"bare": "", "paper": "", "typo": "left_out:\n  - where: {block: nowhere}\n"}.items():
+        (conf / "scale" / f"{name}.yaml").write_text(f"settings: []\n{text}")
+    with pytest.raises(ValueError, match=r"conf/scale/typo\.yaml: there is no block 'nowhere'"):
+        Workflow(scale="typo", tracker="none", conf=conf)
+    every = Workflow(scale="bare", tracker="none", conf=conf, studies=["s"])
+    (conf / "scale" / "few.yaml").write_text("settings: []\nleft_out:\n  - where: {study: s, method: other}\n")
+    few = Workflow(scale="few", tracker="none", conf=conf, studies=["s"])
+    assert set(every.points("s")) - set(few.points("s")) == {p for p in every.points("s") if p.method == "other"}
+    assert few.points("s")
+    (conf / "tracker" / "offline.yaml").write_text((conf / "tracker" / "none.yaml").read_text())
+    config = few.artefacts("s")
+    assert len(config["sections"]) == len(config["published"]) == len(few.points("s"))
+
+
+# What a sweep declares is checked before anything runs, and its own values are the last word.
+
+
+GRID = {"main": {"dataset": "d", "method": ["m", "other"], "audit": "a", "audit.delta": "range(1.1, 1.3, 0.1)"}}
+
+
+def declaration(**figure: object) -> dict:
+    return {"grid": GRID, "figure": {"statistic": "T_n", "x": "audit.delta", **figure}}
+
+
+@pytest.fixture
+def sweep(conf: Path) -> Path:
+    text = (
+        "grid:\n"
+        "  main:\n"
+        "    method.rate: choice(1, 5, 7)\n"
+        "    repetitions: 4\n"
+        "    dataset: d\n"
+        "    method: m\n"
+        "    audit: a\n"
+        "    audit.delta: 2\n"
+        "figure: {statistic: T_n, x: method.rate}\n"
+    )
+    (conf / "sweep").mkdir()
+    (conf / "sweep" / "w.yaml").write_text(text)
+    (conf / "scale" / "small.yaml").write_text(
+        "settings:\n"
+        "  - {where: {method: m}, set: {repetitions: 2, method.rate: 9}}\n"
+        "  - {where: {audit: a}, set: {audit.delta: 3}}\n"
+    )
+    return conf
+
+
+def test_hydras_notations_are_lists_and_decimal_steps_leave_no_dust() -> None:
+    assert several("range(0, 3)", "") == [0, 1, 2]
+    assert several("range(0.1, 0.45, 0.1)", "") == [0.1, 0.2, 0.3, 0.4]
+    assert several("choice(a, 2, 1e-3)", "") == ["a", 2, 0.001]
+    assert several("Black", "") == "Black"
+    assert several([1, 2], "") == [1, 2]
+
+
+def test_a_sweeps_values_win_over_the_scales_and_stand_in_the_names_of_files(sweep: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
+    assert workflow.files("train", "w") == [
+        f"results/models/small/d/m@rate={rate}@repetitions=4.npz" for rate in (1, 5, 7)
+    ]
+    for rate in (1, 5, 7):
+        trained = workflow.asked("train", "d", f"m@rate={rate}@repetitions=4")
+        assert (trained["method"]["rate"], trained["repetitions"]) == (rate, 4)
+    path = workflow.files("audit", "w")[0].removeprefix("results/audits/small/").removesuffix(".npz")
+    assert workflow.asked("audit", *path.split("/"))["audit"]["delta"] == 2
+    assert workflow.asked("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 9}, "repetitions": 2}
+
+
+def test_a_number_of_repetitions_is_no_column_of_the_rows(sweep: Path) -> None:
+    assert points(sweep, "w")[0].columns() == {"rate": 1, "delta": 2}
+
+
+def test_a_typo_in_a_grids_key_is_refused_with_the_nearest_when_the_jobs_are_planned(sweep: Path) -> None:
+    path = sweep / "sweep" / "w.yaml"
+    path.write_text(path.read_text().replace("method.rate:", "method.rte:"))
+    workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
+    with pytest.raises(ValueError, match=r"there is no key 'method\.rte' \(did you mean 'method\.rate'\?\)"):
+        workflow.asked("train", "d", "m@rte=1@repetitions=4")
+    with pytest.raises(ValueError, match=r"the grid has no key 'method\.rate' \(did you mean 'method\.rte'\?\)"):
+        workflow.sweep("w")
+
+
+@pytest.mark.parametrize(
+    ("figure", "message"),
+    [
+        ({"colour": "method"}, "figure: there is no key 'colour'"),
+        ({"column": "method"}, r"no key 'column' \(did you mean 'columns'\?\)"),
+        ({"x": "audit.dleta"}, r"figure\.x: the grid has no key 'audit\.dleta' \(did you mean 'audit\.delta'\?\)"),
+        ({"x": ""}, "figure: x is not given"),
+        ({"log": "z"}, r"figure: expected log to be a list, each one of x, y; found \['z'\]"),
+    ],
+)
+def test_a_figure_of_what_is_not_there_is_refused(figure: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Figure.of("w", declaration(**figure))
+    with pytest.raises(ValueError, match="declares no figure"):
+        Figure.of("w", {"grid": GRID})
+
+
+def test_labels_are_found_by_key_by_column_and_otherwise_spelled_out() -> None:
+    figure = Figure.of("w", declaration(lines="method", labels={"delta": "tolerance", "m": "ours"}))
+    assert figure.axes == {"x": "delta", "lines": "method"}
+    assert [figure.label(name) for name in ("audit.delta", "m", "mean_shift")] == ["tolerance", "ours", "mean shift"]
+    assert column("T_n") == "T_n"
+
+
+def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
+    workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
+    environment: dict[str, str] = {}
+    workflow.export_tracker(environment, workflow.sweeps_among(["--cores", "2", "sweep_w"]))
+    assert '"group": "w"' in environment["PIPELINE_TRACKER"]
+    workflow.export_tracker(environment, workflow.sweeps_among(["all", "results/sweeps/small/w/summary.csv"]))
+    assert '"group": "s"' in environment["PIPELINE_TRACKER"]
+
+
+# What is refused, with the nearest that there is.
+
+
+def scale_of(conf: Path, setting: str) -> object:
+    (conf / "scale" / "wrong.yaml").write_text(f"settings:\n  - {{{setting}}}\n")
+    return of_scale(conf, "wrong")
+
+
+def study_of(conf: Path, text: str) -> object:
+    (conf / "experiment" / "wrong.yaml").write_text(text)
+    return points(conf, "wrong")
+
+
+def sweep_of(sweep: Path, old: str, new: str) -> object:
+    path = sweep / "sweep" / "w.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    return points(sweep, "w")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (
+            lambda c: points(CONF, "individual_fairnes"),
+            "no study 'individual_fairnes' .did you mean 'individual_fairness'",
+        ),
+        (lambda c: composed(c, ("method=othr",)), r"no conf/method/othr\.yaml \(did you mean 'other'"),
+        (lambda c: study_of(c, "title: nothing\n"), r"conf/experiment/wrong\.yaml has no grid"),
+        (
+            lambda c: study_of(c, "grid:\n  main: {dataset: d, audit: a}\n"),
+            "study 'wrong', block 'main': method is not given",
+        ),
+        (
+            lambda c: scale_of(c, "where: {metod: m}, set: {repetitions: 2}"),
+            "'metod' is unknown .did you mean 'method'",
+        ),
+        (
+            lambda c: scale_of(c, "where: {block: main}, set: {repetitions: 2}"),
+            "repetitions may be set by dataset, method and transport only",
+        ),
+        (
+            lambda c: scale_of(c, "where: {audit: a}, set: {method.rate: 2}"),
+            "method may be set by dataset and method only",
+        ),
+        (lambda c: scale_of(c, "where: {method: m}, set: {dataset.rows: 2}"), "dataset may be set by dataset only"),
+        (
+            lambda c: Workflow(scale="small", tracker="none", conf=c, overrides=["method.m.rte=7"]),
+            r"no key 'method\.rte' \(did you mean 'method\.rate'",
+        ),
+        (lambda c: Workflow.of({"scal": "smoke"}, {}), r"--config scal=\.\.\. is unknown \(did you mean 'scale'\?\)"),
+        (lambda c: Workflow(source="offical"), "expected auto, official or twin"),
+        (
+            lambda c: several("range(one)", "block 'main', audit.delta"),
+            r"'main', audit\.delta: cannot read .*: write range",
+        ),
+        (
+            lambda c: sweep_of(c, "method.rate:", "metod.rate:"),
+            r"'main': there is no key 'metod\.rate' .*mean 'method'",
+        ),
+        (
+            lambda c: Workflow(scale="small", tracker="none", conf=c, studies=["w"]),
+            "'w' is a sweep, not a study: run `sn",
+        ),
+        (
+            lambda c: Workflow(scale="smoke").sweeps_among(["sweep_atack"]),
+            "no sweep 'atack' .did you mean 'attack'.*: attack",
+        ),
+        *(
+            (lambda c, wrong=wrong: of_user(wrong), r"write group\.name\.key=value")
+            for wrong in ("sensr.learning_rate=2e-5", "metod.sensr.learning_rate=2e-5", "method.sensr.rate=1,2", "=2")
+        ),
+    ],
+)
+def test_what_is_not_there_or_may_not_be_set_is_refused(sweep: Path, ask: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ask(sweep)

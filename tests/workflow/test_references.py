@@ -1,5 +1,6 @@
 """The references in the repository: small, whole, and with the verdicts that the list says."""
 
+import functools
 import importlib
 from pathlib import Path
 
@@ -19,6 +20,9 @@ STUDIES = Workflow().referenced
 COMMAND = "make reference STUDY={study}, where the verdicts should change"
 
 
+reference_of = functools.cache(lambda study: shelf.load_reference(FOLDER / study))
+
+
 def test_they_are_small() -> None:
     sizes = [path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()]
     assert max(sizes) <= shelf.LIMIT
@@ -32,7 +36,7 @@ def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() ->
 @pytest.mark.parametrize("study", STUDIES)
 def test_verdicts_are_those_of_the_reference(study: str) -> None:
     """A change of the rules, of a published number or of a reference that moves a verdict is a line in the list."""
-    inputs, manifest = shelf.load_reference(FOLDER / study)
+    inputs, manifest = reference_of(study)
     assert reference.whole(inputs)
     assert set(manifest["blocks"]) == set(reference.blocks(inputs))
     published = io.load_published(ROOT / "data" / "published" / f"{study}.csv")
@@ -51,7 +55,7 @@ def test_verdicts_are_those_of_the_reference(study: str) -> None:
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_claims_are_those_of_the_reference(study: str) -> None:
-    inputs, _ = shelf.load_reference(FOLDER / study)
+    inputs, _ = reference_of(study)
     measured = importlib.import_module(f"pipeline.report.{study}.facts").measurements(inputs)
     listed = io.load_claims(ROOT / "data" / "published" / "claims" / f"{study}.yaml")
     found = claims.listed(claims.decide(listed, measured, inputs.reductions))

@@ -1,7 +1,5 @@
 """Tracking watches and never disturbs: no prompt, no wait for a network, no wandb where it is off, one run a job."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The noise floor is made of deals of all people, and its p-value counts those as large as what was observed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

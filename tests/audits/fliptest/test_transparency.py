@@ -1,7 +1,5 @@
 """Definition 2, its rankings, and what stands beside each line."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

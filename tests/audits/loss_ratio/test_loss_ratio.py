@@ -1,7 +1,5 @@
 """The loss-ratio audit: whom it rejects, what its rows say, and that nothing depends on how jobs are batched."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +14,8 @@ from pipeline.fair_metric import learn, principal_angles
 from pipeline.group_metrics import average_odds_difference
 from pipeline.models import mlp
 from pipeline.types import AuditResult, Classifier, Dataset
+from tests.builders import chosen
+from tests.builders import dataset as toy
 
 CONFIG = loss_ratio.Config(
     regularization=50.0,
@@ -45,19 +45,7 @@ def dataset(repetitions: int = 2, d: int = 4) -> Dataset:
     label = (x[:, -1] + 0.5 * rng.normal(size=n) > 0).astype(int)
     x[:, 0] = 30 + 10 * x[:, 0]
     order = np.stack([rng.permutation(n) for _ in range(repetitions)])
-    return Dataset(
-        name="toy",
-        origin="simulated",
-        features=x,
-        feature_names=tuple(f"x{j}" for j in range(d)),
-        continuous=("x0",),
-        label=label,
-        label_name="label",
-        protected=groups,
-        levels=dict.fromkeys(groups, ("0", "1")),
-        train=order[:, :300],
-        test=order[:, 300:],
-    )
+    return toy(x, label, groups, order[:, :300], order[:, 300:], continuous=("x0",))
 
 
 def networks(repetitions: int = 2, seed: int = 1) -> Classifier:
@@ -80,10 +68,7 @@ def audit(data: Dataset, classifier: Classifier, **changes: Any) -> AuditResult:
 
 
 def value(result: AuditResult, **setting: Any) -> np.ndarray:
-    rows = result.rows
-    for key, wanted in setting.items():
-        rows = rows[rows[key] == wanted]
-    return rows["value"].to_numpy()
+    return chosen(result.rows, **setting)["value"].to_numpy()
 
 
 def test_a_classifier_that_uses_the_sensitive_features_is_rejected_and_one_that_does_not_is_not() -> None:

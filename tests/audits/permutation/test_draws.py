@@ -1,6 +1,10 @@
-"""Draws of counts are the permutation of rows, in distribution."""
+"""Draws are permutations of rows, in distribution; each is determined by its seed and number alone."""
 
-from __future__ import annotations
+import os
+import subprocess
+import sys
+from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +12,21 @@ from scipy import stats
 
 from pipeline.audits.permutation import draws
 from pipeline.audits.permutation.auc_statistic import BinnedAuc
-from pipeline.audits.permutation.draws import CountResampler, split
+from pipeline.audits.permutation.draws import BLOCK, CountResampler, split
+from pipeline.audits.permutation.kernels import (
+    assign,
+    choose,
+    permuted_codes,
+    permuted_ranks,
+    permuted_sums,
+    ranked_moments,
+    shuffle,
+)
+from pipeline.audits.permutation.many_scores import TOGETHER, auc_p
+from pipeline.audits.permutation.outcomes import Predictions
+from pipeline.audits.permutation.ranked_kernel import LANES, ranked_sums
+from pipeline.audits.permutation.ranked_rows import RankedRows
+from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.statistics import Proportion, studentized
 from pipeline.types import Array
 
@@ -45,17 +63,6 @@ def test_counts_of_permuted_rows_have_the_law_of_the_draws() -> None:
     assert homogeneity(*joint) > 1e-3
 
 
-@pytest.mark.parametrize("statistic", [Proportion(1.0), BinnedAuc(3)])
-def test_studentised_statistics_have_the_law_of_the_naive_permutation(statistic: Proportion | BinnedAuc) -> None:
-    kinds = np.array([60, 30, 90]) if isinstance(statistic, Proportion) else np.array([50, 30, 20, 20, 30, 40])
-    rng = np.random.default_rng(3)
-    counts = np.stack([kinds // 3, kinds - kinds // 3])
-    drawn = studentized(CountResampler(statistic, counts, seed=7).permuted(0, 4000))
-    naive = studentized(statistic(shuffled(kinds, tuple(counts.sum(axis=1)), 4000, rng)))
-    assert stats.ks_2samp(drawn, naive).pvalue > 1e-3
-    assert np.std(drawn) == pytest.approx(1, abs=0.1)
-
-
 def test_within_strata_every_group_keeps_its_rows() -> None:
     counts = np.array([[10, 5, 40], [3, 30, 8]])
     seen: list[Array] = []
@@ -73,23 +80,6 @@ def test_within_strata_every_group_keeps_its_rows() -> None:
     assert events.var() == pytest.approx(expected.var(), rel=0.25)
 
 
-def test_blocks_do_not_depend_on_one_another() -> None:
-    source = CountResampler(Proportion(1.0), np.array([[10, 5, 40], [3, 30, 8]]), seed=11)
-    later = source.permuted(3, 100).value
-    np.testing.assert_array_equal(source.permuted(3, 100).value, later)
-    assert (source.permuted(2, 100).value != later).any()
-
-
-def test_samples_with_replacement_have_the_variance_of_their_metric() -> None:
-    counts = np.array([[100, 200, 300], [400, 100, 50]])
-    source = CountResampler(Proportion(0.0), counts, seed=5)
-    drawn, expected = source.bootstrapped(0, 4000, pooled=False), source.observed
-    np.testing.assert_allclose(drawn.mean(axis=1), expected.value, atol=0.003)
-    np.testing.assert_allclose(drawn.var(axis=1), expected.variance, rtol=0.1)
-    pooled = source.bootstrapped(0, 4000, pooled=True)
-    np.testing.assert_allclose(pooled.var(axis=1), expected.variance, rtol=0.1)
-
-
 def test_tables_of_many_kinds_are_permuted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.random.default_rng(6).integers(0, 9, (2, 40))
     source = CountResampler(BinnedAuc(20), counts, seed=5)
@@ -100,3 +90,181 @@ def test_tables_of_many_kinds_are_permuted_in_parts(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(parts, studentized(source.permuted(0, 1000)))
     assert stats.ks_2samp(whole, parts).pvalue > 1e-3
     assert len(np.unique(parts)) > 900
+
+
+# Compiled permutations are uniform, and each is determined by its seed and number alone.
+
+
+@pytest.mark.parametrize(("n", "size"), [(7, 3), (40, 1), (40, 39), (37, 2)])
+def test_every_subset_is_equally_likely(n: int, size: int) -> None:
+    """3 of 7 start from random bytes; the others are few enough, or leave few enough out, to be chosen one by one."""
+    member, words = np.empty(n, np.uint8), np.empty((n + 7) // 8, np.uint64)
+    place = {subset: i for i, subset in enumerate(combinations(range(n), size))}
+    seen = np.zeros(len(place))
+    for b in range(40 * len(place)):
+        choose(17, b, size, words, member)
+        seen[place[tuple(np.flatnonzero(member == 0))]] += 1
+    assert stats.chisquare(seen).pvalue > 1e-3
+
+
+def test_every_order_is_equally_likely() -> None:
+    place = {order: i for i, order in enumerate(permutations(range(4)))}
+    seen = np.zeros(24)
+    for b in range(2400):
+        values = np.arange(4)
+        shuffle(5, b, values)
+        seen[place[tuple(values)]] += 1
+    assert stats.chisquare(seen).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("sizes", [(3, 997), (500, 500), (990, 10), (200, 300, 500)])
+def test_groups_have_their_sizes_and_rows_are_alike(sizes: tuple[int, ...]) -> None:
+    codes, words = np.empty(1000, np.uint8), np.empty(125, np.uint64)
+    inside = np.zeros(1000)
+    for b in range(400):
+        assign(1, b, np.array(sizes), words, codes)
+        np.testing.assert_array_equal(np.bincount(codes, minlength=len(sizes)), sizes)
+        inside += codes == 0
+    share = sizes[0] / 1000
+    z = (inside - 400 * share) / np.sqrt(400 * share * (1 - share))
+    assert (z**2).mean() == pytest.approx(1, abs=0.2)
+
+
+def test_neighbouring_permutations_are_independent() -> None:
+    codes, words = np.empty((200, 512), np.uint8), np.empty(64, np.uint64)
+    for b in range(200):
+        choose(3, b, 256, words, codes[b])
+    common = (1 - codes.astype(int)) @ (1 - codes.astype(int)).T
+    shared = common[np.triu_indices(200, 1)]
+    law, x = stats.hypergeom(512, 256, 256), np.arange(112, 145)
+    seen, expected = np.bincount(shared, minlength=146)[x], law.pmf(x)
+    assert stats.chisquare(seen, expected / expected.sum() * seen.sum()).pvalue > 1e-3
+
+
+def test_a_permutation_does_not_depend_on_where_a_run_starts() -> None:
+    rng = np.random.default_rng(1)
+    label, columns = rng.integers(0, 2, 300).astype(np.uint8), rng.normal(size=(2, 300))
+    sizes, none = np.array([100, 200]), np.empty(0, dtype=bool)
+    whole, tail = np.zeros((20, 3, 4)), np.zeros((5, 3, 4))
+    permuted_ranks(9, 0, sizes, label, none, whole)
+    permuted_ranks(9, 15, sizes, label, none, tail)
+    np.testing.assert_array_equal(whole[15:], tail)
+    sums, last = np.zeros((20, 2, 2)), np.zeros((1, 2, 2))
+    permuted_sums(9, 0, sizes, columns, sums)
+    permuted_sums(9, 19, sizes, columns, last)
+    np.testing.assert_array_equal(sums[19:], last)
+
+
+def test_blocks_follow_one_another() -> None:
+    rng = np.random.default_rng(2)
+    rows = RankedRows.of(rng.integers(0, 2, 50), rng.normal(size=50), rng.integers(0, 2, 50), 2, 3)
+    moments = np.zeros((1, 3, 4))
+    permuted_ranks(3, BLOCK, np.array(rows.units), rows.label, rows.tie_end, moments)
+    assert rows.permuted(1, 4).value[0, 0] == moments[0, 1, 1] / (moments[0, 0, 1] * moments[0, 0, 0])
+
+
+# Compiled code gives the same bytes whether it was just compiled or read back from disk.
+
+
+PROGRAM = """
+import hashlib
+import numpy as np
+from pipeline.audits.permutation import kernels, ranked_kernel
+
+rng, digest = np.random.default_rng(3), hashlib.sha256()
+for n, sizes in ((203, [90, 113]), (301, [100, 101, 100])):
+    groups, sizes = len(sizes), np.array(sizes)
+    label, weight = rng.integers(0, 2, n).astype(np.uint8), 3 * rng.random(n)
+    tie_end = np.append(rng.random(n - 1) < 0.6, True)
+    x, y = rng.normal(size=(n, 5)), rng.normal(size=(n, 5)) / rng.random((n, 5))
+    moments, sums = np.zeros((9, 3, 2 * groups)), np.zeros((9, groups, 6))
+    kernels.permuted_ranks(5, 0, sizes, label, tie_end, moments)
+    kernels.permuted_sums(5, 0, sizes, rng.normal(size=(6, n)) * 10.0 ** rng.integers(-6, 6, (6, 1)), sums)
+    cluster, held = rng.integers(0, n // 2, n), np.zeros((n // 2, 2))
+    np.add.at(held, (cluster, label.astype(int)), weight)
+    of_clusters = np.array([n // 2 // groups] * (groups - 1) + [n // 2 - n // 2 // groups * (groups - 1)])
+    auc, variance = np.empty((9, groups)), np.empty((9, groups))
+    kernels.permuted_clusters(5, 0, of_clusters, cluster, label, weight, tie_end, held, auc, variance)
+    products, pooled = np.zeros((9, 2, 5)), np.zeros((9, 3, 5))
+    kernels.permuted_products(5, 0, x, y, products)
+    kernels.pooled_products(5, 0, x[: n // 2 * 2], pooled)
+    found = [moments, sums, auc, variance, products, pooled]
+    if groups == 2:
+        codes, many = np.empty((9, n), np.uint8), np.zeros((9, 2, 6, 16))
+        kernels.permuted_codes(5, 0, sizes, codes)
+        ranked_kernel.ranked_sums(codes, (rng.random((n, 16)) < 0.4).astype(float), many)
+        found += [codes, many]
+    for values in found:
+        digest.update(np.ascontiguousarray(values).tobytes())
+entries = [f for module in (kernels, ranked_kernel) for f in vars(module).values() if hasattr(f, "stats")]
+print(digest.hexdigest(), sum(sum(f.stats.cache_misses.values()) for f in entries))
+"""
+
+
+def test_what_is_read_from_disk_gives_the_bytes_of_what_was_just_compiled(tmp_path: Path) -> None:
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    runs = [
+        subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    (first, compiled), (second, compiled_again) = (run.stdout.split() for run in runs)
+    assert (int(compiled) > 0, int(compiled_again)) == (True, 0)
+    assert first == second
+
+
+# Many samples at once give the p-values of each by itself.
+
+
+def ranked(samples: int, sizes: tuple[int, int], positives: tuple[float, float], seed: int) -> tuple[Array, Array]:
+    """Labels and groups of samples whose positives stand one standard deviation higher."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat([0, 1], sizes)
+    label = (rng.random((samples, sum(sizes))) < np.array(positives)[group]).astype(np.int64)
+    order = np.argsort(rng.normal(size=label.shape) + label, axis=1)
+    return np.take_along_axis(label, order, axis=1), group[order]
+
+
+def test_the_sums_of_sixteen_samples_are_those_of_each() -> None:
+    label, _ = ranked(LANES, (40, 25), (0.6, 0.3), 1)
+    codes, none = np.empty((5, 65), np.uint8), np.empty(0, dtype=bool)
+    permuted_codes(3, 0, np.array([40, 25]), codes)
+    sums = np.zeros((5, 2, 6, LANES))
+    ranked_sums(codes, np.ascontiguousarray(label.T, dtype=float), sums)
+    for b in range(5):
+        for lane in range(LANES):
+            moments = np.zeros((3, 4))
+            ranked_moments(codes[b], label[lane].astype(np.uint8), none, moments)
+            for g in (0, 1):
+                negative, positive = moments[:, 2 * g], moments[:, 2 * g + 1]
+                expected = [positive[0], negative[0], positive[1], positive[2], negative[1], negative[2]]
+                np.testing.assert_array_equal(sums[b, g, :, lane], expected)
+
+
+def test_p_values_are_those_of_the_test_of_one_sample() -> None:
+    """Other permutations of the same sample: within their Monte-Carlo error."""
+    label, group = ranked(TOGETHER + 3, (60, 40), (0.5, 0.4), 2)
+    found = auc_p(label, group, rng=np.random.default_rng(1), draws=2000)
+    for one in (0, TOGETHER + 2):
+        data = Predictions(label[one], np.arange(100.0), group[one], ("a", "b"))
+        for method, p in zip(found._fields, found, strict=True):
+            alone = permutation_test(data, "auc", rng=np.random.default_rng(2), draws=2000, method=method).p_value  # type: ignore[arg-type]
+            assert alone is not None
+            assert abs(alone - p[one]) < 4 * np.sqrt(2 * alone * (1 - alone) / 2000)
+
+
+def test_in_groups_that_are_alike_p_values_are_uniform() -> None:
+    label, group = ranked(800, (50, 50), (0.5, 0.5), 3)
+    for p in auc_p(label, group, rng=np.random.default_rng(1), draws=199):
+        assert stats.kstest(p, "uniform").pvalue > 1e-3
+        assert p.min() == pytest.approx(1 / 200, abs=0.03)
+
+
+def test_a_sample_without_a_test_has_no_p_value() -> None:
+    label, group = ranked(3, (30, 30), (0.5, 0.5), 4)
+    label[0, group[0] == 1] = 0
+    # Group B separates its classes: its AUC is 1, with an estimated variance of 0.
+    own = np.flatnonzero(group[1] == 1)
+    label[1, own] = np.arange(30) >= 15
+    found = auc_p(label, group, rng=np.random.default_rng(1), draws=99)
+    assert np.isnan(found.unstudentized).tolist() == [True, False, False]
+    assert np.isnan(found.studentized).tolist() == [True, True, False]

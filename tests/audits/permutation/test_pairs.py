@@ -1,8 +1,6 @@
-"""More than two groups."""
+"""More than two groups, and rows of one person."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +8,17 @@ import pytest
 
 from pipeline.audits.correction import corrected
 from pipeline.audits.permutation import pairs
+from pipeline.audits.permutation.clustered import summed
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.settings import Settings
+from tests.audits.permutation.builders import simulate
 
-Simulate = Callable[..., Predictions]
 QUICK = Settings(draws=400)
 all_pairs: Any = pairs.all_pairs
 
 
-def test_all_pairs_are_the_tests_of_each_pair(simulate: Simulate) -> None:
+def test_all_pairs_are_the_tests_of_each_pair() -> None:
     data = simulate(np.random.default_rng(1), (80, 60, 70), (0.5, 0.4, 0.6), (1.0, 0.4, 1.0))
     found = all_pairs(data, "tpr", QUICK, rng=np.random.default_rng(1))
     assert [test.groups for test in found.tests] == [("a", "b"), ("a", "c"), ("b", "c")]
@@ -31,7 +30,7 @@ def test_all_pairs_are_the_tests_of_each_pair(simulate: Simulate) -> None:
 
 
 @pytest.mark.parametrize("metric", ["tpr", "auc", "mean_error"])
-def test_a_single_pair_keeps_the_p_value_of_its_own_test(simulate: Simulate, metric: str) -> None:
+def test_a_single_pair_keeps_the_p_value_of_its_own_test(metric: str) -> None:
     data = simulate(np.random.default_rng(2), (150, 100), (0.5, 0.4), (1.0, 0.6))
     found = all_pairs(data, metric, QUICK, rng=np.random.default_rng(1), correction="max_t")
     assert found.adjusted == (found.tests[0].p_value,)
@@ -73,7 +72,7 @@ def test_no_pair_is_rejected_that_its_exact_test_accepts() -> None:
         (Settings(resampling_risk=0.01), r"expected no resampling_risk with correction max_t, found 0\.01"),
     ],
 )
-def test_the_largest_statistic_stands_for_no_other_test(simulate: Simulate, settings: Settings, message: str) -> None:
+def test_the_largest_statistic_stands_for_no_other_test(settings: Settings, message: str) -> None:
     data = simulate(np.random.default_rng(2), (50, 50, 50), (0.5,) * 3, (1.0,) * 3)
     with pytest.raises(ValueError, match=message):
         all_pairs(data, "auc", settings, rng=np.random.default_rng(1), correction="max_t")
@@ -91,7 +90,7 @@ def test_a_pair_without_variance_is_no_rival() -> None:
 
 
 @pytest.mark.parametrize("metric", ["fnr", "auc"])
-def test_max_t_is_no_less_powerful_than_bonferroni(simulate: Simulate, metric: str) -> None:
+def test_max_t_is_no_less_powerful_than_bonferroni(metric: str) -> None:
     data = simulate(np.random.default_rng(3), (150, 150, 150, 150), (0.5,) * 4, (1.0, 1.0, 1.0, 0.5))
     settings = Settings(draws=4000, method="studentized")
     largest = all_pairs(data, metric, settings, rng=np.random.default_rng(1), correction="max_t")
@@ -127,7 +126,7 @@ def test_a_group_without_positives_is_no_rival() -> None:
         assert found.rejected == (False, False, False)
 
 
-def test_clusters_move_together_in_all_groups(simulate: Simulate) -> None:
+def test_clusters_move_together_in_all_groups() -> None:
     data = simulate(np.random.default_rng(4), (90, 90, 90), (0.5,) * 3, (1.0,) * 3)
     # Three copies of every row, held together by their cluster, tell no more than the rows.
     copies = {name: np.repeat(getattr(data, name), 3) for name in ("label", "score", "group")}
@@ -143,7 +142,66 @@ def test_clusters_move_together_in_all_groups(simulate: Simulate) -> None:
         assert more < one
 
 
-def test_an_unknown_correction_is_refused(simulate: Simulate) -> None:
+def test_an_unknown_correction_is_refused() -> None:
     data = simulate(np.random.default_rng(5), (20, 20), (0.5, 0.5), (1.0, 1.0))
     with pytest.raises(ValueError, match=r"expected a correction among holm, .* found 'tukey'"):
         all_pairs(data, "tpr", QUICK, rng=np.random.default_rng(1), correction="tukey")
+
+
+# Rows of one person move together.
+
+
+METRICS = ("tpr", "precision", "mean_error", "auc")
+
+
+def result_of(data: Predictions, metric: str, draws: int = 400) -> Any:
+    return permutation_test(data, metric, rng=np.random.default_rng(1), draws=draws, method="studentized")
+
+
+def checked(data: Predictions, metric: str, draws: int = 400) -> float:
+    return float(result_of(data, metric, draws).p_value)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_copies_of_a_person_are_no_news(metric: str) -> None:
+    """Three copies of every row, as clusters, leave the test as it is; as rows they would raise T by sqrt(3)."""
+    rows = simulate(np.random.default_rng(3), (120, 80), (0.5, 0.4), (1.0, 0.8))
+    person = np.arange(200)
+    copied = np.tile(person, 3)
+    prediction = rows.prediction
+    assert prediction is not None
+    tripled = Predictions(
+        rows.label[copied], rows.score[copied], rows.group[copied], rows.groups, prediction=prediction[copied]
+    )
+    alone = result_of(replace(rows, cluster=person), metric)
+    together = result_of(replace(tripled, cluster=copied), metric)
+    assert together.p_value == alone.p_value
+    assert together.statistic == pytest.approx(alone.statistic)
+    assert result_of(tripled, metric).statistic == pytest.approx(np.sqrt(3) * alone.statistic, rel=0.04)
+
+
+@pytest.mark.parametrize("metric", ["mean_error", "auc"])
+def test_the_level_holds_where_rows_of_a_person_are_alike(metric: str) -> None:
+    """Persons have 1 to 8 rows with a common label and effect: as persons the level holds, as rows it does not."""
+    rejected, simulations = {"persons": 0, "rows": 0}, 150
+    for simulation in range(simulations):
+        rng = np.random.default_rng(simulation)
+        person = np.repeat(np.arange(120), rng.integers(1, 9, 120))
+        label, effect = rng.integers(0, 2, 120)[person], rng.normal(size=120)[person]
+        score = label + effect + 0.3 * rng.normal(size=len(person))
+        data = Predictions(label, score, (person < 40).astype(int), ("a", "b"))
+        rejected["rows"] += checked(data, metric, draws=99) <= 0.05
+        rejected["persons"] += checked(replace(data, cluster=person), metric, draws=99) <= 0.05
+    assert rejected["persons"] / simulations < 0.05 + 4 * np.sqrt(0.05 * 0.95 / simulations)
+    assert rejected["rows"] / simulations > 0.2
+
+
+def test_the_units_that_are_permuted_are_persons() -> None:
+    rows = simulate(np.random.default_rng(5), (90, 60), (0.5, 0.5), (1.0, 1.0))
+    result = permutation_test(replace(rows, cluster=np.arange(150) // 3), "auc", rng=np.random.default_rng(1), draws=50)
+    assert (result.sizes, result.units) == ((90, 60), (30, 20))
+
+
+def test_sums_over_clusters() -> None:
+    values = np.array([[1.0, 10], [2, 20], [4, 40]])
+    np.testing.assert_array_equal(summed(values, np.array([1, 0, 1])), [[2, 20], [5, 50]])

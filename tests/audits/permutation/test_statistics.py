@@ -1,14 +1,17 @@
-"""Metrics and their variances: closed forms, and what they do not depend on."""
-
-from __future__ import annotations
+"""Metrics and their variances: closed forms, the AUC by three ways, and sums over clusters."""
 
 import numpy as np
 import pytest
 from scipy import stats
 from sklearn import metrics as reference
+from sklearn.metrics import roc_auc_score
 
+from pipeline.audits.permutation.auc_statistic import BinnedAuc
+from pipeline.audits.permutation.clustered import ClusteredRanks
 from pipeline.audits.permutation.metrics import METRICS, Mean, Rate, log_loss, metric_named
+from pipeline.audits.permutation.ranked_rows import RankedRows
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion, RatioOfSums, studentized
+from pipeline.types import Array
 
 rng = np.random.default_rng(2)
 LABEL, DECISION = rng.integers(0, 2, 300), rng.integers(0, 2, 300)
@@ -29,16 +32,13 @@ def rate(name: str) -> float:
         ("precision", reference.precision_score(LABEL, DECISION)),
         ("npv", reference.precision_score(LABEL, DECISION, pos_label=0)),
         ("accuracy", reference.accuracy_score(LABEL, DECISION)),
+        ("fnr", 1 - reference.recall_score(LABEL, DECISION)),
+        ("fpr", 1 - reference.recall_score(LABEL, DECISION, pos_label=0)),
         ("selection_rate", DECISION.mean()),
     ],
 )
 def test_rates_are_those_of_the_rows(name: str, expected: float) -> None:
     assert rate(name) == pytest.approx(expected)
-
-
-def test_rates_and_their_complements_sum_to_one() -> None:
-    assert rate("tpr") + rate("fnr") == pytest.approx(1)
-    assert rate("fpr") + rate("tnr") == pytest.approx(1)
 
 
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if isinstance(metric, Rate)])
@@ -110,3 +110,87 @@ def test_names_have_aliases_and_unknown_ones_are_listed() -> None:
     assert metric_named("recall") is METRICS["tpr"]
     with pytest.raises(ValueError, match=r"expected a metric among tpr, fnr, .*; found 'f1'"):
         metric_named("f1")
+
+
+# The AUC and its variance by three ways of computing them, and what they do not depend on.
+
+
+def delong(label: Array, score: Array) -> tuple[float, float]:
+    """From the definition, with all pairs of a positive and a negative."""
+    positive, negative = score[label == 1], score[label == 0]
+    wins = (positive[:, None] > negative) + 0.5 * (positive[:, None] == negative)
+    variance = wins.mean(axis=1).var(ddof=1) / len(positive) + wins.mean(axis=0).var(ddof=1) / len(negative)
+    return float(wins.mean()), float(variance)
+
+
+def sample(n: int, ties: bool, seed: int = 1) -> tuple[Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    label, group = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    score = rng.normal(size=n) + label
+    return label, np.round(score) if ties else score, group
+
+
+def of_groups(label: Array, score: Array, group: Array) -> MetricEstimate:
+    parts = [delong(label[group == g], score[group == g]) for g in range(3)]
+    return MetricEstimate(*(np.array(values) for values in zip(*parts, strict=True)))
+
+
+def counted(label: Array, score: Array, group: Array, groups: int) -> tuple[BinnedAuc, Array]:
+    values, cell = np.unique(score, return_inverse=True)
+    counts = np.zeros((groups, 2, len(values)), dtype=int)
+    np.add.at(counts, (group, label, cell), 1)
+    return BinnedAuc(len(values)), counts.reshape(groups, -1)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_one_pass_and_counts_of_scores_give_delongs_estimate_of_every_group(ties: bool) -> None:
+    rows = label, score, group = sample(200, ties)
+    expected, (statistic, counts) = of_groups(*rows), counted(*rows, 3)
+    for found in (RankedRows.of(*rows, 3, seed=1).observed, statistic(counts)):
+        np.testing.assert_allclose(found.value, expected.value)
+        np.testing.assert_allclose(found.variance, expected.variance)
+        assert found.value[0] == pytest.approx(roc_auc_score(label[group == 0], score[group == 0]))
+
+
+def test_only_the_order_of_scores_matters_and_turning_it_round_gives_the_complement() -> None:
+    label, score, group = sample(200, ties=False)
+    one = RankedRows.of(label, score, group, 3, 1).observed
+    same = RankedRows.of(label, np.exp(score), group, 3, 1).observed
+    turned = RankedRows.of(label, -score, group, 3, 1).observed
+    np.testing.assert_array_equal(one.value, same.value)
+    np.testing.assert_allclose(turned.value, 1 - one.value)
+    np.testing.assert_allclose(turned.variance, one.variance)
+
+
+def test_without_positives_there_is_no_auc_and_with_one_there_is_no_variance() -> None:
+    counts = np.array([[3, 4, 0, 0], [3, 4, 1, 0], [3, 4, 1, 1]])
+    estimate = BinnedAuc(2)(counts)
+    assert np.isnan(estimate.value).tolist() == [True, False, False]
+    assert np.isnan(estimate.variance).tolist() == [True, True, False]
+
+
+def clustered(label: Array, score: Array, weight: Array, cluster: Array) -> tuple[float, float]:
+    """Obuchowski's estimate from the definition, with all pairs."""
+    positive, negative = label == 1, label == 0
+    wins = (score[positive][:, None] > score[negative]) + 0.5 * (score[positive][:, None] == score[negative])
+    w, v = weight[positive], weight[negative]
+    auc = float(w @ wins @ v / (w.sum() * v.sum()))
+    psi = np.zeros(cluster.max() + 1)
+    np.add.at(psi, cluster[positive], w * (wins @ v / v.sum() - auc) / w.sum())
+    np.add.at(psi, cluster[negative], v * (w @ wins / w.sum() - auc) / v.sum())
+    return auc, float(len(psi) / (len(psi) - 1) * (psi**2).sum())
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_clusters_and_weights_give_obuchowskis_estimate(ties: bool) -> None:
+    label, score, _ = sample(120, ties)
+    rng = np.random.default_rng(5)
+    cluster, weight = np.unique(rng.integers(0, 40, 120), return_inverse=True)[1], rng.random(120)
+    group = rng.integers(0, 2, cluster.max() + 1)
+    found = ClusteredRanks.of(label, score, weight, cluster, group, 2, seed=1).observed
+    for g in (0, 1):
+        rows = group[cluster] == g
+        own = np.unique(cluster[rows], return_inverse=True)[1]
+        auc, variance = clustered(label[rows], score[rows], weight[rows], own)
+        assert found.value[g] == pytest.approx(auc)
+        assert found.variance[g] == pytest.approx(variance)

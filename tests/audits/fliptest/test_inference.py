@@ -1,0 +1,332 @@
+"""Intervals and p-values of sizes, signs and shifts, within a trial and over trials."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pipeline.audits.fliptest import intervals, significance
+from pipeline.audits.fliptest.intervals import (
+    difference_intervals,
+    expanded,
+    fewest,
+    mean_intervals,
+    sign_intervals,
+    size_intervals,
+)
+from pipeline.audits.fliptest.over_trials import over_trials, twice_the_median
+from pipeline.audits.fliptest.significance import subset_p_values
+from pipeline.types import Array
+
+
+def test_the_ends_of_a_size_are_the_shares_at_which_it_is_just_refuted() -> None:
+    found = size_intervals(120, 30, 1000, 0.1)
+    for (low, high), size in ((found.positive, 120), (found.negative, 30)):
+        np.testing.assert_allclose(stats.binom.sf(size - 1, 1000, low / 1000), 0.05)
+        np.testing.assert_allclose(stats.binom.cdf(size, 1000, high / 1000), 0.05)
+
+
+def test_nobody_among_n_has_an_upper_end() -> None:
+    """The rule of three: (1 - p)^n = alpha / 2 at p near 3.7 / n."""
+    found = size_intervals(0, 0, 5000, 0.05)
+    assert found.positive == found.negative
+    assert found.positive[0] == 0
+    assert found.positive[1] == pytest.approx(5000 * (1 - 0.025 ** (1 / 5000)))
+    assert found.positive[1] == pytest.approx(3.7, abs=0.02)
+    z = stats.norm.ppf(0.975)
+    assert found.net == (pytest.approx(-5000 * z**2 / (5000 + z**2)), pytest.approx(5000 * z**2 / (5000 + z**2)))
+
+
+def test_the_net_size_has_the_ends_that_tangos_score_just_refutes() -> None:
+    """The score with the likeliest share of F- at the end, found by a search over the multinomial likelihood."""
+    b, c, n = 30, 12, 200
+    for end in size_intervals(b, c, n, 0.05).net:
+        delta = end / n
+        shares = np.linspace(max(0, -delta) + 1e-9, (1 - delta) / 2 - 1e-9, 400_001)
+        likelihood = b * np.log(shares + delta) + c * np.log(shares) + (n - b - c) * np.log1p(-2 * shares - delta)
+        q = shares[likelihood.argmax()]
+        score = (b - c - end) / np.sqrt(n * (2 * q + delta * (1 - delta)))
+        assert abs(score) == pytest.approx(stats.norm.ppf(0.975), rel=1e-3)
+
+
+def test_the_net_size_is_beyond_zero_where_mcnemars_test_says_so() -> None:
+    for b, c in ((20, 9), (21, 9), (9, 21), (3, 0), (4, 0)):
+        low, high = size_intervals(b, c, 500, 0.05).net
+        assert (low > 0 or high < 0) == (abs(b - c) / np.sqrt(b + c) > stats.norm.ppf(0.975))
+
+
+def test_swapping_the_flipsets_turns_the_net_size_around() -> None:
+    there, back = size_intervals(7, 2, 40, 0.05), size_intervals(2, 7, 40, 0.05)
+    assert there.positive == back.negative
+    np.testing.assert_allclose(there.net, -np.array(back.net)[::-1])
+
+
+def test_everybody_or_nobody_flips() -> None:
+    assert size_intervals(10, 0, 10, 0.05).positive[1] == size_intervals(10, 0, 10, 0.05).net[1] == 10
+    assert np.isnan([*size_intervals(0, 0, 0, 0.05).positive, *size_intervals(0, 0, 0, 0.05).net]).all()
+    with pytest.raises(ValueError, match="expected sizes of two disjoint flipsets of 10 people, found 8 and 3"):
+        size_intervals(8, 3, 10, 0.05)
+
+
+@pytest.mark.parametrize("shares", [[0.1, 0.06, 0.84], [0.004, 0.001, 0.995]])
+def test_intervals_of_sizes_cover_the_expected_sizes(shares: list[float]) -> None:
+    inside, studies = np.zeros(3), 500
+    expected = 500 * np.array([shares[0], shares[1], shares[0] - shares[1]])
+    drawn = np.random.default_rng(2).multinomial(500, shares, studies)
+    for (positive, negative, _), times in zip(*np.unique(drawn, axis=0, return_counts=True), strict=True):
+        found = size_intervals(positive, negative, 500, 0.1)
+        ends = np.array([found.positive, found.negative, found.net])
+        inside += times * ((ends[:, 0] <= expected) & (expected <= ends[:, 1]))
+    assert (inside / studies > 0.9 - 3 * np.sqrt(0.09 / studies)).all()
+
+
+def test_a_mean_sign_is_a_difference_of_shares() -> None:
+    signs = np.repeat([[1, -1], [0, -1], [-1, -1]], [12, 5, 3], axis=0)
+    low, high = sign_intervals(signs, 0.05)
+    for j, (more, fewer) in enumerate(((12, 3), (0, 20))):
+        ends = difference_intervals(np.array([more]), np.array([fewer]), 20, 0.05)
+        assert (low[j], high[j]) == (ends[0][0], ends[1][0])
+    assert (low[1], high[1]) == (-1, pytest.approx(-0.68, abs=0.01))
+
+
+def test_a_mean_over_a_flipset_varies_as_under_resampling_of_all_rows() -> None:
+    rng = np.random.default_rng(3)
+    group, members = rng.gamma(1.0, size=(120, 2)), np.arange(120) < 25
+    drawn = rng.integers(0, 120, size=(20_000, 120))
+    inside = members[drawn]
+    tail = expanded(25, 0.05)
+    expected = [
+        np.quantile((group[:, j][drawn] * inside).sum(axis=1) / inside.sum(axis=1), [tail, 1 - tail]) for j in (0, 1)
+    ]
+    low, high = mean_intervals(group[members], 20_000, 0.05, rng)
+    np.testing.assert_allclose(np.stack([low, high], axis=1), expected, rtol=0.03)
+
+
+def test_the_interval_of_a_mean_covers_the_expected_mean() -> None:
+    rng = np.random.default_rng(4)
+    inside = np.zeros(2)
+    for _ in range(400):
+        values = np.stack([rng.normal(2, 3, size=60), rng.choice([-1, 1], size=60, p=[0.3, 0.7])], axis=1)
+        low, high = mean_intervals(values, 300, 0.1, rng)
+        inside += (low <= [2, 0.4]) & (high >= [2, 0.4])
+    np.testing.assert_allclose(inside / 400, 0.9, atol=0.05)
+
+
+def test_blocks_of_weights_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(5).normal(size=(30, 3))
+    whole = mean_intervals(values, 101, 0.05, np.random.default_rng(6))
+    monkeypatch.setattr(intervals, "WEIGHTS_AT_ONCE", 70)
+    parts = mean_intervals(values, 101, 0.05, np.random.default_rng(6))
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+
+
+def test_means_of_few_members_cover_too() -> None:
+    """Eight normal values: plain percentiles would cover in 82 of 100 cases at level .9, expanded ones in 90."""
+    rng = np.random.default_rng(8)
+    inside = 0
+    for _ in range(600):
+        low, high = mean_intervals(rng.normal(size=(8, 1)), 1000, 0.1, rng)
+        inside += low[0] <= 0 <= high[0]
+    assert abs(inside / 600 - 0.9) < 3.5 * np.sqrt(0.09 / 600)
+
+
+def test_members_that_cannot_show_a_direction_have_no_interval() -> None:
+    """Five that go one way do so with probability 2^-4 > .05 under no direction; six with 2^-5."""
+    assert (fewest(0.05), fewest(0.5), fewest(0.03125)) == (6, 2, 6)
+    rng = np.random.default_rng(7)
+    for k, there in ((5, False), (6, True)):
+        assert np.isfinite(mean_intervals(np.ones((k, 2)), 50, 0.05, rng)).all() == there
+        assert np.isfinite(sign_intervals(np.ones((k, 2)), 0.05)).all() == there
+
+
+# P-values of random subsets: as all subsets give, of the right level, and not those of the normal limit.
+
+
+def chosen(n: int, members: list[int]) -> Array:
+    return np.isin(np.arange(n), members)
+
+
+def test_p_values_are_the_share_of_all_subsets_that_are_as_extreme() -> None:
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.normal(size=9), rng.integers(-1, 2, size=9)], axis=1)
+    for members in ([0, 1, 4], [0, 1, 2, 5, 6, 8]):
+        every = np.array([values[list(some)].mean(axis=0) for some in combinations(range(9), len(members))])
+        off = np.abs(every - values.mean(axis=0))
+        own = np.abs(values[members].mean(axis=0) - values.mean(axis=0))
+        expected = (off >= own - 1e-9).mean(axis=0)
+        found = subset_p_values(values, chosen(9, members), 20_000, rng)
+        np.testing.assert_allclose(found, expected, atol=4 * np.sqrt(0.25 / 20_000))
+
+
+def test_under_the_null_p_values_keep_their_level() -> None:
+    rng = np.random.default_rng(1)
+    values = np.stack([rng.standard_cauchy(60), rng.random(60) < 0.1], axis=1)
+    p = np.array([subset_p_values(values, chosen(60, rng.choice(60, 7, False).tolist()), 99, rng) for _ in range(600)])
+    # The first column has (almost) no ties, so its level is the nominal one; the second has few values.
+    assert abs((p[:, 0] <= 0.1).mean() - 0.1) < 3.5 * np.sqrt(0.09 / 600)
+    assert (p[:, 1] <= 0.1).mean() < 0.1 + 3.5 * np.sqrt(0.09 / 600)
+
+
+def test_members_that_differ_have_the_smallest_p_value_and_only_in_that_column() -> None:
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(500, 2))
+    values[:40, 0] += 2
+    p = subset_p_values(values, np.arange(500) < 40, 199, rng)
+    assert p[0] == 1 / 200
+    assert p[1] > 0.01
+
+
+def test_a_shift_that_is_the_same_for_everyone_says_nothing_of_the_flipset() -> None:
+    values = np.stack([np.full(50, 0.1), np.full(50, -1e9 / 3)], axis=1)
+    np.testing.assert_array_equal(subset_p_values(values, np.arange(50) < 7, 99, np.random.default_rng(3)), 1)
+
+
+def test_a_flipset_of_everyone_or_of_nobody() -> None:
+    values = np.random.default_rng(4).normal(size=(30, 2))
+    np.testing.assert_array_equal(subset_p_values(values, np.ones(30, bool), 99, np.random.default_rng(5)), 1)
+    assert np.isnan(subset_p_values(values, np.zeros(30, bool), 99, np.random.default_rng(5))).all()
+
+
+def test_blocks_of_draws_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, members = np.random.default_rng(6).normal(size=(80, 3)), np.arange(80) < 11
+    whole = subset_p_values(values, members, 150, np.random.default_rng(7))
+    monkeypatch.setattr(significance, "MEMBERS_AT_ONCE", 100)
+    np.testing.assert_array_equal(subset_p_values(values, members, 150, np.random.default_rng(7)), whole)
+
+
+def test_the_normal_limit_would_not_do_for_small_flipsets_with_skewed_shifts() -> None:
+    rng = np.random.default_rng(8)
+    n, k = 2000, 15
+    values = rng.lognormal(sigma=1.5, size=n)
+    sums = significance._subset_sums((values - values.mean())[:, None], k, 40_000, rng)[:, 0] / k
+    edge = np.quantile(sums, 0.999)
+    deviation = values.std(ddof=1) * np.sqrt((1 - k / n) / k)
+    assert (np.abs(sums) >= edge).mean() > 20 * 2 * stats.norm.sf(edge / deviation)
+
+
+# Intervals over trials cover where maps and people err, and twice the median is a p-value.
+
+
+Z = stats.norm.ppf(0.975)
+
+
+def coverage(rng: np.random.Generator, trials: int, map_error: float, shared: float, studies: int = 2000) -> float:
+    """How often intervals over trials hold 0.3, the mean line: people err by 1 / sqrt(50) and maps by ``map_error``.
+
+    A share of the people is the same in all trials, so it errs alike in them.
+    """
+    inside = 0
+    for _ in range(studies):
+        people = rng.normal(scale=1 / np.sqrt(50), size=trials + 1)
+        own = 0.3 + np.sqrt(1 - shared) * people[:-1] + np.sqrt(shared) * people[-1]
+        value = own + rng.normal(scale=map_error, size=trials)
+        half = Z / np.sqrt(50)
+        found = over_trials(value, value - half, value + half, shared, 0.05)
+        inside += found.low <= 0.3 <= found.high
+    return inside / studies
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("map_error", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("trials", [2, 4, 10])
+def test_intervals_cover_where_both_maps_and_people_err(trials: int, map_error: float, shared: float) -> None:
+    """At the nominal level or above it, up to three standard errors of 2,000 studies."""
+    found = coverage(np.random.default_rng(trials), trials, map_error, shared)
+    assert found > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 2000)
+
+
+def test_from_people_to_standing() -> None:
+    """A shift of everybody is as the whole group, none is noise, and one of the members stands out.
+
+    Ten studies of five trials each; the map adds an error to every image. The members' own shift is one deviation.
+    """
+    from pipeline.audits.fliptest.standing import standing
+    from pipeline.audits.fliptest.transparency import transparency_report
+    from pipeline.audits.precision import Precision
+
+    precision = Precision(alpha=0.05, bootstraps=400, permutations=999)
+    words: list[list[str]] = []
+    for study in range(10):
+        rng = np.random.default_rng(study)
+        reports = []
+        for _ in range(5):
+            features = rng.normal(size=(400, 3))
+            members = rng.random(400) < 0.15
+            shift = rng.normal(scale=0.5, size=(400, 3)) + rng.normal(scale=0.1, size=3)
+            shift[:, 1] += 1.0
+            shift[members, 2] += 1.0
+            reports.append(transparency_report(features, features - shift, members, precision, rng))
+        ends = [np.array([getattr(one, f"mean_shift{end}") for one in reports]) for end in ("", "_ci_low", "_ci_high")]
+        p = np.array([one.mean_shift_p_adjusted for one in reports])
+        value, low, high = ends
+        lines = [over_trials(value[:, j], low[:, j], high[:, j], 0.0, 0.05) for j in range(3)]
+        words.append([standing(line.low, line.high, twice_the_median(p[:, j]), 0.05) for j, line in enumerate(lines)])
+    nothing, shared, own = (list(column) for column in zip(*words, strict=True))
+    assert nothing.count("noise") >= 8
+    assert shared.count("as the whole group") >= 9
+    assert "noise" not in shared
+    assert own == ["stands out"] * 10
+
+
+def test_by_hand() -> None:
+    """Values 1, 2, 3 of trials that share nobody: 2 -+ t sqrt(1 / 3); of one people: 2 -+ sqrt(t^2 / 3 + z^2)."""
+    value, half = np.array([1.0, 2.0, 3.0]), np.full(3, Z)
+    apart = over_trials(value, value - 0.1, value + 0.1, 0.0, 0.05)
+    assert (apart.value, apart.trials) == (2, 3)
+    assert apart.high - 2 == pytest.approx(stats.t.ppf(0.975, 2) * np.sqrt(1 / 3))
+    together = over_trials(value, value - half, value + half, 1.0, 0.05)
+    assert together.high - 2 == pytest.approx(np.sqrt(stats.t.ppf(0.975, 2) ** 2 / 3 + Z**2))
+    assert 2 - together.low == pytest.approx(together.high - 2)
+
+
+def test_trials_that_agree_by_luck_are_not_surer_than_their_people() -> None:
+    value = np.full(2, 0.2)
+    found = over_trials(value, value - Z, value + Z, 0.0, 0.05)
+    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 1) * np.sqrt(1 / 2))
+    one_people = over_trials(value, value - Z, value + Z, 1.0, 0.05)
+    assert (one_people.low, one_people.high) == (pytest.approx(0.2 - Z), pytest.approx(0.2 + Z))
+
+
+def test_one_trial_has_its_own_interval_and_empty_trials_do_not_count() -> None:
+    found = over_trials(np.array([0.5]), np.array([0.1]), np.array([0.7]), 0.0, 0.05)
+    assert (found.value, found.low, found.high, found.trials) == (0.5, 0.1, 0.7, 1)
+    gone = np.array([np.nan])
+    value, low, high = (np.append(end, gone) for end in (0.5, 0.1, 0.7))
+    with_empty = over_trials(value, low, high, 0.0, 0.05)
+    assert with_empty == found
+    nobody = over_trials(gone, gone, gone, 0.0, 0.05)
+    assert np.isnan([nobody.value, nobody.low, nobody.high]).all()
+    assert nobody.trials == 0
+    few = over_trials(np.array([1.0, 1.0]), np.full(2, np.nan), np.full(2, np.nan), 0.0, 0.05)
+    assert few.value == 1
+    assert np.isnan(few.low)
+
+
+def test_what_cannot_be_pooled_is_refused() -> None:
+    one = np.ones(2)
+    with pytest.raises(
+        ValueError, match=r"expected a value and two ends for each trial, found shapes \(2,\), \(2,\) and"
+    ):
+        over_trials(one, one, np.ones(3), 0.0, 0.05)
+    with pytest.raises(ValueError, match=r"the share of people in common in \[0, 1\], found 1.5"):
+        over_trials(one, one, one, 1.5, 0.05)
+
+
+@pytest.mark.parametrize("dependence", [0.0, 0.7, 1.0])
+def test_twice_the_median_keeps_its_level_however_trials_depend(dependence: float) -> None:
+    rng = np.random.default_rng(0)
+
+    def trial() -> Array:
+        normal = np.sqrt(dependence) * rng.normal() + np.sqrt(1 - dependence) * rng.normal(size=5)
+        return np.asarray(stats.norm.sf(normal))
+
+    level = np.mean([twice_the_median(trial()) <= 0.1 for _ in range(3000)])
+    assert level <= 0.1 + 3 * np.sqrt(0.09 / 3000)
+
+
+def test_twice_the_median_by_hand() -> None:
+    assert twice_the_median(np.array([0.04])) == 0.04
+    assert twice_the_median(np.array([0.01, 0.02, 0.9])) == 0.04
+    assert twice_the_median(np.array([0.7, 0.8, np.nan])) == 1
+    assert np.isnan(twice_the_median(np.array([np.nan])))

@@ -1,0 +1,54 @@
+"""Small data sets and classifiers by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.types import Array, Classifier, Dataset
+
+
+def dataset(
+    features: Array,
+    label: Array,
+    groups: Mapping[str, Array],
+    train: Array | None = None,
+    test: Array | None = None,
+    **others: Any,
+) -> Dataset:
+    """A data set "toy" of these features (n, d), labels (n,) and groups (n,), each of levels "0" and "1".
+
+    Without splits all rows are to train on and to test, once. ``others``: further fields of the data set.
+    """
+    every = np.arange(len(label))[None]
+    known: dict[str, Any] = {
+        "name": "toy",
+        "origin": "simulated",
+        "feature_names": tuple(f"x{j}" for j in range(features.shape[1])),
+        "continuous": (),
+        "label_name": "y",
+        "levels": dict.fromkeys(groups, ("0", "1")),
+        "train": every if train is None else train,
+        "test": every if test is None else test,
+    }
+    return Dataset(features=features.astype(float), label=label, protected=dict(groups), **known | others)
+
+
+def logistic(*coef: float, intercept: float = 0.0, repetitions: int = 1) -> Classifier:
+    """P(y = 1 | x) = sigmoid(coef' x + intercept) in every repetition."""
+    parameters = {
+        "weight": np.ones((repetitions, 1)),
+        "coef": np.tile(np.array(coef), (repetitions, 1, 1)),
+        "intercept": np.full((repetitions, 1), intercept),
+    }
+    return Classifier("given", "toy", "simulated", "logistic_mixture", parameters)
+
+
+def chosen(rows: pd.DataFrame, **where: object) -> pd.DataFrame:
+    """The rows in which these columns have these values."""
+    for column, value in where.items():
+        rows = rows[rows[column] == value]
+    return rows

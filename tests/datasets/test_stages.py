@@ -1,0 +1,243 @@
+"""Fetching and preparing: official, twin or an error, with a manifest that says which and why, and what comes of it."""
+
+import hashlib
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline import io
+from pipeline.datasets.source import Source
+from pipeline.datasets.twins import kinds
+from pipeline.stages import fetch
+from pipeline.types import Dataset
+from pipeline.workflow import plugins
+from tests.datasets.builders import fetched, staged
+
+BODY = b"name,age\nann,3\n"
+SHA256 = hashlib.sha256(BODY).hexdigest()
+TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
+COMPAS = {"name": "compas", "kind": "compas", "train_fraction": 0.8, "rows": "complete"}
+ARRESTS = {"name": "arrests", "kind": "arrests", "n": 15}
+
+
+def run(folder: Path, section: dict[str, Any], repetitions: int = 2, source: str = "twin") -> Dataset:
+    """The dataset that both stages make; what was fetched before is not fetched again."""
+    return io.load(staged(folder, section, repetitions, source), Dataset)
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return tmp_path / "raw" / "toy"
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "mirror"
+    (folder / "toy").mkdir(parents=True)
+    monkeypatch.setenv("DATA_MIRROR", str(folder))
+    return folder
+
+
+def checked(path: Path) -> None:
+    if path.read_bytes() != BODY:
+        raise ValueError("expected Ann")
+
+
+@pytest.fixture(params=["recorded", "checked"])
+def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A dataset of one file, whose official address nobody answers at, with the twin of COMPAS."""
+    module = ModuleType("toy")
+    sha256, most = (SHA256, len(BODY)) if request.param == "recorded" else (None, 1_000)
+    check = None if request.param == "recorded" else checked
+    urls, home = ("http://127.0.0.1:9/toy.csv",), "https://example.org"
+    source = Source("toy.csv", urls, sha256, most, licence="none", home=home, check=check)
+    vars(module).update(SOURCES=(source,), TWINS={"": "compas.json"})
+    monkeypatch.setattr(plugins, "load", lambda group, kind: module)
+    monkeypatch.delenv("DATA_MIRROR", raising=False)
+    return module
+
+
+# The fetch stage.
+
+
+@pytest.mark.parametrize("source", ["auto", "official"])
+def test_official_files_from_the_mirror(
+    toy: ModuleType, mirror: Path, raw: Path, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = mirror / "toy" / "toy.csv"
+    original.write_bytes(BODY)
+    file = {"path": str(raw / "toy.csv"), "sha256": SHA256, "size": len(BODY), "place": str(original)}
+    assert fetched(raw, source, "toy") == {"dataset": "toy", "origin": "official", "files": [file], "reason": None}
+    assert capsys.readouterr() == (f"toy: official ({original})\n", "")
+
+
+def test_auto_falls_back_to_the_twin_aloud(toy: ModuleType, raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest, twin = fetched(raw, "auto", "toy"), TWINS / "compas.json"
+    assert manifest["origin"] == "twin"
+    (file,) = manifest["files"]
+    assert Path(file["path"]).samefile(twin)
+    assert file["sha256"] == hashlib.sha256(twin.read_bytes()).hexdigest()
+    assert "http://127.0.0.1:9/toy.csv: cannot be reached" in manifest["reason"]
+    captured = capsys.readouterr()
+    assert captured.out == "toy: twin (data/twins/compas.json)\n"
+    for part in ("WARNING: toy is a SYNTHETIC TWIN", "get the file from https://example.org", str(raw), "DATA_MIRROR"):
+        assert part in captured.err
+
+
+def test_a_twin_that_was_asked_for_is_no_cause_for_alarm(
+    toy: ModuleType, mirror: Path, raw: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (mirror / "toy" / "toy.csv").write_bytes(BODY)
+    manifest = fetched(raw, "twin", "toy")
+    assert (manifest["origin"], manifest["reason"]) == ("twin", "asked for (DATA_SOURCE=twin)")
+    assert capsys.readouterr().err == ""
+    assert not raw.exists()
+
+
+@pytest.mark.parametrize("source", ["auto", "official"])
+@pytest.mark.parametrize("place", ["raw", "mirror"])
+def test_a_corrupt_file_is_never_papered_over_with_a_twin(
+    toy: ModuleType, mirror: Path, raw: Path, source: str, place: str
+) -> None:
+    folder = raw if place == "raw" else mirror / "toy"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "toy.csv").write_bytes(BODY.replace(b"3", b"4"))
+    with pytest.raises(SystemExit, match=r"fetch toy: toy\.csv from .* is not the published file"):
+        fetched(raw, source, "toy")
+    assert not (raw.parent / "manifest.json").exists()
+
+
+def test_without_a_twin_the_data_are_absent_aloud(
+    toy: ModuleType, raw: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del toy.TWINS
+    for source, reason in (("auto", "nowhere to be had"), ("twin", r"asked for \(DATA_SOURCE=twin\)")):
+        manifest = fetched(raw, source, "toy")
+        assert (manifest["origin"], manifest["files"]) == ("absent", [])
+        assert re.match(rf"toy has no twin and is made of toy\.csv\.\n(.|\n)*{reason}", manifest["reason"])
+    assert "WARNING: toy is ABSENT in this run. What needs it is listed as not run." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "message"),
+    [
+        ("official", "toy", r"fetch toy: toy\.csv of 'toy' is nowhere to be had"),
+        ("twin", "toy", r"compas\.json is missing: restore it from the repository"),
+    ],
+)
+def test_a_file_that_nobody_has_is_named(
+    toy: ModuleType, raw: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str, message: str
+) -> None:
+    monkeypatch.setattr(fetch, "TWINS", raw.parent)
+    with pytest.raises(SystemExit, match=message):
+        fetched(raw, source, name)
+    assert not (raw.parent / "manifest.json").exists()
+
+
+def test_an_unknown_dataset_is_named(raw: Path) -> None:
+    with pytest.raises(SystemExit, match="fetch atlantis: dataset 'atlantis' has no module"):
+        fetched(raw, "auto", "atlantis")
+
+
+@pytest.mark.parametrize("source", ["auto", "official", "twin"])
+def test_simulated_data_need_no_files(raw: Path, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    expected: dict[str, Any] = {"dataset": "simulated", "origin": "simulated", "files": [], "reason": None}
+    assert fetched(raw, source, "simulated") == expected
+    assert capsys.readouterr().out == "simulated: simulated (nothing to fetch, it is drawn)\n"
+
+
+# The prepare stage: from a manifest to a saved dataset, and nothing from files that changed since.
+
+
+def test_a_twin_is_sampled_prepared_and_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = run(tmp_path, COMPAS, repetitions=3)
+    assert (data.name, data.origin, data.repetitions) == ("compas", "twin", 3)
+    assert data.features.shape == (5_278, 7)
+    assert data.dropped == {}
+    assert list(data.checksums) == ["compas.json"]
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == (
+        "compas (twin): 5,278 rows of 7 features, 3 splits of 4,222 to train and 1,056 to test; rows dropped: none"
+    )
+
+
+def test_the_same_manifest_gives_the_same_bytes_and_more_splits_change_no_earlier_one(tmp_path: Path) -> None:
+    first = run(tmp_path, COMPAS, repetitions=2)
+    bytes_of_first = (tmp_path / "prepared.npz").read_bytes()
+    run(tmp_path, COMPAS, repetitions=2)
+    assert (tmp_path / "prepared.npz").read_bytes() == bytes_of_first
+    more = run(tmp_path, COMPAS, repetitions=4)
+    np.testing.assert_array_equal(more.features, first.features)
+    np.testing.assert_array_equal(more.train[:2], first.train)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "section", "message"),
+    [
+        ({"dataset": "compas", "origin": "simulated"}, COMPAS, "says simulated, but the data of 'compas' are made of"),
+        ({"dataset": "arrests", "origin": "official"}, ARRESTS, "says official, but the data of 'arrests' are drawn, "),
+        ({"dataset": "adult", "origin": "twin"}, COMPAS, "the manifest is of 'adult', expected 'compas'"),
+        (None, {**COMPAS, "train_fraction": 2.0}, r"prepare compas: .*expected dataset\.train_fraction to be"),
+        (None, {**COMPAS, "colour": "red"}, "no key 'colour'"),
+    ],
+)
+def test_a_manifest_or_a_setting_that_the_data_cannot_have_stops_before_anything_is_written(
+    manifest: dict[str, Any] | None, section: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    if manifest is not None:
+        io.save_json({"files": [], "reason": None, **manifest}, tmp_path / "manifest.json")
+    with pytest.raises(SystemExit, match=message):
+        run(tmp_path, section)
+    assert not (tmp_path / "prepared.npz").exists()
+
+
+def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path: Path) -> None:
+    shutil.copyfile(TWINS / "compas.json", tmp_path / "compas.json")
+    run(tmp_path, COMPAS)
+    manifest = io.load_json(tmp_path / "manifest.json")
+    manifest["files"][0]["path"] = str(tmp_path / "compas.json")
+    io.save_json(manifest, tmp_path / "manifest.json")
+    run(tmp_path, COMPAS)
+    (tmp_path / "compas.json").write_text("{}")
+    with pytest.raises(SystemExit, match=r"prepare compas: .*compas\.json has changed since it was fetched: expected"):
+        run(tmp_path, COMPAS)
+    (tmp_path / "compas.json").unlink()
+    with pytest.raises(SystemExit, match=r"compas\.json is missing, but was fetched before"):
+        run(tmp_path, COMPAS)
+
+
+@pytest.mark.parametrize("name", ["adult", "compas"])
+def test_each_choice_of_rows_has_its_own_twin(name: str, tmp_path: Path) -> None:
+    for rows, file in plugins.load("dataset", name).TWINS.items():
+        data = run(tmp_path, {"name": f"{name}_{rows}", "kind": name, "train_fraction": 0.8, "rows": rows}, 1)
+        twin = kinds.read(io.load_json(TWINS / file))
+        assert (data.origin, len(data.label)) == ("twin", twin.rows)
+        assert list(data.checksums) == [file]
+        assert (data.features.shape[1] == {"adult": 100, "compas": 10}[name]) == (rows == "all")
+        # Women are as many as the shipped model says.
+        cells = dict(zip(twin.root.cells, twin.root.counts, strict=True))
+        women = sum(count for cell, count in cells.items() if cell[0] == "Female") / sum(cells.values())
+        share = data.protected["sex"].mean() if name == "compas" else 1 - data.protected["sex"].mean()
+        assert share == pytest.approx(women, abs=len(cells) / len(data.label))
+
+
+@pytest.mark.parametrize(("name", "rows"), [("adult", 45_222), ("compas", 5_278)])
+def test_official_files_from_a_mirror(
+    name: str, rows: int, official: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATA_MIRROR", str(official(name).parent))
+    data = run(tmp_path, {"name": name, "kind": name, "train_fraction": 0.8, "rows": "complete"}, source="official")
+    assert (data.origin, len(data.label)) == ("official", rows)
+    assert sum(data.dropped.values()) > 0
+    assert all(len(digest) == 64 for digest in data.checksums.values())
+    # A byte that changes after the fetch is found.
+    raw = next(tmp_path.glob(f"{name}/*"))
+    raw.write_bytes(raw.read_bytes()[:-1] + b" ")
+    with pytest.raises(SystemExit, match="has changed since it was fetched"):
+        run(tmp_path, {"name": name, "kind": name, "train_fraction": 0.8, "rows": "complete"})
