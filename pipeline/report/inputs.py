@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -113,17 +113,23 @@ class Inputs:
         below = recorded[recorded <= wanted]
         return int(below[-1] if len(below) else recorded[0])
 
-    def stamp(self, block: str | Sequence[str], dataset: str | Sequence[str] = ()) -> Stamp:
-        """The stamp of an artefact that is made from whole blocks, of all their datasets or the given ones."""
-        blocks = [block] if isinstance(block, str) else list(block)
-        datasets = [dataset] if isinstance(dataset, str) else list(dataset)
-        rows = self.rows[self.rows["block"].isin(blocks)]
-        if datasets:
-            rows = rows[rows["dataset"].isin(datasets)]
-        if rows.empty:
-            raise ValueError(f"study {self.study!r} has no rows of block {blocks} and dataset {datasets or 'any'}")
-        reduced = [r for r in self.reductions if r.block in blocks and (not datasets or r.dataset in datasets)]
-        return Stamp.of(rows, self.scale, reduced)
+    def stamp(self, block: str | Iterable[str], dataset: str | Sequence[str] = (), maps: Iterable[str] = ()) -> Stamp:
+        """The stamp of an artefact that is made from whole blocks, or from some of their data sets or maps.
+
+        Reductions of other data sets and maps are left out. Raises ValueError where there are no rows.
+        """
+        wanted = {"block": _several(block), "dataset": _several(dataset), "transport": _several(maps)}
+        wanted = {key: names for key, names in wanted.items() if names}
+        keep = np.logical_and.reduce([self.rows[key].isin(names) for key, names in wanted.items()])
+        if not keep.any():
+            asked = " and ".join(f"{key} {names}" for key, names in wanted.items())
+            raise ValueError(f"study {self.study!r} has no rows of {asked}")
+        reduced = [r for r in self.reductions if all(getattr(r, key) in names for key, names in wanted.items())]
+        return Stamp.of(self.rows[keep], self.scale, reduced)
+
+
+def _several(names: str | Iterable[str]) -> list[str]:
+    return [name for name in ([names] if isinstance(names, str) else sorted(names)) if name]
 
 
 class GoesBy(NamedTuple):

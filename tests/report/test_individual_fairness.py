@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.report import style
-from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import boundary, configured, measurements, sensr_on_compas
-from pipeline.report.individual_fairness.further_figures import axis_places, rejection_curve
-from pipeline.report.individual_fairness.published_figures import heatmap
+from pipeline.report.individual_fairness.figures import axis_places, heatmap, rejection_curve
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.settings import select
@@ -133,7 +132,7 @@ def test_the_two_statistics_at_two_numbers_of_steps_find_the_setting_that_made_a
     theirs = published[
         (published["artefact"] == "table_1") & (published["row"] == "Project") & (published["column"] == "T_n")
     ].iloc[0]
-    chosen = studies.chosen(inputs, **q.T_N.setting("audit", "adult", "baseline", 200))
+    chosen = studies.chosen(inputs, **q.T_N.setting("adult", "baseline", 200))
     standard = np.linspace(-1, 1, int(chosen.sum()))
     values = theirs["value"] + theirs["std"] * standard / standard.std(ddof=1)
     table = build("table_1_steps", studies.with_values(inputs, chosen, values))
@@ -172,7 +171,7 @@ def test_how_often_sensr_is_rejected_on_compas_is_counted_from_the_rows(
 ) -> None:
     def with_rejected(counts: dict[float, int], of: Inputs) -> Inputs:
         for steps, k in counts.items():
-            chosen = studies.chosen(of, **q.REJECTED.setting("audit", "compas", "sensr", int(steps)))
+            chosen = studies.chosen(of, **q.REJECTED.setting("compas", "sensr", int(steps)))
             of = studies.with_values(of, chosen, (np.arange(chosen.sum()) < k).astype(float))
         return of
 
