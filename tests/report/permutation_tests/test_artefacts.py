@@ -13,11 +13,9 @@ from pipeline.audits.permutation.power import power_of
 from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.permutation_tests.data_figures import by_setting, quantiles
-from pipeline.report.permutation_tests.data_tables import DIFFERENCES, POWERS
-from pipeline.report.permutation_tests.methods_table import floor, over_splits
-from pipeline.report.permutation_tests.simulation_figures import multinomial_band
-from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, rate
+from pipeline.report.permutation_tests.data import DIFFERENCES, POWERS, by_setting, quantiles
+from pipeline.report.permutation_tests.methods import floor, over_splits
+from pipeline.report.permutation_tests.simulations import CONFIDENCE, multinomial_band, rate
 from pipeline.report.words import METRICS, TESTS
 from tests.report import studies
 
