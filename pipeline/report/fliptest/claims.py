@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.report import words as w
-from pipeline.report.fliptest import lines, trials
-from pipeline.report.fliptest import stability_figures as stability
+from pipeline.report.fliptest import lines, stability, trials
 from pipeline.report.inputs import Inputs
 
 FIRST = 2

@@ -10,9 +10,10 @@ import pandas as pd
 
 from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
-from pipeline.report.fliptest import lines, quality, trials
-from pipeline.report.fliptest import report_tables as reports
+from pipeline.report.fliptest import flipset_tables as reports
+from pipeline.report.fliptest import lines, trials
 from pipeline.report.fliptest.claims import claims
+from pipeline.report.fliptest.validation import validated
 from pipeline.report.inputs import Inputs, given_of
 
 LARGE = 1.0
@@ -70,12 +71,11 @@ def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _distances(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """``exact_distance`` and ``map_distance``, over all columns: :func:`pipeline.report.fliptest.quality.distance`."""
-    for one in quality.validated(inputs):
+    """``exact_distance`` and ``map_distance``, over all columns: :meth:`Validated.distance`."""
+    for one in validated(inputs):
         for of in ("exact", "map"):
-            rows = quality.rows_of(inputs, one, f"{of}_l1")
-            value = rows["value"] + quality.constant(inputs, one)
-            yield rows.assign(statistic=f"{of}_distance", value=value)
+            rows = one.rows(f"{of}_l1")
+            yield rows.assign(statistic=f"{of}_distance", value=rows["value"] + one.constant)
 
 
 def _rankings(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -91,14 +91,13 @@ def _beyond(inputs: Inputs, rows: pd.DataFrame) -> pd.DataFrame:
     """``beyond_one_sd``: whether a feature's mean shift is larger than one standard deviation (1) or not (0)."""
     found = [rows.iloc[:0]]
     for place in trials.places(inputs):
-        if not trials.has_arrays(inputs, place):
+        if place.audit is None:
             continue
-        scale = trials.units(inputs, place)
         keep = (rows["statistic"] == lines.MEAN) & rows["flipset"].notna()
         for key, value in place.setting().items():
-            keep &= (rows[key] == value).to_numpy(bool)
+            keep &= (rows[key] == value).to_numpy(bool) if key != "direction" else True
         shifts = rows[keep]
-        unit = shifts["feature"].map(scale).replace(0.0, np.nan)
+        unit = shifts["feature"].map(place.units).replace(0.0, np.nan)
         beyond = (shifts["value"].abs() / unit > LARGE).astype(float)
         found.append(shifts.assign(statistic="beyond_one_sd", value=beyond))
     return pd.concat(found, ignore_index=True)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from pipeline.report import words as w
-from pipeline.report.fliptest import stability_figures as stability
+from pipeline.report.fliptest import stability
 from pipeline.report.fliptest.claims import claims
 from pipeline.report.inputs import Inputs
 

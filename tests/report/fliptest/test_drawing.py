@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from pipeline.report import style
-from pipeline.report.fliptest import bars, marginals, trials
-from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest.flipset_figures import PLACE, boundary
+from pipeline.report.fliptest import bars, marginals, stability
+from pipeline.report.fliptest.flipset_figures import boundary, hiring
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.marginals import Group
-from pipeline.report.fliptest.methods_figure import largest
+from pipeline.report.fliptest.methods import largest
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.inputs import Inputs
 
@@ -56,7 +55,7 @@ def test_a_curved_score_has_no_straight_boundary() -> None:
 
 
 def test_the_boundary_of_the_given_rule_is_the_given_one(inputs: Inputs) -> None:
-    first = trials.first_trial(inputs, PLACE)
+    first = hiring(inputs).first
     weights, level = boundary(first)
     assert dict(zip(first.names, weights, strict=True)) == pytest.approx(
         {"work_experience": 1.4028, "hair_length": 1.1688}
@@ -144,7 +143,7 @@ def test_an_interval_that_dwarfs_the_bars_goes_on_as_an_arrow() -> None:
 
 
 def test_the_words_for_a_figure_are_the_means_of_its_groups(made: dict[str, Any], inputs: Inputs) -> None:
-    first = trials.first_trial(inputs, replace(PLACE, block="ssl", dataset="ssl"))
+    first = replace(hiring(inputs), block="ssl", dataset="ssl").first
     values = first.features[:, first.column("narcotic_arrests")]
     expected = f"narcotic arrests: all {values.mean():.2f}, F+ {values[first.members('positive')].mean():.2f}"
     assert expected.replace("-", "\u2212") in made["figure_8"].alternative

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -14,12 +16,11 @@ from pipeline.report.fliptest import lines, pages, trials
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import Cell, Column, Show, Table, tabulated
 
 AUDIT, ROOT = "subgroups", "all rows"
 HELD_OUT = "held out"
 SEARCH = "FairTest's search"
-GIVEN_RULE = "given"
 SHOWN = 7
 """Contexts that are shown: those with the largest effects, and whatever else is reported."""
 
@@ -29,30 +30,37 @@ def table_subgroups(inputs: Inputs) -> Table:
     """A search for subgroups compares people of like features, so a feature that is itself unequal between the groups
     explains a difference away. Flipsets compare people with their counterparts, and show it.
     """
-    body: list[Row] = []
+    rows: list[tuple[tuple[str, ...], Mapping[str, Cell]]] = []
     searched: list[str] = []
     datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]
-    for dataset in datasets:
+    maps = {dataset: trials.places(inputs, dataset=dataset, method="given") for dataset in datasets}
+    for dataset, places in maps.items():
         label = w.dataset_label(dataset)
         listed = contexts(inputs, dataset)
         kept = [line for k, line in enumerate(listed) if k < SHOWN or line["reported"] == 1]
         searched.append(f"{label} {len(kept)} of {len(listed)}")
-        body += [Row((label, SEARCH, told(str(line["context"]), dataset)), _context(line)) for line in kept]
-        for place in _maps(inputs, dataset):
-            body.append(Row((label, "FlipTest", _map(place)), _flipsets(inputs, place)))
-    return Table(
+        rows += [((label, SEARCH, told(str(line["context"]), dataset)), _context(line)) for line in kept]
+        rows += [((label, "FlipTest", _map(place)), _flipsets(place)) for place in places]
+
+    def column(key: str, name: str = "", show: Show = "text", decimals: int = 3) -> Column:
+        return Column(key, "", show, decimals, name, of=lambda line: line.get(key, ""))
+
+    return tabulated(
         title="A search for subgroups beside flipsets.",
         stub=("Data", "Test", "Subgroup, or map"),
         columns=(
-            Column("people", decimals=0),
-            Column("r", show="value and interval", name="r of decision and group"),
-            Column("p", show="text", name="p, adjusted"),
-            Column("reported", show="text"),
-            *(Column(f, show="text", name=w.FLIPSETS[f]) for f in (w.POSITIVE, w.NEGATIVE)),
-            Column("shift", show="text", name=f"Most shifted in {w.FLIPSETS[w.POSITIVE]}"),
+            column("people", show="value", decimals=0),
+            column("r", "r of decision and group", "value and interval"),
+            column("p", "p, adjusted"),
+            column("reported"),
+            *(column(f, w.FLIPSETS[f]) for f in trials.BOTH),
+            column("shift", f"Most shifted in {w.FLIPSETS[w.POSITIVE]}"),
         ),
-        rows=tuple(body),
-        stamp=inputs.stamp(sorted(set(inputs.select(audit=AUDIT)["block"]) | _blocks(inputs, datasets)), datasets),
+        rows=rows,
+        stamp=inputs.stamp(
+            {*inputs.select(audit=AUDIT)["block"], *(place.block for places in maps.values() for place in places)},
+            datasets,
+        ),
         notes=(
             "Search: a tree of subgroups grown on half of the rows towards the largest correlation r between the "
             f"model's decision and the group ({_codes(inputs, datasets)}); r, Fisher's interval and p are of the "
@@ -64,12 +72,12 @@ def table_subgroups(inputs: Inputs) -> Table:
             "stands out, else the largest of all; and its mean sign (1: all members have more of it than their "
             "counterparts). As the whole group: not shown to be other than everybody's, by adjusted p. Noise: its "
             "interval, over maps and people, covers 0.",
-            *pages.health(inputs, [place for dataset in datasets for place in _maps(inputs, dataset)]),
+            *pages.health([place for places in maps.values() for place in places]),
         ),
     )
 
 
-def contexts(inputs: Inputs, dataset: str) -> list[dict[str, object]]:
+def contexts(inputs: Inputs, dataset: str) -> list[dict[str, Any]]:
     """The contexts of the first trial that were tested on held-out rows, one mapping each: context and statistics.
 
     All rows first, then what is reported, then the others; the largest effect first.
@@ -98,39 +106,30 @@ def _told(part: str, dataset: str) -> str:
     return plain(value) if value.is_integer() else number(value, 2)
 
 
-def _context(line: dict[str, object]) -> tuple[Cell, ...]:
-    def value(name: str) -> float:
-        found = line.get(name, float("nan"))
-        return float(found)  # type: ignore[arg-type]
-
-    r = Estimate(value("correlation"), low=value("ci_low"), high=value("ci_high"))
-    p = value("p_adjusted")
-    reported = "yes" if value("reported") == 1 else "no"
-    return value("size"), r, Estimate(p, text=p_value(p)), reported, "", "", ""
-
-
-def _maps(inputs: Inputs, dataset: str) -> list[Place]:
-    return trials.places(inputs, dataset=dataset, method=GIVEN_RULE)
+def _context(line: Mapping[str, Any]) -> dict[str, Cell]:
+    of = {name: float(line.get(name, math.nan)) for name in ("correlation", "ci_low", "ci_high", "p_adjusted", "size")}
+    return {
+        "people": of["size"],
+        "r": Estimate(of["correlation"], low=of["ci_low"], high=of["ci_high"]),
+        "p": Estimate(of["p_adjusted"], text=p_value(of["p_adjusted"])),
+        "reported": "yes" if line.get("reported") == 1 else "no",
+    }
 
 
 def _map(place: Place) -> str:
-    given = w.GIVEN[place.given]
-    return ", ".join(filter(None, (w.map_style(place.transport).label, given)))
+    return ", ".join(filter(None, (place.style.label, w.GIVEN[place.given])))
 
 
-def _flipsets(inputs: Inputs, place: Place) -> tuple[Cell, ...]:
-    counts = trials.counts(inputs, place)
-    sizes = [spread(counts.estimate("size", flipset), 0) for flipset in (w.POSITIVE, w.NEGATIVE)]
-    return counts.estimate("n_source").value, "", "", "", *sizes, _shift(inputs, place)
+def _flipsets(place: Place) -> dict[str, Cell]:
+    sizes = {flipset: spread(place.estimate("size", flipset), 0) for flipset in trials.BOTH}
+    return {"people": place.people, **sizes, "shift": _shift(place)}
 
 
-def _shift(inputs: Inputs, place: Place) -> str:
-    report = lines.report(inputs, place, w.POSITIVE)
-    if not report:
+def _shift(place: Place) -> str:
+    top = lines.leading(lines.report(place, w.POSITIVE))
+    if top is None:
         return DASH
-    top = next((line for line in report if line.stands_out), report[0])
-    signs = lines.report(inputs, place, w.POSITIVE, lines.SIGN)
-    (sign,) = (line for line in signs if line.feature == top.feature)
+    (sign,) = (line for line in lines.report(place, w.POSITIVE, lines.SIGN) if line.feature == top.feature)
     plus = "+" if top.value > 0 else ""
     label = w.feature_label(top.feature, place.dataset)
     word = "" if top.stands_out else f", {top.standing}"
@@ -156,7 +155,3 @@ def _codes(inputs: Inputs, datasets: list[str]) -> str:
         ((low, high),) = inputs.datasets[dataset].levels.values()
         texts.append(f"{w.dataset_label(dataset)}: {low} 0, {high} 1")
     return "; ".join(texts)
-
-
-def _blocks(inputs: Inputs, datasets: list[str]) -> set[str]:
-    return {place.block for dataset in datasets for place in _maps(inputs, dataset)}
