@@ -6,7 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from pipeline.report import typeset
@@ -39,7 +39,7 @@ class Column:
     decimals: int = 3
     name: str = ""
     printed: bool = True
-    of: Callable[[Any], Cell] | None = field(default=None, compare=False)
+    of: Callable[..., Cell] | None = field(default=None, compare=False)
     """What stands in the column, of what a row is about; see :func:`tabulated`."""
 
     def text(self, cell: Cell, decimals: int | None = None) -> str:
@@ -184,7 +184,9 @@ def tabulated(
     body = tuple(
         Row(tuple(labels), tuple(column.of(about) for column in columns if column.of)) for labels, about in rows
     )
-    return Table(title, tuple(stub), tuple(columns), body, stamp, notes=tuple(notes))
+    # A table goes from process to process, which a function of the inputs cannot.
+    plain_columns = tuple(replace(column, of=None) for column in columns)
+    return Table(title, tuple(stub), plain_columns, body, stamp, notes=tuple(notes))
 
 
 def _place(row: Row) -> str:

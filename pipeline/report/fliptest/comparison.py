@@ -63,10 +63,6 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     Where a number is of a flipset and some of our maps failed, the note says what ours is without them; where exact
     transport between the same people was audited too, what it gives.
     """
-    return inputs.once("compared", lambda: _compared(inputs, published), of=published)
-
-
-def _compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     measured = measurements(inputs)
 
     def remark(line: Mapping[str, Any]) -> str:
@@ -76,12 +72,12 @@ def _compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
 
 
 @registry.table()
-def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
     """Each number that the paper prints beside ours, with a verdict where the settings match. Most are of one map,
     printed without a spread, and are held against the spread of our trials.
     """
     return as_table(
-        compared(inputs, published),
+        found,
         inputs.stamp(set(inputs.rows["block"])),
         notes=(
             "The paper's flipsets, distances and shifts come from one map each; ours from as many maps as there are "

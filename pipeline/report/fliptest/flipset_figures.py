@@ -41,8 +41,8 @@ def figure_1(inputs: Inputs) -> Picture:
     columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
     figure, (panels,) = new_panels(3.6, 1, 2, sharex=True, sharey=True)
     for axes in panels:
-        both = zip((first.features, first.target_features), (SOURCE, TARGET), place.groups, strict=True)
-        for people, color, label in both:
+        sides = zip((first.features, first.target_features), (SOURCE, TARGET), place.groups, strict=True)
+        for people, color, label in sides:
             axes.scatter(*people[:CROWD, columns].T, s=2, color=color, alpha=0.3, linewidths=0, label=label)
         axes.set_xlabel(f"{FEATURES[0]}, standardised")
     everyone = np.zeros(len(first.decision), dtype=bool)

@@ -8,9 +8,9 @@ import numpy as np
 
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.fliptest import bars, lines, marginals, pages, trials
+from pipeline.report.fliptest import bars, lines, pages, trials
+from pipeline.report.fliptest.bars import Group
 from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, size_columns
-from pipeline.report.fliptest.marginals import Group
 from pipeline.report.fliptest.trials import FirstTrial, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, plain
@@ -40,7 +40,8 @@ def figure_6(inputs: Inputs) -> Picture:
     figure, (panels,) = new_panels(2.5, 1, len(found), sharex=True, sharey=True)
     every = [place.first for place in found]
     pooled = np.concatenate([scores for first in every for scores in (first.score, first.score_image)])
-    edges = np.linspace(*np.quantile(pooled, [0.001, 0.999]), PREDICTION_BINS + 1)
+    low, high = np.quantile(pooled, [0.001, 0.999])
+    edges = np.linspace(low, high, PREDICTION_BINS + 1)
     for place, first, axes in zip(found, every, panels, strict=True):
         source, target = place.groups
         for label, values, color in (
@@ -80,9 +81,9 @@ def figure_7(inputs: Inputs) -> Picture:
     figure, (panels,) = new_panels(2.4, 1, len(SHOWN))
     features = [w.feature_named(label, whole.names, w.LAW) for label in SHOWN]
     for label, feature, axes in zip(SHOWN, features, panels, strict=True):
-        marginals.draw(axes, groups, whole.column(feature), own_axis=False)
+        bars.draw_marginal(axes, groups, whole.column(feature), own_axis=False)
         axes.set_xlabel(label)
-    finish(figure, panels, y="people", columns=3, handles=marginals.handles(groups))
+    finish(figure, panels, y="people", columns=3, handles=bars.marginal_handles(groups))
     return Picture.stamped(
         figure,
         "Who is in the negative flipset of the law-school classifier.",

@@ -74,10 +74,10 @@ def report(place: Place, flipset: str, ranking: str = MEAN) -> list[Line]:
     for feature in value:
         if np.isfinite(rank[feature]).any():
             unit = scale.get(feature, 1.0)
-            own, *ends = (each[feature] / unit for each in (value, low, high))
-            line = over_trials(own, *ends, shared, alpha)
-            ends = np.clip([line.low, line.high], -furthest, furthest).tolist()
-            found.append(Line(feature, line.value, *ends, 0, twice_the_median(p[feature]), alpha, own))
+            own = value[feature] / unit
+            line = over_trials(own, low[feature] / unit, high[feature] / unit, shared, alpha)
+            left, right = np.clip([line.low, line.high], -furthest, furthest).tolist()
+            found.append(Line(feature, line.value, left, right, 0, twice_the_median(p[feature]), alpha, own))
     order = ranks(np.array([line.value for line in found]))
     made = [replace(line, rank=int(place_in_ranking)) for line, place_in_ranking in zip(found, order, strict=True)]
     return sorted(made, key=lambda line: (line.rank, line.feature))

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure, SubFigure
 
 from pipeline.report import words as w
 from pipeline.report.departures import joined
-from pipeline.report.fliptest import bars, lines, marginals
-from pipeline.report.fliptest.marginals import Group
+from pipeline.report.fliptest import bars, lines
+from pipeline.report.fliptest.bars import Group
 from pipeline.report.fliptest.trials import FirstTrial, Place
 from pipeline.report.numbers import DASH, number, spread
 from pipeline.report.picture import Picture
@@ -46,7 +46,7 @@ def drawn(page: Page, title: str, notes: Sequence[str] = ()) -> Picture:
     place, first = page.place, page.place.first
     groups = [
         Group(
-            marginals.label_of(flipset, place.dataset, place.names[0]), first.features[first.members(flipset)],
+            bars.label_of(flipset, place.dataset, place.names[0]), first.features[first.members(flipset)],
             w.FLIPSET_COLORS[flipset], flipset,
         )
         for flipset in ("", *page.flipsets)
@@ -147,7 +147,7 @@ def _marginals(
     grid = figure.subplots(*shape, squeeze=False)
     right = []
     for name, axes in zip(names, grid.flat, strict=False):
-        right.append(marginals.draw(axes, groups, page.place.first.column(name), page.own_axis))
+        right.append(bars.draw_marginal(axes, groups, page.place.first.column(name), page.own_axis))
         axes.set_title(w.feature_label(name, page.place.dataset), fontsize=8.5)
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
@@ -159,7 +159,7 @@ def _marginals(
             last.set_ylabel("people in the flipset")
     figure.supxlabel("standard deviations from the mean", fontsize=8.5)
     # Several names of flipsets do not fit on a line.
-    figure.legend(handles=marginals.handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
+    figure.legend(handles=bars.marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
 
 
 def _reports(figure: SubFigure | Figure, page: Page, reports: Sequence[tuple[str, str, list[lines.Line]]]) -> None:

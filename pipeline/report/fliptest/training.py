@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -23,6 +22,9 @@ from pipeline.report.table import Cell, Column, Show, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
 from pipeline.types import Array, TransportMap
 
+POSTERIOR = ("r_hat", "effective_size", "divergences")
+"""Facts of a causal model's sampler, the same for both directions."""
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -34,7 +36,7 @@ class Fitted:
     direction: str
 
     def _own(self, name: str) -> str:
-        return name if self.direction == w.FORWARD else f"{w.REVERSE}_{name}"
+        return name if self.direction == w.FORWARD or name in POSTERIOR else f"{w.REVERSE}_{name}"
 
     def fact(self, name: str) -> Array | None:
         """A fact by trial; None where this kind of map has none of that name."""
@@ -91,9 +93,6 @@ def table_training(inputs: Inputs) -> Table:
 
         return Column(key, group, show, decimals, name, of=cell)
 
-    def worst(found: Array) -> float:
-        return float(np.max(found))
-
     return tabulated(
         title="How the fits of the maps went.",
         stub=("Experiment", "Map", "From and to"),
@@ -104,13 +103,11 @@ def table_training(inputs: Inputs) -> Table:
             column("largest KS", "Training", "spread", Estimate.mean, "max_ks"),
             column("critic gap", "Training", "spread", Estimate.mean, "critic_gap", 5),
             column("mean cost", "", "spread", Estimate.mean, "mean_cost", 2),
-            column("marginal error", "Plan", "value", worst, "marginal_error", 4),
-            column("gap", "Plan", "value", worst, "gap", 4),
-            # Of a model that was not sampled there are none; both directions have the one posterior.
-            *(
-                Column(key, "Posterior", decimals=decimals, of=lambda one, fact=fact, of=of: _posterior(one, fact, of))
-                for key, fact, of, decimals in POSTERIOR
-            ),
+            column("marginal error", "Plan", "value", _largest, "marginal_error", 4),
+            column("gap", "Plan", "value", _largest, "gap", 4),
+            column("R-hat", "Posterior", "value", _largest, "r_hat"),
+            column("effective size", "Posterior", "value", lambda found: float(found.min()), "effective_size", 0),
+            column("divergences", "Posterior", "value", lambda found: float(found.sum()), "divergences", 0),
         ),
         rows=[((one.experiment, w.map_style(one.maps.transport).label, one.groups), one) for one in listed],
         stamp=_stamp(inputs, {one.maps.transport for one in listed}),
@@ -128,15 +125,8 @@ def table_training(inputs: Inputs) -> Table:
     )
 
 
-POSTERIOR: tuple[tuple[str, str, Callable[[Array], Any], int], ...] = (
-    ("R-hat", "r_hat", np.max, 3),
-    ("effective size", "effective_size", np.min, 0),
-    ("divergences", "divergences", np.sum, 0),
-)
-
-
-def _posterior(one: Fitted, fact: str, of: Callable[[Array], Any]) -> Cell:
-    return float(of(one.maps.facts[fact])) if fact in one.maps.facts else None
+def _largest(found: Array) -> float:
+    return float(found.max())
 
 
 def _steps(steps: Array) -> str:

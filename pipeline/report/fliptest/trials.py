@@ -165,11 +165,11 @@ class Place:
         """The audit with its arrays; None where it is not at hand."""
         for point in self.inputs.points:
             if point["audit"]["name"] == FLIPTEST:
-                names = [str(point[part]["name"]) for part in ("dataset", "method", "transport")]
+                dataset, method, transport = (str(point[part]["name"]) for part in ("dataset", "method", "transport"))
                 # A block with one attribute need not name it.
                 attribute = self.attribute and str(point["transport"]["attribute"])
-                there = Place(self.inputs, point["block"], *names, given_of(point), attribute, self.direction)
-                if there == self:
+                names = (point["block"], dataset, method, transport, given_of(point), attribute)
+                if names == (self.block, self.dataset, self.method, self.transport, self.given, self.attribute):
                     return self.inputs.audits.get(point["goes_by"].audit)
         return None
 

@@ -21,6 +21,7 @@ from pipeline.report.picture import Picture
 from pipeline.report.style import FAINT, finish, level, new_panels
 from pipeline.report.table import Cell, Column, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
+from pipeline.types import Array
 
 EXPERIMENTS = {
     (w.SSL, w.EVERYONE): "SSL: Dem Parity",
@@ -152,7 +153,7 @@ def validated(inputs: Inputs, direction: str = w.FORWARD) -> list[Validated]:
     """Everything that was validated, in the order of Table 1 and of the maps."""
     rows = inputs.select(audit=trials.QUALITY, statistic="healthy", direction=direction)
     found = rows[["dataset", "given", "transport"]].drop_duplicates().itertuples(index=False)
-    listed = [Validated(inputs, *map(str, place), direction) for place in found]
+    listed = [Validated(inputs, str(d), str(given), str(kind), direction) for d, given, kind in found]
     order, maps = list(EXPERIMENTS), w.maps_in(one.transport for one in listed)
 
     def place(one: Validated) -> tuple[int, str, int]:
@@ -226,7 +227,7 @@ def table_1(inputs: Inputs) -> Table:
     )  # fmt: skip
 
 
-def counted(held: pd.Series) -> str:
+def counted(held: pd.Series | Array) -> str:
     """``9 of 10``."""
     return f"{int(held.sum()):,} of {len(held)}"
 

@@ -63,10 +63,9 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
 
 
 @registry.table()
-def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
     """Each number that the paper prints beside ours, with a verdict where the settings match."""
-    stamp = inputs.stamp(("audit", "heatmaps"))
-    return as_table(compared(inputs, published), stamp, notes=(q.sensr_on_compas(inputs),))
+    return as_table(found, inputs.stamp(("audit", "heatmaps")), notes=(q.sensr_on_compas(inputs),))
 
 
 @registry.table(place=9)

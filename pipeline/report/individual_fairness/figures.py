@@ -148,9 +148,9 @@ def _heatmaps(inputs: Inputs, variants: Sequence[tuple[str, dict[str, str]]], ti
     figure, grid = new_panels(2.0 * len(rows) + 0.2, len(rows), len(angles), sharex=True, sharey=True)
     for r, (name, found) in enumerate(rows):
         values = found["value"].to_numpy(float)
-        low, high = np.nanmin(values), np.nanmax(values)
+        low, high = min(np.nanmin(values), delta - 0.05), max(np.nanmax(values), delta + 0.05)
         # Both sides of the tolerance get their half of the colours, however far the statistic reaches.
-        norm = TwoSlopeNorm(delta, vmin=min(low, delta - 0.05), vmax=max(high, delta + 0.05))
+        norm = TwoSlopeNorm(delta, vmin=low, vmax=high)
         for c, angle in enumerate(angles):
             _panel(grid[r, c], found[found["angle"] == angle], norm, delta)
             if r == 0:
@@ -158,7 +158,7 @@ def _heatmaps(inputs: Inputs, variants: Sequence[tuple[str, dict[str, str]]], ti
             if r == len(rows) - 1:
                 grid[r, c].set_xlabel(r"$\theta_1$")
         grid[r, 0].set_ylabel(f"{name}\n$\\theta_2$")
-        ticks = [norm.vmin, delta, (delta + norm.vmax) / 2, norm.vmax]
+        ticks = [low, delta, (delta + high) / 2, high]
         bar = _color_bar(figure, grid[r], norm, ticks, [f"{tick:.3g}" for tick in ticks], aspect=16, shrink=0.95)
         bar.ax.axhline(delta, color="black", linewidth=1.1)
         bar.ax.set_title("$T_n$", fontsize=8.5, pad=5)

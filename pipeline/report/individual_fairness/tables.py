@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +66,7 @@ def _of_methods(inputs: Inputs, title: str, dataset: str, columns: Sequence[Colu
 
 def _of_quantities(
     inputs: Inputs, title: str, stub: Sequence[str], show: Show, dataset: str,
-    rows: Sequence[tuple[Sequence[str], Callable[[str], Cell], int | None]], notes: Sequence[str],
+    rows: Sequence[tuple[Sequence[str], Callable[..., Any], int | None]], notes: Sequence[str],
 ) -> Table:  # fmt: skip
     """A column for each method; a row has its labels, what it shows of a method, and its decimals."""
     methods = inputs.names("method", block="audit", **({"dataset": dataset} if dataset else {}))
@@ -73,8 +75,8 @@ def _of_quantities(
     return Table(title, tuple(stub), columns, body, inputs.stamp("audit", dataset), notes=tuple(notes))
 
 
-def _of(quantity: Quantity, inputs: Inputs, dataset: str) -> Callable[[str], Cell]:
-    return lambda method: quantity.measure(inputs, dataset, method)  # type: ignore[no-any-return]
+def _of(quantity: Quantity, inputs: Inputs, dataset: str) -> Callable[[str], Any]:
+    return lambda method: quantity.measure(inputs, dataset, method)
 
 
 @registry.table()
@@ -128,7 +130,7 @@ def table_4(inputs: Inputs) -> Table:
 def table_confidence(inputs: Inputs) -> Table:
     """How sure the means of Tables 1 and 4 are, and how sure a single audit is of its own value."""
     datasets = inputs.names("dataset", block="audit")
-    rows: list[tuple[Sequence[str], Callable[[str], Cell], int | None]] = []
+    rows: list[tuple[Sequence[str], Callable[..., Any], int | None]] = []
     for dataset in datasets:
         for x in (*q.PERFORMANCE, q.T_N, q.ERROR_T_N):
             mean = _of(x, inputs, dataset)
@@ -224,11 +226,9 @@ def table_counts(inputs: Inputs) -> Table:
     """
     group = "Training with attacks"
     columns = [Quantity(k, s, "Audit", "total", attacked=True).column(inputs) for k, s in COUNTED.items()]
-    of_training = {"training iterations": "", **IN_TRAINING}
-    columns += [
-        Column(key, group, decimals=0, name=key.removeprefix("training "), of=lambda p, s=s: _training(inputs, *p, s))
-        for key, s in of_training.items()
-    ]
+    for key, fact in {"training iterations": "", **IN_TRAINING}.items():
+        name, of = key.removeprefix("training "), partial(_training, inputs, fact)
+        columns.append(Column(key, group, decimals=0, name=name, of=of))
     dropped = [
         f"{w.dataset_label(name)}: {sum(d.dropped.values()):,} rows dropped on purpose ("
         + "; ".join(f"{reason}: {count:,}" for reason, count in d.dropped.items())
@@ -246,14 +246,14 @@ def table_counts(inputs: Inputs) -> Table:
     return _of_methods(inputs, "What was counted rather than dropped in silence.", "", columns, notes)
 
 
-def _training(inputs: Inputs, dataset: str, method: str, fact: str) -> Cell:
+def _training(inputs: Inputs, fact: str, place: Place) -> Cell:
     """Iterations (no ``fact``) or failed attacks of a method that attacks in training, in all repetitions."""
-    classifier = inputs.classifiers.get(f"{dataset}/{method}")
+    classifier = inputs.classifiers.get("/".join(place))
     if classifier is None or not any(name in classifier.facts for name in IN_TRAINING.values()):
         return None
     if fact:
         return float(np.sum(classifier.facts[fact]))
-    return float(configured(inputs, "audit", dataset, method)["method.iterations"]) * classifier.repetitions
+    return float(configured(inputs, "audit", *place)["method.iterations"]) * classifier.repetitions
 
 
 @registry.table(place=8)

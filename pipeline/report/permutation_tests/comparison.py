@@ -12,8 +12,8 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
 from pipeline.report.departures import value as text_of
+from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.permutation_tests.facts import measurements
 from pipeline.report.settings import setting_label
 from pipeline.report.settings_table import Listing, settings_table, span
 from pipeline.report.table import Cell, Table
@@ -60,18 +60,36 @@ LONG = 8
 """A list of more numbers is shown by its first, its last and their count."""
 
 
+def measurements(inputs: Inputs) -> pd.DataFrame:
+    """The audits' rows and the study's facts, in one frame."""
+    facts = configured_facts(inputs.points, implied=_percentile)
+    return with_facts(inputs, facts, [_of_everyone(inputs.rows)])
+
+
+def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:
+    """The AUC of all test rows under a name of its own: a setting cannot ask for rows without an attribute."""
+    if "attribute" not in rows:
+        return rows.iloc[:0]
+    everyone = rows[(rows["block"] == "auc") & (rows["statistic"] == "auc") & rows["attribute"].isna()]
+    return everyone.assign(statistic="auc_everyone")
+
+
+def _percentile(values: Mapping[str, Any]) -> dict[str, float]:
+    """The percentile of the permutation distribution that a test of this level holds a statistic against."""
+    return {"percentile": 100 * (1 - float(values["audit.alpha"]))} if "audit.alpha" in values else {}
+
+
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
     return rules.compared(inputs, published, measurements(inputs))
 
 
 @registry.table()
-def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
     """Each number that the paper prints beside ours, with a verdict where the settings match; many of its numbers
     survive nowhere in its text.
     """
-    stamp = inputs.stamp(("null_rejection", "p_values", "thresholds", "auc"))
-    return as_table(compared(inputs, published), stamp)
+    return as_table(found, inputs.stamp(("null_rejection", "p_values", "thresholds", "auc")))
 
 
 @registry.table(place=5)

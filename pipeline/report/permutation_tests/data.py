@@ -12,8 +12,7 @@ from pipeline.audits.permutation.power import rate_variance, sample_size
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, spread
-from pipeline.report.permutation_tests.facts import difference_of
+from pipeline.report.numbers import MINUS, Estimate, spread
 from pipeline.report.permutation_tests.simulations import count
 from pipeline.report.picture import Picture
 from pipeline.report.style import (
@@ -188,6 +187,15 @@ def _penalties(inputs: Inputs) -> list[str]:
 def attribute_label(attribute: str) -> str:
     """``sex`` -> ``gender``."""
     return w.ATTRIBUTES.get(attribute, attribute)
+
+
+def difference_of(inputs: Inputs, dataset: str, attribute: str) -> str:
+    """Which group is taken from which: ``male \u2212 female``; by levels where the dataset does not name them."""
+    for prepared in inputs.datasets.values():
+        if prepared.name == dataset and attribute in prepared.levels:
+            low, high = prepared.levels[attribute]
+            return f"{high} {MINUS} {low}"
+    return f"level 1 {MINUS} level 0"
 
 
 def by_setting(rows: pd.DataFrame, against: str) -> tuple[np.ndarray, np.ndarray]:

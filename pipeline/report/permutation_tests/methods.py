@@ -13,8 +13,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
-from pipeline.report.permutation_tests.data import attribute_label
-from pipeline.report.permutation_tests.facts import difference_of
+from pipeline.report.permutation_tests.data import attribute_label, difference_of
 from pipeline.report.style import in_order, method_style
 from pipeline.report.table import Cell, Column, Table, tabulated
 

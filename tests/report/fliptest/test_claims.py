@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.report import words as w
 from pipeline.report.fliptest import stability
-from pipeline.report.fliptest.claims import claims
+from pipeline.report.fliptest.facts import claims
 from pipeline.report.inputs import Inputs
 
 LAW: dict[str, Any] = {"block": "law", "method": "logistic", "direction": "forward", "flipset": "negative"}

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from pipeline.report import style
-from pipeline.report.fliptest import bars, marginals, stability
+from pipeline.report.fliptest import bars, stability
+from pipeline.report.fliptest.bars import Group
 from pipeline.report.fliptest.flipset_figures import boundary, hiring
 from pipeline.report.fliptest.lines import Line
-from pipeline.report.fliptest.marginals import Group
 from pipeline.report.fliptest.methods import largest
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.inputs import Inputs
@@ -65,13 +65,13 @@ def test_the_boundary_of_the_given_rule_is_the_given_one(inputs: Inputs) -> None
 
 def test_a_few_far_values_do_not_stretch_the_axis() -> None:
     group = np.concatenate([np.linspace(0, 1, 999), [500.0]])
-    assert marginals.limits([group, np.array([0.2, 0.9])]) == pytest.approx((0.0, 1.0), abs=0.01)
+    assert bars.limits([group, np.array([0.2, 0.9])]) == pytest.approx((0.0, 1.0), abs=0.01)
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60))
 def test_short_lists_lose_nobody(values: list[int]) -> None:
-    low, high = marginals.limits([np.array(values, float), np.zeros(0)])
+    low, high = bars.limits([np.array(values, float), np.zeros(0)])
     assert (low, high) == (min(values), max(values))
 
 
@@ -80,11 +80,11 @@ def test_bars_of_a_marginal_hold_everyone_in_both_axes() -> None:
     values = np.repeat([0.0, 1.0, 2.0], [50, 30, 20])[:, None]
     groups = [Group("all", values, "#000000"), Group("some", values[60:], "#ff0000", "positive")]
     axes = Figure().subplots()
-    right = marginals.draw(axes, groups, 0, own_axis=True)
+    right = bars.draw_marginal(axes, groups, 0, own_axis=True)
     assert right is not None
     assert axes.patches[0].get_data().values.tolist() == [50, 30, 20]  # type: ignore[attr-defined]
     assert right.patches[0].get_data().values.tolist() == [0, 20, 20]  # type: ignore[attr-defined]
-    assert marginals.draw(Figure().subplots(), groups, 0, own_axis=False) is None
+    assert bars.draw_marginal(Figure().subplots(), groups, 0, own_axis=False) is None
 
 
 def test_stability_by_hand() -> None:

@@ -11,7 +11,7 @@ from pipeline.report.artefacts import Artefact
 from pipeline.report.departures import departures
 from pipeline.report.fliptest import flipset_tables as reports
 from pipeline.report.fliptest import law, trials
-from pipeline.report.fliptest.subgroups import contexts, told
+from pipeline.report.fliptest.flipset_tables import contexts, told
 from pipeline.report.fliptest.validation import EXPERIMENTS, TABLE_1, Validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
