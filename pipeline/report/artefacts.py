@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from pipeline.report import registry
+from pipeline.report import comparison, registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
 from pipeline.report.style import paper
@@ -25,8 +25,11 @@ _held: list[Callable[[str], Any]] = []
 
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
-    """The study's published numbers with ours and a verdict, see :mod:`pipeline.report.comparison`."""
-    found: pd.DataFrame = _study(inputs).compared(inputs, published)
+    """The study's published numbers with ours and a verdict, by its own ``compared`` where it has one."""
+    study = _study(inputs)
+    if not hasattr(study, "compared"):
+        return comparison.compared(inputs, published, study.measurements(inputs))
+    found: pd.DataFrame = study.compared(inputs, published)
     return found
 
 

@@ -63,9 +63,9 @@ def printed(line: Mapping[str, Any], side: str) -> str:
     if line["kind"] == "proportion":
         return f"{round(value * n):,} of {int(n):,}"
     if line["kind"] == "mean" or (line["kind"] == "run" and not theirs):
-        return f"{spread(Estimate(value, std, int(n)), _decimals(line))} ({int(n)})"
+        return f"{spread(Estimate(value, std, int(n)), decimals_of(line))} ({int(n)})"
     if line["kind"] == "run":
-        return number(value, _decimals(line))
+        return number(value, decimals_of(line))
     return plain(value) if line["kind"] == "constant" or theirs else number(value, 2)
 
 
@@ -103,7 +103,7 @@ def difference(line: Mapping[str, Any]) -> str:
     """``0.036 [\u22120.021, 0.093]``: ours less published with its interval, as many decimals as were printed."""
     if not np.isfinite(line["difference"]):
         return ""
-    decimals = _decimals(line) if line["kind"] in ("mean", "run") else 2
+    decimals = decimals_of(line) if line["kind"] in ("mean", "run") else 2
     ends = Estimate(line["difference"], low=line["difference_low"], high=line["difference_high"])
     return f"{number(ends.value, decimals)} {interval(ends, decimals)}"
 
@@ -170,7 +170,7 @@ def artefact_name(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _decimals(line: Mapping[str, Any]) -> int:
+def decimals_of(line: Mapping[str, Any]) -> int:
     """As many decimals as were printed; three where the printed number is lost."""
     return max(0, round(-math.log10(2 * line["rounding"]))) if line["rounding"] == line["rounding"] else 3
 

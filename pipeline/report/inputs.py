@@ -76,13 +76,10 @@ class Inputs:
         Raises ValueError where there is none, or where the settings leave more than one to choose from.
         """
         found = self.select(**setting)
-        repeated = found[found.duplicated("repetition", keep=False)]
-        if not repeated.empty:
-            varying = [
-                c for c in found.columns if c not in ("value", "repetition") and found[c].nunique(dropna=False) > 1
-            ]
-            raise ValueError(f"{setting} leaves several values for a repetition: give {', '.join(varying)} too")
-        return found.set_index("repetition")["value"].sort_index()
+        try:
+            return settings.by_repetition(found)
+        except ValueError as error:
+            raise ValueError(f"{setting}: {error}") from error
 
     def mean(self, **setting: str | float) -> Estimate:
         """Mean and standard deviation over repetitions."""

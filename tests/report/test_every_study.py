@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io as text_io
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -43,6 +45,40 @@ def test_an_artefact_can_be_set_and_says_what_it_shows(study: str, name: str) ->
         assert made.figure.get_size_inches()[0] == style.PAGE_WIDTH
         assert made.alternative.endswith(".")
         assert not any("nan" in note for note in made.notes)
+
+
+WITHOUT_ROWS = [
+    ("individual_fairness", "figure_sensitivity", {"block": "sensitivity"}, "missing is block sensitivity"),
+    ("individual_fairness", "table_4", {"dataset": "compas"}, "missing is dataset compas .there are adult"),
+    (
+        "individual_fairness", "table_1", {"method": "sensr", "statistic": "error_T_n"},
+        "no rows for block audit, dataset adult, method sensr, statistic error_T_n",
+    ),
+    ("permutation_tests", "figure_levels", {"block": "few_positives"}, "no rows for block few_positives"),
+    ("permutation_tests", "figure_1", {"test": "bootstrap"}, "has no histogram of test 'bootstrap'"),
+    (
+        "fliptest", "figure_6", {"transport": "counterfactual"},
+        r"need the maps counterfactual, wgan: \['counterfactual'\] was not audited",
+    ),
+]  # fmt: skip
+WITHOUT_VALUES = [
+    ("individual_fairness", "table_unfair_examples", "audits", "the audit's arrays are missing"),
+    ("permutation_tests", "table_sample_size", "datasets", r"need the prepared dataset 'adult_all': found \[\]"),
+    ("fliptest", "table_ssl_weights", "classifiers", "needs the classifier 'ssl/linear_regression'"),
+    ("fliptest", "table_ssl_weights", "datasets", "needs the prepared dataset 'ssl'"),
+    ("fliptest", "table_training", "transports", "has no transport maps at hand"),
+]
+
+
+@pytest.mark.parametrize(("study", "name", "lacks", "said"), WITHOUT_ROWS + WITHOUT_VALUES)
+def test_what_is_missing_is_named(study: str, name: str, lacks: Any, said: str) -> None:
+    whole = studies.usual(study)
+    if isinstance(lacks, str):
+        lacking = replace(whole, **{lacks: {}})
+    else:
+        lacking = replace(whole, rows=whole.rows[~studies.chosen(whole, **lacks)])
+    with pytest.raises(ValueError, match=said):
+        studies.build(name, lacking)
 
 
 @pytest.mark.parametrize("study", REFERENCES)

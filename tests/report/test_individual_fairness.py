@@ -3,7 +3,6 @@
 import io as text_io
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -19,23 +18,6 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.settings import select
 from tests.report import studies
-
-
-def without(inputs: Inputs, **setting: str) -> Inputs:
-    """The inputs with the rows of a setting taken away."""
-    return replace(inputs, rows=inputs.rows[~studies.chosen(inputs, **setting)])
-
-
-def test_a_missing_block_or_dataset_is_named(inputs: Inputs, build: Callable) -> None:
-    with pytest.raises(ValueError, match=r"no rows for .*block sensitivity.* missing is block sensitivity"):
-        build("figure_sensitivity", without(inputs, block="sensitivity"))
-    with pytest.raises(ValueError, match=r"missing is dataset compas .there are adult"):
-        build("table_4", without(inputs, block="audit", dataset="compas"))
-
-
-def test_a_statistic_that_one_method_lacks_is_named_with_block_and_method(inputs: Inputs, build: Callable) -> None:
-    with pytest.raises(ValueError, match="block audit, dataset adult, method sensr, statistic error_T_n"):
-        build("table_1", without(inputs, method="sensr", statistic="error_T_n"))
 
 
 def test_settings_that_leave_several_values_are_refused(inputs: Inputs) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 from pipeline.report import comparison as rules
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.comparison_table import as_table
+from pipeline.report.comparison_table import as_table, decimals_of
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.facts import measurements
 from pipeline.report.inputs import Inputs, given_of
@@ -103,7 +103,7 @@ def _without_failures(inputs: Inputs, line: Mapping[str, Any]) -> str:
     failed = f"{int((~sound).sum())} of {len(sound)} trials"
     if not sound.any():
         return f"The maps of all {len(sound)} trials miss the other group by the rule of Table 1."
-    ours = _printed(inputs.values(**setting)[sound], _decimals(line))
+    ours = _printed(inputs.values(**setting)[sound], decimals_of(line))
     return f"Without {failed}, whose map failed: {ours}."
 
 
@@ -121,11 +121,7 @@ def _by_exact_transport(measured: pd.DataFrame, line: Mapping[str, Any]) -> str:
     values = select(measured, exact)["value"]
     if values.empty or people != others:
         return ""
-    return f"Exact transport gives {_printed(values, _decimals(line) if line['kind'] == 'run' else 2)}."
-
-
-def _decimals(line: Mapping[str, Any]) -> int:
-    return max(0, round(-math.log10(2 * line["rounding"])))
+    return f"Exact transport gives {_printed(values, decimals_of(line) if line['kind'] == 'run' else 2)}."
 
 
 def _printed(values: pd.Series, decimals: int) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.report import comparison as rules
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
@@ -55,11 +54,6 @@ OF_THE_SIMULATION = (
     ("rotation of the metric, degrees", "audit.angle[1]"),
     ("larger rotation of the metric, degrees", "audit.angle[2]"),
 )
-
-
-def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
-    """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
-    return rules.compared(inputs, published, measurements(inputs))
 
 
 @registry.table()

@@ -7,7 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.report import comparison as rules
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
@@ -77,11 +76,6 @@ def _of_everyone(rows: pd.DataFrame) -> pd.DataFrame:
 def _percentile(values: Mapping[str, Any]) -> dict[str, float]:
     """The percentile of the permutation distribution that a test of this level holds a statistic against."""
     return {"percentile": 100 * (1 - float(values["audit.alpha"]))} if "audit.alpha" in values else {}
-
-
-def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
-    """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
-    return rules.compared(inputs, published, measurements(inputs))
 
 
 @registry.table()

@@ -147,9 +147,3 @@ def test_the_words_for_a_figure_are_the_means_of_its_groups(made: dict[str, Any]
     values = first.features[:, first.column("narcotic_arrests")]
     expected = f"narcotic arrests: all {values.mean():.2f}, F+ {values[first.members('positive')].mean():.2f}"
     assert expected.replace("-", "\u2212") in made["figure_8"].alternative
-
-
-def test_an_absent_map_is_named(inputs: Inputs, build: Any) -> None:
-    without = replace(inputs, rows=inputs.rows[inputs.rows["transport"] != "counterfactual"])
-    with pytest.raises(ValueError, match=r"need the maps counterfactual, wgan: \['counterfactual'\] was not audited"):
-        build("figure_6", without)

@@ -9,7 +9,6 @@ import pytest
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.departures import departures
-from pipeline.report.fliptest import flipset_tables as reports
 from pipeline.report.fliptest import law, trials
 from pipeline.report.fliptest.flipset_tables import contexts, told
 from pipeline.report.fliptest.validation import EXPERIMENTS, TABLE_1, Validated
@@ -144,8 +143,6 @@ def test_weights_are_those_of_the_regressions(made: dict[str, Artefact], inputs:
     names = inputs.datasets["ssl"].feature_names
     cell = table(made, "table_ssl_weights").cell("weight", "age at latest arrest")
     assert cell == Estimate.mean(coef[:, names.index("age")])
-    with pytest.raises(ValueError, match="needs the classifier 'ssl/linear_regression'"):
-        reports.table_ssl_weights(replace(inputs, classifiers={}))
 
 
 def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: Any, shorter: Any) -> None:
