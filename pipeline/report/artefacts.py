@@ -1,26 +1,87 @@
-"""A table or figure of a study, made by its name."""
+"""The tables and figures of a study, made by their names: one, or many by several processes."""
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import pandas as pd
 
-from pipeline.report import registry
+from pipeline.report import comparison, registry
 from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
 from pipeline.report.style import paper
 from pipeline.report.table import Table
 
 Artefact: TypeAlias = Table | Picture
+Made = TypeVar("Made")
+_held: list[Callable[[str], Any]] = []
 
 
-def build(name: str, inputs: Inputs, published: pd.DataFrame) -> Artefact:
-    """Make one artefact, with its caption. Only a function with a parameter ``published`` is given those numbers."""
+def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
+    """The study's published numbers with ours and a verdict, by its own ``compared`` where it has one."""
+    study = _study(inputs)
+    if not hasattr(study, "compared"):
+        return comparison.compared(inputs, published, study.measurements(inputs))
+    found: pd.DataFrame = study.compared(inputs, published)
+    return found
+
+
+def measurements(inputs: Inputs) -> pd.DataFrame:
+    """The rows of the study's audits and what it derives from them, see :mod:`pipeline.report.facts`."""
+    found: pd.DataFrame = _study(inputs).measurements(inputs)
+    return found
+
+
+def _study(inputs: Inputs) -> Any:
+    return importlib.import_module(f"pipeline.report.{inputs.study}.comparison")
+
+
+def build(name: str, inputs: Inputs, published: pd.DataFrame, found: pd.DataFrame | None = None) -> Artefact:
+    """Make one artefact, with its caption. Only a function with a parameter ``published`` is given those numbers.
+
+    One with a parameter ``found`` is given those that are :func:`compared`, here where they are not at hand.
+    """
     make = registry.find(inputs.study, name)
-    seen = {"published": published} if "published" in inspect.signature(make).parameters else {}
+    seen: dict[str, Any] = {}
+    for parameter in inspect.signature(make).parameters:
+        if parameter == "published":
+            seen[parameter] = published
+        elif parameter == "found":
+            seen[parameter] = compared(inputs, published) if found is None else found
     with paper():
         made: Artefact = make(inputs, **seen)
     return replace(made, caption=registry.one(inputs.study, name).caption)
+
+
+def together(make: Callable[[str], Made], names: Sequence[str], processes: int) -> Iterator[Made]:
+    """``make(name)`` of every name, in their order, ``processes`` of them at once.
+
+    The processes begin as copies of this one, so that ``make`` may hold anything; what it returns has to be picklable.
+    Where copies are not to be had, or not safe (macOS), the names are worked out one by one. The first error is raised.
+    """
+    if processes < 1:
+        raise ValueError(f"expected at least one process, found {processes}")
+    if processes == 1 or len(names) < 2 or sys.platform != "linux":
+        yield from map(make, names)
+        return
+    # What has been printed so far would be printed by every copy again.
+    sys.stdout.flush()
+    copies = multiprocessing.get_context("fork")
+    # An initializer's arguments are not sent to a copy: it has them.
+    with ProcessPoolExecutor(min(processes, len(names)), copies, _hold, (make,)) as pool:
+        yield from pool.map(_made, names)
+
+
+def _hold(make: Callable[[str], Any]) -> None:
+    _held[:] = [make]
+
+
+def _made(name: str) -> Any:
+    return _held[0](name)

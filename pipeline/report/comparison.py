@@ -38,7 +38,7 @@ from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.numbers import Estimate
 from pipeline.report.rules import RULES, Outcome
-from pipeline.report.settings import Reduction, by_statistic, explain_absence, parse_setting, select
+from pipeline.report.settings import Reduction, by_repetition, by_statistic, explain_absence, parse_setting, select
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
@@ -146,10 +146,7 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
     A proportion that comes as one value with a column ``simulations`` is the share of so many.
     Raises ValueError where the setting leaves several values for a repetition.
     """
-    if rows["repetition"].duplicated().any():
-        varying = [c for c in rows.columns if c not in ("value", "repetition") and rows[c].nunique(dropna=False) > 1]
-        raise ValueError(f"several values for one repetition: the setting must also give {', '.join(varying)}")
-    values = rows.sort_values("repetition")["value"].to_numpy(float)
+    values = by_repetition(rows).to_numpy(float)
     if kind in ("proportion", "variance") and "simulations" in rows and rows["simulations"].notna().all():
         return Estimate(float(values[0]), n=int(rows["simulations"].iloc[0]))
     if kind in ("mean", "run"):

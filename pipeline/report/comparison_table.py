@@ -1,4 +1,4 @@
-"""The comparison with the published numbers, as a table."""
+"""The comparison with the published numbers, as a table and as a tally: every number once, however often printed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL
+from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value, plain, spread
 from pipeline.report.rules import SHARE_MARGIN
+from pipeline.report.settings import parse_setting
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import DIFFERS, UNTESTED, Cell, Column, Row, Table
 
 MARKED = (AS_ASSUMED, AS_LIKELY)
+# Of the verdicts on one number in several places (adjusted with other numbers there), the gravest one counts.
+GRAVEST_FIRST = ("differs", "no difference shown", "agrees", "not comparable", "published value lost", "not run")
+
+PARTS = ("results", "likely", "constants")
+"""Measured results in the setting that is stated (or assumed), in the likelier one, and stated settings."""
 RULES = (
     "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. One number "
     "printed without a spread: whether it could be one more repetition of ours, by Student's test. "
@@ -57,9 +63,9 @@ def printed(line: Mapping[str, Any], side: str) -> str:
     if line["kind"] == "proportion":
         return f"{round(value * n):,} of {int(n):,}"
     if line["kind"] == "mean" or (line["kind"] == "run" and not theirs):
-        return f"{spread(Estimate(value, std, int(n)), _decimals(line))} ({int(n)})"
+        return f"{spread(Estimate(value, std, int(n)), decimals_of(line))} ({int(n)})"
     if line["kind"] == "run":
-        return number(value, _decimals(line))
+        return number(value, decimals_of(line))
     return plain(value) if line["kind"] == "constant" or theirs else number(value, 2)
 
 
@@ -97,7 +103,7 @@ def difference(line: Mapping[str, Any]) -> str:
     """``0.036 [\u22120.021, 0.093]``: ours less published with its interval, as many decimals as were printed."""
     if not np.isfinite(line["difference"]):
         return ""
-    decimals = _decimals(line) if line["kind"] in ("mean", "run") else 2
+    decimals = decimals_of(line) if line["kind"] in ("mean", "run") else 2
     ends = Estimate(line["difference"], low=line["difference_low"], high=line["difference_high"])
     return f"{number(ends.value, decimals)} {interval(ends, decimals)}"
 
@@ -164,7 +170,7 @@ def artefact_name(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _decimals(line: Mapping[str, Any]) -> int:
+def decimals_of(line: Mapping[str, Any]) -> int:
     """As many decimals as were printed; three where the printed number is lost."""
     return max(0, round(-math.log10(2 * line["rounding"]))) if line["rounding"] == line["rounding"] else 3
 
@@ -185,3 +191,77 @@ def _words(setting: Any) -> str:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def tallies(compared: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """The :func:`tally` of each of ``PARTS``."""
+    constant = compared["kind"] == "constant"
+    likely = compared["reading"] == AS_LIKELY
+    parts = {"results": ~constant & ~likely, "likely": likely, "constants": constant & ~likely}
+    return {name: tally(compared[parts[name]]) for name in PARTS}
+
+
+def tally(lines: pd.DataFrame) -> dict[str, Any]:
+    """``lines``; distinct ``numbers``; ``verdicts``: how many numbers have each; ``repetitions``: fewest and most of
+    ours in a test; ``likelier``: numbers without a difference shown that another setting more likely made.
+
+    Two lines are one number where value and setting are the same.
+    """
+    verdicts: dict[Any, str] = {}
+    likelier = set()
+    for line in lines.to_dict("records"):
+        key = _key(line)
+        verdicts[key] = min(verdicts.get(key, line["verdict"]), line["verdict"], key=GRAVEST_FIRST.index)
+        if line["likelier"]:
+            likelier.add(key)
+    tested = lines.loc[lines["p_holm"].notna(), "our_n"]
+    found = list(verdicts.values())
+    return {
+        "lines": len(lines),
+        "numbers": len(verdicts),
+        "verdicts": {verdict: found.count(verdict) for verdict in VERDICTS},
+        "repetitions": [int(tested.min()), int(tested.max())] if len(tested) else [],
+        "likelier": sum(verdicts[key] == "no difference shown" for key in likelier),
+    }
+
+
+def tally_in_words(counted: Mapping[str, Any]) -> str:
+    """``54 numbers (82 lines): 46 of 52 tested show no difference, 6 differ, 2 not comparable``."""
+    verdicts = counted["verdicts"]
+    tested = verdicts["no difference shown"] + verdicts["differs"]
+    # Readings off a figure agree or differ without a test; they are counted with what was compared.
+    compared = tested + verdicts["agrees"]
+    parts = []
+    if verdicts["agrees"]:
+        parts.append(f"{verdicts['agrees']} of {compared:,} agree")
+    if verdicts["no difference shown"]:
+        hint = f" ({counted['likelier']} of them more likely made otherwise)" if counted["likelier"] else ""
+        parts.append(f"{verdicts['no difference shown']} of {compared:,} show no difference{hint}")
+    if compared:
+        parts.append(f"{verdicts['differs']} differ{'s' * (verdicts['differs'] == 1)}")
+    for verdict, text in (
+        ("not comparable", "not comparable"),
+        ("not run", "not run"),
+        ("published value lost", "published as a picture only, or lost"),
+    ):
+        if verdicts[verdict]:
+            parts.append(f"{verdicts[verdict]} {text}")
+    size = f"{counted['numbers']:,} number{'s' * (counted['numbers'] != 1)}"
+    if counted["lines"] != counted["numbers"]:
+        size += f" in {counted['lines']:,} places"
+    return f"{size}: {', '.join(parts)}" if parts else "none"
+
+
+def tally_of_repetitions(counted: Mapping[str, Any]) -> str:
+    """``tests with 4 to 10 repetitions of ours``; nothing where there was no test."""
+    if not counted["repetitions"]:
+        return ""
+    fewest, most = counted["repetitions"]
+    return f"tests with {fewest:,}{'' if fewest == most else f' to {most:,}'} repetitions of ours"
+
+
+def _key(line: Mapping[str, Any]) -> Any:
+    setting = parse_setting(line["used_setting"])
+    if not setting or line["value"] != line["value"]:
+        return line["artefact"], line["row"], line["column"]
+    return frozenset(setting.items()), line["value"]

@@ -14,7 +14,7 @@ import pandas as pd
 
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import flat
+from pipeline.report.settings import flat, values
 
 Fact = Mapping[str, Any]
 DATA = "data"
@@ -84,14 +84,8 @@ def configured_facts(
 
 def configured_numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """Every configured number: ``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
-    repetitions = [("repetitions", point["repetitions"])] if "repetitions" in point else []
-    for key, value in (*flat(point), *repetitions):
-        if isinstance(value, (list, tuple)):
-            items = [(f"{key}[{i}]", item) for i, item in enumerate(value)]
-        elif isinstance(value, Mapping):
-            items = [(f"{key}.{name}", item) for name, item in value.items()]
-        else:
-            items = [(key, value)]
-        for name, item in items:
+    for key, value in values(point):
+        listed = isinstance(value, (list, tuple))
+        for name, item in [(f"{key}[{i}]", item) for i, item in enumerate(value)] if listed else [(key, value)]:
             if isinstance(item, (int, float)) and not isinstance(item, bool):
                 yield name, float(item)

@@ -11,8 +11,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.report import markup, tally
+from pipeline.report import markup
 from pipeline.report.comparison import VERDICTS
+from pipeline.report.comparison_table import PARTS, tally_in_words, tally_of_repetitions
 from pipeline.report.numbers import symbols
 from pipeline.report.provenance import RuleTime, duration
 
@@ -47,8 +48,8 @@ def page(
     )
     environment.filters["letters"] = lambda text: Markup(markup.html(symbols(str(text))))
     environment.filters["duration"] = duration
-    environment.filters["tally"] = tally.words
-    environment.filters["repetitions"] = tally.repetitions
+    environment.filters["tally"] = tally_in_words
+    environment.filters["repetitions"] = tally_of_repetitions
     return environment.get_template("report.html").render(
         studies=[_with_pictures(study, pictures) for study in studies],
         verdicts=VERDICTS,
@@ -76,11 +77,11 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
             out += _wrapped(f"{claim['outcome'] + ':':<18} {claim['says']}", " " * 21)
         out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
         out += [part for line in study["stamp"] for part in _wrapped(line)]
-        for what in tally.PARTS:
+        for what in PARTS:
             if not study["counts"][what]["lines"]:
                 continue
             counted = study["counts"][what]
-            text = "; ".join(filter(None, (tally.words(counted), tally.repetitions(counted))))
+            text = "; ".join(filter(None, (tally_in_words(counted), tally_of_repetitions(counted))))
             out += _wrapped(f"{TALLIED[what]}: {text}")
         out += [part for remark in study["remarks"] for part in _wrapped(remark)]
         if study["reference"] and study["reference"]["summary"]:

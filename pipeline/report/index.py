@@ -11,14 +11,13 @@ import pandas as pd
 from pipeline.report import words as w
 from pipeline.report.against import summary
 from pipeline.report.artefacts import Artefact
-from pipeline.report.comparison_table import DEPENDENCE, LIKELY, RULES, lines, readings_notes
+from pipeline.report.comparison_table import DEPENDENCE, LIKELY, RULES, lines, readings_notes, tallies
 from pipeline.report.departures import departures, joined
 from pipeline.report.inputs import Inputs
 from pipeline.report.provenance import digest
 from pipeline.report.registry import label
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Table
-from pipeline.report.tally import tallies
 
 
 def describe(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,6 @@ from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import in_order
 from pipeline.types import AuditResult, Classifier, TransportMap
-
-Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,6 @@ class Inputs:
     audits: Mapping[str, AuditResult] = field(default_factory=dict)
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
     transports: Mapping[str, TransportMap] = field(default_factory=dict)
-    _known: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def _by_statistic(self) -> dict[str, pd.DataFrame]:
@@ -61,13 +58,6 @@ class Inputs:
         found = settings.reductions(self.points, points(self.config["published"]))
         return tuple(one for one in found if one.dataset not in absent)
 
-    def once(self, name: str, make: Callable[[], Made], of: object = None) -> Made:
-        """What ``make`` gives, which several artefacts ask for by this ``name`` and about the same object ``of``."""
-        if name not in self._known or self._known[name][0] is not of:
-            self._known[name] = (of, make())
-        made: Made = self._known[name][1]
-        return made
-
     def select(self, **setting: str | float) -> pd.DataFrame:
         """The rows with these settings. Raises ValueError, naming what is missing and what there is, for none."""
         rows = self._by_statistic.get(str(setting["statistic"]), self.rows) if "statistic" in setting else self.rows
@@ -86,13 +76,10 @@ class Inputs:
         Raises ValueError where there is none, or where the settings leave more than one to choose from.
         """
         found = self.select(**setting)
-        repeated = found[found.duplicated("repetition", keep=False)]
-        if not repeated.empty:
-            varying = [
-                c for c in found.columns if c not in ("value", "repetition") and found[c].nunique(dropna=False) > 1
-            ]
-            raise ValueError(f"{setting} leaves several values for a repetition: give {', '.join(varying)} too")
-        return found.set_index("repetition")["value"].sort_index()
+        try:
+            return settings.by_repetition(found)
+        except ValueError as error:
+            raise ValueError(f"{setting}: {error}") from error
 
     def mean(self, **setting: str | float) -> Estimate:
         """Mean and standard deviation over repetitions."""
@@ -113,17 +100,23 @@ class Inputs:
         below = recorded[recorded <= wanted]
         return int(below[-1] if len(below) else recorded[0])
 
-    def stamp(self, block: str | Sequence[str], dataset: str | Sequence[str] = ()) -> Stamp:
-        """The stamp of an artefact that is made from whole blocks, of all their datasets or the given ones."""
-        blocks = [block] if isinstance(block, str) else list(block)
-        datasets = [dataset] if isinstance(dataset, str) else list(dataset)
-        rows = self.rows[self.rows["block"].isin(blocks)]
-        if datasets:
-            rows = rows[rows["dataset"].isin(datasets)]
-        if rows.empty:
-            raise ValueError(f"study {self.study!r} has no rows of block {blocks} and dataset {datasets or 'any'}")
-        reduced = [r for r in self.reductions if r.block in blocks and (not datasets or r.dataset in datasets)]
-        return Stamp.of(rows, self.scale, reduced)
+    def stamp(self, block: str | Iterable[str], dataset: str | Sequence[str] = (), maps: Iterable[str] = ()) -> Stamp:
+        """The stamp of an artefact that is made from whole blocks, or from some of their data sets or maps.
+
+        Reductions of other data sets and maps are left out. Raises ValueError where there are no rows.
+        """
+        wanted = {"block": _several(block), "dataset": _several(dataset), "transport": _several(maps)}
+        wanted = {key: names for key, names in wanted.items() if names}
+        keep = np.logical_and.reduce([self.rows[key].isin(names) for key, names in wanted.items()])
+        if not keep.any():
+            asked = " and ".join(f"{key} {names}" for key, names in wanted.items())
+            raise ValueError(f"study {self.study!r} has no rows of {asked}")
+        reduced = [r for r in self.reductions if all(getattr(r, key) in names for key, names in wanted.items())]
+        return Stamp.of(self.rows[keep], self.scale, reduced)
+
+
+def _several(names: str | Iterable[str]) -> list[str]:
+    return [name for name in ([names] if isinstance(names, str) else sorted(names)) if name]
 
 
 class GoesBy(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import t as student
@@ -54,9 +54,7 @@ class Estimate:
     @classmethod
     def share(cls, values: np.ndarray) -> Estimate:
         """The share of ones among the finite values; a share has no spread of its own."""
-        kept = np.asarray(values, float)
-        kept = kept[np.isfinite(kept)]
-        return cls(float(kept.mean()), n=len(kept)) if len(kept) else cls(math.nan)
+        return replace(cls.mean(values), std=math.nan)
 
     def with_t_interval(self, level: float = 0.95) -> Estimate:
         """value -+ t_{(1 + level)/2, n-1} std / sqrt(n): the interval for the mean over repetitions; NaN for n < 2."""

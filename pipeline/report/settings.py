@@ -135,6 +135,26 @@ def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield f"{group}.{key}", tuple(value) if isinstance(value, list) else value
 
 
+def values(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The same with each value of a mapping by its own key, and the repetitions."""
+    for key, value in flat(point):
+        if isinstance(value, Mapping):
+            yield from ((f"{key}.{name}", item) for name, item in value.items())
+        else:
+            yield key, value
+    if "repetitions" in point:
+        yield "repetitions", point["repetitions"]
+
+
+def by_repetition(rows: pd.DataFrame) -> pd.Series:
+    """One value for each repetition, in their order. Raises ValueError for more, naming what tells them apart."""
+    if rows["repetition"].duplicated().any():
+        again = rows[rows.duplicated("repetition", keep=False)]
+        varying = [c for c in rows.columns if c not in ("value", "repetition") and again[c].nunique(dropna=False) > 1]
+        raise ValueError(f"several values for a repetition: give {', '.join(varying)} too")
+    return rows.set_index("repetition")["value"].sort_index()
+
+
 def _equal(column: pd.Series, wanted: str | float) -> np.ndarray:
     if isinstance(wanted, str):
         same = column == wanted

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.report.numbers import plain
-from pipeline.report.settings import flat
+from pipeline.report.settings import values
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
 
@@ -44,7 +44,7 @@ def settings_table(
     """
     found: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
     for point in points:
-        for key, value in _values(point):
+        for key, value in values(point):
             part, cell = of.part(key, point), of.cell(key, value)
             if part and cell is not None:
                 found.setdefault((part, of.label(key, point)), []).append((of.place(key, point), cell))
@@ -68,30 +68,21 @@ def settings_table(
     )
 
 
-def span(values: Sequence[float]) -> str:
+def span(numbers: Sequence[float]) -> str:
     """``0 to 1, 21 values``: a long list of numbers by its ends."""
-    return f"{plain(float(values[0]))} to {plain(float(values[-1]))}, {len(values)} values"
+    return f"{plain(float(numbers[0]))} to {plain(float(numbers[-1]))}, {len(numbers)} values"
 
 
-def _values(point: Point) -> Iterator[tuple[str, Any]]:
-    """Every configured value of a point, those of a mapping each by its own key, and its repetitions."""
-    for key, value in flat(point):
-        yield from (
-            ((f"{key}.{name}", item) for name, item in value.items()) if isinstance(value, Mapping) else ((key, value),)
-        )
-    yield "repetitions", point["repetitions"]
-
-
-def _by_place(part: str, label: str, values: Sequence[tuple[str, Cell]]) -> Iterator[Row]:
-    by_place = dict(values)
+def _by_place(part: str, label: str, given: Sequence[tuple[str, Cell]]) -> Iterator[Row]:
+    by_place = dict(given)
     same = len(set(by_place.values())) == 1
     for place, value in list(by_place.items())[: 1 if same else None]:
         yield Row((part, label if same or not place else f"{label}, {place}"), (value,))
 
 
-def _by_value(part: str, label: str, values: Sequence[tuple[str, Cell]]) -> Iterator[Row]:
+def _by_value(part: str, label: str, given: Sequence[tuple[str, Cell]]) -> Iterator[Row]:
     places: dict[Cell, dict[str, None]] = {}
-    for place, value in values:
+    for place, value in given:
         places.setdefault(value, {})[place] = None
     usual = max(places, key=lambda value: len(places[value]))
     for value, having in places.items():

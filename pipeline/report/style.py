@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from pipeline.report.markup import SUPERSCRIPTS
 
@@ -116,6 +117,12 @@ def new_figure(height: float, width: float = PAGE_WIDTH) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def new_panels(height: float, rows: int, columns: int, **how: Any) -> tuple[Figure, Any]:
+    """An empty figure of the page's width with panels: an array of axes (rows, columns)."""
+    figure = new_figure(height)
+    return figure, figure.subplots(rows, columns, squeeze=False, **how)
+
+
 def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
     """Print the stamp in a strip of its own below the axes; the figure grows by the strip, the axes keep their size."""
     if not lines:
@@ -153,20 +160,63 @@ def curve(axes: Axes, x: Any, y: Any, look: MethodStyle, band: Any = None, **mor
     axes.plot(x, y, **{**drawn, **more})
 
 
-def finish(figure: Figure, panels: Any, x: str = "", y: str = "", columns: int = 0) -> None:
-    """What all panels of a figure need, an array of axes (r, c) or (c,): letters, and the labels of the outer axes.
+def finish(
+    figure: Figure, panels: Any, x: str = "", y: str = "", columns: int = 0, titles: Sequence[str] = (),
+    handles: Sequence[Any] = (),
+) -> None:  # fmt: skip
+    """What all panels of a figure need, an array of axes (r, c) or (c,): letters, titles, and labels of the outer axes.
 
-    With ``columns`` the lines of the first panel are a legend of so many columns above them all.
+    With ``columns`` the ``handles``, or else the lines of the first panel, are a legend of so many columns above all.
     """
     grid = np.atleast_2d(panels)
     for letter, axes in zip("abcdefghijkl", grid.flat, strict=False):
         panel_letter(axes, letter)
+    for title, axes in zip(titles, grid.flat, strict=False):
+        axes.set_title(title)
     for axes in grid[-1] if x else ():
         axes.set_xlabel(x)
     for axes in grid[:, 0] if y else ():
         axes.set_ylabel(y)
     if columns:
-        figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=columns)
+        drawn, labels = grid[0, 0].get_legend_handles_labels()
+        if handles:
+            drawn, labels = list(handles), [handle.get_label() for handle in handles]
+        figure.legend(drawn, labels, loc="outside upper center", ncols=columns)
+
+
+def level(axes: Axes, y: float | None = None, x: float | None = None, **more: Any) -> None:
+    """A dashed line across all of the panel, where something is to be compared with."""
+    look = {"color": INK, "linewidth": 0.8, "linestyle": DASHED, **more}
+    if y is not None:
+        axes.axhline(y, **look)
+    if x is not None:
+        axes.axvline(x, **look)
+
+
+SHORT_RANGE = 6.0
+"""The ratio of an axis's ends below which 1, 2, 5 would leave too few labels."""
+
+
+def logarithmic(axes: Axes, which: str = "xy") -> None:
+    """Label logarithmic axes with plain numbers: 1, 2, 5 times the powers of ten, more where the range is short."""
+    for name in which:
+        axes.set(**{f"{name}scale": "log"})
+        axis, (low, high) = (axes.xaxis, axes.get_xlim()) if name == "x" else (axes.yaxis, axes.get_ylim())
+        short = high / low < SHORT_RANGE
+        subs = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0) if short else (1.0, 2.0, 5.0)
+        axis.set_major_locator(LogLocator(subs=subs))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
+        if short:
+            axis.set_minor_locator(NullLocator())
+
+
+def counts_along(axes: Axes, counts: Iterable[float], **more: Any) -> None:
+    """A logarithmic axis of numbers, labelled with those that occur."""
+    places = sorted(set(map(float, counts)))
+    axes.set_xscale("log")
+    axes.set_xticks(places, [f"{place:,.0f}" for place in places], **more)
+    axes.minorticks_off()
 
 
 def raised(text: str) -> str:

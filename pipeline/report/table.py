@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 from pipeline.report import typeset
 from pipeline.report.numbers import DASH, Estimate, interval, number, plain, spread, symbols
@@ -39,6 +39,8 @@ class Column:
     decimals: int = 3
     name: str = ""
     printed: bool = True
+    of: Callable[..., Cell] | None = field(default=None, compare=False)
+    """What stands in the column, of what a row is about; see :func:`tabulated`."""
 
     def text(self, cell: Cell, decimals: int | None = None) -> str:
         """The printed form of one cell, with the column's decimals or a row's own."""
@@ -172,6 +174,19 @@ class Table:
         if any((_place(row), key) in self.published for row in self.rows):
             held.append("published")
         return held or [""]
+
+
+def tabulated(
+    title: str, stub: Sequence[str], columns: Sequence[Column], rows: Iterable[tuple[Sequence[str], Any]], stamp: Stamp,
+    notes: Iterable[str] = (),
+) -> Table:  # fmt: skip
+    """The table with a row for each of ``rows``, its labels and what it is about; its cells are the columns' own."""
+    body = tuple(
+        Row(tuple(labels), tuple(column.of(about) for column in columns if column.of)) for labels, about in rows
+    )
+    # A table goes from process to process, which a function of the inputs cannot.
+    plain_columns = tuple(replace(column, of=None) for column in columns)
+    return Table(title, tuple(stub), plain_columns, body, stamp, notes=tuple(notes))
 
 
 def _place(row: Row) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,6 @@ from pipeline.report.comparison_table import beside, verdicts
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
-from pipeline.report.together import together
 from pipeline.types import Absent, TransportMap
 from pipeline.workflow import shelf
 
@@ -76,7 +74,7 @@ class Maker:
 
     def __call__(self, name: str) -> artefacts.Artefact:
         """The artefact; a picture comes back with an empty drawing, since the page needs none."""
-        artefact = artefacts.build(name, self.inputs, self.published)
+        artefact = artefacts.build(name, self.inputs, self.published, self.compared)
         if isinstance(artefact, Table):
             artefact = replace(artefact, published=beside(self.compared, name))
             io.save_table(artefact, self.tables / name)
@@ -135,9 +133,8 @@ def record(
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
     """The claims of these lists, decided by the study's rows."""
-    measured = importlib.import_module(f"pipeline.report.{inputs.study}.facts").measurements(inputs)
     found = [claim for path in lists for claim in io.load_claims(path)]
-    return claims.decide(found, measured, inputs.reductions)
+    return claims.decide(found, artefacts.measurements(inputs), inputs.reductions)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -179,18 +176,20 @@ def main(arguments: list[str] | None = None) -> None:
     published = io.load_published(published_numbers)
     names = [one.name for one in registry.declared(options.study)]
     captions = Path(options.captions) if options.captions else None
-    compared = importlib.import_module(f"pipeline.report.{options.study}.comparison").compared
-    found = compared(inputs, published)
+    found = artefacts.compared(inputs, published)
     maker = Maker(inputs, published, Path(options.tables), Path(options.figures), captions, found)
     if options.record:
         drawn = reference.watched(inputs)
-        made = record(drawn, names, replace(maker, inputs=drawn.inputs), json.loads(options.benchmarks), options.record)
+        # What is read to compare is kept too.
+        watching = replace(maker, inputs=drawn.inputs, compared=artefacts.compared(drawn.inputs, published))
+        made = record(drawn, names, watching, json.loads(options.benchmarks), options.record)
         if reference.whole(made):
-            shelf.save_list(verdicts(compared(made, published)), options.study, Path(options.verdicts, "verdicts.csv"))
+            again = verdicts(artefacts.compared(made, published))
+            shelf.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
             listed = claims.listed(decided(made, claim_lists))
             shelf.save_list(listed, options.study, Path(options.verdicts, "claims.csv"))
         return
-    artefacts_made = dict(zip(names, together(maker, names, options.processes), strict=True))
+    artefacts_made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
     held = None
     if options.against:
         theirs, manifest = shelf.load_reference(options.against)

@@ -1,9 +1,9 @@
-"""The study of individual fairness, whose reference the tests of the report draw from."""
+"""The study whose folder a test lies in, else that of individual fairness, drawn from its reference."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,30 +15,42 @@ from pipeline.report.inputs import Inputs
 from pipeline.types import Dataset
 from tests.report import studies
 
-STUDY = "individual_fairness"
-STEPS = (5, 10, 20, 50, 100, 200, 500, 1000)
+
+@pytest.fixture(scope="module")
+def study_name(request: pytest.FixtureRequest) -> str:
+    """Its name."""
+    folder = request.path.parent.name
+    return folder if folder in studies.REFERENCES else studies.REFERENCES[0]
 
 
-def smaller(
-    scale: str = "paper", origin: str = "official", repetitions: int = 10, steps: Sequence[int] = STEPS
-) -> Inputs:
-    """The study at a scale, of an origin, with so many repetitions and these recorded steps of the attack."""
-    inputs = studies.inputs_of(STUDY, scale, origin, repetitions)
-    rows = inputs.rows
-    attacked = rows["block"].isin(["audit", "as_coded"])
-    return replace(inputs, rows=rows[~attacked | rows["steps"].isna() | rows["steps"].isin(steps)])
-
-
-@pytest.fixture(scope="session")
-def inputs() -> Inputs:
+@pytest.fixture(scope="module")
+def inputs(study_name: str) -> Inputs:
     """The study at paper scale, official data."""
-    return smaller()
+    return studies.usual(study_name)
+
+
+@pytest.fixture(scope="module")
+def inputs_of(study_name: str) -> Callable[..., Inputs]:
+    """The study at a scale, origin, number of repetitions, ... of one's choice."""
+    return partial(studies.inputs_of, study_name)
+
+
+@pytest.fixture(scope="module")
+def published(study_name: str) -> pd.DataFrame:
+    """The study's list of published numbers."""
+    return studies.published(study_name)
+
+
+@pytest.fixture(scope="module")
+def made(study_name: str) -> Mapping[str, Artefact]:
+    """The study's artefacts, each made once."""
+    return studies.made(study_name)
 
 
 @pytest.fixture(scope="session")
-def inputs_of() -> Callable[..., Inputs]:
-    """The study at a scale, origin and number of repetitions of one's choice."""
-    return smaller
+def build() -> Callable[[str, Inputs], Artefact]:
+    """Make one artefact of any study by its name."""
+    return studies.build
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +60,7 @@ def prepared() -> Callable[..., dict[str, Dataset]]:
     def made(origin: Any, repetitions: int) -> dict[str, Dataset]:
         found = {}
         one: Any
-        for key, one in smaller(origin=origin).datasets.items():
+        for key, one in studies.inputs_of(studies.REFERENCES[0], origin=origin).datasets.items():
             order = np.tile(np.arange(one.rows), (repetitions, 1))
             zeros = np.zeros(one.rows, int)
             points = {"features": np.zeros((one.rows, len(one.feature_names))), "label": zeros, "group": zeros}
@@ -61,15 +73,3 @@ def prepared() -> Callable[..., dict[str, Dataset]]:
         return found
 
     return made
-
-
-@pytest.fixture(scope="session")
-def published() -> pd.DataFrame:
-    """The study's list of published numbers."""
-    return studies.published(STUDY)
-
-
-@pytest.fixture(scope="session")
-def build() -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact of any study by its name."""
-    return studies.build

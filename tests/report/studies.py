@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,11 @@ from pipeline.workflow.config import Workflow
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ("official", "twin")
+REFERENCES = ("individual_fairness", "permutation_tests", "fliptest")
+STEPS = (5, 10, 20, 50, 100, 200, 500, 1000)
+"""Recorded steps of the attack that the tests of individual fairness keep."""
+TRIALS = {"fliptest": 3}
+"""Repetitions that the tests keep, where not all."""
 
 
 @functools.cache
@@ -28,23 +34,30 @@ def reference(study: str) -> Inputs:
     return shelf.load_reference(ROOT / "data" / "reference" / study)[0]
 
 
-def inputs_of(study: str, scale: str = "paper", origin: str = "official", repetitions: int | None = None) -> Inputs:
-    """The reference as if all real data were of this ``origin``, at a ``scale``, with the first ``repetitions`` alone.
+def inputs_of(
+    study: str, scale: str = "paper", origin: str = "official", repetitions: int | None = None,
+    steps: Sequence[int] = STEPS, simulations: int | None = None,
+) -> Inputs:  # fmt: skip
+    """The reference as if all real data were of this ``origin``, at a ``scale``, with the first ``repetitions`` alone,
+    these recorded ``steps`` of the attack, and so many ``simulations`` of each setting where that is said.
 
     A grid of classifiers has its classifiers, not repetitions, in that column: it stays whole.
     """
     whole = reference(study)
     rows = whole.rows
+    repetitions = TRIALS.get(study) if repetitions is None else repetitions
     if repetitions is not None:
         grid = rows["theta_1"].notna() if "theta_1" in rows else False
         rows = rows[(rows["repetition"] < repetitions) | grid]
+    attacked = rows["block"].isin(["audit", "as_coded"]) & (rows["steps"].notna() if "steps" in rows else False)
+    rows = rows[~attacked | rows.get("steps", rows["value"]).isin(steps)]
     real = rows["origin"].isin(REAL)
     rows = rows.assign(scale=scale, origin=np.where(real, origin, rows["origin"].astype(object)))
 
     def of(values: Mapping[str, Any]) -> dict[str, Any]:
         return {key: replace(one, origin=origin) if one.origin in REAL else one for key, one in values.items()}
 
-    return replace(
+    found = replace(
         whole,
         scale=scale,
         rows=rows.reset_index(drop=True),
@@ -54,6 +67,27 @@ def inputs_of(study: str, scale: str = "paper", origin: str = "official", repeti
         classifiers=of(whole.classifiers),
         transports=of(whole.transports),
     )
+    if simulations is None:
+        return found
+    asked = found.rows["simulations"]
+    simulated = replace(found, rows=found.rows.assign(simulations=asked.where(asked.isna(), simulations)))
+    return configured(simulated, "audit", "simulations", simulations)
+
+
+def configured(inputs: Inputs, group: str, key: str, value: Any, block: str = "", **where: str) -> Inputs:
+    """The same with another configured value, of the sections that have it and agree with ``where`` in their group."""
+    sections = copy.deepcopy(dict(inputs.config["sections"]))
+    for path, section in sections.items():
+        own = section.get(group, {})
+        if key in own and block in ("", path.split("/")[-4]) and all(own[k] == v for k, v in where.items()):
+            own[key] = value
+    return replace(inputs, config={**inputs.config, "sections": sections})
+
+
+@functools.cache
+def usual(study: str) -> Inputs:
+    """The study at paper scale, as if of official data alone; nobody changes it."""
+    return inputs_of(study)
 
 
 @functools.cache
@@ -89,3 +123,15 @@ class Made(dict[str, Artefact]):
     def __missing__(self, name: str) -> Artefact:
         self[name] = self.make(name)
         return self[name]
+
+
+@functools.cache
+def made(study: str) -> Made:
+    """The study's artefacts, each made once."""
+    return Made(lambda name: build(name, usual(study)))
+
+
+@functools.cache
+def compared(study: str) -> pd.DataFrame:
+    """Its published numbers beside ours."""
+    return artefacts.compared(usual(study), published(study))

@@ -1,21 +1,12 @@
 """A run held against the reference: equal numbers are equal, and other means are tested."""
 
-import copy
 from dataclasses import replace
 
 import numpy as np
 
 from pipeline.report.against import OTHER, SAME, against, summary
 from pipeline.report.inputs import Inputs
-
-
-def in_audits(inputs: Inputs, key: str, value: float) -> Inputs:
-    """The same with another configured value in every audit of the block ``audit``."""
-    config = copy.deepcopy(dict(inputs.config))
-    for path, section in config["sections"].items():
-        if path.split("/")[-4] == "audit":
-            section["audit"][key] = value
-    return replace(inputs, config=config)
+from tests.report import studies
 
 
 def test_a_run_is_equal_to_itself(inputs: Inputs) -> None:
@@ -43,7 +34,7 @@ def test_a_number_that_moved_is_counted_and_its_mean_is_tested(inputs: Inputs) -
 
 
 def test_other_settings_are_tested_and_not_expected_to_be_equal(inputs: Inputs) -> None:
-    lines = against(in_audits(inputs, "alpha", 0.2), inputs)
+    lines = against(studies.configured(inputs, "audit", "alpha", 0.2, block="audit"), inputs)
     other = lines[lines["settings"] == OTHER]
     assert set(other["block"]) == {"audit"}
     assert (other["numbers"] == 0).all()

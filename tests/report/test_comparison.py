@@ -13,14 +13,13 @@ from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 from pipeline.report.comparison import COLUMNS, check_published, compare, holm
-from pipeline.report.comparison_table import as_table, printed
+from pipeline.report.comparison_table import PARTS, as_table, printed, tallies, tally, tally_in_words
 from pipeline.report.departures import departures
 from pipeline.report.individual_fairness.comparison import bhattacharyya
 from pipeline.report.numbers import Estimate
 from pipeline.report.rules import Outcome, means, one_run, shares, variances
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
-from pipeline.report.tally import PARTS, tallies, tally, words
 
 SENSR = "block=audit; dataset=adult; method=sensr; statistic=T_n; steps=500"
 
@@ -278,7 +277,7 @@ def test_a_number_that_is_printed_twice_is_counted_once_by_its_gravest_verdict()
     counted = tally(compared)
     assert (counted["lines"], counted["numbers"], counted["repetitions"]) == (42, 2, [10, 10])
     assert (counted["verdicts"]["differs"], counted["verdicts"]["no difference shown"]) == (1, 1)
-    assert words(counted) == "2 numbers in 42 places: 1 of 2 show no difference, 1 differs"
+    assert tally_in_words(counted) == "2 numbers in 42 places: 1 of 2 show no difference, 1 differs"
 
 
 def test_what_was_not_run_or_is_lost_says_so() -> None:

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from pipeline.report import html, provenance
+from pipeline.report.artefacts import compared
 from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
 from pipeline.report.index import describe
-from pipeline.report.individual_fairness.comparison import compared
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import label
 

@@ -3,7 +3,6 @@
 import io as text_io
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,31 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.report import style
-from pipeline.report.individual_fairness import quantities as q
+from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import boundary, configured, measurements, sensr_on_compas
-from pipeline.report.individual_fairness.further_figures import axis_places, rejection_curve
-from pipeline.report.individual_fairness.published_figures import heatmap
+from pipeline.report.individual_fairness.figures import axis_places, heatmap, rejection_curve
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.settings import select
 from tests.report import studies
-
-
-def without(inputs: Inputs, **setting: str) -> Inputs:
-    """The inputs with the rows of a setting taken away."""
-    return replace(inputs, rows=inputs.rows[~studies.chosen(inputs, **setting)])
-
-
-def test_a_missing_block_or_dataset_is_named(inputs: Inputs, build: Callable) -> None:
-    with pytest.raises(ValueError, match=r"no rows for .*block sensitivity.* missing is block sensitivity"):
-        build("figure_sensitivity", without(inputs, block="sensitivity"))
-    with pytest.raises(ValueError, match=r"missing is dataset compas .there are adult"):
-        build("table_4", without(inputs, block="audit", dataset="compas"))
-
-
-def test_a_statistic_that_one_method_lacks_is_named_with_block_and_method(inputs: Inputs, build: Callable) -> None:
-    with pytest.raises(ValueError, match="block audit, dataset adult, method sensr, statistic error_T_n"):
-        build("table_1", without(inputs, method="sensr", statistic="error_T_n"))
 
 
 def test_settings_that_leave_several_values_are_refused(inputs: Inputs) -> None:
@@ -133,7 +114,7 @@ def test_the_two_statistics_at_two_numbers_of_steps_find_the_setting_that_made_a
     theirs = published[
         (published["artefact"] == "table_1") & (published["row"] == "Project") & (published["column"] == "T_n")
     ].iloc[0]
-    chosen = studies.chosen(inputs, **q.T_N.setting("audit", "adult", "baseline", 200))
+    chosen = studies.chosen(inputs, **q.T_N.setting("adult", "baseline", 200))
     standard = np.linspace(-1, 1, int(chosen.sum()))
     values = theirs["value"] + theirs["std"] * standard / standard.std(ddof=1)
     table = build("table_1_steps", studies.with_values(inputs, chosen, values))
@@ -172,7 +153,7 @@ def test_how_often_sensr_is_rejected_on_compas_is_counted_from_the_rows(
 ) -> None:
     def with_rejected(counts: dict[float, int], of: Inputs) -> Inputs:
         for steps, k in counts.items():
-            chosen = studies.chosen(of, **q.REJECTED.setting("audit", "compas", "sensr", int(steps)))
+            chosen = studies.chosen(of, **q.REJECTED.setting("compas", "sensr", int(steps)))
             of = studies.with_values(of, chosen, (np.arange(chosen.sum()) < k).astype(float))
         return of
 

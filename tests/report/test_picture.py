@@ -1,4 +1,4 @@
-"""A figure is laid out once and drawn once for each format, and what artefacts share is made once."""
+"""A figure is laid out once and drawn once for each format."""
 
 from __future__ import annotations
 
@@ -46,18 +46,3 @@ def test_saving_leaves_the_layout_as_it_was_worked_out(picture: Picture, tmp_pat
         io.save_figure(picture.figure, tmp_path / "line")
     assert axes.get_position().bounds == before
     assert before != pytest.approx((0.125, 0.11, 0.775, 0.77))
-
-
-def test_what_several_artefacts_ask_for_is_made_once_for_each_object_asked_about(
-    inputs_of: Callable[..., Inputs],
-) -> None:
-    inputs, one, other = inputs_of(), object(), object()
-    made: list[None] = []
-
-    def make() -> int:
-        made.append(None)
-        return len(made)
-
-    assert [inputs.once("number", make, of=one) for _ in range(3)] == [1, 1, 1]
-    assert inputs.once("number", make, of=other) == 2
-    assert inputs.once("another", make) == 3

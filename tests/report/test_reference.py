@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline import io
 from pipeline.report import reference
-from pipeline.report.artefacts import build
+from pipeline.report.artefacts import build, compared
 from pipeline.report.comparison_table import verdicts
-from pipeline.report.individual_fairness.comparison import compared
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
 from pipeline.workflow import shelf

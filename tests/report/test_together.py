@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pipeline.report.together import together
+from pipeline.report.artefacts import together
 
 NAMES = ["c", "a", "b", "d"]
 

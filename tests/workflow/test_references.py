@@ -1,7 +1,6 @@
 """The references in the repository: small, whole, and with the verdicts that the list says."""
 
 import functools
-import importlib
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import pandas as pd
 import pytest
 
 from pipeline import io
-from pipeline.report import claims, reference, registry
+from pipeline.report import artefacts, claims, reference, registry
 from pipeline.report.comparison_table import verdicts
 from pipeline.workflow import shelf
 from pipeline.workflow.config import Workflow
@@ -40,7 +39,7 @@ def test_verdicts_are_those_of_the_reference(study: str) -> None:
     assert reference.whole(inputs)
     assert set(manifest["blocks"]) == set(reference.blocks(inputs))
     published = io.load_published(ROOT / "data" / "published" / f"{study}.csv")
-    found = verdicts(importlib.import_module(f"pipeline.report.{study}.comparison").compared(inputs, published))
+    found = verdicts(artefacts.compared(inputs, published))
     listed = shelf.load_list(FOLDER / "verdicts.csv").query("study == @study").drop(columns="study")
     listed = listed.reset_index(drop=True)
     message = COMMAND.format(study=study)
@@ -56,7 +55,7 @@ def test_verdicts_are_those_of_the_reference(study: str) -> None:
 @pytest.mark.parametrize("study", STUDIES)
 def test_claims_are_those_of_the_reference(study: str) -> None:
     inputs, _ = reference_of(study)
-    measured = importlib.import_module(f"pipeline.report.{study}.facts").measurements(inputs)
+    measured = artefacts.measurements(inputs)
     listed = io.load_claims(ROOT / "data" / "published" / "claims" / f"{study}.yaml")
     found = claims.listed(claims.decide(listed, measured, inputs.reductions))
     theirs = shelf.load_list(FOLDER / "claims.csv").query("study == @study").drop(columns="study")

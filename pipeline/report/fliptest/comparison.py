@@ -1,4 +1,4 @@
-"""The published numbers of Black et al. (2020) beside ours. The only module of the study that sees them."""
+"""The published numbers of Black et al. (2020) beside ours, and every setting as it is configured here."""
 
 from __future__ import annotations
 
@@ -11,26 +11,50 @@ import pandas as pd
 from pipeline.report import comparison as rules
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.comparison_table import as_table
-from pipeline.report.fliptest import pages, trials
+from pipeline.report.comparison_table import as_table, decimals_of
+from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.facts import measurements
-from pipeline.report.fliptest.flipset_tables import (
-    BOTH,
-    IN_BRACKETS,
-    by_chance,
-    chance_cells,
-    chance_columns,
-    size_cells,
-    size_columns,
-)
-from pipeline.report.fliptest.methods_figure import BLOCK as METHODS_BLOCK
-from pipeline.report.fliptest.trials import Place
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.numbers import Estimate, number, spread
-from pipeline.report.settings import parse_setting, select
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.settings import NEUTRAL, parse_setting, select, setting_label
+from pipeline.report.settings_table import Listing, settings_table, span
+from pipeline.report.table import Cell, Table
 
-ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
+AUDITS = {
+    "fliptest": "Audit: flipsets",
+    "map_quality": "Audit: validation",
+    "map_stability": "Audit: stability",
+    "subgroups": "Audit: subgroups",
+}
+LEFT_OUT = (
+    "dataset.dimension", "dataset.correlation", "transport.given_label", "transport.check_every",
+    "transport.diverged_above", *NEUTRAL,
+)  # fmt: skip
+"""What distinguishes the experiments of a block, which every artefact says, and what no number depends on."""
+IN_ALL = ("transport.points", "method.points")
+"""Limits that may be absent."""
+WORDS = {
+    "dataset.n": "people of each group",
+    "dataset.train": "people of each group to train on",
+    "dataset.test": "people of each group to test",
+    "dataset.train_fraction": "share of rows to train on",
+    "dataset.shared": "features with one law in both groups",
+    "dataset.extra": "features that depend on the group",
+    "dataset.delta": "distance of the groups in the features that depend on them",
+    "method.points": "people to train on at most",
+    "transport.steps": "training steps",
+    "transport.rounds": "steps of the critic for each of the generator",
+    "transport.cost_weight": "weight of the cost lambda",
+    "transport.points": "people of each group at most",
+    "transport.batch_size": "people in a batch",
+    "audit.alpha": "level alpha",
+    "audit.bootstraps": "resamples for the intervals",
+    "audit.units": "units of mean shifts",
+    "audit.noise_deals": "deals into halves",
+    "audit.noise_people": "people in a half at most",
+    "audit.permutations": "random subsets for the p-values",
+    "audit.members": "people for the distances",
+}
 
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
@@ -39,10 +63,6 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     Where a number is of a flipset and some of our maps failed, the note says what ours is without them; where exact
     transport between the same people was audited too, what it gives.
     """
-    return inputs.once("compared", lambda: _compared(inputs, published), of=published)
-
-
-def _compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
     measured = measurements(inputs)
 
     def remark(line: Mapping[str, Any]) -> str:
@@ -52,13 +72,13 @@ def _compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
 
 
 @registry.table()
-def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
     """Each number that the paper prints beside ours, with a verdict where the settings match. Most are of one map,
     printed without a spread, and are held against the spread of our trials.
     """
     return as_table(
-        compared(inputs, published),
-        inputs.stamp(sorted(set(inputs.rows["block"]))),
+        found,
+        inputs.stamp(set(inputs.rows["block"])),
         notes=(
             "The paper's flipsets, distances and shifts come from one map each; ours from as many maps as there are "
             "trials. A map's flipset sizes change with the moment at which its training is stopped, so single sizes "
@@ -67,80 +87,6 @@ def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
             "trials are independent.",
         ),
     )
-
-
-@registry.table(place=2)
-def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
-    """Who is decided differently from their counterpart in the other group, in every experiment and in both directions,
-    with how far each size depends on the people and on the map, and how large it is by chance where the map is exact.
-    """
-    theirs = _published_sizes(published)
-    listed = [place for place in trials.places(inputs) if place.block != METHODS_BLOCK]
-    maps = w.maps_in(place.transport for place in listed)
-    found = [
-        (*_order(place, direction, maps), _row(inputs, place, direction, theirs))
-        for place in listed
-        for direction in (w.FORWARD, w.REVERSE)
-        if trials.has_direction(inputs, place, direction)
-    ]
-    body = [row for *_, row in sorted(found, key=lambda entry: entry[:-1])]
-    return Table(
-        title="Flipsets of every experiment.",
-        stub=("Data", "From and to", "Model", "Map"),
-        columns=(
-            Column("people", decimals=0),
-            *size_columns(),
-            *chance_columns(),
-            Column("healthy", show="text", name="healthy maps"),
-            *(Column(f"published {f}", "Published", "value", 0, w.FLIPSETS[f]) for f in BOTH),
-        ),
-        rows=tuple(body),
-        stamp=inputs.stamp(sorted({place.block for place in listed})),
-        notes=(
-            "F+: people decided for whose counterparts in the other group are not; F\u2212: the other way round.",
-            IN_BRACKETS,
-            by_chance(inputs, {place.block for place in listed}),
-            "Published sizes are of one map each. Where the data are a twin, they are not comparable with ours.",
-        ),
-    )
-
-
-def _row(inputs: Inputs, place: Place, direction: str, theirs: Mapping[tuple[str, ...], float]) -> Row:
-    source, target = (w.group_label(name, place.dataset) for name in trials.groups(inputs, place, direction))
-    counts = trials.counts(inputs, place, direction)
-    given = w.GIVEN[place.given]
-    pair = f"{source} to {target}{f', {given}' if given else ''}"
-    cells: list[Cell] = [counts.estimate("n_source").value, *size_cells(counts), *chance_cells(counts)]
-    cells.append(pages.sound(inputs, place, direction))
-    cells += [theirs.get((*_key(place), direction, flipset), None) for flipset in BOTH]
-    labels = (w.dataset_label(place.dataset), pair, w.method_label(place.method), w.map_style(place.transport).label)
-    return Row(labels, tuple(cells))
-
-
-def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
-    """Published flipset sizes by place, direction and flipset."""
-    sizes = {}
-    for entry in published.to_dict("records"):
-        setting = parse_setting(entry["setting"])
-        if setting.get("statistic") == "size":
-            names = ("block", "dataset", "method", "transport", "given", "direction", "flipset")
-            absent = [name for name in names if name not in setting]
-            if absent:
-                raise ValueError(f"the published size {entry['row']} x {entry['column']} needs {', '.join(absent)}")
-            sizes[tuple(str(setting[name]) for name in names)] = float(entry["value"])
-    return sizes
-
-
-def _key(place: Place) -> tuple[str, ...]:
-    return place.block, place.dataset, place.method, place.transport, place.given
-
-
-def _order(place: Place, direction: str, maps: list[str]) -> tuple[Any, ...]:
-    known = ORDER.index(place.dataset) if place.dataset in ORDER else len(ORDER)
-    models = list(w.METHODS)
-    model = models.index(place.method) if place.method in models else len(models)
-    given = list(w.GIVEN).index(place.given)
-    return known, place.dataset, given, direction != w.FORWARD, model, place.method, maps.index(place.transport)
 
 
 def _without_failures(inputs: Inputs, line: Mapping[str, Any]) -> str:
@@ -157,10 +103,8 @@ def _without_failures(inputs: Inputs, line: Mapping[str, Any]) -> str:
     failed = f"{int((~sound).sum())} of {len(sound)} trials"
     if not sound.any():
         return f"The maps of all {len(sound)} trials miss the other group by the rule of Table 1."
-    values = inputs.values(**setting)[sound]
-    decimals = max(0, round(-math.log10(2 * line["rounding"])))
-    ours = spread(Estimate.mean(values.to_numpy(float)), decimals)
-    return f"Without {failed}, whose map failed: {ours} ({number(len(values), 0)})."
+    ours = _printed(inputs.values(**setting)[sound], decimals_of(line))
+    return f"Without {failed}, whose map failed: {ours}."
 
 
 def _by_exact_transport(measured: pd.DataFrame, line: Mapping[str, Any]) -> str:
@@ -177,7 +121,55 @@ def _by_exact_transport(measured: pd.DataFrame, line: Mapping[str, Any]) -> str:
     values = select(measured, exact)["value"]
     if values.empty or people != others:
         return ""
-    decimals = max(0, round(-math.log10(2 * line["rounding"]))) if line["kind"] == "run" else 2
-    return (
-        f"Exact transport gives {spread(Estimate.mean(values.to_numpy(float)), decimals)} ({number(len(values), 0)})."
-    )
+    return f"Exact transport gives {_printed(values, decimals_of(line) if line['kind'] == 'run' else 2)}."
+
+
+def _printed(values: pd.Series, decimals: int) -> str:
+    return f"{spread(Estimate.mean(values.to_numpy(float)), decimals)} ({number(len(values), 0)})"
+
+
+@registry.table(place=10)
+def table_settings(inputs: Inputs) -> Table:
+    """As this run used them. What the paper leaves out, or says in appendices that are lost, is assumed here."""
+    of = Listing(("Trials", "Data", "Model", "Map", "Audit"), _part, _label, _place, _cell)
+    note = "As configured for this run. The models of the first study are described there."
+    return settings_table(inputs.points, of, inputs.stamp(set(inputs.rows["block"])), (note,))
+
+
+def _part(key: str, point: Mapping[str, Any]) -> str:
+    """What a setting belongs to; nothing for the data and methods of the other studies."""
+    group = key.split(".")[0]
+    name = point.get(group, {}).get("name", "") if group != "repetitions" else ""
+    if key in LEFT_OUT:
+        return ""
+    if group == "dataset":
+        return f"Data: {w.dataset_label(name)}" if name not in (w.ADULT, w.COMPAS) else ""
+    if group == "method":
+        return f"Model: {w.method_label(name)}" if name in w.METHODS else ""
+    parts = {"transport": f"Map: {w.map_style(name).label}", "audit": AUDITS.get(name, f"Audit: {name}")}
+    return parts.get(group, "Trials")
+
+
+def _label(key: str, point: Mapping[str, Any]) -> str:
+    dataset = point["dataset"]["name"]
+    if key.startswith("method.weights."):
+        return f"weight of {w.feature_label(key.removeprefix('method.weights.'), dataset)}"
+    return w.dataset_label(dataset) if key == "repetitions" else setting_label(key, WORDS)
+
+
+def _place(key: str, point: Mapping[str, Any]) -> str:
+    """The experiment; the true label matters to maps and audits alone. Of trials: the map, or else the model."""
+    if key == "repetitions":
+        name = point.get("transport", {}).get("name", "")
+        return w.map_style(name).label if name else w.method_label(point["method"]["name"])
+    given = w.GIVEN[given_of(point)] if key.startswith(("transport.", "audit.")) else ""
+    return ", ".join(filter(None, (w.dataset_label(point["dataset"]["name"]), given)))
+
+
+def _cell(key: str, value: Any) -> Cell:
+    """Numbers; lists by their ends, and limits that are absent."""
+    if value is None and key in IN_ALL:
+        return "all"
+    if isinstance(value, tuple) and value and all(isinstance(item, (int, float)) for item in value):
+        return span(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

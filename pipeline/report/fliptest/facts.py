@@ -10,13 +10,19 @@ import pandas as pd
 
 from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
-from pipeline.report.fliptest import lines, quality, trials
-from pipeline.report.fliptest import report_tables as reports
-from pipeline.report.fliptest.claims import claims
+from pipeline.report.fliptest import flipset_tables as reports
+from pipeline.report.fliptest import lines, stability, trials
+from pipeline.report.fliptest.validation import validated
 from pipeline.report.inputs import Inputs, given_of
 
 LARGE = 1.0
 """Standard deviations that section 5.4 calls significant."""
+FIRST = 2
+"""A feature among so many first ones is a main one."""
+RACES = {"race=Black": -1, "race=White": 1}
+"""Signs that section 5.4 gives the weights of the law-school classifier."""
+LAW_CLASSIFIER = "logistic"
+SEARCH, ROOT, HELD_OUT = "subgroups", "all rows", "held out"
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
@@ -54,7 +60,7 @@ def _weights(inputs: Inputs) -> Iterator[dict[str, Any]]:
 def _derived(inputs: Inputs) -> list[pd.DataFrame]:
     """What follows from the rows of audits, trial by trial."""
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
-    return [*_rates(rows), *_rankings(rows), _beyond(inputs, rows), *_distances(inputs), *claims(inputs)]
+    return [*_rates(rows), _beyond(inputs, rows), *_distances(inputs), *claims(inputs)]
 
 
 def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -70,35 +76,146 @@ def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def _distances(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """``exact_distance`` and ``map_distance``, over all columns: :func:`pipeline.report.fliptest.quality.distance`."""
-    for one in quality.validated(inputs):
+    """``exact_distance`` and ``map_distance``, over all columns: :meth:`Validated.distance`."""
+    for one in validated(inputs):
         for of in ("exact", "map"):
-            rows = quality.rows_of(inputs, one, f"{of}_l1")
-            value = rows["value"] + quality.constant(inputs, one)
-            yield rows.assign(statistic=f"{of}_distance", value=value)
-
-
-def _rankings(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """``first_in_rankings``: whether a feature is the first in both rankings of a report (1) or not (0)."""
-    means, signs = (rows[rows["statistic"] == name] for name in lines.RANKS.values())
-    keys = [name for name in rows.columns if name not in ("statistic", "value")]
-    both = means[[*keys, "value"]].merge(signs[[*keys, "value"]], on=keys, suffixes=("_mean", "_sign"))
-    first = ((both["value_mean"] == 1) & (both["value_sign"] == 1)).astype(float)
-    yield both[keys].assign(statistic="first_in_rankings", value=first)
+            rows = one.rows(f"{of}_l1")
+            yield rows.assign(statistic=f"{of}_distance", value=rows["value"] + one.constant)
 
 
 def _beyond(inputs: Inputs, rows: pd.DataFrame) -> pd.DataFrame:
     """``beyond_one_sd``: whether a feature's mean shift is larger than one standard deviation (1) or not (0)."""
     found = [rows.iloc[:0]]
     for place in trials.places(inputs):
-        if not trials.has_arrays(inputs, place):
+        if place.audit is None:
             continue
-        scale = trials.units(inputs, place)
         keep = (rows["statistic"] == lines.MEAN) & rows["flipset"].notna()
         for key, value in place.setting().items():
-            keep &= (rows[key] == value).to_numpy(bool)
+            keep &= (rows[key] == value).to_numpy(bool) if key != "direction" else True
         shifts = rows[keep]
-        unit = shifts["feature"].map(scale).replace(0.0, np.nan)
+        unit = shifts["feature"].map(place.units).replace(0.0, np.nan)
         beyond = (shifts["value"].abs() / unit > LARGE).astype(float)
         found.append(shifts.assign(statistic="beyond_one_sd", value=beyond))
     return pd.concat(found, ignore_index=True)
+
+
+def claims(inputs: Inputs) -> Iterator[pd.DataFrame]:
+    """Claims that the paper makes in words, as 0 (does not hold) or 1 (holds) for each trial.
+
+    Each is a statistic with the columns of the rows that it follows from, so that a list of published claims finds it
+    by a setting like any number.
+    """
+    rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
+    yield from _members(rows)
+    yield from _ranks(rows)
+    yield from _flipsets_of_two_maps(rows)
+    yield from _signs_of_weights(inputs)
+    yield from _subgroups(inputs)
+    yield from _stability(inputs)
+
+
+def _matched(
+    first: pd.DataFrame, second: pd.DataFrame, left_out: tuple[str, ...]
+) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
+    """The places that both frames have, all columns but these agreeing, with the value of either."""
+    keys = [name for name in first.columns if name not in ("statistic", "value", *left_out)]
+    both = first[[*keys, *left_out, "value"]].merge(second[[*keys, "value"]], on=keys, suffixes=("", "_other"))
+    return both[[*keys, *left_out]], both["value"], both["value_other"]
+
+
+def _members(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """``members_higher`` and ``members_lower``: whether a flipset's mean of a feature is above or below its group's."""
+    means = rows[rows["statistic"] == "feature_mean"]
+    place, members, group = _matched(means[means["flipset"].notna()], means[means["flipset"].isna()], ("flipset",))
+    yield place.assign(statistic="members_higher", value=(members > group).astype(float))
+    yield place.assign(statistic="members_lower", value=(members < group).astype(float))
+
+
+def _ranks(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """``among_first``: whether a feature is among the first :data:`FIRST` of either ranking of a report.
+
+    ``first_in_rankings``: whether it is the first in both. ``consistent_rise``: whether it is among the first by sign,
+    and members have more of it than their counterparts.
+    """
+    mean, sign, value = (rows[rows["statistic"] == name] for name in (*lines.RANKS.values(), lines.SIGN))
+    place, by_mean, by_sign = _matched(mean, sign, ())
+    yield place.assign(statistic="among_first", value=(np.minimum(by_mean, by_sign) <= FIRST).astype(float))
+    first = (by_mean == 1) & (by_sign == 1)
+    yield place.assign(statistic="first_in_rankings", value=first.astype(float))
+    place, by_sign, signs = _matched(sign, value, ())
+    yield place.assign(statistic="consistent_rise", value=((by_sign <= FIRST) & (signs > 0)).astype(float))
+
+
+def _flipsets_of_two_maps(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """``above_counterfactuals``: whether a map's flipset has a higher mean of a feature than the causal one."""
+    means = rows[(rows["statistic"] == "feature_mean") & rows["flipset"].notna()]
+    causal = means["transport"] == w.COUNTERFACTUAL
+    place, own, other = _matched(means[~causal], means[causal], ("transport",))
+    yield place.assign(statistic="above_counterfactuals", value=(own > other).astype(float))
+
+
+def _signs_of_weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
+    """``weight_has_sign``: of the two races' weights; ``lsat_outweighs_gpa``: by a standard deviation of each."""
+    classifier = inputs.classifiers.get(f"{w.LAW}/{LAW_CLASSIFIER}")
+    if classifier is None or w.LAW not in inputs.datasets:
+        return
+    dataset = inputs.datasets[w.LAW]
+    coef = classifier.parameters["coef"].reshape(classifier.repetitions, -1)
+    column = {name: coef[:, c] for c, name in enumerate(dataset.feature_names)}
+    scale = dict(zip(dataset.feature_names, dataset.deviations, strict=True))
+    lsat, grade = (w.feature_named(label, dataset.feature_names, w.LAW) for label in ("LSAT", "GPA"))
+    place: dict[str, Any] = {"block": "law", "dataset": w.LAW, "method": LAW_CLASSIFIER, "origin": dataset.origin}
+    place["repetition"] = np.arange(classifier.repetitions)
+    for name, sign in RACES.items():
+        holds = np.sign(column[name]) == sign
+        named = {"feature": name, "statistic": "weight_has_sign"}
+        yield pd.DataFrame({**place, **named, "value": holds.astype(float)})
+    holds = column[lsat] * scale[lsat] > column[grade] * scale[grade]
+    yield pd.DataFrame({**place, "statistic": "lsat_outweighs_gpa", "value": holds.astype(float)})
+
+
+def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
+    """``weaker_in_all_subgroups``: whether |r| on the held-out half is smaller in every context than in the whole."""
+    rows = inputs.rows
+    if "context" not in rows:
+        return
+    r = rows[(rows["audit"] == SEARCH) & (rows["statistic"] == "correlation") & (rows["part"] == HELD_OUT)]
+    whole = r[r["context"] == ROOT]
+    keys = ["dataset", "repetition"]
+    parts = r[r["context"] != ROOT].assign(value=lambda found: found["value"].abs())
+    largest = parts.groupby(keys, observed=True)["value"].max().rename("largest").reset_index()
+    both = whole.merge(largest, on=keys, how="inner")
+    holds = (both["largest"] < both["value"].abs()).astype(float)
+    yield both.drop(columns="largest").assign(statistic="weaker_in_all_subgroups", value=holds)
+
+
+def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
+    """What section 3.2 says of the WGAN, in each of its distributions, which take a trial's place in ``repetition``.
+
+    ``steadier_than_exact``, ``steadier_than_stochastic``: the smaller variance at 0; ``nearer_than_exact``: a mean
+    image of 1 that is nearer to 1. Of exact maps ``regression_grows``: their mean image of 1 falls from each number of
+    independent features to the next.
+    """
+    rows = stability.stability_rows(inputs)
+    variance: dict[str, dict[tuple[float, float], float]] = {}
+    mean: dict[str, dict[tuple[float, float], float]] = {}
+    for (kind, *setting), part in rows.groupby(["transport", "correlation", "dimension"], observed=True):
+        zero, one = (stability.images(part, point) for point in (stability.ZEROS, stability.ONES))
+        place = (float(setting[0]), float(setting[1]))
+        variance.setdefault(kind, {})[place] = float(np.nanmean(stability.variances(zero)))
+        mean.setdefault(kind, {})[place] = float(np.nanmean(stability.means(one)))
+    gan, exact = variance.get(w.WGAN, {}), mean.get(w.EXACT, {})
+    found: dict[tuple[str, str], list[bool]] = {}
+    for other in (w.EXACT, w.STOCHASTIC):
+        theirs = variance.get(other, {})
+        found[w.WGAN, f"steadier_than_{other}"] = [gan[s] < theirs[s] for s in sorted(gan.keys() & theirs.keys())]
+    found[w.WGAN, "nearer_than_exact"] = [
+        abs(mean[w.WGAN][s] - 1) < abs(exact[s] - 1) for s in sorted(gan.keys() & exact.keys())
+    ]
+    falling = [exact[s] for s in sorted(exact) if s[0] == 0]
+    found[w.EXACT, "regression_grows"] = [bool((np.diff(falling) < 0).all())] if len(falling) > 1 else []
+    common = {"block": "stability", "dataset": w.GAUSSIAN, "method": "none", "origin": "simulated"}
+    for (transport, statistic), holds in found.items():
+        if holds:
+            values = {"repetition": np.arange(len(holds)), "value": np.array(holds, dtype=float)}
+            yield pd.DataFrame({**common, **values, "transport": transport, "statistic": statistic})

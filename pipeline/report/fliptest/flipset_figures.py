@@ -11,14 +11,13 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import pages, trials
 from pipeline.report.fliptest.pages import Page
-from pipeline.report.fliptest.trials import FirstTrial, Place
+from pipeline.report.fliptest.trials import BOTH, FirstTrial, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
-from pipeline.report.style import DASHED, INK, finish, new_figure
+from pipeline.report.style import DASHED, INK, finish, new_panels
 from pipeline.types import Array
 
-PLACE = Place(w.HIRING, w.HIRING, "given", w.WGAN)
 FEATURES = ("hair length", "work experience")
 """Across and up."""
 ARROWS, FLIPSET_ARROWS = 140, 40
@@ -26,7 +25,11 @@ ARROWS, FLIPSET_ARROWS = 140, 40
 CROWD = 1500
 """Points of each group behind the arrows."""
 SOURCE, TARGET = "#b8860b", "#56B4E9"
-BOTH = (w.POSITIVE, w.NEGATIVE)
+
+
+def hiring(inputs: Inputs, direction: str = w.FORWARD) -> Place:
+    """The paper's map of the hiring data."""
+    return Place(inputs, w.HIRING, w.HIRING, "given", w.WGAN, direction=direction)
 
 
 @registry.figure()
@@ -34,13 +37,12 @@ def figure_1(inputs: Inputs) -> Picture:
     """Left, the map from women to men, approximated by a GAN. Right, the women whose outcome differs from that of their
     counterpart: hired with a counterpart who is not (F+), and the reverse (F−).
     """
-    first = trials.first_trial(inputs, PLACE)
-    source, target = (w.group_label(name) for name in trials.groups(inputs, PLACE))
+    place, first = hiring(inputs), hiring(inputs).first
     columns = [first.column(w.feature_named(label, first.names, w.HIRING)) for label in FEATURES]
-    figure = new_figure(3.6)
-    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    figure, (panels,) = new_panels(3.6, 1, 2, sharex=True, sharey=True)
     for axes in panels:
-        for people, color, label in ((first.features, SOURCE, source), (first.target_features, TARGET, target)):
+        sides = zip((first.features, first.target_features), (SOURCE, TARGET), place.groups, strict=True)
+        for people, color, label in sides:
             axes.scatter(*people[:CROWD, columns].T, s=2, color=color, alpha=0.3, linewidths=0, label=label)
         axes.set_xlabel(f"{FEATURES[0]}, standardised")
     everyone = np.zeros(len(first.decision), dtype=bool)
@@ -57,9 +59,8 @@ def figure_1(inputs: Inputs) -> Picture:
     panels[1].plot(across, ends, color=INK, linestyle=DASHED, linewidth=1.3, zorder=5, label="decision boundary")
     panels[1].set_ylim(ends)
     panels[0].set_ylabel(f"{FEATURES[1]}, standardised")
-    finish(figure, panels)
-    for axes, title in zip(panels, ("the map", "flipsets"), strict=True):
-        axes.set_title(title)
+    finish(figure, panels, titles=("the map", "flipsets"))
+    for axes in panels:
         # Far values of a few people would leave the others a corner of the picture.
         both = np.vstack([first.features, first.target_features])[:, columns]
         axes.set_xlim(*np.quantile(both[:, 0], [0.002, 0.998]))
@@ -68,13 +69,13 @@ def figure_1(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         "The map from women to men in the hiring data, and the flipsets of the group-fair model.",
-        trials.stamp(inputs, [w.HIRING], transports=[PLACE.transport]),
+        inputs.stamp(w.HIRING, maps=[place.transport]),
         "Arrows from women to their counterparts among men, over both groups as points; beside it the arrows of the "
         "members of both flipsets, across the model's decision boundary.",
         notes=(
             f"Arrows: from a person to the counterpart, for {ARROWS} people and for up to {FLIPSET_ARROWS} of each "
             f"flipset. Boundary: {_rule(first, weights, level)}.",
-            *pages.shown(inputs, PLACE, w.FORWARD, BOTH),
+            *pages.shown(place, BOTH),
         ),
     )
 
@@ -84,20 +85,15 @@ def figure_5(inputs: Inputs) -> Picture:
     """Women who are hired though their counterparts among men are not (F+), and the reverse (F−), beside all women: the
     model treats the two genders about alike, and people with short hair otherwise than people with long hair.
     """
-    page = Page(PLACE, BOTH, _features(inputs), reports=False)
-    return pages.drawn(inputs, page, "Women in the hiring data, and the two flipsets.")
+    page = Page(hiring(inputs), BOTH, _features(inputs), reports=False)
+    return pages.drawn(page, "Women in the hiring data, and the two flipsets.")
 
 
 @registry.figure(place=2)
 def figure_5_opposite(inputs: Inputs) -> Picture:
     """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
-    page = Page(PLACE, BOTH, _features(inputs), direction=w.REVERSE)
-    return pages.drawn(
-        inputs,
-        page,
-        "Men in the hiring data, and the flipsets of the opposite map.",
-        notes=(_sanity(inputs),),
-    )
+    page = Page(hiring(inputs, w.REVERSE), BOTH, _features(inputs))
+    return pages.drawn(page, "Men in the hiring data, and the flipsets of the opposite map.", (_sanity(inputs),))
 
 
 def boundary(first: FirstTrial) -> tuple[Array, float]:
@@ -141,14 +137,14 @@ def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], c
 
 
 def _features(inputs: Inputs) -> tuple[str, ...]:
-    names = trials.first_trial(inputs, PLACE).names
+    names = hiring(inputs).first.names
     return tuple(w.feature_named(label, names, w.HIRING) for label in ("work experience", "hair length"))
 
 
 def _sanity(inputs: Inputs) -> str:
     """Maps that undo each other have flipsets of equal sizes, the positive one's being the other's negative one."""
     sizes = {
-        (direction, flipset): number(trials.size(inputs, PLACE, flipset, direction).value, 0)
+        (direction, flipset): number(hiring(inputs, direction).estimate("size", flipset).value, 0)
         for direction in (w.FORWARD, w.REVERSE)
         for flipset in BOTH
     }
@@ -161,17 +157,6 @@ def _sanity(inputs: Inputs) -> str:
 
 SELECTED = ("age at latest arrest", "narcotic arrests", "gang affiliation")
 OF_NEGATIVES = (*SELECTED, "trend in activity")
-
-
-def place(inputs: Inputs, given: str = w.EVERYONE, method: str = "given") -> Place:
-    """Where the map of the paper was audited on these data, with the given true labels.
-
-    Raises ValueError where it was not.
-    """
-    found = trials.places(inputs, dataset=w.SSL, transport=w.WGAN, given=given, method=method)
-    if len(found) != 1:
-        raise ValueError(f"expected one audit of {method!r} on {w.SSL!r} for {given}, found {found}")
-    return found[0]
 
 
 @registry.figure(
@@ -206,24 +191,19 @@ def flipsets_of(
     inputs: Inputs, given: str, labels: Sequence[str] = (), flipsets: tuple[str, ...] = (w.POSITIVE,)
 ) -> Picture:
     """Marginals of the features with these labels; of all, with their transparency reports, where none are named."""
-    where = place(inputs, given)
-    names = trials.first_trial(inputs, where).names
-    features = tuple(w.feature_named(label, names, w.SSL) for label in labels)
+    where = trials.only(inputs, dataset=w.SSL, transport=w.WGAN, given=given, method="given")
+    features = tuple(w.feature_named(label, where.first.names, w.SSL) for label in labels)
     shown = "The positive flipset" if labels else "All features and transparency reports"
     among = f" among {w.GIVEN[given]}" if w.GIVEN[given] else ""
-    return pages.drawn(
-        inputs,
-        Page(where, flipsets, features, reports=not labels, own_axis=True),
-        f"{shown} of the black-to-white map{among}.",
-    )
+    page = Page(where, flipsets, features, reports=not labels, own_axis=True)
+    return pages.drawn(page, f"{shown} of the black-to-white map{among}.")
 
 
 @registry.figure()
 def figure_9(inputs: Inputs) -> Picture:
     """As Figure 8, for a model that does not lean on one feature but on several that go together with race."""
     return pages.drawn(
-        inputs,
-        Page(trials.places(inputs, block="ssl_proxy", transport=w.WGAN)[0], (w.POSITIVE,), own_axis=True),
+        Page(trials.only(inputs, block="ssl_proxy", transport=w.WGAN), (w.POSITIVE,), own_axis=True),
         "A model that discriminates by a proxy of several correlated features.",
         notes=(
             "The model of appendix F is lost with the supplement. This one is the project's own: it stands for the "

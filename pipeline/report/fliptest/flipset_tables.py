@@ -1,24 +1,37 @@
-"""Tables of flipsets: the benchmark of section 5.1, every method of the first study, and the law-school comparison."""
+"""Tables of flipsets and transparency reports, of the SSL score, and of section 5.5: a search for subgroups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.fliptest import bars, chance, lines, pages, trials
-from pipeline.report.fliptest import law_figures as law
-from pipeline.report.fliptest import methods_figure as methods
-from pipeline.report.fliptest.trials import Counts, Place
+from pipeline.report.departures import joined
+from pipeline.report.described import Described
+from pipeline.report.fliptest import lines, pages, trials
+from pipeline.report.fliptest.lines import Line
+from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, Estimate, number
-from pipeline.report.style import method_style
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
+from pipeline.report.settings import parse_setting
+from pipeline.report.table import Cell, Column, Show, Table, tabulated
+from pipeline.types import Array
 
-BOTH = (w.POSITIVE, w.NEGATIVE)
-SIDES = ("source", "target")
+PUBLISHED_BY = ("block", "dataset", "method", "transport", "given", "direction")
+ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
+REGRESSION = f"{w.SSL}/linear_regression"
+AGE = "age at latest arrest"
+AUDIT, ROOT = "subgroups", "all rows"
+HELD_OUT = "held out"
+SEARCH = "FairTest's search"
+SHOWN = 7
+"""Contexts that are shown: those with the largest effects, and whatever else is reported."""
 IN_BRACKETS = (
     "Mean \u00b1 standard deviation over the trials. In brackets: the interval of one trial, for other people under "
     "its map (Clopper and Pearson's of a count, Tango's of the net size); means of the ends over all trials. Another "
@@ -26,33 +39,26 @@ IN_BRACKETS = (
 )
 
 
-def size_cells(counts: Counts) -> list[Cell]:
-    """Both flipsets' sizes with spread, their intervals, and the net size with its interval."""
-    found = [*(counts.estimate("size", flipset) for flipset in BOTH), counts.estimate("net")]
-    return [cell for estimate in found for cell in (estimate, estimate)]
+def size_columns(group: str = "") -> list[Column]:
+    """Both flipsets' sizes with spread, their intervals, and the net size with its interval, of a place."""
+    names = ((w.POSITIVE, "size", w.POSITIVE), (w.NEGATIVE, "size", w.NEGATIVE), ("net", "net", ""))
+    columns = []
+    for key, statistic, flipset in names:
+
+        def of(place: Place, statistic: str = statistic, flipset: str = flipset) -> Cell:
+            return place.estimate(statistic, flipset)
+
+        columns.append(Column(key, group, "spread", 0, w.FLIPSETS.get(key, key), of=of))
+        columns.append(Column(f"{key} interval", group, "interval", 0, "in one trial", of=of))
+    return columns
 
 
-def size_columns(group: str = "") -> tuple[Column, ...]:
-    """The columns of :func:`size_cells`."""
-    names = ((w.POSITIVE, w.FLIPSETS[w.POSITIVE]), (w.NEGATIVE, w.FLIPSETS[w.NEGATIVE]), ("net", "net"))
-    return tuple(
-        column
-        for key, name in names
-        for column in (
-            Column(key, group, "spread", 0, name),
-            Column(f"{key} interval", group, "interval", 0, "in one trial"),
-        )
-    )
-
-
-def chance_cells(counts: Counts) -> list[Cell]:
+def chance_columns() -> list[Column]:
     """How large each flipset is between dealt halves of the group, where the map is exact."""
-    return [counts.by_chance(flipset) for flipset in BOTH]
-
-
-def chance_columns() -> tuple[Column, ...]:
-    """The columns of :func:`chance_cells`."""
-    return tuple(Column(f"{f} by chance", "By chance", "text", 0, w.FLIPSETS[f]) for f in BOTH)
+    return [
+        Column(f"{f} by chance", "By chance", "text", 0, w.FLIPSETS[f], of=lambda place, f=f: place.by_chance(f))
+        for f in BOTH
+    ]
 
 
 def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
@@ -76,145 +82,322 @@ def table_null(inputs: Inputs) -> Table:
     """How large flipsets are where nothing can be discriminated: the paper's benchmark of section 5.1, made from two
     groups with the same distribution of all that the model sees.
     """
-    body = []
-    for place in trials.places(inputs, dataset=w.IDENTICAL):
-        counts = trials.counts(inputs, place)
-        people = counts.estimate("n_source").value
-        shares = [Estimate.mean(100 * counts.values[flipset, "share"]) for flipset in BOTH]
-        cells = (people, *size_cells(counts), *shares, pages.sound(inputs, place))
-        body.append(Row((w.map_style(place.transport).label,), cells))
-    return Table(
+    return tabulated(
         title="Flipsets between identical distributions.",
         stub=("Map",),
         columns=(
-            Column("people", decimals=0),
+            Column("people", decimals=0, of=lambda place: place.people),
             *size_columns(),
-            *(Column(f"{f} share", "% of the people", "spread", 2, w.FLIPSETS[f]) for f in BOTH),
-            Column("healthy", show="text", name="healthy maps"),
+            *(
+                Column(
+                    f"{f} share", "% of the people", "spread", 2, w.FLIPSETS[f],
+                    of=lambda place, f=f: Estimate.mean(100 * place.counts[f, "share"]),
+                )
+                for f in BOTH
+            ),
+            Column("healthy", show="text", name="healthy maps", of=pages.sound),
         ),
-        rows=tuple(body),
+        rows=[((place.style.label,), place) for place in trials.places(inputs, dataset=w.IDENTICAL)],
         stamp=inputs.stamp("identical"),
         notes=(
             "The model is a support vector machine with a Gaussian kernel, fitted to random labels: nothing can be "
             "discriminated, and every flip is noise. Flipsets of other studies that are not larger show nothing.",
             IN_BRACKETS,
         ),
-    )
+    )  # fmt: skip
 
 
-@registry.table(place=6)
-def table_methods(inputs: Inputs) -> Table:
-    """What each mitigation of the audit of individual fairness does to flipsets, beside how large they are by chance. A
-    method may equalise the numbers of positive decisions and still decide differently about many people and their
-    counterparts.
+@registry.table(place=2)
+def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
+    """Who is decided differently from their counterpart in the other group, in every experiment and in both directions,
+    with how far each size depends on the people and on the map, and how large it is by chance where the map is exact.
     """
-    body = []
-    for dataset, attribute in methods.panels_of(inputs):
-        for place in methods.methods_at(inputs, dataset, attribute):
-            counts = trials.counts(inputs, place)
-            people = counts.estimate("n_source").value
-            rates = [Estimate.mean(100 * counts.share_positive(side)) for side in SIDES]
-            tops = [_top(inputs, place, flipset) for flipset in BOTH]
-            source, target = trials.groups(inputs, place)
-            pair = f"{methods.ATTRIBUTES.get(attribute, attribute)}: {source} to {target}"
-            labels = (w.dataset_label(dataset), pair, method_style(place.method).label)
-            body.append(Row(labels, (people, *rates, *size_cells(counts), *chance_cells(counts), *tops)))
-    decided = {w.dataset_label(d): w.DECISIONS.get(d, ("positive",))[0] for d, _ in methods.panels_of(inputs)}
-    positive = "; ".join(f"{dataset}: {decision}" for dataset, decision in decided.items())
-    return Table(
-        title="Flipsets of every method of the first study.",
-        stub=("Dataset", "From and to", "Method"),
+    theirs = _published_sizes(published)
+    listed = [place for place in trials.places(inputs) if place.block != "methods"]
+    maps = w.maps_in(place.transport for place in listed)
+    found = sorted((one for place in listed for one in place.directions), key=lambda place: _order(place, maps))
+    return tabulated(
+        title="Flipsets of every experiment.",
+        stub=("Data", "From and to", "Model", "Map"),
         columns=(
-            Column("people", decimals=0),
-            Column("source", "% decided positive", "spread", 1),
-            Column("target", "% decided positive", "spread", 1),
+            Column("people", decimals=0, of=lambda place: place.people),
             *size_columns(),
             *chance_columns(),
-            *(Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f]) for f in BOTH),
-        ),
-        rows=tuple(body),
-        stamp=inputs.stamp(methods.BLOCK),
-        notes=(
-            f"F+: people decided positive ({positive}) whose counterparts in the other group are not; F\u2212: the "
-            "other way round. Exact transport between the test rows.",
-            IN_BRACKETS,
-            by_chance(inputs, [methods.BLOCK]),
-            "Largest mean shift: the feature in which the flipset's members differ most from their counterparts, of "
-            "those that stand out: no noise (the interval, over maps and people, covers 0), and not as the whole group "
-            f"(by adjusted p); where none does, the largest of all, with the word for it. {bars.CATEGORIES}",
-        ),
-    )
-
-
-@registry.table(place=7)
-def table_law(inputs: Inputs) -> Table:
-    """Counterfactuals need a causal model of the data, transport needs none; the paper finds that both lead to nearly
-    the same flipsets.
-    """
-    found = law.places(inputs, law.CLASSIFIER)
-    regressions = {place.transport: place for place in law.places(inputs, law.REGRESSION)}
-    causal = next((place for place in found if place.transport == w.COUNTERFACTUAL), None)
-    body = []
-    for place in found:
-        counts = trials.counts(inputs, place)
-        sizes = size_cells(counts)[:4]
-        cells: list[Cell] = [counts.estimate("n_source").value, *sizes, *_shared(inputs, place, causal)]
-        reports = {line.feature: line for line in lines.report(inputs, place, w.NEGATIVE)}
-        for label in ("LSAT", "GPA"):
-            feature = w.feature_named(label, list(reports), w.LAW) if reports else ""
-            line = reports.get(feature)
-            cells.append(Estimate(line.value, low=line.low, high=line.high) if line else None)
-        cells += _predictions(inputs, regressions.get(place.transport))
-        body.append(Row((w.map_style(place.transport).label,), tuple(cells)))
-    return Table(
-        title="The law-school models: causal counterfactuals and transport.",
-        stub=("Counterparts by",),
-        columns=(
-            Column("people", "Classifier", decimals=0),
-            *size_columns("Classifier")[:4],
-            Column("shared", "Classifier", "text", name=f"{w.FLIPSETS[w.NEGATIVE]} shared"),
-            Column("by chance", "Classifier", "value and interval", 0),
+            Column("healthy", show="text", name="healthy maps", of=pages.sound),
             *(
-                Column(f"{key} shift", f"Shift in {w.FLIPSETS[w.NEGATIVE]}, sd", "value and interval", 2, key)
-                for key in ("LSAT", "GPA")
+                Column(
+                    f"published {f}", "Published", "value", 0, w.FLIPSETS[f],
+                    of=lambda place, f=f: theirs.get((*(getattr(place, key) for key in PUBLISHED_BY), f)),
+                )
+                for f in BOTH
             ),
-            *(Column(k, "Mean prediction of the regression", decimals=3) for k in ("before", "after", "target group")),
         ),
-        rows=tuple(body),
-        stamp=inputs.stamp(sorted({place.block for place in (*found, *regressions.values())})),
+        rows=[(_labels(place), place) for place in found],
+        stamp=inputs.stamp({place.block for place in listed}),
         notes=(
-            f"{w.FLIPSETS[w.NEGATIVE]} shared: how many members of the flipset by causal counterfactuals, of those "
-            "whom this map moved too, are in this one, in the first trial; by chance: if as many were drawn from all "
-            "who are decided against, with the 95 % range. Shifts: x \u2212 G(x), means over the trials with intervals "
-            "over maps and people.",
-            law.empty(inputs, found[0]),
+            "F+: people decided for whose counterparts in the other group are not; F\u2212: the other way round.",
             IN_BRACKETS,
-            *pages.health(inputs, found),
+            by_chance(inputs, {place.block for place in listed}),
+            "Published sizes are of one map each. Where the data are a twin, they are not comparable with ours.",
+        ),
+    )  # fmt: skip
+
+
+def _labels(place: Place) -> tuple[str, ...]:
+    given = w.GIVEN[place.given]
+    pair = f"{' to '.join(place.groups)}{f', {given}' if given else ''}"
+    return w.dataset_label(place.dataset), pair, w.method_label(place.method), place.style.label
+
+
+def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
+    """Published flipset sizes by place, direction and flipset."""
+    sizes = {}
+    for entry in published.to_dict("records"):
+        setting = parse_setting(entry["setting"])
+        if setting.get("statistic") == "size":
+            names = (*PUBLISHED_BY, "flipset")
+            absent = [name for name in names if name not in setting]
+            if absent:
+                raise ValueError(f"the published size {entry['row']} x {entry['column']} needs {', '.join(absent)}")
+            sizes[tuple(str(setting[name]) for name in names)] = float(entry["value"])
+    return sizes
+
+
+def _order(place: Place, maps: list[str]) -> tuple[Any, ...]:
+    known = ORDER.index(place.dataset) if place.dataset in ORDER else len(ORDER)
+    models = list(w.METHODS)
+    model = models.index(place.method) if place.method in models else len(models)
+    given = list(w.GIVEN).index(place.given)
+    return known, place.dataset, given, place.direction != w.FORWARD, model, place.method, maps.index(place.transport)
+
+
+@registry.table(place=4)
+def table_transparency_hiring(inputs: Inputs) -> Table:
+    """How women whose outcome would be another differ from their counterparts among men, by every kind of map; and
+    which lines are noise, which are as the whole group, and which stand out.
+    """
+    found = trials.places(inputs, block=w.HIRING, method="given")
+    rows = []
+    for place, flipset in ((place, flipset) for place in found for flipset in BOTH[::-1]):
+        shifts, signs = (lines.report(place, flipset, ranking) for ranking in lines.RANKS)
+        by_sign = {line.feature: line for line in signs}
+        for line in shifts:
+            labels = (place.style.label, w.FLIPSETS[flipset], w.feature_label(line.feature, w.HIRING))
+            rows.append((labels, {"shift": line, "sign": by_sign[line.feature]}))
+    return tabulated(
+        title="Transparency reports of the hiring model.",
+        stub=("Map", "Flipset", "Feature"),
+        columns=[*_of_a_line("shift"), *_of_a_line("sign")],
+        rows=rows,
+        stamp=inputs.stamp(w.HIRING),
+        notes=(
+            "x \u2212 G(x): a woman less her counterpart among men, in standard deviations; and its sign. "
+            f"{w.FLIPSETS[w.NEGATIVE]}: women not hired whose counterparts are; {w.FLIPSETS[w.POSITIVE]}: women hired "
+            "whose counterparts are not.",
+            "Means over the trials \u00b1 standard deviations of the single trials; intervals over maps and people "
+            "together. p: whether a random part of all women, as large as the flipset, is as far from the mean of all "
+            "women; adjusted by Holm's method for all lines of a report, and twice the median over the trials. Noise: "
+            "the interval covers 0, or the members are too few for one. As the whole group: it does not, but p is "
+            "above the level; the shift is not shown to be other than that of all women, and does not tell who flips.",
+            *pages.health(found),
         ),
     )
 
 
-def _top(inputs: Inputs, place: Place, flipset: str) -> str:
-    found = lines.report(inputs, place, flipset)
-    if not found:
+def _of_a_line(of: str) -> tuple[Column, ...]:
+    def column(name: str, show: Show, decimals: int, cell: Callable[[Line], Cell]) -> Column:
+        return Column(f"{of} {name}", f"Mean {of}", show, decimals, name, of=lambda pair: cell(pair[of]))
+
+    return (
+        column("mean", "spread", 2, lambda line: Estimate.mean(line.trials)),
+        column("interval", "interval", 2, lambda line: Estimate(line.value, low=line.low, high=line.high)),
+        column("rank", "value", 0, lambda line: float(line.rank)),
+        column("p", "text", 3, lambda line: Estimate(line.p, text=p_value(line.p))),
+        column("is", "text", 0, lambda line: line.standing),
+    )
+
+
+@registry.table(place=9)
+def table_ssl_weights(inputs: Inputs) -> Table:
+    """What the list's own score rests on, by least squares, before the audited model is biased towards narcotic
+    arrests.
+    """
+    dataset, weights = _dataset(inputs), _weights(inputs)
+    correlations = with_race(dataset)
+    return tabulated(
+        title="Least squares of the score of the Strategic Subject List.",
+        stub=("Feature",),
+        columns=(
+            Column("weight", show="spread", decimals=2, of=lambda feature: Estimate.mean(weights[feature])),
+            Column("r", name="r with race", of=lambda feature: correlations[feature]),
+        ),
+        rows=[
+            ((w.feature_label(feature, w.SSL),), feature)
+            for feature in sorted(weights, key=lambda feature: -abs(weights[feature].mean()))
+        ],
+        stamp=inputs.stamp("ssl_regression"),
+        notes=(
+            "Weights of standardised features, in points of the score: mean \u00b1 standard deviation over random "
+            "splits. r: correlation with being black, over the black and white people of the list.",
+            f"{100 * dataset.positives:.2f} % of the {dataset.rows:,} black and white people have a "
+            "score at or above the threshold of high risk.",
+        ),
+    )
+
+
+def weights_by_split(inputs: Inputs) -> pd.DataFrame:
+    """Weights of the least squares, one row for each split and one column for each feature; empty if not fitted."""
+    if REGRESSION not in inputs.classifiers or w.SSL not in inputs.datasets:
+        return pd.DataFrame()
+    return pd.DataFrame(_weights(inputs))
+
+
+def with_race(dataset: Described) -> dict[str, float]:
+    """Pearson's correlation of each feature with being in the first group, over the people of both groups."""
+    (correlations,) = dataset.correlations.values()
+    return dict(zip(dataset.feature_names, map(float, correlations), strict=True))
+
+
+def _dataset(inputs: Inputs) -> Described:
+    if w.SSL not in inputs.datasets:
+        raise ValueError(f"the table needs the prepared dataset {w.SSL!r}: found {sorted(inputs.datasets)}")
+    return inputs.datasets[w.SSL]
+
+
+def _weights(inputs: Inputs) -> dict[str, Array]:
+    if REGRESSION not in inputs.classifiers:
+        raise ValueError(f"the table needs the classifier {REGRESSION!r}: found {sorted(inputs.classifiers)}")
+    coef = inputs.classifiers[REGRESSION].parameters["coef"]
+    return dict(zip(_dataset(inputs).feature_names, np.asarray(coef, float).T, strict=True))
+
+
+@registry.table(place=5)
+def table_subgroups(inputs: Inputs) -> Table:
+    """A search for subgroups compares people of like features, so a feature that is itself unequal between the groups
+    explains a difference away. Flipsets compare people with their counterparts, and show it.
+    """
+    rows: list[tuple[tuple[str, ...], Mapping[str, Cell]]] = []
+    searched: list[str] = []
+    datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]
+    maps = {dataset: trials.places(inputs, dataset=dataset, method="given") for dataset in datasets}
+    for dataset, places in maps.items():
+        label = w.dataset_label(dataset)
+        listed = contexts(inputs, dataset)
+        kept = [line for k, line in enumerate(listed) if k < SHOWN or line["reported"] == 1]
+        searched.append(f"{label} {len(kept)} of {len(listed)}")
+        rows += [((label, SEARCH, told(str(line["context"]), dataset)), _context(line)) for line in kept]
+        rows += [((label, "FlipTest", _map(place)), _flipsets(place)) for place in places]
+
+    def column(key: str, name: str = "", show: Show = "text", decimals: int = 3) -> Column:
+        return Column(key, "", show, decimals, name, of=lambda line: line.get(key, ""))
+
+    return tabulated(
+        title="A search for subgroups beside flipsets.",
+        stub=("Data", "Test", "Subgroup, or map"),
+        columns=(
+            column("people", show="value", decimals=0),
+            column("r", "r of decision and group", "value and interval"),
+            column("p", "p, adjusted"),
+            column("reported"),
+            *(column(f, w.FLIPSETS[f]) for f in trials.BOTH),
+            column("shift", f"Most shifted in {w.FLIPSETS[w.POSITIVE]}"),
+        ),
+        rows=rows,
+        stamp=inputs.stamp(
+            {*inputs.select(audit=AUDIT)["block"], *(place.block for places in maps.values() for place in places)},
+            datasets,
+        ),
+        notes=(
+            "Search: a tree of subgroups grown on half of the rows towards the largest correlation r between the "
+            f"model's decision and the group ({_codes(inputs, datasets)}); r, Fisher's interval and p are of the "
+            "other half, first trial, and allow for the number of subgroups; features as the model sees them. Shown: "
+            f"{joined(searched)} contexts, the largest effects first. Reported: the whole where its interval excludes "
+            "0, a subgroup where its interval lies above those of all the contexts around it.",
+            f"Over the trials the interval of all rows is {_root_over_trials(inputs, datasets)}.",
+            "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift that "
+            "stands out, else the largest of all; and its mean sign (1: all members have more of it than their "
+            "counterparts). As the whole group: not shown to be other than everybody's, by adjusted p. Noise: its "
+            "interval, over maps and people, covers 0.",
+            *pages.health([place for places in maps.values() for place in places]),
+        ),
+    )
+
+
+def contexts(inputs: Inputs, dataset: str) -> list[dict[str, Any]]:
+    """The contexts of the first trial that were tested on held-out rows, one mapping each: context and statistics.
+
+    All rows first, then what is reported, then the others; the largest effect first.
+    """
+    rows = inputs.select(audit=AUDIT, dataset=dataset, part=HELD_OUT)
+    rows = rows[rows["repetition"] == rows["repetition"].min()]
+    rows = rows[rows["context"].notna()]
+    order = dict.fromkeys(rows["context"].astype(str))
+    wide = rows.pivot_table(index="context", columns="statistic", values="value", observed=True)
+    listed = [{"context": context, **wide.loc[context].to_dict()} for context in order]
+    tested = [line for line in listed if math.isfinite(line.get("correlation", math.nan))]
+    return sorted(tested, key=lambda line: (line["context"] != ROOT, line["reported"] != 1))
+
+
+def told(context: str, dataset: str) -> str:
+    """``gang_affiliation = -0.441429`` -> ``gang affiliation = \u22120.44``: features by their words, short numbers."""
+    parts = re.split(r"(\s*(?:<=|<|>|=|\band\b)\s*)", context)
+    return "".join(_told(part, dataset) for part in parts)
+
+
+def _told(part: str, dataset: str) -> str:
+    try:
+        value = float(part)
+    except ValueError:
+        return w.feature_label(part, dataset) if re.fullmatch(r"\w+", part) else part.replace("<=", "\u2264")
+    return plain(value) if value.is_integer() else number(value, 2)
+
+
+def _context(line: Mapping[str, Any]) -> dict[str, Cell]:
+    of = {name: float(line.get(name, math.nan)) for name in ("correlation", "ci_low", "ci_high", "p_adjusted", "size")}
+    return {
+        "people": of["size"],
+        "r": Estimate(of["correlation"], low=of["ci_low"], high=of["ci_high"]),
+        "p": Estimate(of["p_adjusted"], text=p_value(of["p_adjusted"])),
+        "reported": "yes" if line.get("reported") == 1 else "no",
+    }
+
+
+def _map(place: Place) -> str:
+    return ", ".join(filter(None, (place.style.label, w.GIVEN[place.given])))
+
+
+def _flipsets(place: Place) -> dict[str, Cell]:
+    sizes = {flipset: spread(place.estimate("size", flipset), 0) for flipset in trials.BOTH}
+    return {"people": place.people, **sizes, "shift": _shift(place)}
+
+
+def _shift(place: Place) -> str:
+    top = lines.leading(lines.report(place, w.POSITIVE))
+    if top is None:
         return DASH
-    top = next((line for line in found if line.stands_out), found[0])
+    (sign,) = (line for line in lines.report(place, w.POSITIVE, lines.SIGN) if line.feature == top.feature)
+    plus = "+" if top.value > 0 else ""
+    label = w.feature_label(top.feature, place.dataset)
     word = "" if top.stands_out else f", {top.standing}"
-    return f"{w.feature_label(top.feature, place.dataset)} ({number(top.value, 2)}{word})"
+    return f"{label}: {plus}{spread(Estimate.mean(top.trials), 2)}{word}; mean sign {number(sign.value, 2)}"
 
 
-def _shared(inputs: Inputs, place: Place, causal: Place | None) -> tuple[str, Estimate | None]:
-    """How many of the causal flipset's members are in this one too, and how many would be by chance."""
-    if causal is None:
-        return DASH, None
-    first, other = (trials.first_trial(inputs, one) for one in (causal, place))
-    both = chance.shared_members(first, other, w.NEGATIVE)
-    told = f"{both:,} of {chance.members_among(first, other.rows, w.NEGATIVE):,}"
-    return told, None if place == causal else chance.of_first_trials(first, other, w.NEGATIVE)
+def _root_over_trials(inputs: Inputs, datasets: list[str]) -> str:
+    texts = []
+    for dataset in datasets:
+        rows = inputs.select(audit=AUDIT, dataset=dataset, context=ROOT, part=HELD_OUT)
+        ends = []
+        for name in ("ci_low", "ci_high"):
+            values = rows.loc[rows["statistic"] == name, "value"]
+            ends.append(spread(Estimate.mean(pd.to_numeric(values).to_numpy(float)), 3))
+        texts.append(f"{w.dataset_label(dataset)} [{ends[0]}, {ends[1]}]")
+    return "; ".join(texts)
 
 
-def _predictions(inputs: Inputs, place: Place | None) -> list[Cell]:
-    if place is None:
-        return [None, None, None]
-    first = trials.first_trial(inputs, place)
-    return [float(np.nanmean(values)) for values in (first.score, first.score_image, first.target_score)]
+def _codes(inputs: Inputs, datasets: list[str]) -> str:
+    """How the two groups are coded, which gives r its sign."""
+    texts = []
+    for dataset in datasets:
+        ((low, high),) = inputs.datasets[dataset].levels.values()
+        texts.append(f"{w.dataset_label(dataset)}: {low} 0, {high} 1")
+    return "; ".join(texts)

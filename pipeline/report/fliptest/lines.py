@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,7 @@ import pandas as pd
 from pipeline.audits.fliptest.over_trials import over_trials, twice_the_median
 from pipeline.audits.fliptest.standing import NOISE, STANDS_OUT, Standing, standing
 from pipeline.audits.fliptest.transparency import ranks
-from pipeline.report import words as w
-from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.trials import Place
-from pipeline.report.inputs import Inputs
 from pipeline.types import Array
 
 MEAN, SIGN = "mean_shift", "mean_sign"
@@ -28,7 +25,7 @@ class Line:
     ``value`` with the interval of :mod:`pipeline.audits.fliptest.over_trials` (over maps and people; over people alone
     where there is one trial), ``rank`` by its absolute value, ``p`` (adjusted; of several trials twice the median).
     ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty. Shifts are in the units of
-    :func:`pipeline.report.fliptest.trials.units`.
+    :attr:`pipeline.report.fliptest.trials.Place.units`.
     """
 
     feature: str
@@ -56,36 +53,36 @@ class Line:
         return self.standing == STANDS_OUT
 
 
-def report(inputs: Inputs, place: Place, flipset: str, ranking: str = MEAN, direction: str = w.FORWARD) -> list[Line]:
+def report(place: Place, flipset: str, ranking: str = MEAN) -> list[Line]:
     """The lines of one ranking, the largest first; none where the flipset is empty in every trial.
 
     Features that define the groups have no rank, and no line. An interval of a sign ends at -1 and 1.
     """
-    rows = inputs.select(**place.setting(direction=direction, flipset=flipset))
-    rows = rows.loc[rows["feature"].notna(), ["statistic", "feature", "repetition", "value", "alpha"]]
+    rows = place.inputs.select(**place.setting(flipset=flipset))
+    rows = rows[rows["feature"].notna()].sort_values("repetition")
     alpha = float(pd.to_numeric(rows["alpha"]).dropna().iloc[0])
+
+    def by_trial(statistic: str) -> dict[str, Array]:
+        part = rows[rows["statistic"] == statistic].groupby("feature", observed=True)["value"]
+        return {str(name): own.to_numpy(float) for name, own in part}
+
     columns = (ranking, f"{ranking}_ci_low", f"{ranking}_ci_high", f"{ranking}_p_adjusted", RANKS[ranking])
-    value, low, high, p, rank = (_by_trial(rows, name) for name in columns)
-    shared = float(inputs.values(**place.setting(direction=direction, statistic="shared")).mean())
-    scale = trials.units(inputs, place) if ranking == MEAN else {}
+    value, low, high, p, rank = map(by_trial, columns)
+    shared = float(place.values(statistic="shared").mean())
+    scale, furthest = (place.units, np.inf) if ranking == MEAN else ({}, 1.0)
     found = []
     for feature in value:
-        if not np.isfinite(rank[feature]).any():
-            continue
-        unit = scale.get(feature, 1.0)
-        line = over_trials(value[feature] / unit, low[feature] / unit, high[feature] / unit, shared, alpha)
-        found.append((feature, line, twice_the_median(p[feature]), value[feature] / unit))
-    furthest = 1.0 if ranking == SIGN else np.inf
-    order = ranks(np.array([line.value for _, line, _, _ in found]))
-    made = [
-        Line(feature, line.value, low, high, int(place_in_ranking), adjusted, alpha, values)
-        for (feature, line, adjusted, values), place_in_ranking in zip(found, order, strict=True)
-        for low, high in [np.clip([line.low, line.high], -furthest, furthest).tolist()]
-    ]
+        if np.isfinite(rank[feature]).any():
+            unit = scale.get(feature, 1.0)
+            own = value[feature] / unit
+            line = over_trials(own, low[feature] / unit, high[feature] / unit, shared, alpha)
+            left, right = np.clip([line.low, line.high], -furthest, furthest).tolist()
+            found.append(Line(feature, line.value, left, right, 0, twice_the_median(p[feature]), alpha, own))
+    order = ranks(np.array([line.value for line in found]))
+    made = [replace(line, rank=int(place_in_ranking)) for line, place_in_ranking in zip(found, order, strict=True)]
     return sorted(made, key=lambda line: (line.rank, line.feature))
 
 
-def _by_trial(rows: pd.DataFrame, statistic: str) -> Mapping[str, Array]:
-    """A statistic's values by feature, (T,) each, in the order of the trials."""
-    part = rows[rows["statistic"] == statistic].sort_values("repetition")
-    return {str(name): own.to_numpy(float) for name, own in part.groupby("feature", observed=True)["value"]}
+def leading(report: Sequence[Line]) -> Line | None:
+    """The largest line that stands out, else the largest; None of an empty flipset."""
+    return next((line for line in report if line.stands_out), report[0] if report else None)

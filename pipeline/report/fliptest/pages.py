@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from pipeline.report import words as w
 from pipeline.report.departures import joined
-from pipeline.report.fliptest import bars, lines, marginals, trials
-from pipeline.report.fliptest.marginals import Group
-from pipeline.report.fliptest.trials import Counts, FirstTrial, Place
-from pipeline.report.inputs import Inputs
+from pipeline.report.fliptest import bars, lines
+from pipeline.report.fliptest.bars import Group
+from pipeline.report.fliptest.trials import FirstTrial, Place
 from pipeline.report.numbers import DASH, number, spread
 from pipeline.report.picture import Picture
 from pipeline.report.style import new_figure, panel_letter
@@ -23,7 +21,6 @@ from pipeline.transport.quality import WORST_HEALTHY_KS
 ACROSS = 4
 MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
 """Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
-STANDARDISED = "standard deviations from the mean"
 NOISE = (
     "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one; it is over maps "
     "and people together, over people alone where there is one trial. As the whole group: the shift is there, but a "
@@ -35,42 +32,32 @@ NOISE = (
 
 @dataclass(frozen=True)
 class Page:
-    """One figure: where its numbers lie, what of the group is shown, and in which units features are counted."""
+    """One figure: where its numbers lie, what of the group is shown, and whether flipsets have an axis of their own."""
 
     place: Place
     flipsets: tuple[str, ...]
     features: tuple[str, ...] = ()
-    direction: str = w.FORWARD
     reports: bool = True
     own_axis: bool = False
-    unit: str = STANDARDISED
 
 
-def groups_of(first: FirstTrial, place: Place, flipsets: Sequence[str], source: str) -> list[Group]:
-    """The whole group and the given flipsets, of the first trial."""
-    return [
-        Group(
-            marginals.label_of(flipset, place.dataset, source),
-            first.features[first.members(flipset)],
-            w.FLIPSET_COLORS[flipset],
-            flipset,
-        )
-        for flipset in ("", *flipsets)
-    ]
-
-
-def drawn(inputs: Inputs, page: Page, title: str, notes: Sequence[str] = ()) -> Picture:
+def drawn(page: Page, title: str, notes: Sequence[str] = ()) -> Picture:
     """The page as a picture: marginals of its features (all where none are named), then its transparency reports."""
-    place = page.place
-    first = trials.first_trial(inputs, place, page.direction)
-    source, _ = trials.groups(inputs, place, page.direction)
-    groups = groups_of(first, place, page.flipsets, source)
-    names = page.features or varying(first)
+    place, first = page.place, page.place.first
+    groups = [
+        Group(
+            bars.label_of(flipset, place.dataset, place.names[0]), first.features[first.members(flipset)],
+            w.FLIPSET_COLORS[flipset], flipset,
+        )
+        for flipset in ("", *page.flipsets)
+    ]  # fmt: skip
+    # A constant feature has no histogram worth drawing.
+    names = page.features or tuple(n for n, x in zip(first.names, first.features.T, strict=True) if np.ptp(x) > 0)
     across = min(ACROSS, len(names))
     down = -(-len(names) // across)
     heights = [(MARGINAL_HEIGHT * down if down > 1 else SINGLE_HEIGHT) + LEGEND_LINE * len(groups) + 0.15]
     reports = [
-        (flipset, ranking, lines.report(inputs, place, flipset, ranking, page.direction))
+        (flipset, ranking, lines.report(place, flipset, ranking))
         for flipset in (page.flipsets if page.reports else ())
         for ranking in lines.RANKS
     ]
@@ -79,15 +66,15 @@ def drawn(inputs: Inputs, page: Page, title: str, notes: Sequence[str] = ()) -> 
         heights += [(LINE_HEIGHT * max(longest, 2) + REPORT_HEIGHT) * len(page.flipsets) + LEGEND_LINE]
     figure = new_figure(sum(heights))
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    _marginals(parts[0], page, first, groups, names, (down, across))
+    _marginals(parts[0], page, groups, names, (down, across))
     if reports:
         _reports(parts[1], page, reports)
     return Picture.stamped(
         figure,
         title,
-        trials.stamp(inputs, [place.block], place.dataset, [place.transport]),
-        told(first, groups, names, place.dataset) + "".join(map(_told_of, reports)),
-        notes=(*notes, *shown(inputs, place, page.direction, page.flipsets, page.reports)),
+        place.inputs.stamp(place.block, place.dataset, [place.transport]),
+        told(first, groups, names, place.dataset) + "".join(_told_of(*report) for report in reports),
+        notes=(*notes, *shown(place, page.flipsets, page.reports)),
     )
 
 
@@ -104,48 +91,37 @@ def told(first: FirstTrial, groups: Sequence[Group], names: Sequence[str], datas
     return f"Histograms. Means of {'; '.join(parts)}."
 
 
-def varying(first: FirstTrial) -> tuple[str, ...]:
-    """The features that vary in the group, in their own order: a constant one has no histogram worth drawing."""
-    return tuple(n for n, spread_ in zip(first.names, np.ptp(first.features, axis=0), strict=True) if spread_ > 0)
-
-
-def shown(
-    inputs: Inputs, place: Place, direction: str, flipsets: Sequence[str], reports: bool = False
-) -> tuple[str, ...]:
+def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple[str, ...]:
     """The notes that say whose numbers are drawn, how they vary over the trials, and whether the map is sound."""
-    counts = trials.counts(inputs, place, direction)
-    counted = counts.estimate("n_source")
+    counted = place.estimate("n_source")
     several = counted.n > 1
-    sizes = joined(_size(counts, place.dataset, flipset) for flipset in flipsets)
-    style = w.map_style(place.transport)
-    source = w.group_label(trials.groups(inputs, place, direction)[0], place.dataset)
+    sizes = joined(_size(place, flipset) for flipset in flipsets)
     restricted = f", {w.GIVEN[place.given]} only" if w.GIVEN[place.given] else ""
     first = f"Histograms: the first of {counted.n} trials. " if several else ""
     note = (
-        f"{first}{number(counted.value, 0)} {source}{restricted}; map: {style.label}. "
+        f"{first}{number(counted.value, 0)} {place.groups[0]}{restricted}; map: {place.style.label}. "
         f"{'Mean sizes over the trials' if several else 'Sizes'}: {sizes}."
     )
-    noise = (NOISE,) if reports else ()
-    return (note, *noise, *health(inputs, [place], direction))
+    return (note, *((NOISE,) if reports else ()), *health([place]))
 
 
-def sound(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> str:
+def sound(place: Place) -> str:
     """``9 of 10`` maps reach the other group; a dash for causal counterfactuals, which are not meant to."""
-    found = trials.healthy(inputs, place, direction)
+    found = place.healthy
     return DASH if place.transport == w.COUNTERFACTUAL else f"{int(found.sum())} of {len(found)}"
 
 
-def health(inputs: Inputs, places: Sequence[Place], direction: str = w.FORWARD) -> tuple[str, ...]:
+def health(places: Sequence[Place]) -> tuple[str, ...]:
     """What is to be said of maps that miss the group that they map to; nothing where none does.
 
     Causal counterfactuals are not asked: they are not meant to reach the other group.
     """
     missed = []
     for place in places:
-        reached = trials.healthy(inputs, place, direction)
+        reached = place.healthy
         if place.transport != w.COUNTERFACTUAL and not reached.all():
             first = ", the first among them" if not reached.iloc[0] else ""
-            missed.append(f"{w.map_style(place.transport).label} {int((~reached).sum())} of {len(reached)}{first}")
+            missed.append(f"{place.style.label} {int((~reached).sum())} of {len(reached)}{first}")
     if not missed:
         return ()
     return (
@@ -154,26 +130,24 @@ def health(inputs: Inputs, places: Sequence[Place], direction: str = w.FORWARD) 
     )
 
 
-def _told_of(report: tuple[str, str, list[lines.Line]]) -> str:
-    flipset, ranking, found = report
+def _told_of(flipset: str, ranking: str, found: Sequence[lines.Line]) -> str:
     told = f", the largest: {found[0].feature} {number(found[0].value, 2)}" if found else ": no members"
     return f" Bars of {w.FLIPSETS[flipset]} by {w.plainly(ranking)}{told}."
 
 
-def _size(counts: Counts, dataset: str, flipset: str) -> str:
-    found, out_of = counts.estimate("size", flipset), counts.estimate("of", flipset)
-    decided = w.DECISIONS.get(dataset, ("decided for", "decided against"))[flipset == w.NEGATIVE]
+def _size(place: Place, flipset: str) -> str:
+    found, out_of = place.estimate("size", flipset), place.estimate("of", flipset)
+    decided = w.DECISIONS.get(place.dataset, ("decided for", "decided against"))[flipset == w.NEGATIVE]
     return f"{w.FLIPSETS[flipset]} {spread(found, 0)} out of {number(out_of.value, 0)} {decided}"
 
 
 def _marginals(
-    figure: SubFigure | Figure, page: Page, first: FirstTrial, groups: list[Group], names: Sequence[str],
-    shape: tuple[int, int],
-) -> None:  # fmt: skip
+    figure: SubFigure | Figure, page: Page, groups: list[Group], names: Sequence[str], shape: tuple[int, int]
+) -> None:
     grid = figure.subplots(*shape, squeeze=False)
-    right: list[Axes | None] = []
+    right = []
     for name, axes in zip(names, grid.flat, strict=False):
-        right.append(marginals.draw(axes, groups, first.column(name), page.own_axis))
+        right.append(bars.draw_marginal(axes, groups, page.place.first.column(name), page.own_axis))
         axes.set_title(w.feature_label(name, page.place.dataset), fontsize=8.5)
     for axes in grid.flat[len(names) :]:
         axes.set_axis_off()
@@ -183,10 +157,9 @@ def _marginals(
         last = right[min(end, len(names) - 1)]
         if last is not None:
             last.set_ylabel("people in the flipset")
-    if page.unit:
-        figure.supxlabel(page.unit, fontsize=8.5)
+    figure.supxlabel("standard deviations from the mean", fontsize=8.5)
     # Several names of flipsets do not fit on a line.
-    figure.legend(handles=marginals.handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
+    figure.legend(handles=bars.marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
 
 
 def _reports(figure: SubFigure | Figure, page: Page, reports: Sequence[tuple[str, str, list[lines.Line]]]) -> None:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.fliptest import trials
-from pipeline.report.fliptest.quality import EXPERIMENTS
+from pipeline.report.fliptest.validation import EXPERIMENTS, counted
 from pipeline.report.inputs import Inputs, label_given
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.picture import Picture
 from pipeline.report.stamp import Stamp
-from pipeline.report.style import DASHED, FAINT, INK, new_figure
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.style import FAINT, INK, level, new_panels
+from pipeline.report.table import Cell, Column, Show, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
 from pipeline.types import Array, TransportMap
+
+POSTERIOR = ("r_hat", "effective_size", "divergences")
+"""Facts of a causal model's sampler, the same for both directions."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +35,16 @@ class Fitted:
     maps: TransportMap
     direction: str
 
+    def _own(self, name: str) -> str:
+        return name if self.direction == w.FORWARD or name in POSTERIOR else f"{w.REVERSE}_{name}"
+
     def fact(self, name: str) -> Array | None:
         """A fact by trial; None where this kind of map has none of that name."""
-        prefix = "" if self.direction == w.FORWARD else f"{w.REVERSE}_"
-        return self.maps.facts.get(f"{prefix}{name}")
+        return self.maps.facts.get(self._own(name))
 
     def curve(self, name: str) -> Array:
         """A training curve by trial and checkpoint, (T, L)."""
-        prefix = "" if self.direction == w.FORWARD else f"{w.REVERSE}_"
-        return self.maps.history[f"{prefix}{name}"]
+        return self.maps.history[self._own(name)]
 
     @property
     def groups(self) -> str:
@@ -80,26 +83,34 @@ def table_training(inputs: Inputs) -> Table:
     listed = fitted(inputs)
     if not listed:
         raise ValueError(f"study {inputs.study!r} has no transport maps at hand: fit them, and give them to its report")
-    return Table(
+
+    def column(
+        key: str, group: str, show: Show, of: Callable[[Array], Cell], fact: str, decimals: int = 3, name: str = ""
+    ) -> Column:
+        def cell(one: Fitted) -> Cell:
+            found = one.fact(fact)
+            return None if found is None else of(found)
+
+        return Column(key, group, show, decimals, name, of=cell)
+
+    return tabulated(
         title="How the fits of the maps went.",
         stub=("Experiment", "Map", "From and to"),
         columns=(
-            Column("trials", show="parameter"),
-            Column("healthy", show="text", name="not diverged"),
-            Column("kept step", "Training", "text"),
-            Column("largest KS", "Training", "spread"),
-            Column("critic gap", "Training", "spread", 5),
-            Column("mean cost", show="spread", decimals=2),
-            Column("marginal error", "Plan", "value", 4),
-            Column("gap", "Plan", "value", 4),
-            Column("R-hat", "Posterior", "value"),
-            Column("effective size", "Posterior", "value", 0),
-            Column("divergences", "Posterior", "value", 0),
+            Column("trials", show="parameter", of=lambda one: float(one.maps.trials)),
+            column("healthy", "", "text", lambda found: counted(found == 0), "diverged", name="not diverged"),
+            column("kept step", "Training", "text", _steps, "selected_step"),
+            column("largest KS", "Training", "spread", Estimate.mean, "max_ks"),
+            column("critic gap", "Training", "spread", Estimate.mean, "critic_gap", 5),
+            column("mean cost", "", "spread", Estimate.mean, "mean_cost", 2),
+            column("marginal error", "Plan", "value", _largest, "marginal_error", 4),
+            column("gap", "Plan", "value", _largest, "gap", 4),
+            column("R-hat", "Posterior", "value", _largest, "r_hat"),
+            column("effective size", "Posterior", "value", lambda found: float(found.min()), "effective_size", 0),
+            column("divergences", "Posterior", "value", lambda found: float(found.sum()), "divergences", 0),
         ),
-        rows=tuple(
-            Row((one.experiment, w.map_style(one.maps.transport).label, one.groups), _facts(one)) for one in listed
-        ),
-        stamp=stamp(inputs, [one.maps.transport for one in listed]),
+        rows=[((one.experiment, w.map_style(one.maps.transport).label, one.groups), one) for one in listed],
+        stamp=_stamp(inputs, {one.maps.transport for one in listed}),
         notes=(
             "Mean \u00b1 standard deviation over the trials. Not diverged: all parameters finite and, of a WGAN, "
             f"largest KS at most {WORST_HEALTHY_KS:g} on the training rows. Kept step: the generator's checkpoint that "
@@ -114,28 +125,8 @@ def table_training(inputs: Inputs) -> Table:
     )
 
 
-def _facts(one: Fitted) -> tuple[Cell, ...]:
-    """The cells of a map's row; None for what its kind does not report."""
-    values = {name: one.fact(name) for name in ("max_ks", "critic_gap", "mean_cost")}
-    worst = {name: one.fact(name) for name in ("marginal_error", "gap")}
-    diverged, steps = one.fact("diverged"), one.fact("selected_step")
-    spreads = [None if found is None else Estimate.mean(found) for found in values.values()]
-    return (
-        float(one.maps.trials),
-        None if diverged is None else f"{int((diverged == 0).sum())} of {len(diverged)}",
-        None if steps is None else _steps(steps),
-        *spreads,
-        *(None if found is None else float(np.max(found)) for found in worst.values()),
-        *_posterior(one.maps),
-    )
-
-
-def _posterior(maps: TransportMap) -> tuple[Cell, ...]:
-    """The largest R-hat, the smallest effective size and all divergences; None for a model that was not sampled."""
-    if "r_hat" not in maps.facts:
-        return None, None, None
-    r_hat, size, divergences = (maps.facts[name] for name in ("r_hat", "effective_size", "divergences"))
-    return float(r_hat.max()), float(size.min()), float(divergences.sum())
+def _largest(found: Array) -> float:
+    return float(found.max())
 
 
 def _steps(steps: Array) -> str:
@@ -143,10 +134,9 @@ def _steps(steps: Array) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def stamp(inputs: Inputs, kinds: Sequence[str]) -> Stamp:
+def _stamp(inputs: Inputs, kinds: Collection[str]) -> Stamp:
     """The stamp of every block with maps of these kinds."""
-    rows = inputs.rows[inputs.rows["transport"].isin(kinds)]
-    return trials.stamp(inputs, sorted(set(rows["block"])), transports=kinds)
+    return inputs.stamp(inputs.rows.loc[inputs.rows["transport"].isin(kinds), "block"].unique(), maps=kinds)
 
 
 def _numbered(label: str) -> list[tuple[int, str]]:
@@ -173,11 +163,11 @@ def figure_training(inputs: Inputs) -> Picture:
     if not names:
         raise ValueError(f"training curves need maps of kind {w.WGAN!r}: found {sorted(inputs.transports)}")
     lines = -(-len(names) // PER_ROW)
-    figure = new_figure(ROW * len(CURVES) * lines + AROUND)
-    grid = figure.subplots(len(CURVES) * lines, PER_ROW, squeeze=False)
-    for place in range(lines * PER_ROW):
-        line, column = divmod(place, PER_ROW)
-        pair = grid[len(CURVES) * line : len(CURVES) * (line + 1), column]
+    height = ROW * len(CURVES) * lines + AROUND
+    figure, grid = new_panels(height, len(CURVES) * lines, PER_ROW)
+    # A pair of panels, one below the other, for each experiment.
+    pairs = grid.reshape(lines, len(CURVES), PER_ROW).swapaxes(1, 2).reshape(-1, len(CURVES))
+    for place, pair in enumerate(pairs):
         if place >= len(names):
             for axes in pair:
                 axes.set_visible(False)
@@ -185,14 +175,14 @@ def figure_training(inputs: Inputs) -> Picture:
         here = [one for one in listed if one.experiment == names[place]]
         for axes, (curve, label) in zip(pair, CURVES.items(), strict=True):
             _draw(axes, here, curve)
-            axes.set_ylabel(label if column == 0 else "")
+            axes.set_ylabel(label if place % PER_ROW == 0 else "")
         pair[0].set_title(names[place], fontsize=8)
         pair[0].tick_params(labelbottom=False)
         pair[-1].set_xlabel("thousand steps")
-    color = w.map_style(w.WGAN).color
+    look: Any = {"xdata": [], "ydata": [], "linewidth": 0.8}
     handles = [
-        Line2D([], [], color=color, linewidth=0.8, label="from the source group"),
-        Line2D([], [], color=FAINT, linewidth=0.8, linestyle=OPPOSITE, label="opposite direction"),
+        Line2D(**look, color=w.map_style(w.WGAN).color, label="from the source group"),
+        Line2D(**look, color=FAINT, linestyle=OPPOSITE, label="opposite direction"),
         Line2D([], [], color=INK, marker="o", markersize=2.6, linestyle="none", label="kept checkpoint"),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
@@ -200,7 +190,7 @@ def figure_training(inputs: Inputs) -> Picture:
     return Picture.stamped(
         figure,
         "How the WGANs of every experiment were trained.",
-        stamp(inputs, [w.WGAN]),
+        _stamp(inputs, [w.WGAN]),
         "Curves by training step, a pair of panels for each experiment: the largest Kolmogorov-Smirnov distance of a "
         "feature and the critic's gap, one line for each trial and direction, with the kept checkpoint marked.",
         notes=(
@@ -228,7 +218,7 @@ def _draw(axes: Axes, here: Sequence[Fitted], curve: str) -> None:
                 axes.plot(kept[t] / THOUSAND, found[t], "o", markersize=2.6, color=INK if forward else color, zorder=3)
     axes.set_xlim(0, 1.04 * max(one.maps.history["step"][-1] for one in here) / THOUSAND)
     if curve == "max_ks":
-        axes.axhline(WORST_HEALTHY_KS, color=INK, linewidth=0.6, linestyle=DASHED, zorder=0)
+        level(axes, WORST_HEALTHY_KS, linewidth=0.6, zorder=0)
         axes.set_ylim(bottom=0)
     else:
         axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))

@@ -6,37 +6,24 @@ alone, so histograms show one map, as published; its numbers stand beside their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from scipy.stats import hypergeom
 
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.numbers import Estimate, number
-from pipeline.report.stamp import Stamp
+from pipeline.report.style import MethodStyle
 from pipeline.types import Array, AuditResult
 
 FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
+BOTH = (w.POSITIVE, w.NEGATIVE)
+KEYS = ("block", "dataset", "method", "transport", "given", "attribute", "direction")
 NONE = np.full(1, np.nan)
-
-
-@dataclass(frozen=True)
-class Place:
-    """One map, audited with one classifier's decisions. ``attribute`` may be left out where a block has one."""
-
-    block: str
-    dataset: str
-    method: str
-    transport: str
-    given: str = w.EVERYONE
-    attribute: str = ""
-
-    def setting(self, **more: str | float) -> dict[str, str | float]:
-        """The setting of its rows."""
-        own = {key: value for key, value in vars(self).items() if value}
-        return {**own, "audit": FLIPTEST, **more}
 
 
 def _kept(name: str) -> property:
@@ -75,9 +62,139 @@ class FirstTrial:
         members: Array = higher > lower
         return members
 
+    def members_among(self, rows: Array, flipset: str) -> int:
+        """How many of these people, by their rows, are in the flipset."""
+        return int((self.members(flipset) & np.isin(self.rows, rows)).sum())
+
     def column(self, name: str) -> int:
         """The number of a feature's column."""
         return self.names.index(name)
+
+
+@dataclass(frozen=True)
+class Place:
+    """One map in one direction, audited with one classifier's decisions, in all trials.
+
+    ``attribute`` may be left out where a block has one.
+    """
+
+    inputs: Inputs = field(repr=False, compare=False)
+    block: str
+    dataset: str
+    method: str
+    transport: str
+    given: str = w.EVERYONE
+    attribute: str = ""
+    direction: str = w.FORWARD
+
+    def setting(self, **more: str | float) -> dict[str, str | float]:
+        """The setting of its rows."""
+        return {**{key: getattr(self, key) for key in KEYS if getattr(self, key)}, "audit": FLIPTEST, **more}
+
+    def values(self, **more: str) -> pd.Series:
+        """A statistic, by trial."""
+        return self.inputs.values(**self.setting(**more))
+
+    @property
+    def style(self) -> MethodStyle:
+        """How its map is called and drawn."""
+        return w.map_style(self.transport)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the group that is mapped and of the group that it is mapped to."""
+        line = self.inputs.select(**self.setting(statistic="n_source")).iloc[0]
+        return str(line["source"]), str(line["target"])
+
+    @property
+    def groups(self) -> tuple[str, str]:
+        """Both groups in words."""
+        source, target = self.names
+        return w.group_label(source, self.dataset), w.group_label(target, self.dataset)
+
+    @property
+    def directions(self) -> list[Place]:
+        """The place in each direction that was audited."""
+        setting = self.setting(statistic="n_source")
+        del setting["direction"]
+        found = set(self.inputs.select(**setting)["direction"])
+        return [replace(self, direction=direction) for direction in (w.FORWARD, w.REVERSE) if direction in found]
+
+    @property
+    def healthy(self) -> pd.Series:
+        """Whether each trial's map reaches the target group, by the rule of the audit of maps; by trial."""
+        return self.values(statistic="healthy").astype(bool)
+
+    @cached_property
+    def counts(self) -> dict[tuple[str, str], Array]:
+        """Every count by trial: (T,) under (flipset, statistic).
+
+        Raises ValueError where the place is not the only one that it names.
+        """
+        rows = self.inputs.select(**self.setting())
+        rows = rows[rows["feature"].isna()].sort_values("repetition")
+        rows = rows.assign(flipset=rows["flipset"].astype(object).where(rows["flipset"].notna(), ""))
+        keys = ["flipset", "statistic"]
+        if rows.duplicated([*keys, "repetition"]).any():
+            raise ValueError(f"counts of {self} are there more than once: give its attribute or true label too")
+        return {(str(f), str(s)): own.to_numpy(float) for (f, s), own in rows.groupby(keys, observed=True)["value"]}
+
+    def estimate(self, statistic: str, flipset: str = "") -> Estimate:
+        """Mean and spread over the trials; the ends are the means of all trials' intervals, NaN where one has none."""
+        low, high = (self.counts.get((flipset, f"{statistic}_ci_{end}"), NONE) for end in ("low", "high"))
+        return replace(Estimate.mean(self.counts[flipset, statistic]), low=float(low.mean()), high=float(high.mean()))
+
+    @property
+    def people(self) -> float:
+        """How many are mapped, on average."""
+        return self.estimate("n_source").value
+
+    def by_chance(self, flipset: str) -> Estimate | None:
+        """The size between dealt halves of the group, ``high`` being the end of chance; None where none were dealt."""
+        if (flipset, "noise_size") not in self.counts:
+            return None
+        size, end = (float(self.counts[flipset, name].mean()) for name in ("noise_size", "noise_size_upper"))
+        return Estimate(size, high=end, text=f"{number(size, 0)}, to {number(end, 0)}")
+
+    def share_positive(self, side: str) -> Estimate:
+        """The percentage of the ``source`` or ``target`` group that is decided positive."""
+        return Estimate.mean(100 * (self.counts["", f"positives_{side}"] / self.counts["", f"n_{side}"]))
+
+    @property
+    def audit(self) -> AuditResult | None:
+        """The audit with its arrays; None where it is not at hand."""
+        for point in self.inputs.points:
+            if point["audit"]["name"] == FLIPTEST:
+                dataset, method, transport = (str(point[part]["name"]) for part in ("dataset", "method", "transport"))
+                # A block with one attribute need not name it.
+                attribute = self.attribute and str(point["transport"]["attribute"])
+                names = (point["block"], dataset, method, transport, given_of(point), attribute)
+                if names == (self.block, self.dataset, self.method, self.transport, self.given, self.attribute):
+                    return self.inputs.audits.get(point["goes_by"].audit)
+        return None
+
+    def _arrays(self) -> Mapping[str, Array]:
+        if self.audit is None:
+            raise ValueError(f"there is no audit of {self}: found {sorted(self.inputs.audits)}")
+        return self.audit.arrays
+
+    @property
+    def first(self) -> FirstTrial:
+        """The arrays of the audit. Raises ValueError where the audit is not there, or kept none."""
+        arrays, suffix = self._arrays(), "" if self.direction == w.FORWARD else "_reverse"
+        if f"decision{suffix}" not in arrays:
+            raise ValueError(f"the audit of {self} kept no decision{suffix}: found {sorted(arrays)}")
+        return FirstTrial(arrays, suffix)
+
+    @property
+    def units(self) -> dict[str, float]:
+        """The units in which mean shifts are ranked, drawn and told, by feature: those of the audit (``audit.units``).
+
+        They are the model's own; of features that nobody scaled, standard deviations over both groups. A 0/1 column
+        stays what it is: its shift is a difference of shares.
+        """
+        arrays = self._arrays()
+        return {str(name): float(unit) for name, unit in zip(arrays["feature_names"], arrays["units"], strict=True)}
 
 
 def places(inputs: Inputs, **setting: str) -> list[Place]:
@@ -86,122 +203,58 @@ def places(inputs: Inputs, **setting: str) -> list[Place]:
     Raises ValueError where there is none.
     """
     rows = inputs.select(audit=FLIPTEST, statistic="n_source", **setting)
-    keys = [key for key in Place.__dataclass_fields__ if key in rows]
-    found = rows[keys].drop_duplicates().fillna("").to_dict("records")
+    keys = [key for key in KEYS[:-1] if key in rows]
+    found = rows[keys].drop_duplicates().astype(object).fillna("").to_dict("records")
     order = w.maps_in(line["transport"] for line in found)
-    listed = [Place(**{str(key): str(value) for key, value in line.items()}) for line in found]
+    listed = [Place(inputs, **{str(key): str(value) for key, value in line.items()}) for line in found]
     return sorted(listed, key=lambda place: order.index(place.transport))
 
 
-def first_trial(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> FirstTrial:
-    """The arrays of a place's audit. Raises ValueError where the audit is not there, or kept none."""
-    result = _audit(inputs, place)
-    suffix = "" if direction == w.FORWARD else "_reverse"
-    if f"decision{suffix}" not in result.arrays:
-        raise ValueError(f"the audit of {place} kept no decision{suffix}: found {sorted(result.arrays)}")
-    return FirstTrial(result.arrays, suffix)
+def only(inputs: Inputs, **setting: str) -> Place:
+    """The only one of these. Raises ValueError where there are more."""
+    found = places(inputs, **setting)
+    if len(found) != 1:
+        raise ValueError(f"expected one audit of {setting}, found {found}")
+    return found[0]
 
 
-@dataclass(frozen=True)
-class Counts:
-    """The counts of one place and direction, each by trial: (T,) under (flipset, statistic)."""
-
-    values: Mapping[tuple[str, str], Array]
-
-    def estimate(self, statistic: str, flipset: str = "") -> Estimate:
-        """Mean and spread over the trials; the ends are the means of all trials' intervals, NaN where one has none."""
-        low, high = (self.values.get((flipset, f"{statistic}_ci_{end}"), NONE) for end in ("low", "high"))
-        return replace(Estimate.mean(self.values[flipset, statistic]), low=float(low.mean()), high=float(high.mean()))
-
-    def by_chance(self, flipset: str) -> Estimate | None:
-        """The size between dealt halves of the group, ``high`` being the end of chance; None where none were dealt."""
-        if (flipset, "noise_size") not in self.values:
-            return None
-        size, end = (float(self.values[flipset, name].mean()) for name in ("noise_size", "noise_size_upper"))
-        return Estimate(size, high=end, text=f"{number(size, 0)}, to {number(end, 0)}")
-
-    def share_positive(self, side: str) -> Array:
-        """The share of the ``source`` or ``target`` group that is decided positive, (T,)."""
-        return self.values["", f"positives_{side}"] / self.values["", f"n_{side}"]
+def shared_members(one: FirstTrial, other: FirstTrial, flipset: str) -> int:
+    """How many people, by their rows, are in the flipsets of both."""
+    sets = [set(first.rows[first.members(flipset)].tolist()) for first in (one, other)]
+    return len(sets[0] & sets[1])
 
 
-def counts(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> Counts:
-    """Every count of a place in one direction. Raises ValueError where the place is not the only one that it names."""
-    rows = inputs.select(**place.setting(direction=direction))
-    rows = rows[rows["feature"].isna()].sort_values("repetition")
-    flipsets = rows["flipset"].astype(object).where(rows["flipset"].notna(), "")
-    if rows.duplicated(["flipset", "statistic", "repetition"]).any():
-        raise ValueError(f"counts of {place} are there more than once: give its attribute or true label too")
-    values: dict[tuple[str, str], list[float]] = {}
-    for flipset, statistic, value in zip(flipsets, rows["statistic"], rows["value"], strict=True):
-        values.setdefault((str(flipset), str(statistic)), []).append(float(value))
-    return Counts({key: np.array(found) for key, found in values.items()})
+def shared_by_chance(people: int, first: int, second: int, level: float = 0.95) -> Estimate:
+    r"""Members that two sets of ``first`` and ``second`` of the same ``people`` share where each is a random draw.
 
+    .. math:: K \sim \text{Hypergeometric}(N, k, n), \qquad E\,K = k n / N
 
-def groups(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> tuple[str, str]:
-    """The names of the group that is mapped and of the group that it is mapped to."""
-    rows = inputs.select(**place.setting(statistic="n_source", direction=direction))
-    return str(rows["source"].iloc[0]), str(rows["target"].iloc[0])
-
-
-def has_direction(inputs: Inputs, place: Place, direction: str) -> bool:
-    """Whether a place was audited in that direction."""
-    rows = inputs.select(**place.setting(statistic="n_source"))
-    return bool((rows["direction"] == direction).any())
-
-
-def size(inputs: Inputs, place: Place, flipset: str, direction: str = w.FORWARD) -> Estimate:
-    """A flipset's size, see :meth:`Counts.estimate`."""
-    return counts(inputs, place, direction).estimate("size", flipset)
-
-
-def healthy(inputs: Inputs, place: Place, direction: str = w.FORWARD) -> pd.Series:
-    """Whether each trial's map reaches the target group, by the rule of the audit of maps; by trial."""
-    return inputs.values(**place.setting(direction=direction, statistic="healthy")).astype(bool)
-
-
-def units(inputs: Inputs, place: Place) -> Mapping[str, float]:
-    """The units in which mean shifts are ranked, drawn and told, by feature: those of the audit (``audit.units``).
-
-    They are the model's own; of features that nobody scaled, standard deviations over both groups. A 0/1 column stays
-    what it is: its shift is a difference of shares.
+    with N people, k and n members. ``low`` and ``high`` are the quantiles of (1 - level) / 2 and (1 + level) / 2, whole
+    numbers. Raises ValueError for sets that are larger than the people.
     """
-    arrays = _audit(inputs, place).arrays
-    return {str(name): float(unit) for name, unit in zip(arrays["feature_names"], arrays["units"], strict=True)}
+    if not 0 <= max(first, second) <= people or min(first, second) < 0:
+        raise ValueError(
+            f"expected two sets among {people} people, found {first} and {second} members: count those who can be in "
+            "the flipset"
+        )
+    if people == 0:
+        return Estimate(0.0, low=0.0, high=0.0)
+    drawn = hypergeom(people, first, second)
+    low, high = (float(drawn.ppf(q)) for q in ((1 - level) / 2, (1 + level) / 2))
+    return Estimate(first * second / people, low=low, high=high)
 
 
-def stamp(inputs: Inputs, blocks: Iterable[str], dataset: str = "", transports: Iterable[str] = ()) -> Stamp:
-    """The stamp of whole blocks, or of one dataset or some maps of them, without the reductions of others."""
-    blocks, transports = sorted(set(blocks)), set(transports)
-    rows = inputs.rows[inputs.rows["block"].isin(blocks)]
-    reduced = [r for r in inputs.reductions if r.block in blocks]
-    if dataset:
-        rows, reduced = rows[rows["dataset"] == dataset], [r for r in reduced if r.dataset == dataset]
-    if transports:
-        rows = rows[rows["transport"].isin(transports)]
-        reduced = [r for r in reduced if r.transport in transports]
-    return Stamp.of(rows, inputs.scale, reduced)
+def shared_by_chance_of(one: FirstTrial, other: FirstTrial, flipset: str) -> Estimate:
+    """:func:`shared_by_chance` of two maps' flipsets: drawn among those whom the model decides about alike.
 
-
-def has_arrays(inputs: Inputs, place: Place) -> bool:
-    """Whether the arrays of a place's audit are at hand."""
-    return _found(inputs, place) is not None
-
-
-def _audit(inputs: Inputs, place: Place) -> AuditResult:
-    found = _found(inputs, place)
-    if found is None:
-        raise ValueError(f"there is no audit of {place}: found {sorted(inputs.audits)}")
-    return found
-
-
-def _found(inputs: Inputs, place: Place) -> AuditResult | None:
-    for point in inputs.points:
-        if point["audit"]["name"] != FLIPTEST:
-            continue
-        dataset, method, transport = (str(point[part]["name"]) for part in ("dataset", "method", "transport"))
-        # A block with one attribute need not name it.
-        attribute = place.attribute and str(point["transport"]["attribute"])
-        if Place(point["block"], dataset, method, transport, given_of(point), attribute) == place:
-            return inputs.audits.get(point["goes_by"].audit)
-    return None
+    A map of fewer people than another shares with it what it has of these: only people whom both maps moved count. In
+    F- can only be who is decided against, in F+ who is decided for. Raises ValueError where no person is under both.
+    """
+    both = np.intersect1d(one.rows, other.rows)
+    if not len(both):
+        raise ValueError(
+            f"expected people under both maps, found {len(one.rows)} and {len(other.rows)}, none of whom is in both: "
+            "audit them on one split"
+        )
+    eligible = int((one.decision[np.isin(one.rows, both)] == (flipset == w.POSITIVE)).sum())
+    return shared_by_chance(eligible, *(first.members_among(both, flipset) for first in (one, other)))

@@ -17,13 +17,11 @@ import pandas as pd
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.departures import joined
-from pipeline.report.fliptest import quality, trials
-from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest.quality import Validated
-from pipeline.report.fliptest.validation import HEALTHY
+from pipeline.report.fliptest import stability, trials
+from pipeline.report.fliptest.validation import HEALTHY, Validated, counted, validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, number
-from pipeline.report.table import Column, Row, Table
+from pipeline.report.table import Column, Table, tabulated
 
 NO_TRANSPORT = (w.COUNTERFACTUAL,)
 """Maps that do not seek the target group: a causal model's are shown, and win nothing."""
@@ -107,27 +105,20 @@ def table_maps(inputs: Inputs) -> Table:
     flips where nothing can be discriminated, and on the decisions about counterparts.
     """
     listed = entries(inputs)
-    blocks = {str(block) for block in inputs.rows.loc[_used(inputs), "block"]}
-    return Table(
+    return tabulated(
         title="Which map: fidelity, distance, stability and decisions of every kind.",
         stub=("Experiment", "Map"),
         columns=(
-            Column("healthy", show="text"),
+            Column("healthy", show="text", of=lambda one: counted(one.healthy) if len(one.healthy) else ""),
             *(
-                Column(m.key, m.heading, "spread", m.decimals, m.name, m.printed)
+                Column(m.key, m.heading, "spread", m.decimals, m.name, m.printed, lambda one, m=m: one.estimate(m.key))
                 for m in MEASURES
             ),
         ),
-        rows=tuple(
-            Row(
-                (one.experiment, w.map_style(one.transport).label),
-                (_counted(one), *(one.estimate(measure.key) for measure in MEASURES)),
-            )
-            for one in listed
-        ),
-        stamp=inputs.stamp(sorted(blocks)),
+        rows=[((one.experiment, w.map_style(one.transport).label), one) for one in listed],
+        stamp=inputs.stamp(inputs.rows.loc[_used(inputs), "block"].unique()),
         notes=(*verdicts(listed), HEALTHY, *NOTES),
-    )  # fmt: skip
+    )
 
 
 def entries(inputs: Inputs) -> list[Entry]:
@@ -202,51 +193,45 @@ def _noise(listed: Sequence[Entry]) -> tuple[str, ...]:
 
 def _by_experiment(inputs: Inputs) -> list[Entry]:
     """The validated maps, and those whose decisions were audited; experiments in the order of Table 1."""
-    validated = {(one.dataset, one.given, one.transport): one for one in quality.validated(inputs)}
+    maps = {(one.dataset, one.given, one.transport): one for one in validated(inputs)}
     decided = {
         (place.dataset, place.given, place.transport): place
         for place in trials.places(inputs)
         if DECIDED_BY.get(place.dataset) == place.method
     }
-    first = [key[:2] for key in validated]
+    first = [key[:2] for key in maps]
     keys = sorted(
-        validated | decided,
+        maps | decided,
         key=lambda key: (first.index(key[:2]) if key[:2] in first else len(first), key[0], list(w.MAPS).index(key[2])),
     )
     found = []
     for key in keys:
-        values: dict[str, pd.Series] = {}
-        healthy = pd.Series(dtype=bool)
-        if key in decided:
-            values |= _decisions(inputs, decided[key])
-            healthy = trials.healthy(inputs, decided[key])
-        if key in validated:
-            values |= _validation(inputs, validated[key])
-            healthy = quality.healthy(inputs, validated[key])
-        found.append(Entry(Validated(*key).label, key[2], values, healthy))
+        values = _decisions(decided[key]) if key in decided else {}
+        values |= _validation(maps[key]) if key in maps else {}
+        healthy = (maps if key in maps else decided)[key].healthy
+        found.append(Entry(Validated(inputs, *key).label, key[2], values, healthy))
     return found
 
 
-def _validation(inputs: Inputs, one: Validated) -> dict[str, pd.Series]:
+def _validation(one: Validated) -> dict[str, pd.Series]:
     return {
-        "largest KS": quality.overall(inputs, one, "ks_max"),
-        "MSE difference": quality.regression_error(inputs, one),
-        "distance": quality.distance(inputs, one, "map"),
-        "cost ratio": quality.cost_ratio(inputs, one),
-        "round trip": quality.overall(inputs, one, "round_trip_l1"),
+        "largest KS": one.overall("ks_max"),
+        "MSE difference": one.regression_error,
+        "distance": one.distance("map"),
+        "cost ratio": one.cost_ratio,
+        "round trip": one.overall("round_trip_l1"),
     }
 
 
-def _decisions(inputs: Inputs, place: trials.Place) -> dict[str, pd.Series]:
+def _decisions(place: trials.Place) -> dict[str, pd.Series]:
     """Positive decisions about counterparts against those about the target group, and flips where groups are equal."""
 
-    def counted(statistic: str, **more: str) -> pd.Series:
-        return inputs.values(**place.setting(direction=w.FORWARD, statistic=statistic, **more))
+    def share(of: str, among: str) -> pd.Series:
+        return place.values(statistic=f"positives_{of}") / place.values(statistic=f"n_{among}")
 
-    images, targets = (counted(f"positives_{a}") / counted(f"n_{b}") for a, b in (("image", "source"), ("target",) * 2))
-    values = {"decisions": 100 * (images - targets)}
+    values = {"decisions": 100 * (share("image", "source") - share("target", "target"))}
     if place.dataset == w.IDENTICAL:
-        values["flips"] = 100 * sum(counted("share", flipset=flipset) for flipset in w.FLIPSETS)
+        values["flips"] = 100 * sum(place.values(statistic="share", flipset=flipset) for flipset in w.FLIPSETS)
     return values
 
 
@@ -269,10 +254,6 @@ def _of_equal_groups(inputs: Inputs) -> list[Entry]:
             }
             found.append(Entry(name, transport, values, pd.Series(dtype=bool)))
     return found
-
-
-def _counted(one: Entry) -> str:
-    return f"{int(one.healthy.sum())} of {len(one.healthy)}" if len(one.healthy) else ""
 
 
 def _used(inputs: Inputs) -> pd.Series:

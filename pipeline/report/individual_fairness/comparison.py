@@ -1,40 +1,110 @@
-"""The published numbers of Maity et al. (2021) beside ours. The only module of the study that sees them."""
+"""The published numbers of Maity et al. (2021) beside ours, and the settings that they were made with."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pipeline.report import comparison as rules
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
-from pipeline.report.individual_fairness import quantities as q
-from pipeline.report.individual_fairness.facts import measurements, sensr_on_compas
+from pipeline.report.individual_fairness import facts as q
+from pipeline.report.individual_fairness.facts import measurements
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate
-from pipeline.report.settings import parse_setting
+from pipeline.report.settings import parse_setting, select
 from pipeline.report.style import method_style
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import Cell, Column, Row, Table, tabulated
 
-
-def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
-    """Every published number with ours and a verdict, see :mod:`pipeline.report.comparison`."""
-    return rules.compared(inputs, published, measurements(inputs))
+REAL = (w.ADULT, w.COMPAS)
+OF_A_METHOD = (
+    ("share of rows to train on", "baseline", "dataset.train_fraction"),
+    ("repetitions", "baseline", "repetitions"),
+    ("repetitions of SenSR", "sensr", "repetitions"),
+    ("hidden units", "baseline", "method.hidden_units"),
+    ("Reductions: violation tolerance", "reductions", "method.difference_bound"),
+)
+OF_THE_AUDIT = (
+    ("penalty lambda", "audit.regularization"),
+    ("step size eta", "audit.step_size"),
+    ("power of the step size", "audit.power"),
+    ("tolerance delta", "audit.delta"),
+    ("level alpha", "audit.alpha"),
+    ("critical value", "critical_value"),
+)
+OF_THE_SIMULATION = (
+    ("number of points", "dataset.n"),
+    ("probability of the minority", "dataset.minority_probability"),
+    ("standard deviation of the features", "dataset.sigma"),
+    *(
+        (f"{group}: {what} {i + 1}", f"dataset.{group}_{key}[{i}]")
+        for group in ("majority", "minority")
+        for what, key in (("mean", "mean"), ("label weight", "weights"))
+        for i in (0, 1)
+    ),
+    ("variance of the label noise", "label_noise_variance"),
+    ("first coefficient of the grid", "method.low"),
+    ("last coefficient of the grid", "method.high"),
+    ("step of the grid", "grid_step"),
+    ("true discounted direction, degrees", "audit.angle[0]"),
+    ("rotation of the metric, degrees", "audit.angle[1]"),
+    ("larger rotation of the metric, degrees", "audit.angle[2]"),
+)
 
 
 @registry.table()
-def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
     """Each number that the paper prints beside ours, with a verdict where the settings match."""
-    return as_table(
-        compared(inputs, published),
-        inputs.stamp(("audit", "heatmaps")),
-        notes=(sensr_on_compas(inputs),),
+    return as_table(found, inputs.stamp(("audit", "heatmaps")), notes=(q.sensr_on_compas(inputs),))
+
+
+@registry.table(place=9)
+def table_settings(inputs: Inputs) -> Table:
+    """As this run used them. The paper states them for Adult and the simulation; for COMPAS it states features,
+    tolerance, level, repetitions, networks and violation tolerance. Penalty and step size for COMPAS are those of the
+    released code, and the number of steps is the one stated for Adult.
+    """
+    measured = measurements(inputs)
+
+    def value(places: Mapping[str, Any], dataset: str) -> Cell:
+        found = select(measured, places[dataset])["value"].tolist() if dataset in places else []
+        return float(found[0]) if found else None
+
+    columns = [
+        Column(w.dataset_label(dataset), show="parameter", of=lambda places, d=dataset: value(places, d))
+        for dataset in (*REAL, w.SIMULATED)
+    ]
+    notes = (
+        "Attack steps: those after which the tables show the statistics; the attack goes on for figure 2.",
+        q.steps_note(inputs, *REAL),
     )
+    title = "Settings of the study, from its configuration and its prepared data."
+    return tabulated(title, ("Setting",), columns, _setting_rows(), inputs.stamp("audit"), notes)
+
+
+def _setting_rows() -> Iterator[tuple[tuple[str], dict[str, dict[str, str | float]]]]:
+    """Each printed setting, and where the run's own value of it stands for each dataset."""
+
+    def real(block: str, statistic: str, **more: str | float) -> dict[str, dict[str, str | float]]:
+        return {d: {"block": block, "dataset": d, "statistic": statistic, **more} for d in REAL}
+
+    def grid(statistic: str) -> dict[str, dict[str, str | float]]:
+        place: dict[str, str | float] = {"block": "heatmaps", "dataset": w.SIMULATED, "method": "logistic_grid"}
+        return {w.SIMULATED: {**place, "statistic": statistic}}
+
+    for statistic in ("rows", "features"):
+        yield (statistic,), real("data", statistic)
+    for label, method, key in OF_A_METHOD:
+        yield (label,), real("audit", key, method=method)
+    yield ("attack steps",), {**real("audit", "shown_steps"), **grid("audit.steps")}
+    for label, key in OF_THE_AUDIT:
+        yield (label,), {**real("audit", key, method="baseline"), **grid(key)}
+    for label, key in OF_THE_SIMULATION:
+        yield (label,), grid(key)
 
 
 @registry.table(place=1)
@@ -47,8 +117,7 @@ def table_1_steps(inputs: Inputs, published: pd.DataFrame) -> Table:
         (w.ADULT, "table_1", q.ERROR_T_N, q.ERROR_REJECTED),
         (w.COMPAS, "table_4", q.T_N, q.REJECTED),
     ]
-    wanted = (q.RELEASED_STEPS, q.STATED_STEPS)
-    steps = list(dict.fromkeys(q.shown_steps(inputs, w.ADULT, number) for number in wanted))
+    steps = q.both_steps(inputs, w.ADULT)
     rows = []
     for dataset, artefact, quantity, share in parts:
         methods = inputs.names("method", block="audit", dataset=dataset)

@@ -1,9 +1,10 @@
-"""What the study reads off its configuration and its figures, as tidy rows: see :mod:`pipeline.report.facts`."""
+"""What the study's artefacts are made of: its quantities, and what its rows and its configuration say beyond them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -11,24 +12,127 @@ from scipy.special import ndtri
 
 from pipeline.report import words as w
 from pipeline.report.facts import configured_facts, with_facts
-from pipeline.report.individual_fairness import quantities as q
 from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
 from pipeline.report.settings import flat
+from pipeline.report.table import Column, Show
 
+STATED_STEPS = 500
+"""The number of attack steps that the paper states for Adult."""
+RELEASED_STEPS = 200
+"""The number of steps of most audits in the authors' code."""
+ENTROPY, ZERO_ONE = "Entropy loss", "0-1 loss"
+DECIMALS = {"mean": 3, "share": 1, "average": 1, "total": 0}
 BOUNDARY_SIDES = {"left": -1, "right": 1}
 
 
-def measurements(inputs: Inputs) -> pd.DataFrame:
-    """The audits' rows and the study's facts, in one frame."""
-    return with_facts(
-        inputs,
-        [
-            *configured_facts(inputs.points, implied=_implied),
-            *_shown_steps(inputs),
-            *_heatmap_readings(inputs),
-            *_ever_rejected(inputs),
-        ],
+@dataclass(frozen=True)
+class Quantity:
+    """One statistic as a table shows it: ``key`` heads its column, ``statistic`` is its name in the rows.
+
+    ``attacked`` statistics exist at every recorded number of steps and for each ``split`` that the metric is learned
+    on. ``kind``: the mean with its spread, the share of repetitions, the mean alone, or the sum over the repetitions.
+    """
+
+    key: str
+    statistic: str
+    group: str = ""
+    kind: Literal["mean", "share", "average", "total"] = "mean"
+    attacked: bool = False
+    split: str = "test"
+
+    @property
+    def name(self) -> str:
+        """The key without what tells it from others."""
+        return self.key.split(" (")[0]
+
+    def column(self, inputs: Inputs, show: Show = "spread") -> Column:
+        """The column of this quantity in a table with a row for each data set and method."""
+        show, decimals = show if self.kind == "mean" else "value", DECIMALS[self.kind]
+        return Column(self.key, self.group, show, decimals, self.name, of=lambda place: self.measure(inputs, *place))
+
+    def setting(self, dataset: str, method: str, steps: int) -> dict[str, str | float]:
+        """The setting whose rows hold this quantity."""
+        place = {"block": "audit", "dataset": dataset, "method": method, "statistic": self.statistic}
+        return {**place, "metric_split": self.split, "steps": float(steps)} if self.attacked else {**place}
+
+    def values(self, inputs: Inputs, dataset: str, method: str, steps: int | None = None) -> np.ndarray:
+        """One value for each repetition, after the number of steps that the tables show where none is given."""
+        steps = shown_steps(inputs, dataset) if steps is None else steps
+        return inputs.values(**self.setting(dataset, method, steps)).to_numpy(float)
+
+    def measure(self, inputs: Inputs, dataset: str, method: str, steps: int | None = None) -> Any:
+        """Over the repetitions, by the quantity's kind."""
+        values = self.values(inputs, dataset, method, steps)
+        if self.kind == "total":
+            return float(values.sum())
+        found = Estimate.share(values) if self.kind == "share" else Estimate.mean(values)
+        return float(found.value) if self.kind == "average" else found
+
+
+BALANCED_ACCURACY = Quantity("bal-acc", "balanced_accuracy")
+AOD_GENDER, AOD_RACE = Quantity("AOD gender", "aod_sex"), Quantity("AOD race", "aod_race")
+T_N = Quantity("T_n", "T_n", ENTROPY, attacked=True)
+REJECTED = Quantity("rejection prop", "rejected", ENTROPY, "share", attacked=True)
+ERROR_T_N = Quantity("T~_n", "error_T_n", ZERO_ONE, attacked=True)
+ERROR_REJECTED = Quantity("rejection prop (0-1)", "error_rejected", ZERO_ONE, "share", attacked=True)
+PERFORMANCE = (BALANCED_ACCURACY, AOD_GENDER, AOD_RACE)
+LOSS_RATIO, ERROR_RATIO = (T_N, REJECTED), (ERROR_T_N, ERROR_REJECTED)
+
+
+def learned_on(quantity: Quantity, split: str) -> Quantity:
+    """The same with the metric learned on the rows of a split."""
+    return replace(quantity, key=f"{quantity.key} ({split})", group=f"Metric learned on {split} rows", split=split)
+
+
+def shown_steps(inputs: Inputs, dataset: str, wanted: int = STATED_STEPS) -> int:
+    """The recorded number of steps that stands for ``wanted``: the same, or the largest below in a shorter run."""
+    return inputs.steps(wanted, block="audit", dataset=dataset, statistic="T_n", metric_split="test")
+
+
+def both_steps(inputs: Inputs, dataset: str) -> list[int]:
+    """What stands for the steps of the authors' code and for those that the paper states."""
+    return list(dict.fromkeys(shown_steps(inputs, dataset, wanted) for wanted in (RELEASED_STEPS, STATED_STEPS)))
+
+
+def steps_note(inputs: Inputs, *datasets: str) -> str:
+    """The footnote that says after how many steps of the attack the statistics are taken, and what the paper states."""
+    texts = []
+    for dataset in datasets:
+        steps = shown_steps(inputs, dataset)
+        other = "the paper states no number; for Adult" if dataset == w.COMPAS else "the paper:"
+        missing = "" if steps == STATED_STEPS else ", which this run did not record"
+        texts.append(f"{steps:,} for {w.dataset_label(dataset)} ({other} {STATED_STEPS:,}{missing})")
+    return f"Steps of the attack before T_n and T~_n are taken: {'; '.join(texts)}."
+
+
+def odds_note(inputs: Inputs, *datasets: str) -> str:
+    """The footnote that says which group's odds are subtracted from which, and that the paper prints both signs."""
+    texts = []
+    for dataset in datasets:
+        levels = inputs.datasets[dataset].levels
+        texts.append(f"{w.dataset_label(dataset)}: " + ", ".join(f"{zero} less {one}" for zero, one in levels.values()))
+    return (
+        f"Average odds differences (AOD): the group coded 0 less the group coded 1 ({'; '.join(texts)}), which has the "
+        "sign of the published values; the formula printed in appendix F.5 has the other sign."
     )
+
+
+def principal_angles(inputs: Inputs, dataset: str) -> list[np.ndarray]:
+    """Principal angles between the subspaces of train and test rows, degrees, smallest first: one (R,) array each."""
+    place = {"block": "audit", "dataset": dataset, "method": inputs.names("method", block="audit", dataset=dataset)[0]}
+    statistics = inputs.select(**place)["statistic"].unique()
+    names = sorted(name for name in statistics if str(name).startswith("principal_angle_"))
+    if not names:
+        told = ", ".join(f"{key} {value!r}" for key, value in place.items())
+        raise ValueError(f"{told} has no principal_angle_<i>: audit it again")
+    return [inputs.values(**place, statistic=name).to_numpy(float) for name in names]
+
+
+def measurements(inputs: Inputs) -> pd.DataFrame:
+    """The audits' rows and the study's facts, in one frame: see :mod:`pipeline.report.facts`."""
+    configured = configured_facts(inputs.points, implied=_implied)
+    return with_facts(inputs, [*configured, *_shown_steps(inputs), *_heatmap_readings(inputs), *_ever_rejected(inputs)])
 
 
 def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[str, Any]:
@@ -46,13 +150,9 @@ def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[st
 
 def sensr_on_compas(inputs: Inputs) -> str:
     """How often SenSR is rejected on COMPAS here, beside the paper's finding that it never is."""
-    counts = []
-    for steps in dict.fromkeys(
-        q.shown_steps(inputs, w.COMPAS, wanted) for wanted in (q.RELEASED_STEPS, q.STATED_STEPS)
-    ):
-        share = q.REJECTED.measure(inputs, w.COMPAS, "sensr", steps)
-        counts.append((round(share.value * share.n), share.n, steps))
-    here = " and ".join(f"{k} of {n} after {steps:,} steps" for k, n, steps in counts)
+    shares = {steps: REJECTED.measure(inputs, w.COMPAS, "sensr", steps) for steps in both_steps(inputs, w.COMPAS)}
+    counts = {steps: round(share.value * share.n) for steps, share in shares.items()}
+    here = " and ".join(f"{k} of {shares[steps].n} after {steps:,} steps" for steps, k in counts.items())
     found = (
         "The paper finds that SenSR is never rejected on COMPAS, after a number of steps that it does not state. In "
         f"this run the loss ratio rejects it in {here} of the attack"
@@ -60,7 +160,7 @@ def sensr_on_compas(inputs: Inputs) -> str:
     stamp = inputs.stamp("audit", w.COMPAS)
     if stamp.twins or any(reduction.method == "sensr" for reduction in stamp.reductions):
         return f"{found}; data or settings are not the published ones: this says nothing about the finding."
-    if all(k == 0 for k, _, _ in counts):
+    if not any(counts.values()):
         return f"{found}, as the paper finds."
     return f"{found}: with these splits the finding is not reproduced."
 
@@ -99,15 +199,13 @@ def _implied(values: Mapping[str, Any]) -> dict[str, float]:
 def _shown_steps(inputs: Inputs) -> Iterator[dict[str, Any]]:
     for dataset in (w.ADULT, w.COMPAS):
         place = {"block": "audit", "dataset": dataset, "origin": "configuration"}
-        yield {**place, "statistic": "shown_steps", "value": float(q.shown_steps(inputs, dataset))}
+        yield {**place, "statistic": "shown_steps", "value": float(shown_steps(inputs, dataset))}
 
 
 def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:
     heatmaps = inputs.rows[(inputs.rows["block"] == "heatmaps") & (inputs.rows["statistic"] == "T_n")]
-    if heatmaps.empty:
-        return
     keys = ["origin", "dataset", "method", "intercept", "metric", "angle"]
-    for values, panel in heatmaps.groupby(keys, sort=True):
+    for values, panel in heatmaps.groupby(keys, sort=True) if len(heatmaps) else ():
         place = {"block": "heatmaps", **dict(zip(keys, values, strict=True))}
         delta = float(configured(inputs, "heatmaps", place["dataset"], place["method"])["audit.delta"])
         yield {**place, "statistic": "maximum", "value": float(panel["value"].max())}

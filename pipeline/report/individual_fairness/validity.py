@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,8 +16,8 @@ from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, plain
 from pipeline.report.picture import Picture
-from pipeline.report.style import DASHED, FAINT, INK, MethodStyle, curve, finish, new_figure
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.style import DASHED, FAINT, INK, MethodStyle, counts_along, curve, finish, level, new_panels
+from pipeline.report.table import Column, Table, tabulated
 from pipeline.types import AuditResult
 
 BLOCK, AUDIT = "validity", "loss_ratio_validity"
@@ -32,27 +35,32 @@ def table_validity(inputs: Inputs) -> Table:
     coverage and level speak about.
     """
     rows = inputs.select(block=BLOCK, statistic="rejection_rate")
-    multiples = sorted(rows["delta_over_truth"].unique())
-    shares = {"two-sided coverage": "coverage_two_sided", "one-sided coverage": "coverage_one_sided"}
-    others = {"undefined samples": "undefined", "distance to normal": "kolmogorov_distance"}
-    body = []
-    for test, style in TESTS.items():
-        for n in sorted(rows["n_sample"].unique()):
-            place: dict[str, str | float] = {"block": BLOCK, "test": test, "n_sample": float(n)}
-            cells: list[Cell] = [float(inputs.values(**place, statistic=s).mean()) for s in shares.values()]
-            cells += [
-                float(inputs.values(**place, statistic="rejection_rate", delta_over_truth=float(m)).mean())
-                for m in multiples
-            ]
-            cells += [float(inputs.values(**place, statistic=s).mean()) for s in others.values()]
-            body.append(Row((style.label, f"{int(n):,}"), tuple(cells)))
-    rejection = [Column(f"delta = {m:g} truth", "Rejected, share of samples, at") for m in multiples]
     draws = int(rows["draws"].iloc[0])
-    return Table(
+
+    def column(name: str, statistic: str, group: str = "", **more: float) -> Column:
+        def mean(place: Mapping[str, Any]) -> float:
+            return float(inputs.values(**place, statistic=statistic, **more).mean())
+
+        return Column(name, group, of=mean)
+
+    return tabulated(
         title="Level and coverage of both tests, by simulation.",
         stub=("Test", "n"),
-        columns=(*map(Column, shares), *rejection, *map(Column, others)),
-        rows=tuple(body),
+        columns=(
+            column("two-sided coverage", "coverage_two_sided"),
+            column("one-sided coverage", "coverage_one_sided"),
+            *(
+                column(f"delta = {m:g} truth", "rejection_rate", "Rejected, share of samples, at", delta_over_truth=m)
+                for m in map(float, sorted(rows["delta_over_truth"].unique()))
+            ),
+            column("undefined samples", "undefined"),
+            column("distance to normal", "kolmogorov_distance"),
+        ),
+        rows=[
+            ((style.label, f"{int(n):,}"), {"block": BLOCK, "test": test, "n_sample": float(n)})
+            for test, style in TESTS.items()
+            for n in sorted(rows["n_sample"].unique())
+        ],
         stamp=inputs.stamp(BLOCK),
         notes=(
             f"Shares of {draws:,} samples drawn with replacement from {_population(inputs):,} simulated points, whose "
@@ -74,21 +82,16 @@ def figure_validity(inputs: Inputs) -> Picture:
     rows = inputs.select(block=BLOCK, audit=AUDIT)
     sizes = np.sort(rows["n_sample"].dropna().unique())
     draws, alpha = int(rows["draws"].max()), float(rows["alpha"].max())
-    figure = new_figure(2.75)
-    panels = figure.subplots(1, 4, width_ratios=[1.1, 1.1, 1, 1])
+    figure, (panels,) = new_panels(2.75, 1, 4, width_ratios=[1.1, 1.1, 1, 1])
     _shares(panels[0], rows[rows["statistic"] == "coverage_two_sided"], 1 - alpha, draws)
-    panels[0].set_title("coverage")
     at_truth = rows[(rows["statistic"] == "rejection_rate") & np.isclose(rows["delta_over_truth"], 1.0)]
     _shares(panels[1], at_truth, alpha, draws)
-    panels[1].set_title("Type I error")
     figure.legend(*panels[1].get_legend_handles_labels(), loc="outside upper left", ncols=2)
     for axes, (test, style) in zip(panels[2:], TESTS.items(), strict=True):
-        _quantiles(
-            axes, result.arrays[f"quantiles_{test}"].mean(axis=0), result.arrays["quantile_levels"], sizes, style
-        )
-        axes.set_title(style.label)
+        found, levels = result.arrays[f"quantiles_{test}"].mean(axis=0), result.arrays["quantile_levels"]
+        _quantiles(axes, found, levels, sizes, style)
     panels[2].set_ylabel("standardized statistic")
-    finish(figure, panels)
+    finish(figure, panels, titles=["coverage", "Type I error", *(style.label for style in TESTS.values())])
     return Picture.stamped(
         figure,
         "The tests in a population whose ratio is known.",
@@ -136,13 +139,11 @@ def _half_width(share: float, draws: int) -> float:
 def _shares(axes: Axes, rows: pd.DataFrame, nominal: float, draws: int) -> None:
     half = _half_width(nominal, draws)
     axes.axhspan(nominal - half, nominal + half, color=FAINT, alpha=0.25, linewidth=0)
-    axes.axhline(nominal, color=INK, linewidth=0.8, linestyle=DASHED)
+    level(axes, nominal)
     for test, style in TESTS.items():
         shares = rows[rows["test"] == test].groupby("n_sample")["value"].mean()
         curve(axes, shares.index, shares, style)
-    axes.set_xscale("log")
-    axes.set_xticks(sorted(rows["n_sample"].unique()), [f"{int(n)}" for n in sorted(rows["n_sample"].unique())])
-    axes.minorticks_off()
+    counts_along(axes, rows["n_sample"].unique())
     axes.set_xlabel("sample size $n$")
 
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from pipeline.report import words as w
-from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest.claims import claims
+from pipeline.report.fliptest import stability
+from pipeline.report.fliptest.facts import claims
 from pipeline.report.inputs import Inputs
 
 LAW: dict[str, Any] = {"block": "law", "method": "logistic", "direction": "forward", "flipset": "negative"}

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from pipeline.report import style
-from pipeline.report.fliptest import bars, marginals, trials
-from pipeline.report.fliptest import stability_figures as stability
-from pipeline.report.fliptest.flipset_figures import PLACE, boundary
+from pipeline.report.fliptest import bars, stability
+from pipeline.report.fliptest.bars import Group
+from pipeline.report.fliptest.flipset_figures import boundary, hiring
 from pipeline.report.fliptest.lines import Line
-from pipeline.report.fliptest.marginals import Group
-from pipeline.report.fliptest.methods_figure import largest
+from pipeline.report.fliptest.methods import largest
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.inputs import Inputs
 
@@ -56,7 +55,7 @@ def test_a_curved_score_has_no_straight_boundary() -> None:
 
 
 def test_the_boundary_of_the_given_rule_is_the_given_one(inputs: Inputs) -> None:
-    first = trials.first_trial(inputs, PLACE)
+    first = hiring(inputs).first
     weights, level = boundary(first)
     assert dict(zip(first.names, weights, strict=True)) == pytest.approx(
         {"work_experience": 1.4028, "hair_length": 1.1688}
@@ -66,13 +65,13 @@ def test_the_boundary_of_the_given_rule_is_the_given_one(inputs: Inputs) -> None
 
 def test_a_few_far_values_do_not_stretch_the_axis() -> None:
     group = np.concatenate([np.linspace(0, 1, 999), [500.0]])
-    assert marginals.limits([group, np.array([0.2, 0.9])]) == pytest.approx((0.0, 1.0), abs=0.01)
+    assert bars.limits([group, np.array([0.2, 0.9])]) == pytest.approx((0.0, 1.0), abs=0.01)
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60))
 def test_short_lists_lose_nobody(values: list[int]) -> None:
-    low, high = marginals.limits([np.array(values, float), np.zeros(0)])
+    low, high = bars.limits([np.array(values, float), np.zeros(0)])
     assert (low, high) == (min(values), max(values))
 
 
@@ -81,11 +80,11 @@ def test_bars_of_a_marginal_hold_everyone_in_both_axes() -> None:
     values = np.repeat([0.0, 1.0, 2.0], [50, 30, 20])[:, None]
     groups = [Group("all", values, "#000000"), Group("some", values[60:], "#ff0000", "positive")]
     axes = Figure().subplots()
-    right = marginals.draw(axes, groups, 0, own_axis=True)
+    right = bars.draw_marginal(axes, groups, 0, own_axis=True)
     assert right is not None
     assert axes.patches[0].get_data().values.tolist() == [50, 30, 20]  # type: ignore[attr-defined]
     assert right.patches[0].get_data().values.tolist() == [0, 20, 20]  # type: ignore[attr-defined]
-    assert marginals.draw(Figure().subplots(), groups, 0, own_axis=False) is None
+    assert bars.draw_marginal(Figure().subplots(), groups, 0, own_axis=False) is None
 
 
 def test_stability_by_hand() -> None:
@@ -144,13 +143,7 @@ def test_an_interval_that_dwarfs_the_bars_goes_on_as_an_arrow() -> None:
 
 
 def test_the_words_for_a_figure_are_the_means_of_its_groups(made: dict[str, Any], inputs: Inputs) -> None:
-    first = trials.first_trial(inputs, replace(PLACE, block="ssl", dataset="ssl"))
+    first = replace(hiring(inputs), block="ssl", dataset="ssl").first
     values = first.features[:, first.column("narcotic_arrests")]
     expected = f"narcotic arrests: all {values.mean():.2f}, F+ {values[first.members('positive')].mean():.2f}"
     assert expected.replace("-", "\u2212") in made["figure_8"].alternative
-
-
-def test_an_absent_map_is_named(inputs: Inputs, build: Any) -> None:
-    without = replace(inputs, rows=inputs.rows[inputs.rows["transport"] != "counterfactual"])
-    with pytest.raises(ValueError, match=r"need the maps counterfactual, wgan: \['counterfactual'\] was not audited"):
-        build("figure_6", without)

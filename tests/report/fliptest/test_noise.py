@@ -27,8 +27,8 @@ def test_sizes_by_chance_stand_beside_those_of_exact_maps(inputs: Inputs, build:
 def test_the_ends_of_a_size_are_means_over_all_trials(inputs: Inputs) -> None:
     study = inputs
     for place in trials.places(study, dataset=w.LAW):
-        found = trials.counts(study, place).estimate("size", w.POSITIVE)
-        ends = study.values(**place.setting(direction=w.FORWARD, flipset=w.POSITIVE, statistic="size_ci_high"))
+        found = place.estimate("size", w.POSITIVE)
+        ends = place.values(flipset=w.POSITIVE, statistic="size_ci_high")
         assert len(ends) == 3
         assert found.high == pytest.approx(ends.mean())
         assert found.high > 0  # Nobody flips positively, and the upper end says how many could.

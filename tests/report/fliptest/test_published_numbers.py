@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from pipeline.io import load_published
-from pipeline.report.fliptest.comparison import compared, table_flipsets
+from pipeline.report.fliptest.comparison import compared
 from pipeline.report.fliptest.facts import measurements
+from pipeline.report.fliptest.flipset_tables import table_flipsets
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import parse_setting
 

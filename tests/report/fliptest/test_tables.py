@@ -9,12 +9,9 @@ import pytest
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.departures import departures
-from pipeline.report.fliptest import law_figures as law
-from pipeline.report.fliptest import quality, trials
-from pipeline.report.fliptest import report_tables as reports
-from pipeline.report.fliptest.quality import EXPERIMENTS, Validated
-from pipeline.report.fliptest.subgroups_table import contexts, told
-from pipeline.report.fliptest.validation import TABLE_1
+from pipeline.report.fliptest import law, trials
+from pipeline.report.fliptest.flipset_tables import contexts, told
+from pipeline.report.fliptest.validation import EXPERIMENTS, TABLE_1, Validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.table import Table
@@ -58,23 +55,23 @@ def test_distances_are_printed_as_plain_over_every_column_and_kept_squared(
     made: dict[str, Artefact], inputs: Inputs
 ) -> None:
     """Two 0/1 columns of race change for every applicant: s + 2, and (s + 2)^2 = s^2 + 4 s + 4."""
-    study, one, row = inputs, Validated("law", w.EVERYONE, "wgan"), ("Law School", "LSAT")
-    l1, cost = (quality.overall(study, one, f"map_{kind}").mean() for kind in ("l1", "cost"))
+    study, one, row = inputs, Validated(inputs, "law", w.EVERYONE, "wgan"), ("Law School", "LSAT")
+    l1, cost = (one.overall(f"map_{kind}").mean() for kind in ("l1", "cost"))
     found = table(made, "table_1")
     assert value(found.cell("Dist: GAN", *row)) == pytest.approx(l1 + 2)
     assert value(found.cell("Dist: GAN squared", *row)) == pytest.approx(cost + 4 * l1 + 4)
     printed = [column.key for column in found.columns if column.printed]
     assert "Dist: GAN" in printed
     assert "Dist: GAN squared" not in printed
-    assert quality.constant(study, Validated("hiring", w.EVERYONE, "wgan")) == 0
+    assert Validated(study, "hiring", w.EVERYONE, "wgan").constant == 0
     with pytest.raises(ValueError, match="distances need the data 'law' and its maps 'wgan'"):
-        quality.constant(replace(study, transports={}), one)
+        assert replace(one, inputs=replace(study, transports={})).constant
 
 
 def test_every_direction_of_every_experiment_has_its_flipsets(made: dict[str, Artefact], inputs: Inputs) -> None:
     study = inputs
     listed = [place for place in trials.places(study) if place.block != "methods"]
-    directions = sum(trials.has_direction(study, p, d) for p in listed for d in (w.FORWARD, w.REVERSE))
+    directions = sum(len(place.directions) for place in listed)
     found = table(made, "table_flipsets")
     assert len(found.rows) == directions > len(listed)
     row = ("Hiring", "women to men", "given rule", "WGAN")
@@ -99,9 +96,8 @@ def test_the_net_size_is_the_difference_of_positive_decisions(made: dict[str, Ar
     """Summed over the group, h(x) - h(G(x)) is |F+| - |F-|."""
     study = inputs
     for place in trials.places(study, block="methods")[:3]:
-        counts = trials.counts(study, place)
-        source, image = (counts.estimate(f"positives_{side}").value for side in ("source", "image"))
-        assert source - image == pytest.approx(counts.estimate("net").value)
+        source, image = (place.estimate(f"positives_{side}").value for side in ("source", "image"))
+        assert source - image == pytest.approx(place.estimate("net").value)
     assert len(table(made, "table_methods").rows) == 2 * 2 * 4
 
 
@@ -109,7 +105,7 @@ def test_shared_members_of_law_flipsets_are_counted_by_row(made: dict[str, Artef
     study = inputs
     sets = {}
     for place in law.places(study, law.CLASSIFIER):
-        first = trials.first_trial(study, place)
+        first = place.first
         sets[place.transport] = set(first.rows[first.members(w.NEGATIVE)].tolist())
     causal = sets[w.COUNTERFACTUAL]
     found = table(made, "table_law")
@@ -147,8 +143,6 @@ def test_weights_are_those_of_the_regressions(made: dict[str, Artefact], inputs:
     names = inputs.datasets["ssl"].feature_names
     cell = table(made, "table_ssl_weights").cell("weight", "age at latest arrest")
     assert cell == Estimate.mean(coef[:, names.index("age")])
-    with pytest.raises(ValueError, match="needs the classifier 'ssl/linear_regression'"):
-        reports.table_ssl_weights(replace(inputs, classifiers={}))
 
 
 def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: Any, shorter: Any) -> None:
@@ -162,11 +156,11 @@ def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: A
 
 def test_the_stamp_of_one_map_leaves_out_the_settings_of_others(inputs: Inputs, shorter: Any) -> None:
     short = shorter(inputs, 500)
-    assert {one.here for one in trials.stamp(short, ["hiring"], transports=["wgan"]).reductions} == {500}
-    exact = trials.stamp(short, ["hiring"], transports=["exact"])
+    assert {one.here for one in short.stamp("hiring", maps=["wgan"]).reductions} == {500}
+    exact = short.stamp("hiring", maps=["exact"])
     assert exact.reductions == ()
     assert exact.repetitions == (3,)
-    assert trials.stamp(short, ["hiring", "law"], w.LAW).origins == ("official",)
+    assert short.stamp(["hiring", "law"], w.LAW).origins == ("official",)
 
 
 def test_settings_that_differ_have_a_line_for_each_experiment(made: dict[str, Artefact]) -> None:

@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 
 from pipeline.report import words as w
-from pipeline.report.fliptest import lines, trials
+from pipeline.report.fliptest import lines, pages, trials
 from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs, identified
 
-HIRING = Place("hiring", "hiring", "given", "wgan")
-LAW = Place("law", "law", "logistic", "wgan")
-METHODS = Place("methods", "adult", "baseline", "exact", attribute="race")
+HIRING = ("hiring", "hiring", "given", "wgan")
+LAW = ("law", "law", "logistic", "wgan")
+METHODS = ("methods", "adult", "baseline", "exact", w.EVERYONE, "race")
 
 
 def line(**changes: Any) -> Line:
@@ -41,44 +41,47 @@ def test_every_audit_of_flipsets_is_found_with_its_label_and_attribute(inputs: I
 def test_the_members_of_the_first_trial_are_as_many_as_its_rows_say(
     flipset: str, direction: str, inputs: Inputs
 ) -> None:
-    for place in (HIRING, METHODS):
-        first = trials.first_trial(inputs, place, direction)
-        sizes = inputs.values(**place.setting(direction=direction, flipset=flipset, statistic="size"))
+    for names in (HIRING, METHODS):
+        place = replace(Place(inputs, *names), direction=direction)
+        first, sizes = place.first, place.values(flipset=flipset, statistic="size")
         assert first.members(flipset).sum() == sizes.iloc[0]
-        assert trials.size(inputs, place, flipset, direction).value == pytest.approx(sizes.mean())
+        assert place.estimate("size", flipset).value == pytest.approx(sizes.mean())
         changed = first.decision[first.members(flipset)] - first.decision_image[first.members(flipset)]
         assert (changed == (1 if flipset == w.POSITIVE else -1)).all()
 
 
 def test_the_arrays_are_those_of_the_attribute_that_is_asked_for(inputs: Inputs) -> None:
-    by_race, by_sex = (trials.first_trial(inputs, replace(METHODS, attribute=a)) for a in ("race", "sex"))
-    n_source = inputs.values(**METHODS.setting(direction=w.FORWARD, statistic="n_source"))
-    assert len(by_race.decision) == n_source.iloc[0]
-    assert len(by_race.decision) != len(by_sex.decision)
+    by_race, by_sex = (replace(Place(inputs, *METHODS), attribute=a) for a in ("race", "sex"))
+    assert len(by_race.first.decision) == by_race.values(statistic="n_source").iloc[0]
+    assert len(by_race.first.decision) != len(by_sex.first.decision)
 
 
 def test_an_absent_audit_is_named(inputs: Inputs) -> None:
     with pytest.raises(ValueError, match=r"there is no audit of Place\(block='hiring'.*'absent'"):
-        trials.first_trial(inputs, replace(HIRING, transport="absent"))
+        assert Place(inputs, *HIRING[:3], "absent").first
     with pytest.raises(ValueError, match="missing is transport absent"):
         trials.places(inputs, transport="absent")
+    with pytest.raises(ValueError, match=r"expected one audit of \{'block': 'law'\}, found"):
+        trials.only(inputs, block="law")
 
 
 def test_shifts_of_features_that_nobody_scaled_are_in_the_audits_units(inputs: Inputs) -> None:
-    units = trials.units(inputs, LAW)
+    law = Place(inputs, *LAW)
+    units = law.units
     assert units["sex=Female"] == 1
     assert units["LSAT"] != 1
-    report = lines.report(inputs, LAW, w.NEGATIVE)
+    report = lines.report(law, w.NEGATIVE)
     assert {line.feature for line in report} == {"LSAT", "UGPA", "sex=Female", "sex=Male"}, "not what defines a group"
     for one in report:
-        place = LAW.setting(direction=w.FORWARD, flipset=w.NEGATIVE, feature=one.feature, statistic=lines.MEAN)
-        np.testing.assert_allclose(one.trials, inputs.values(**place) / units[one.feature])
+        own = law.values(flipset=w.NEGATIVE, feature=one.feature, statistic=lines.MEAN)
+        np.testing.assert_allclose(one.trials, own / units[one.feature])
 
 
 def test_a_line_is_the_mean_over_the_trials_with_an_interval_over_maps_and_people(inputs: Inputs) -> None:
     """The wgan's maps on the hiring data, whose trials draw people of their own: mean -+ t sqrt(s^2 / 3)."""
-    rows = inputs.select(**HIRING.setting(direction=w.FORWARD, flipset=w.POSITIVE, feature="hair_length"))
-    (own,) = (one for one in lines.report(inputs, HIRING, w.POSITIVE) if one.feature == "hair_length")
+    hiring = Place(inputs, *HIRING)
+    rows = inputs.select(**hiring.setting(flipset=w.POSITIVE, feature="hair_length"))
+    (own,) = (one for one in lines.report(hiring, w.POSITIVE) if one.feature == "hair_length")
     every = {name: rows.loc[rows["statistic"] == name, "value"].to_numpy(float) for name in rows["statistic"].unique()}
     value, low, high = (every[f"mean_shift{end}"] for end in ("", "_ci_low", "_ci_high"))
     np.testing.assert_allclose(np.sort(own.trials), np.sort(value))
@@ -86,21 +89,24 @@ def test_a_line_is_the_mean_over_the_trials_with_an_interval_over_maps_and_peopl
     people = (((high - low) / (2 * stats.norm.ppf(0.975))) ** 2).mean()
     half = stats.t.ppf(0.975, 2) * np.sqrt(max(value.var(ddof=1), people) / 3)
     assert (own.low, own.high) == (pytest.approx(own.value - half), pytest.approx(own.value + half))
-    (sign,) = (one for one in lines.report(inputs, HIRING, w.POSITIVE, lines.SIGN) if one.feature == "hair_length")
+    (sign,) = (one for one in lines.report(hiring, w.POSITIVE, lines.SIGN) if one.feature == "hair_length")
     assert -1 <= sign.low <= sign.high <= 1
     assert own.p == pytest.approx(min(1, 2 * np.median(every["mean_shift_p_adjusted"])))
 
 
 @pytest.mark.parametrize("ranking", [lines.MEAN, lines.SIGN])
-@pytest.mark.parametrize("place", [HIRING, LAW, METHODS])
-def test_bars_are_sorted_by_their_length_and_so_is_the_audit(place: Place, ranking: str, inputs: Inputs) -> None:
+@pytest.mark.parametrize("names", [HIRING, LAW, METHODS])
+def test_bars_are_sorted_by_their_length_and_so_is_the_audit(
+    names: tuple[str, ...], ranking: str, inputs: Inputs
+) -> None:
     """Rank, bar and the audit's own rank are in one unit; the shift of LSAT is longer in points than in deviations."""
+    place = Place(inputs, *names)
     for flipset in (w.POSITIVE, w.NEGATIVE):
-        report = lines.report(inputs, place, flipset, ranking)
+        report = lines.report(place, flipset, ranking)
         lengths = [abs(one.value) for one in report]
         assert lengths == sorted(lengths, reverse=True)
         assert [one.rank for one in report] == [1 + sum(other > own for other in lengths) for own in lengths]
-        rows = inputs.select(**place.setting(direction=w.FORWARD, flipset=flipset, repetition=0))
+        rows = inputs.select(**place.setting(flipset=flipset, repetition=0))
         rank = rows[rows["statistic"] == lines.RANKS[ranking]].set_index("feature")["value"].astype(float)
         first = {one.feature: abs(one.trials[0]) for one in report}
         for feature, length in first.items():
@@ -109,8 +115,10 @@ def test_bars_are_sorted_by_their_length_and_so_is_the_audit(place: Place, ranki
 
 
 def test_an_empty_flipset_has_no_lines(inputs: Inputs) -> None:
-    assert trials.size(inputs, LAW, w.POSITIVE).value == 0
-    assert lines.report(inputs, LAW, w.POSITIVE) == []
+    law = Place(inputs, *LAW)
+    assert law.estimate("size", w.POSITIVE).value == 0
+    assert lines.report(law, w.POSITIVE) == []
+    assert lines.leading([]) is None
 
 
 @pytest.mark.parametrize(
@@ -129,17 +137,15 @@ def test_a_line_has_one_standing(changes: dict[str, Any], word: str) -> None:
 
 
 def test_failed_maps_are_said_but_not_of_counterfactuals(inputs: Inputs) -> None:
-    from pipeline.report.fliptest import pages
-
     rows = inputs.rows.copy()
     failed = (rows["statistic"] == "healthy") & (rows["block"] == "law") & (rows["repetition"] == 1)
     rows["value"] = rows["value"].mask(rows["statistic"] == "healthy", 1.0).mask(failed, 0.0)
     some = replace(inputs, rows=rows)
-    (note,) = pages.health(some, [LAW, replace(LAW, transport="counterfactual"), HIRING])
+    hiring, law, causal = (Place(some, *names) for names in (HIRING, LAW, (*LAW[:3], "counterfactual")))
+    (note,) = pages.health([law, causal, hiring])
     assert note.endswith("WGAN 1 of 3.")
-    assert pages.sound(some, LAW) == "2 of 3"
-    assert pages.sound(some, replace(LAW, transport="counterfactual")) == "\u2014"
-    assert pages.health(some, [HIRING]) == ()
+    assert [pages.sound(place) for place in (law, causal)] == ["2 of 3", "\u2014"]
+    assert pages.health([hiring]) == ()
 
 
 def test_naming_the_labels_adds_a_column_and_changes_no_text(inputs: Inputs) -> None:

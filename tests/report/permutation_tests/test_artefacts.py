@@ -13,11 +13,9 @@ from pipeline.audits.permutation.power import power_of
 from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.permutation_tests.data_figures import by_setting, quantiles
-from pipeline.report.permutation_tests.data_tables import DIFFERENCES, POWERS
-from pipeline.report.permutation_tests.methods_table import floor, over_splits
-from pipeline.report.permutation_tests.simulation_figures import multinomial_band
-from pipeline.report.permutation_tests.simulation_tables import CONFIDENCE, rate
+from pipeline.report.permutation_tests.data import DIFFERENCES, POWERS, by_setting, quantiles
+from pipeline.report.permutation_tests.methods import floor, over_splits
+from pipeline.report.permutation_tests.simulations import CONFIDENCE, multinomial_band, rate
 from pipeline.report.words import METRICS, TESTS
 from tests.report import studies
 
@@ -138,19 +136,6 @@ def test_the_differences_in_the_middle_are_said_with_how_they_scatter(inputs: In
     values = inputs.values(**place, threshold=0.5, statistic="difference")
     said = f"FPR {values.mean():.3f} \u00b1 {values.std(ddof=1):.3f}"
     assert said in " ".join(build("figure_2", inputs).notes).replace("\u2212", "-")
-
-
-def test_sample_sizes_need_the_prepared_data(inputs: Inputs, build: Callable) -> None:
-    with pytest.raises(ValueError, match=r"need the prepared dataset 'adult_all': found \[\]"):
-        build("table_sample_size", replace(inputs, datasets={}))
-
-
-def test_a_missing_block_or_test_is_named(inputs: Inputs, build: Callable) -> None:
-    with pytest.raises(ValueError, match=r"no rows for block few_positives"):
-        build("figure_levels", replace(inputs, rows=inputs.rows[inputs.rows["block"] != "few_positives"]))
-    rows = inputs.rows[~((inputs.rows["block"] == "p_values") & (inputs.rows["test"] == "bootstrap"))]
-    with pytest.raises(ValueError, match="has no histogram of test 'bootstrap'"):
-        build("figure_1", replace(inputs, rows=rows))
 
 
 def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the_same_size(

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
+from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
 from pipeline.report.inputs import Inputs
-from pipeline.report.permutation_tests.comparison import compared
 
 STUDY = "permutation_tests"
 

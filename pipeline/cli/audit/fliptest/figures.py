@@ -17,8 +17,8 @@ from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.space import Category, Input, Space
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
+from pipeline.report.fliptest.bars import limits
 from pipeline.report.fliptest.lines import MEAN, RANKS, SIGN, Line
-from pipeline.report.fliptest.marginals import limits
 from pipeline.report.style import new_figure
 from pipeline.report.words import FLIPSET_COLORS
 from pipeline.types import Array

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from scipy.stats import chi2
 
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.picture import Picture
-from pipeline.report.style import DASHED, INK, curve, finish, new_figure
+from pipeline.report.style import curve, finish, level, new_panels
 from pipeline.types import Array
 
 ONES, ZEROS = "ones", "zeros"
@@ -103,8 +104,7 @@ def _figure(
     rows = stability_rows(inputs).astype({"feature": object})
     correlations = sorted(set(rows["correlation"]))
     maps = w.maps_in(rows["transport"])
-    figure = new_figure(2.7)
-    panels = np.atleast_1d(figure.subplots(1, len(correlations), sharey=True))
+    figure, (panels,) = new_panels(2.7, 1, len(correlations), sharey=True)
     for correlation, axes in zip(correlations, panels, strict=True):
         dimensions = sorted(set(rows.loc[rows["correlation"] == correlation, "dimension"]))
         for k, transport in enumerate(maps):
@@ -112,18 +112,18 @@ def _figure(
             part = rows[(rows["correlation"] == correlation) & (rows["transport"] == transport)]
             _points(axes, part, point, summary, dimensions, transport, offset)
         axes.set_xticks(range(len(dimensions)), [f"{d:g}" for d in dimensions])
-        axes.set_title("independent features" if correlation == 0 else f"correlation {correlation:g}")
         if point == ZEROS:
             axes.set_yscale("log")
         else:
-            axes.axhline(1, color=INK, linewidth=0.8, linestyle=DASHED, zorder=0)
-    finish(figure, panels, "number of features", label, columns=len(maps))
+            level(axes, 1, zorder=0)
+    titles = ["independent features" if r == 0 else f"correlation {r:g}" for r in correlations]
+    finish(figure, panels, "number of features", label, len(maps), titles)
     draws = rows.groupby(["transport", "dimension", "correlation"])["repetition"].nunique()
     counted = f"{draws.min():,}" if draws.min() == draws.max() else f"{draws.min():,} to {draws.max():,}"
     return Picture.stamped(
         figure,
         title,
-        inputs.stamp(sorted(set(rows["block"]))),
+        inputs.stamp(set(rows["block"])),
         alternative,
         notes=(*(note.format(draws=counted) for note in notes), *_fewer(inputs, rows, int(draws.min()))),
     )
@@ -131,8 +131,6 @@ def _figure(
 
 def _fewer(inputs: Inputs, rows: pd.DataFrame, draws: int) -> tuple[str, ...]:
     """That the paper has more draws, where it has, and what that leaves open, by the chi-squared law of a variance."""
-    from scipy.stats import chi2
-
     blocks = set(rows["block"])
     published = [point["repetitions"] for point in points(inputs.config["published"]) if point["block"] in blocks]
     if max(published) <= draws:
@@ -148,17 +146,11 @@ def _points(
     axes: Axes, rows: pd.DataFrame, point: str, summary: Callable[[Array], Array], dimensions: Sequence[float],
     transport: str, offset: float,
 ) -> None:  # fmt: skip
-    style = w.map_style(transport)
-    line = []
+    style, line = w.map_style(transport), []
+    look = {"linestyle": "none", "marker": style.marker, "markersize": 3.2, "color": style.color}
     for place, dimension in enumerate(dimensions):
         here = rows[rows["dimension"] == dimension]
-        if here.empty:
-            line.append(np.nan)
-            continue
-        values = summary(images(here, point))
-        line.append(float(np.nanmean(values)))
-        axes.plot(
-            np.full(len(values), place + offset), values, linestyle="none", marker=style.marker, markersize=3.2,
-            color=style.color, alpha=0.55, markeredgewidth=0,
-        )  # fmt: skip
+        values = summary(images(here, point)) if len(here) else np.full(1, np.nan)
+        line.append(float(np.nanmean(values)) if len(here) else np.nan)
+        axes.plot(np.full(len(values), place + offset), values, alpha=0.55, markeredgewidth=0, **look)
     curve(axes, np.arange(len(dimensions)) + offset, line, style, markersize=3.2)

@@ -1,4 +1,4 @@
-"""What each mitigation of the first study does to transparency reports, on Adult and COMPAS, by gender and race."""
+"""What each mitigation of the first study does to flipsets and to transparency reports, by gender and race."""
 
 from __future__ import annotations
 
@@ -15,26 +15,32 @@ from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Stand
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import bars, lines, trials
+from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chance_columns, size_columns
 from pipeline.report.fliptest.lines import Line
-from pipeline.report.fliptest.trials import Place
+from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import DASH, number
 from pipeline.report.picture import Picture
-from pipeline.report.style import FAINT, INK, finish, in_order, method_style, new_figure
+from pipeline.report.style import FAINT, INK, finish, in_order, method_style, new_panels
+from pipeline.report.table import Column, Table, tabulated
 
 BLOCK = "methods"
 FEATURES = 6
 """Features shown of each data set and attribute: those with the largest shift in any report."""
-ATTRIBUTES = {"sex": "gender", "race": "race"}
 PANEL = 1.75
-BOTH = (w.POSITIVE, w.NEGATIVE)
 STANDINGS: tuple[Standing, ...] = (NOISE, AS_GROUP, STANDS_OUT)
 """From the least telling up."""
 
 
-def panels_of(inputs: Inputs) -> list[tuple[str, str]]:
-    """The data sets and attributes that the methods were audited by, in a fixed order."""
-    found = {(place.dataset, place.attribute) for place in trials.places(inputs, block=BLOCK)}
-    return sorted(found, key=lambda pair: (pair[0], list(ATTRIBUTES).index(pair[1]) if pair[1] in ATTRIBUTES else 9))
+def audited(inputs: Inputs) -> dict[tuple[str, str], list[Place]]:
+    """The audited methods, in their fixed order, by data set and attribute."""
+    found: dict[tuple[str, str], list[Place]] = {}
+    for place in trials.places(inputs, block=BLOCK):
+        found.setdefault((place.dataset, place.attribute), []).append(place)
+    known = [*w.ATTRIBUTES]
+    order = sorted(found, key=lambda pair: (pair[0], known.index(pair[1]) if pair[1] in known else 9))
+    methods = in_order([place.method for listed in found.values() for place in listed])
+    return {pair: sorted(found[pair], key=lambda place: methods.index(place.method)) for pair in order}
 
 
 @registry.figure(place=3)
@@ -42,36 +48,27 @@ def figure_methods(inputs: Inputs) -> Picture:
     """The features in which flipset members differ most from their counterparts, before and after each mitigation. Open
     marks are noise, pale ones shift as the whole group, full ones stand out.
     """
-    panels = panels_of(inputs)
-    places = trials.places(inputs, block=BLOCK)
-    methods = in_order([place.method for place in places])
-    figure = new_figure(PANEL * len(panels) + 0.4)
-    grid = figure.subplots(len(panels), 2, squeeze=False)
-    empty = []
-    for r, (dataset, attribute) in enumerate(panels):
-        here = {p.method: p for p in places if (p.dataset, p.attribute) == (dataset, attribute)}
-        reports = {(m, flipset): lines.report(inputs, place, flipset) for m, place in here.items() for flipset in BOTH}
+    panels = audited(inputs)
+    figure, grid = new_panels(PANEL * len(panels) + 0.4, len(panels), 2)
+    titles, empty = [], []
+    for (dataset, attribute), row in zip(panels, grid, strict=True):
+        here = panels[dataset, attribute]
+        reports = {(p.method, flipset): lines.report(p, flipset) for p in here for flipset in BOTH}
         features = largest(list(reports.values()), FEATURES)
-        for c, flipset in enumerate(BOTH):
-            axes = grid[r, c]
-            _panel(axes, {m: reports[m, flipset] for m in methods if m in here}, features, dataset)
-            by = ATTRIBUTES.get(attribute, attribute)
-            axes.set_title(f"{w.dataset_label(dataset)}, {by}: {w.FLIPSETS_DRAWN[flipset]}")
-            if c:
-                axes.set_yticklabels([])
-            empty += [
-                f"{method_style(m).label}, {w.dataset_label(dataset)}, {attribute}, {w.FLIPSETS[flipset]}"
-                for m in methods
-                if m in here and not reports[m, flipset]
-            ]
+        by, named = w.ATTRIBUTES.get(attribute, attribute), w.dataset_label(dataset)
+        for flipset, axes in zip(BOTH, row, strict=True):
+            _panel(axes, {p.method: reports[p.method, flipset] for p in here}, features, dataset)
+            titles.append(f"{named}, {by}: {w.FLIPSETS_DRAWN[flipset]}")
+            without = [p.method for p in here if not reports[p.method, flipset]]
+            empty += [f"{method_style(m).label}, {named}, {attribute}, {w.FLIPSETS[flipset]}" for m in without]
+        row[1].set_yticklabels([])
         shown = [line for report in reports.values() for line in report if line.feature in features]
         every = [abs(end) for line in shown for end in (line.value, line.low, line.high)]
         furthest = max((end for end in every if math.isfinite(end)), default=1.0)
         limit = 1.08 * min(furthest, bars.REACH * max((abs(line.value) for line in shown), default=1.0))
-        for axes in grid[r]:
+        for axes in row:
             axes.set_xlim(-limit, limit)
-    finish(figure, grid, bars.MIXED)
-    styles = [method_style(method) for method in methods]
+    styles = [method_style(m) for m in in_order([place.method for listed in panels.values() for place in listed])]
     looks: list[dict[str, Any]] = [
         *({"color": s.color, "marker": s.marker, "linewidth": 0.9, "label": s.label} for s in styles),
         *(
@@ -80,7 +77,7 @@ def figure_methods(inputs: Inputs) -> Picture:
         ),
     ]
     handles = [Line2D([], [], markersize=3.4, **look) for look in looks]
-    figure.legend(handles=handles, loc="outside upper center", ncols=len(methods) + 1)
+    finish(figure, grid, bars.MIXED, columns=len(styles) + 1, titles=titles, handles=handles)
     return Picture.stamped(
         figure,
         "What each method does to the transparency reports.",
@@ -140,8 +137,54 @@ def _on_white(color: str, opacity: float) -> tuple[float, ...]:
     return tuple(1 - opacity * (1 - part) for part in to_rgb(color))
 
 
-def methods_at(inputs: Inputs, dataset: str, attribute: str) -> list[Place]:
-    """The audited methods of a data set and attribute, in their fixed order."""
-    found = [p for p in trials.places(inputs, block=BLOCK) if (p.dataset, p.attribute) == (dataset, attribute)]
-    order = in_order([place.method for place in found])
-    return sorted(found, key=lambda place: order.index(place.method))
+@registry.table(place=6)
+def table_methods(inputs: Inputs) -> Table:
+    """What each mitigation of the audit of individual fairness does to flipsets, beside how large they are by chance. A
+    method may equalise the numbers of positive decisions and still decide differently about many people and their
+    counterparts.
+    """
+    panels = audited(inputs)
+    decided = {w.dataset_label(d): w.DECISIONS.get(d, ("positive",))[0] for d, _ in panels}
+    positive = "; ".join(f"{dataset}: {decision}" for dataset, decision in decided.items())
+
+    def labels(place: Place) -> tuple[str, str, str]:
+        source, target = place.names
+        pair = f"{w.ATTRIBUTES.get(place.attribute, place.attribute)}: {source} to {target}"
+        return w.dataset_label(place.dataset), pair, method_style(place.method).label
+
+    return tabulated(
+        title="Flipsets of every method of the first study.",
+        stub=("Dataset", "From and to", "Method"),
+        columns=(
+            Column("people", decimals=0, of=lambda place: place.people),
+            *(
+                Column(side, "% decided positive", "spread", 1, of=lambda place, side=side: place.share_positive(side))
+                for side in ("source", "target")
+            ),
+            *size_columns(),
+            *chance_columns(),
+            *(
+                Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f], of=lambda p, f=f: _top(p, f))
+                for f in BOTH
+            ),
+        ),
+        rows=[(labels(place), place) for listed in panels.values() for place in listed],
+        stamp=inputs.stamp(BLOCK),
+        notes=(
+            f"F+: people decided positive ({positive}) whose counterparts in the other group are not; F\u2212: the "
+            "other way round. Exact transport between the test rows.",
+            IN_BRACKETS,
+            by_chance(inputs, [BLOCK]),
+            "Largest mean shift: the feature in which the flipset's members differ most from their counterparts, of "
+            "those that stand out: no noise (the interval, over maps and people, covers 0), and not as the whole group "
+            f"(by adjusted p); where none does, the largest of all, with the word for it. {bars.CATEGORIES}",
+        ),
+    )
+
+
+def _top(place: Place, flipset: str) -> str:
+    top = lines.leading(lines.report(place, flipset))
+    if top is None:
+        return DASH
+    word = "" if top.stands_out else f", {top.standing}"
+    return f"{w.feature_label(top.feature, place.dataset)} ({number(top.value, 2)}{word})"

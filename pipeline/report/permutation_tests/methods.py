@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,9 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
-from pipeline.report.permutation_tests.facts import difference_of
+from pipeline.report.permutation_tests.data import attribute_label, difference_of
 from pipeline.report.style import in_order, method_style
-from pipeline.report.table import Cell, Column, Row, Table
+from pipeline.report.table import Cell, Column, Table, tabulated
 
 BLOCKS = ("methods", "methods_all")
 LABELS = {w.FOR_THE_PAPER: "Logistic regression"}
@@ -32,25 +33,32 @@ def table_methods(inputs: Inputs) -> Table:
     statistics = {str(name): part for name, part in rows.groupby("statistic")}
     tables = {name: _wide(statistics, name) for name in ("difference", "p_adjusted", "exact", "undefined")}
     alpha = float(rows["alpha"].dropna().iloc[0])
-    body = []
-    for dataset in dict.fromkeys(rows["shown"]):
-        for attribute in w.attributes_in(list(rows.loc[rows["shown"] == dataset, "attribute"].dropna())):
-            for metric in w.metrics_in(list(rows["metric"].dropna())):
-                place = (dataset, attribute, metric)
-                cells: list[Cell] = []
-                for method in methods:
-                    cells += _cells({name: _at(table, (*place, method)) for name, table in tables.items()}, alpha)
-                body.append(
-                    Row((dataset, w.ATTRIBUTES.get(attribute, attribute), w.metric_label(metric)), tuple(cells))
-                )
-    return Table(
+
+    def cell(place: tuple[str, str, str], method: str, shown: str) -> Cell:
+        at = (*place, method)
+        found = {name: np.asarray(table.loc[at]) for name, table in tables.items() if at in table.index}
+        return _cells(found, alpha)[shown] if found else ""
+
+    return tabulated(
         title="Permutation tests of every method, by every metric.",
         stub=("Dataset", "Attribute", "Metric"),
-        columns=tuple(column for method in methods for column in _columns(method)),
-        rows=tuple(body),
+        columns=[
+            Column(
+                f"{method} {shown}", LABELS.get(method, method_style(method).label), name=shown,
+                printed=shown in ("difference", "p"), of=lambda place, m=method, s=shown: cell(place, m, s),
+            )
+            for method in methods
+            for shown in ("difference", "p", "rejected", "exact", "undefined")
+        ],
+        rows=[
+            ((dataset, attribute_label(attribute), w.metric_label(metric)), (dataset, attribute, metric))
+            for dataset in dict.fromkeys(rows["shown"])
+            for attribute in w.attributes_in(list(rows.loc[rows["shown"] == dataset, "attribute"].dropna()))
+            for metric in w.metrics_in(list(rows["metric"].dropna()))
+        ],
         stamp=inputs.stamp(blocks),
         notes=_notes(inputs, rows, alpha),
-    )
+    )  # fmt: skip
 
 
 def over_splits(p_values: np.ndarray) -> float:
@@ -84,27 +92,17 @@ def floor(rows: pd.DataFrame, draws: int) -> float:
     return over_splits(np.full(int(splits.max()), min(1.0, int(hypotheses.max()) / (draws + 1))))
 
 
-def _columns(method: str) -> tuple[Column, ...]:
-    label = LABELS.get(method, method_style(method).label)
-    return (
-        Column(f"{method} difference", label, name="difference"),
-        Column(f"{method} p", label, name="p"),
-        Column(f"{method} rejected", label, name="rejected", printed=False),
-        Column(f"{method} exact", label, name="exact", printed=False),
-        Column(f"{method} undefined", label, name="undefined", printed=False),
-    )
-
-
-def _cells(found: dict[str, np.ndarray], alpha: float) -> list[Cell]:
-    if not len(found["difference"]):
-        return [""] * 5
-    undefined = float(np.nansum(found["undefined"]))
+def _cells(found: Mapping[str, np.ndarray], alpha: float) -> dict[str, Cell]:
     adjusted = found["p_adjusted"]
     p = over_splits(adjusted)
-    shown: Cell = "undefined" if math.isnan(p) else Estimate(p, text=p_value(p))
     with_test = adjusted[np.isfinite(adjusted)]
-    share = Estimate(float((with_test <= alpha).mean()), n=len(with_test)) if len(with_test) else None
-    return [Estimate.mean(found["difference"]), shown, share, float(np.nanmean(found["exact"])), undefined]
+    return {
+        "difference": Estimate.mean(found["difference"]),
+        "p": "undefined" if math.isnan(p) else Estimate(p, text=p_value(p)),
+        "rejected": Estimate(float((with_test <= alpha).mean()), n=len(with_test)) if len(with_test) else None,
+        "exact": float(np.nanmean(found["exact"])),
+        "undefined": float(np.nansum(found["undefined"])),
+    }
 
 
 def _wide(statistics: dict[str, pd.DataFrame], name: str) -> pd.Series:
@@ -115,13 +113,9 @@ def _wide(statistics: dict[str, pd.DataFrame], name: str) -> pd.Series:
     return statistics[name].sort_values("repetition").groupby(keys)["value"].agg(lambda values: values.to_numpy(float))
 
 
-def _at(table: pd.Series, place: tuple[str, ...]) -> np.ndarray:
-    return np.asarray(table.loc[place]) if place in table.index else np.zeros(0)
-
-
 def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
     groups = [
-        f"{w.dataset_label(str(dataset))} {w.ATTRIBUTES.get(str(attribute), attribute)}: "
+        f"{w.dataset_label(str(dataset))} {attribute_label(str(attribute))}: "
         f"{difference_of(inputs, str(dataset), str(attribute))}"
         for (dataset, attribute), _ in rows[rows["attribute"].notna()].groupby(["dataset", "attribute"], sort=True)
     ]

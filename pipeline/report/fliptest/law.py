@@ -1,0 +1,230 @@
+"""The law-school data: Figures 6, 7 and 12 of Black et al. (2020), causal counterfactuals beside transport."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.report import registry
+from pipeline.report import words as w
+from pipeline.report.fliptest import bars, lines, pages, trials
+from pipeline.report.fliptest.bars import Group
+from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, size_columns
+from pipeline.report.fliptest.trials import FirstTrial, Place
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import DASH, Estimate, plain
+from pipeline.report.picture import Picture
+from pipeline.report.stamp import Stamp
+from pipeline.report.style import INK, finish, new_panels
+from pipeline.report.table import Cell, Column, Table, tabulated
+
+CLASSIFIER, REGRESSION = "logistic", "linear_regression"
+PUBLISHED_MAPS = (w.COUNTERFACTUAL, w.WGAN)
+PREDICTION_BINS = 40
+SHOWN = ("GPA", "LSAT")
+LINE_HEIGHT, AROUND = 0.19, 0.85
+
+
+def places(inputs: Inputs, method: str) -> list[Place]:
+    """The maps with which a model of the law-school data was audited."""
+    return trials.places(inputs, dataset=w.LAW, method=method)
+
+
+@registry.figure()
+def figure_6(inputs: Inputs) -> Picture:
+    """Predicted first-year averages of black applicants and of their counterparts, made by the causal model of Kusner
+    et al. and by transport. Equal distributions before and after would be counterfactual fairness.
+    """
+    found = _published(places(inputs, REGRESSION))
+    figure, (panels,) = new_panels(2.5, 1, len(found), sharex=True, sharey=True)
+    every = [place.first for place in found]
+    pooled = np.concatenate([scores for first in every for scores in (first.score, first.score_image)])
+    low, high = np.quantile(pooled, [0.001, 0.999])
+    edges = np.linspace(low, high, PREDICTION_BINS + 1)
+    for place, first, axes in zip(found, every, panels, strict=True):
+        source, target = place.groups
+        for label, values, color in (
+            (source, first.score, w.FLIPSET_COLORS[""]),
+            ("their counterparts", first.score_image, place.style.color),
+        ):
+            axes.hist(values, bins=edges, color=color, alpha=0.55, linewidth=0, label=f"{label} ({len(values):,})")
+        heights, _ = np.histogram(first.target_score, bins=edges)
+        scale = len(first.score) / len(first.target_score)
+        axes.stairs(heights * scale, edges, color=INK, linewidth=0.9, label=f"{target}, scaled to as many")
+        axes.legend(loc="upper left", handlelength=1.3)
+    titles = [place.style.label for place in found]
+    finish(figure, panels, "predicted first-year average", "people", titles=titles)
+    panels[0].set_ylim(top=panels[0].get_ylim()[1] * 1.35)
+    return Picture.stamped(
+        figure,
+        "Predictions of the regression before and after the race of black applicants is changed.",
+        _stamp(found),
+        "Two pairs of histograms: predictions for black applicants and for their counterparts, by each of the two "
+        "maps.",
+        notes=tuple(map(_moved, found)),
+    )
+
+
+@registry.figure()
+def figure_7(inputs: Inputs) -> Picture:
+    """Black applicants who are predicted below the median and whose counterparts are predicted above it, by both ways
+    of making counterparts.
+    """
+    found = _published(places(inputs, CLASSIFIER))
+    whole = found[0].first
+    groups = [Group(f"all {found[0].groups[0]}", whole.features, w.FLIPSET_COLORS[""])]
+    for place in found:
+        style, members = place.style, place.first.features[place.first.members(w.NEGATIVE)]
+        label = f"{w.FLIPSETS_DRAWN[w.NEGATIVE]} by {style.label}"
+        groups.append(Group(label, members, style.color, w.NEGATIVE, style.line))
+    figure, (panels,) = new_panels(2.4, 1, len(SHOWN))
+    features = [w.feature_named(label, whole.names, w.LAW) for label in SHOWN]
+    for label, feature, axes in zip(SHOWN, features, panels, strict=True):
+        bars.draw_marginal(axes, groups, whole.column(feature), own_axis=False)
+        axes.set_xlabel(label)
+    finish(figure, panels, y="people", columns=3, handles=bars.marginal_handles(groups))
+    return Picture.stamped(
+        figure,
+        "Who is in the negative flipset of the law-school classifier.",
+        _stamp(found),
+        pages.told(whole, groups, features, w.LAW),
+        notes=(empty(found[0]), *(note for place in found for note in pages.shown(place, (w.NEGATIVE,)))),
+    )
+
+
+@registry.figure()
+def figure_12(inputs: Inputs) -> Picture:
+    """How the members of the negative flipset differ from their counterparts, under the causal model and under
+    transport. Hatched bars are noise, pale ones shift as the whole group, full ones stand out.
+    """
+    found = places(inputs, CLASSIFIER)
+    _published(found)
+    panels = [(place, ranking) for place in found for ranking in lines.RANKS]
+    reports = [lines.report(place, w.NEGATIVE, ranking) for place, ranking in panels]
+    height = (LINE_HEIGHT * max(map(len, reports)) + AROUND) * len(found)
+    figure, grid = new_panels(height, len(found), 2, sharex="col")
+    for (place, ranking), report, axes in zip(panels, reports, grid.flat, strict=True):
+        bars.draw(axes, report, ranking, place.style.color, w.LAW)
+        axes.set_title(f"{place.style.label}, by {w.plainly(ranking)}")
+    for axes in grid[:-1].flat:
+        axes.set_xlabel("")
+    grid[-1, 0].set_xlabel(bars.MIXED)
+    handles = bars.handles(line for report in reports for line in report)
+    figure.legend(handles=handles, loc="outside upper center", ncols=3)
+    return Picture.stamped(
+        figure,
+        "Transparency reports of the negative flipsets of the law-school classifier.",
+        _stamp(found),
+        "Bars of mean shifts and mean signs of LSAT, GPA and gender in the negative flipset, one row for each map.",
+        notes=(
+            "Race is left out: by definition of the maps it changes for everyone.",
+            bars.CATEGORIES,
+            pages.NOISE,
+            *pages.health(found),
+        ),
+    )
+
+
+def empty(place: Place) -> str:
+    """Why the positive flipset is no finding: how few people could be in it."""
+    return (
+        f"The model predicts {plain(round(place.estimate('positives_source').value, 1))} of "
+        f"{plain(place.people)} {place.groups[0]} above the median (means over the trials). Nobody "
+        "else can be in the positive flipset, so that it is empty says nothing about the map."
+    )
+
+
+def _stamp(found: Sequence[Place]) -> Stamp:
+    return found[0].inputs.stamp(found[0].block, w.LAW, [place.transport for place in found])
+
+
+def _published(found: Sequence[Place]) -> list[Place]:
+    """Those of the paper's maps. Raises ValueError where one of these was not audited."""
+    if absent := [name for name in PUBLISHED_MAPS if name not in {place.transport for place in found}]:
+        raise ValueError(f"the law-school figures need the maps {', '.join(PUBLISHED_MAPS)}: {absent} was not audited")
+    return [place for place in found if place.transport in PUBLISHED_MAPS]
+
+
+def _scores(first: FirstTrial) -> tuple[float, float, float]:
+    """Mean predictions for people, for their counterparts and for the target group."""
+    before, after, target = (float(np.nanmean(v)) for v in (first.score, first.score_image, first.target_score))
+    return before, after, target
+
+
+def _moved(place: Place) -> str:
+    before, after, target = _scores(place.first)
+    label = place.style.label
+    return (
+        f"{label[0].upper()}{label[1:]}: mean prediction {before:.2f} before and {after:.2f} after; "
+        f"{place.groups[1]} have {target:.2f}."
+    )
+
+
+@registry.table(place=7)
+def table_law(inputs: Inputs) -> Table:
+    """Counterfactuals need a causal model of the data, transport needs none; the paper finds that both lead to nearly
+    the same flipsets.
+    """
+    found = places(inputs, CLASSIFIER)
+    regressions = {place.transport: place for place in places(inputs, REGRESSION)}
+    causal = next((place for place in found if place.transport == w.COUNTERFACTUAL), None)
+
+    def shift(place: Place, label: str) -> Cell:
+        report = {line.feature: line for line in lines.report(place, w.NEGATIVE)}
+        line = report[w.feature_named(label, list(report), w.LAW)] if report else None
+        return Estimate(line.value, low=line.low, high=line.high) if line else None
+
+    def prediction(place: Place, which: int) -> Cell:
+        of = regressions.get(place.transport)
+        return _scores(of.first)[which] if of else None
+
+    negative = w.FLIPSETS[w.NEGATIVE]
+    return tabulated(
+        title="The law-school models: causal counterfactuals and transport.",
+        stub=("Counterparts by",),
+        columns=(
+            Column("people", "Classifier", decimals=0, of=lambda place: place.people),
+            *size_columns("Classifier")[:4],
+            Column("shared", "Classifier", "text", name=f"{negative} shared", of=lambda place: _shared(place, causal)),
+            Column("by chance", "Classifier", "value and interval", 0, of=lambda place: _by_chance(place, causal)),
+            *(
+                Column(
+                    f"{key} shift", f"Shift in {negative}, sd", "value and interval", 2, key,
+                    of=lambda place, key=key: shift(place, key),
+                )
+                for key in ("LSAT", "GPA")
+            ),
+            *(
+                Column(key, "Mean prediction of the regression", of=lambda place, i=i: prediction(place, i))
+                for i, key in enumerate(("before", "after", "target group"))
+            ),
+        ),
+        rows=[((place.style.label,), place) for place in found],
+        stamp=inputs.stamp({place.block for place in (*found, *regressions.values())}),
+        notes=(
+            f"{negative} shared: how many members of the flipset by causal counterfactuals, of those "
+            "whom this map moved too, are in this one, in the first trial; by chance: if as many were drawn from all "
+            "who are decided against, with the 95 % range. Shifts: x \u2212 G(x), means over the trials with intervals "
+            "over maps and people.",
+            empty(found[0]),
+            IN_BRACKETS,
+            *pages.health(found),
+        ),
+    )  # fmt: skip
+
+
+def _shared(place: Place, causal: Place | None) -> str:
+    """How many of the causal flipset's members are in this one too."""
+    if causal is None:
+        return DASH
+    first, other = causal.first, place.first
+    both = trials.shared_members(first, other, w.NEGATIVE)
+    return f"{both:,} of {first.members_among(other.rows, w.NEGATIVE):,}"
+
+
+def _by_chance(place: Place, causal: Place | None) -> Estimate | None:
+    """How many would be by chance."""
+    if causal is None or place == causal:
+        return None
+    return trials.shared_by_chance_of(causal.first, place.first, w.NEGATIVE)

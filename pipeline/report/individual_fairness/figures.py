@@ -1,0 +1,382 @@
+"""Figures 1 to 3 of Maity et al. (2021), and those beyond: tolerance, settings of the attack, subspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+
+from pipeline.report import registry
+from pipeline.report import words as w
+from pipeline.report.individual_fairness import facts as q
+from pipeline.report.individual_fairness.facts import configured
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import plain
+from pipeline.report.picture import Picture
+from pipeline.report.settings import select
+from pipeline.report.style import INK, curve, finish, level, logarithmic, method_style, new_panels
+
+BLUE_TO_RED = "RdBu_r"
+GROUPS = (("o", "majority"), ("^", "minority"))
+BAND = (10, 90)
+INTERCEPTS = ("fitted", "zero")
+STABILITY = 2.0
+"""The iteration x <- x - 2 lambda eta (x - x0) contracts for 2 lambda eta < 2 and diverges beyond."""
+
+
+@registry.figure()
+def figure_1(inputs: Inputs) -> Picture:
+    """A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the
+    authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero, which
+    comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1, so that no
+    intercept can be fitted. From left to right the metric discounts the true direction and directions 5° and 10° off.
+    """
+    variants = [
+        ("intercept fitted", {"block": "heatmaps", "intercept": "fitted", "metric": "rotated"}),
+        ("intercept zero", {"block": "heatmaps", "intercept": "zero", "metric": "rotated"}),
+        ("labels as printed", {"block": "heatmaps_printed"}),
+    ]
+    return _heatmaps(inputs, variants, "The test statistic T_n of logistic classifiers on a grid of coefficients.")
+
+
+@registry.figure(place=1)
+def figure_1_diagonal(inputs: Inputs) -> Picture:
+    """The paper's formula for the rotated metric has no cross term; its text and its authors' code rotate. Both agree
+    at 0°.
+    """
+    variants = [
+        (f"intercept {intercept}", {"block": "heatmaps", "intercept": intercept, "metric": "diagonal"})
+        for intercept in INTERCEPTS
+    ]
+    return _heatmaps(inputs, variants, "The same heat maps with the diagonal metric of the printed formula.")
+
+
+@registry.figure()
+def figure_2(inputs: Inputs) -> Picture:
+    """The attack grows stronger with the number of its steps; the paper takes 500."""
+    datasets = inputs.names("dataset", block="audit")
+    figure, panels = new_panels(2.7, 1, len(datasets))
+    for dataset, axes in zip(datasets, panels.flat, strict=True):
+        methods = inputs.names("method", block="audit", dataset=dataset)
+        place = {"block": "audit", "dataset": dataset, "statistic": "T_n", "metric_split": "test"}
+        for method in methods:
+            table = select(inputs.rows, {**place, "method": method}).pivot(
+                index="steps", columns="repetition", values="value"
+            )
+            steps, values = table.index.to_numpy(float), table.to_numpy(float)
+            band = np.nanpercentile(values, BAND, axis=1)
+            every = max(1, len(steps) // 9)
+            curve(axes, steps, np.nanmean(values, axis=1), method_style(method), band, markevery=every)
+        delta = configured(inputs, "audit", dataset, methods[0])["audit.delta"]
+        level(axes, delta)
+        axes.annotate(
+            f"$\\delta$ = {delta:g}", (1, delta), xycoords=("axes fraction", "data"), xytext=(-1, 2),
+            textcoords="offset points", fontsize=7, ha="right", va="bottom",
+        )  # fmt: skip
+        logarithmic(axes)
+    panels[0, 0].legend(loc="upper left")
+    finish(figure, panels, "number of steps $T$", "test statistic $T_n$", titles=[*map(w.dataset_label, datasets)])
+    return Picture.stamped(
+        figure,
+        "The test statistic as a function of the stopping time.",
+        inputs.stamp("audit"),
+        "Curves of T_n against the number of steps, one for each method, with the tolerance as a horizontal line.",
+        notes=(f"Lines: mean over the repetitions. Bands: from the {BAND[0]} % to the {BAND[1]} % quantile.",),
+    )
+
+
+@registry.figure()
+def figure_3(inputs: Inputs) -> Picture:
+    """Two groups that differ in the first coordinate; the fair metric ignores that coordinate."""
+    name = next((n for n in sorted(inputs.datasets) if n.startswith(f"{w.SIMULATED}@labels=centred")), "")
+    if not name:
+        raise ValueError(f"figure_3 needs the prepared simulated data: found {sorted(inputs.datasets)}")
+    points = inputs.datasets[name].points
+    features, label, group = (points[part] for part in ("features", "label", "group"))
+    figure, ((axes,),) = new_panels(2.1, 1, 1)
+    for g, (marker, group_name) in enumerate(GROUPS):
+        for y in (0, 1):
+            members = features[(group == g) & (label == y)]
+            color = "#0072B2" if y else "#D55E00"
+            axes.scatter(
+                members[:, 0], members[:, 1], s=13 if g == 0 else 17, marker=marker, linewidths=0.7,
+                facecolors=color if y else "none", edgecolors=color, alpha=0.9,
+                label=f"{group_name}, label {y} ({len(members)})",
+            )  # fmt: skip
+    axes.set_aspect("equal")
+    axes.set(xlabel="$x_1$", ylabel="$x_2$")
+    figure.legend(loc="outside upper center", ncols=4, columnspacing=1.4, handletextpad=0.1)
+    return Picture.stamped(
+        figure,
+        "Simulated data.",
+        inputs.stamp("heatmaps"),
+        "Scatter plot of two clusters that differ in the first coordinate; the smaller one is the minority.",
+        notes=("In brackets: number of points. Labels are decided relative to each group's mean.",),
+    )
+
+
+def heatmap(panel: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """theta_1 (a,), theta_2 (b,), and the statistic (b, a) of one panel's rows.
+
+    Raises ValueError where the grid is not complete.
+    """
+    grid = panel.pivot(index="theta_2", columns="theta_1", values="value").sort_index().sort_index(axis=1)
+    # A statistic that is NaN in the rows is a hole in the picture, not an error; a missing row is one.
+    if len(panel) != grid.size:
+        raise ValueError(f"expected a full grid of {grid.size} classifiers, found {len(panel)} rows: audit it again")
+    return grid.columns.to_numpy(float), grid.index.to_numpy(float), grid.to_numpy(float)
+
+
+def _heatmaps(inputs: Inputs, variants: Sequence[tuple[str, dict[str, str]]], title: str) -> Picture:
+    rows = [(name, select(inputs.rows, {**setting, "statistic": "T_n"})) for name, setting in variants]
+    rows = [(name, found) for name, found in rows if not found.empty]
+    if not rows:
+        raise ValueError(
+            "there are no rows of block 'heatmaps', method 'logistic_grid', statistic 'T_n': audit it again"
+        )
+    angles = sorted(rows[0][1]["angle"].unique())
+    delta = float(configured(inputs, "heatmaps", w.SIMULATED, "logistic_grid")["audit.delta"])
+    figure, grid = new_panels(2.0 * len(rows) + 0.2, len(rows), len(angles), sharex=True, sharey=True)
+    for r, (name, found) in enumerate(rows):
+        values = found["value"].to_numpy(float)
+        low, high = min(np.nanmin(values), delta - 0.05), max(np.nanmax(values), delta + 0.05)
+        # Both sides of the tolerance get their half of the colours, however far the statistic reaches.
+        norm = TwoSlopeNorm(delta, vmin=low, vmax=high)
+        for c, angle in enumerate(angles):
+            _panel(grid[r, c], found[found["angle"] == angle], norm, delta)
+            if r == 0:
+                grid[r, c].set_title("true metric" if angle == 0 else f"rotated by {angle:g}\u00b0")
+            if r == len(rows) - 1:
+                grid[r, c].set_xlabel(r"$\theta_1$")
+        grid[r, 0].set_ylabel(f"{name}\n$\\theta_2$")
+        ticks = [low, delta, (delta + high) / 2, high]
+        bar = _color_bar(figure, grid[r], norm, ticks, [f"{tick:.3g}" for tick in ticks], aspect=16, shrink=0.95)
+        bar.ax.axhline(delta, color="black", linewidth=1.1)
+        bar.ax.set_title("$T_n$", fontsize=8.5, pad=5)
+    blocks = list(dict.fromkeys(setting["block"] for _, setting in variants if "block" in setting))
+    return Picture.stamped(
+        figure,
+        title,
+        inputs.stamp([b for b in blocks if (inputs.rows["block"] == b).any()]),
+        "Heat maps over two coefficients, blue where the test accepts, red where it rejects, the boundary in black.",
+        notes=(
+            f"Black: the boundary of rejection, T_n = {delta:g}. Each row of panels has a colour scale of its own.",
+            "Data: equation E.1, with labels centred on the mean of each group, as the authors' generator has them"
+            + ("; in the last row the labels are as the equation is printed." if len(rows) > len(INTERCEPTS) else "."),
+        ),
+    )
+
+
+def _panel(axes: Axes, panel: pd.DataFrame, norm: TwoSlopeNorm, delta: float) -> None:
+    theta_1, theta_2, statistic = heatmap(panel)
+    axes.pcolormesh(theta_1, theta_2, statistic, cmap=BLUE_TO_RED, norm=norm, shading="nearest", rasterized=False)
+    if np.nanmin(statistic) < delta < np.nanmax(statistic):
+        axes.contour(theta_1, theta_2, statistic, levels=[delta], colors="black", linewidths=1.1)
+    axes.set_aspect("equal")
+    axes.set_xticks([-4, -2, 0, 2, 4])
+    axes.set_yticks([-4, -2, 0, 2, 4])
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(True)
+
+
+def _color_bar(figure: Figure, axes: Any, norm: TwoSlopeNorm, ticks: Any, labels: list[str], **more: Any) -> Colorbar:
+    bar = figure.colorbar(ScalarMappable(norm=norm, cmap=BLUE_TO_RED), ax=list(axes), pad=0.015, **more)
+    bar.set_ticks(ticks, labels=labels)
+    bar.ax.minorticks_off()
+    bar.outline.set_linewidth(0.5)  # type: ignore[operator]
+    return bar
+
+
+@registry.figure(place=2)
+def figure_tolerance(inputs: Inputs) -> Picture:
+    """A conclusion that hangs on one value of the tolerance shows as a curve that falls there."""
+    datasets = inputs.names("dataset", block="audit")
+    tests = ((q.T_N, "loss ratio"), (q.ERROR_T_N, "error-rate ratio"))
+    figure, grid = new_panels(3.8, len(tests), len(datasets), sharey=True)
+    panels = [(quantity, test, dataset) for quantity, test in tests for dataset in datasets]
+    for (quantity, test, dataset), axes in zip(panels, grid.flat, strict=True):
+        methods = inputs.names("method", block="audit", dataset=dataset)
+        found = {method: quantity.values(inputs, dataset, method) for method in methods}
+        right = max(1.6, 1.15 * max(np.nanmax(v, initial=1.0) for v in found.values()))
+        for method, values in found.items():
+            style = method_style(method)
+            delta, share = rejection_curve(values, right)
+            axes.step(delta, share, where="post", color=style.color, linestyle=style.line, label=style.label)
+            corners = [i for i in range(1, len(delta) - 1) if delta[i] > 1]
+            axes.plot(delta[corners], share[corners], style.marker, color=style.color, markersize=2.6)
+        level(axes, x=configured(inputs, "audit", dataset, methods[0])["audit.delta"])
+        axes.set(xscale="log", xlim=(1, right), ylim=(-0.04, 1.04), title=f"{w.dataset_label(dataset)}, {test}")
+        logarithmic(axes, "x")
+    names = grid[0, 0].get_legend_handles_labels()[1]
+    finish(figure, grid, r"tolerance $\delta$", "share rejected", columns=len(names))
+    return Picture.stamped(
+        figure,
+        "How often each method is rejected, by the tolerance.",
+        inputs.stamp("audit"),
+        "Falling step curves of the share of rejected repetitions against the tolerance, one for each method.",
+        notes=(
+            "Dashed: the tolerance of the published tables, the four-fifths rule.",
+            q.steps_note(inputs, *datasets),
+        ),
+    )
+
+
+@registry.figure(place=3)
+def figure_sensitivity(inputs: Inputs) -> Picture:
+    """The penalty λ holds the attack back outside the sensitive subspace; the step size η, times the number of steps,
+    is the length of the flow.
+    """
+    rows = inputs.select(block="sensitivity", statistic="T_n")
+    rows = rows[rows["steps"] == rows["steps"].max()]
+    places = [
+        (dataset, method)
+        for dataset in inputs.names("dataset", block="sensitivity")
+        for method in inputs.names("method", block="sensitivity", dataset=dataset)
+    ]
+    means = rows.groupby(["dataset", "method", "regularization", "step_size"], observed=True)["value"].mean()
+    # By penalty (rows) and step size (columns), NaN where the iteration has no result.
+    tables = [means.loc[place].unstack("step_size").sort_index() for place in places]
+    delta = float(configured(inputs, "sensitivity", *places[0])["audit.delta"])
+    logs = np.log(np.concatenate([table.to_numpy(float).ravel() for table in tables]))
+    finite = logs[np.isfinite(logs)]
+    center = float(np.log(delta))
+    low, high = min(float(finite.min()), center - 0.1), max(float(finite.max()), center + 0.1)
+    norm = TwoSlopeNorm(center, vmin=low, vmax=high)
+    figure, grid = new_panels(2.0 * -(-len(places) // 2) + 0.2, -(-len(places) // 2), 2, sharex=True, sharey=True)
+    for axes, table in zip(grid.flat, tables, strict=False):
+        _cells(axes, table, norm)
+    titles = [f"{w.dataset_label(dataset)}, {method_style(method).label}" for dataset, method in places]
+    finish(figure, grid, r"step size $\eta$", r"penalty $\lambda$", titles=titles)
+    ticks = [low, center, (center + high) / 2, high]
+    bar = _color_bar(figure, grid.flat, norm, ticks, [f"{np.exp(tick):.3g}" for tick in ticks], aspect=30)
+    bar.set_label("mean $T_n$")
+    return Picture.stamped(
+        figure,
+        "The test statistic over the penalty and the step size.",
+        inputs.stamp("sensitivity"),
+        "Tables of mean T_n coloured blue where it is accepted and red where it is rejected, with a stability line.",
+        notes=(
+            f"Mean T_n after {int(rows['steps'].max()):,} steps. Black line: 2\u03bb\u03b7 = {STABILITY:g}; above it "
+            "the iteration is unstable and not run (white, hatched). On it (hatched) it is only just not: "
+            "outside the sensitive subspace each step turns the displacement round, so that T_n depends on whether the "
+            "number of steps is even or odd.",
+        ),
+    )
+
+
+@registry.figure(place=4)
+def figure_angles(inputs: Inputs) -> Picture:
+    """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. Left: the principal
+    angles between the two subspaces, one point for each repetition, a bar at their mean. Right: the statistic of each
+    repetition under the metric learned on test rows (filled) and on train rows (open).
+    """
+    datasets = inputs.names("dataset", block="audit")
+    figure, (panels,) = new_panels(2.6, 1, 1 + len(datasets), width_ratios=[0.9, *[1.25] * len(datasets)])
+    ticks: list[tuple[float, int]] = []
+    for dataset in datasets:
+        first = len(ticks) + 0.7 * datasets.index(dataset)
+        found = q.principal_angles(inputs, dataset)
+        for i, angles in enumerate(found):
+            spread = np.linspace(-0.16, 0.16, len(angles)) if len(angles) > 1 else np.zeros(1)
+            panels[0].plot(first + i + spread, np.sort(angles), "o", color=INK, markersize=2.4, alpha=0.75)
+            panels[0].plot([first + i - 0.28, first + i + 0.28], [angles.mean()] * 2, color=INK, linewidth=1.3)
+            ticks.append((first + i, i + 1))
+        panels[0].text(
+            first + (len(found) - 1) / 2, -0.13, w.dataset_label(dataset), ha="center", va="top", fontsize=8,
+            transform=panels[0].get_xaxis_transform(),
+        )  # fmt: skip
+    panels[0].set_xticks([place for place, _ in ticks], [str(i) for _, i in ticks])
+    panels[0].set_ylabel("principal angle, degrees")
+    panels[0].set_ylim(bottom=-2)
+    for dataset, axes in zip(datasets, panels[1:], strict=False):
+        _pairs(axes, inputs, dataset)
+    panels[1].set_ylabel("test statistic $T_n$")
+    finish(figure, panels, titles=["", *map(w.dataset_label, datasets)])
+    return Picture.stamped(
+        figure,
+        "Sensitive subspaces of train and test rows.",
+        inputs.stamp("audit"),
+        "Dots of principal angles, and pairs of T_n with the metric learned on test and on train rows, by method.",
+        notes=(
+            "(a) Angles between the subspace learned on train rows and the one learned on test rows; bars are means. "
+            "(b, c) T_n of the same classifiers with the metric learned on test (left) and on train rows (right).",
+            q.steps_note(inputs, *datasets),
+        ),
+    )
+
+
+def rejection_curve(statistic: np.ndarray, right: float) -> tuple[np.ndarray, np.ndarray]:
+    """The share of repetitions with T_n > delta as a right-continuous step function of delta on [1, right].
+
+    Returns the corners (k,) and the share from each corner on (k,).
+    """
+    values = np.sort(statistic[np.isfinite(statistic)])
+    corners = np.concatenate([[1.0], values[(values > 1) & (values < right)], [right]])
+    return corners, np.array([(values > corner).mean() for corner in corners])
+
+
+def _cells(axes: Axes, table: pd.DataFrame, norm: TwoSlopeNorm) -> None:
+    penalty, step = table.index.to_numpy(float), table.columns.to_numpy(float)
+    for i, regularization in enumerate(penalty):
+        for j, eta in enumerate(step):
+            value = float(table.iloc[i, j])
+            unstable = 2 * regularization * eta > STABILITY * (1 + 1e-9) or not np.isfinite(value)
+            corner = (j - 0.5, i - 0.5)
+            if unstable:
+                axes.add_patch(
+                    Rectangle(corner, 1, 1, facecolor="white", edgecolor="#c4c4c4", linewidth=0, hatch="////")
+                )
+                continue
+            shade = float(norm(np.log(value)))
+            color = ScalarMappable(norm=norm, cmap=BLUE_TO_RED).to_rgba(np.log(value))
+            axes.add_patch(Rectangle(corner, 1, 1, facecolor=color, edgecolor="white", linewidth=0.8))
+            on_the_line = bool(np.isclose(2 * regularization * eta, STABILITY))
+            if on_the_line:
+                axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="#9a9a9a", linewidth=0, hatch="///"))
+            axes.text(
+                j, i, f"{value:.2f}" if value < 100 else f"{value:.0f}", ha="center", va="center", fontsize=6.5,
+                color="white" if not 0.18 < shade < 0.82 else INK, zorder=5,
+                path_effects=[withStroke(linewidth=4.0 if on_the_line else 1.8, foreground=color)],
+            )  # fmt: skip
+    axes.set_xlim(-0.5, len(step) - 0.5)
+    axes.set_ylim(-0.5, len(penalty) - 0.5)
+    axes.set_xticks(range(len(step)), [plain(eta) if eta >= 1e-3 else f"{eta:g}" for eta in step])
+    axes.set_yticks(range(len(penalty)), [plain(value) for value in penalty])
+    axes.tick_params(length=0)
+    fine = np.geomspace(step[0] / 4, step[-1] * 4, 400)
+    axes.plot(axis_places(fine, step), axis_places(STABILITY / (2 * fine), penalty), color="black", linewidth=1.3)
+
+
+def axis_places(values: np.ndarray, marks: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Where values stand on an axis whose ``marks`` are evenly spaced, by their logarithms, continued at the ends."""
+    log_marks, at = np.log(np.asarray(marks, float)), np.arange(len(marks), dtype=float)
+    logs = np.log(values)
+    place = np.interp(logs, log_marks, at)
+    below, above = logs < log_marks[0], logs > log_marks[-1]
+    place[below] = (logs[below] - log_marks[0]) / (log_marks[1] - log_marks[0])
+    place[above] = at[-1] + (logs[above] - log_marks[-1]) / (log_marks[-1] - log_marks[-2])
+    return place
+
+
+def _pairs(axes: Axes, inputs: Inputs, dataset: str) -> None:
+    methods = inputs.names("method", block="audit", dataset=dataset)
+    for x, method in enumerate(methods):
+        style = method_style(method)
+        pair = np.stack([q.learned_on(q.T_N, split).values(inputs, dataset, method) for split in ("test", "train")])
+        ends = np.array([x - 0.2, x + 0.2])
+        axes.plot(ends, pair, color=style.color, linewidth=0.6, alpha=0.6)
+        for end, values, face in zip(ends, pair, (style.color, "white"), strict=True):
+            axes.plot([end] * len(values), values, style.marker, color=style.color, markersize=3, markerfacecolor=face)
+    level(axes, configured(inputs, "audit", dataset, methods[0])["audit.delta"])
+    logarithmic(axes, "y")
+    axes.set_xticks(range(len(methods)), [method_style(method).label for method in methods], fontsize=7)
+    axes.set_xlim(-0.5, len(methods) - 0.5)

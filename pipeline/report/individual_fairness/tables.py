@@ -1,0 +1,312 @@
+"""Tables 1 to 4 of Maity et al. (2021), and those beyond: intervals, other tests and metrics, counts, examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pipeline.report import registry
+from pipeline.report import words as w
+from pipeline.report.departures import joined
+from pipeline.report.described import Described
+from pipeline.report.individual_fairness import facts as q
+from pipeline.report.individual_fairness.facts import Quantity, configured
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.report.style import method_style
+from pipeline.report.table import Cell, Column, Row, Show, Table, tabulated
+from pipeline.types import AuditResult
+
+Place = tuple[str, str]
+"""A data set and a method."""
+SPREADS = "Mean \u00b1 sample standard deviation over the repetitions."
+TYPICAL = {
+    "T_n": ("audit value, one repetition", "ci_low", "ci_high"),
+    "T~_n": ("error-rate ratio, one repetition", "error_ci_low", "error_ci_high"),
+}
+DEFINITIONS = {
+    "bal-acc": "balanced_accuracy",
+    "accuracy": "accuracy",
+    "AOD gender": "aod_sex",
+    "AOD race": "aod_race",
+    "parity gender": "parity_sex",
+    "parity race": "parity_race",
+    "equal opportunity gender": "equal_opportunity_sex",
+    "equal opportunity race": "equal_opportunity_race",
+}
+COUNTED = {
+    "audited points": "n",
+    "ratios held at a bound": "clipped",
+    "ratios not finite": "non_finite",
+    "ratios below 1": "below_one",
+}
+IN_TRAINING = {
+    "failed in the subspace": "failed_subspace_attacks",
+    "failed in all directions": "failed_full_attacks",
+    "not finite": "non_finite_attacks",
+}
+"""What is counted at an audit and in training: the printed name, and the name in the rows or in the facts."""
+SHOWN_EXAMPLES, SHOWN_FEATURES = 3, 5
+
+
+def _of_methods(inputs: Inputs, title: str, dataset: str, columns: Sequence[Column], notes: Sequence[str]) -> Table:
+    """A row for each method: of one data set or, where none is named, of all."""
+    datasets = [dataset] if dataset else inputs.names("dataset", block="audit")
+    rows = [
+        ((w.dataset_label(d), method_style(m).label)[bool(dataset) :], (d, m))
+        for d in datasets
+        for m in inputs.names("method", block="audit", dataset=d)
+    ]
+    stub = ("Dataset", "Method")[bool(dataset) :]
+    return tabulated(title, stub, columns, rows, inputs.stamp("audit", dataset), notes)
+
+
+def _of_quantities(
+    inputs: Inputs, title: str, stub: Sequence[str], show: Show, dataset: str,
+    rows: Sequence[tuple[Sequence[str], Callable[..., Any], int | None]], notes: Sequence[str],
+) -> Table:  # fmt: skip
+    """A column for each method; a row has its labels, what it shows of a method, and its decimals."""
+    methods = inputs.names("method", block="audit", **({"dataset": dataset} if dataset else {}))
+    columns = tuple(Column(method_style(method).label, show=show) for method in methods)
+    body = tuple(Row(tuple(labels), tuple(map(of, methods)), decimals) for labels, of, decimals in rows)
+    return Table(title, tuple(stub), columns, body, inputs.stamp("audit", dataset), notes=tuple(notes))
+
+
+def _of(quantity: Quantity, inputs: Inputs, dataset: str) -> Callable[[str], Any]:
+    return lambda method: quantity.measure(inputs, dataset, method)
+
+
+@registry.table()
+def table_1(inputs: Inputs) -> Table:
+    """Balanced accuracy, average odds differences for gender and race, and both tests of individual fairness: the loss
+    ratio (Tₙ) and the error-rate ratio (T̃ₙ), each with the share of repetitions in which fairness is rejected.
+    """
+    columns = [x.column(inputs, "value") for x in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO)]
+    notes = ("Means over the repetitions.", q.steps_note(inputs, w.ADULT), q.odds_note(inputs, w.ADULT))
+    return _of_methods(inputs, "Results on Adult data.", w.ADULT, columns, notes)
+
+
+@registry.table()
+def table_2(inputs: Inputs) -> Table:
+    """The paper states one choice for both methods and both data sets."""
+    settings = {"learning_rate": "learning_rate", "batch_size": "batch_size", "num_steps": "steps"}
+    rows = [
+        ((w.dataset_label(dataset), method_style(method).label), configured(inputs, "audit", dataset, method))
+        for dataset in inputs.names("dataset", block="audit")
+        for method in ("baseline", "project")
+    ]
+    columns = [
+        Column(name, show="parameter", of=lambda values, key=key: float(values[f"method.{key}"]))
+        for name, key in settings.items()
+    ]
+    title = "Choice of hyperparameters for Baseline and Project."
+    notes = ("As configured for this run.",)
+    return tabulated(title, ("Dataset", "Method"), columns, rows, inputs.stamp("audit"), notes)
+
+
+@registry.table()
+def table_3(inputs: Inputs) -> Table:
+    """The numbers of Table 1 with standard deviations, as in appendix F.6."""
+    rows = [
+        ((x.group, x.name), _of(x, inputs, w.ADULT), q.DECIMALS[x.kind])
+        for x in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO)
+    ]
+    notes = (SPREADS, q.steps_note(inputs, w.ADULT), q.odds_note(inputs, w.ADULT))
+    return _of_quantities(inputs, "Full results on Adult data.", ("", "Quantity"), "spread", w.ADULT, rows, notes)
+
+
+@registry.table()
+def table_4(inputs: Inputs) -> Table:
+    """Balanced accuracy, average odds differences for gender and race, and the loss-ratio test."""
+    columns = [x.column(inputs) for x in (*q.PERFORMANCE, *q.LOSS_RATIO)]
+    notes = (SPREADS, q.steps_note(inputs, w.COMPAS), q.odds_note(inputs, w.COMPAS), q.sensr_on_compas(inputs))
+    return _of_methods(inputs, "Results on COMPAS data.", w.COMPAS, columns, notes)
+
+
+@registry.table(place=2)
+def table_confidence(inputs: Inputs) -> Table:
+    """How sure the means of Tables 1 and 4 are, and how sure a single audit is of its own value."""
+    datasets = inputs.names("dataset", block="audit")
+    rows: list[tuple[Sequence[str], Callable[..., Any], int | None]] = []
+    for dataset in datasets:
+        for x in (*q.PERFORMANCE, q.T_N, q.ERROR_T_N):
+            mean = _of(x, inputs, dataset)
+            rows.append(((w.dataset_label(dataset), x.key), lambda m, of=mean: of(m).with_t_interval(), None))
+            if x.key in TYPICAL:
+                name, *ends = TYPICAL[x.key]
+                rows.append(
+                    ((w.dataset_label(dataset), name), lambda m, e=ends, d=dataset: _typical(inputs, e, d, m), None)
+                )
+    notes = (
+        "Mean over the repetitions with its 95 % interval of Student's t. Repetitions are random splits of one "
+        "data set, whose rows overlap: the intervals take them for independent, and speak of new splits of these "
+        "data, not of new data.",
+        "One repetition: median lower and upper end of the two-sided 95 % intervals of the repetitions (loss "
+        "ratio: equation 3.6; error-rate ratio: from Theorem C.1), with their midpoint.",
+        q.steps_note(inputs, *datasets),
+        q.odds_note(inputs, *datasets),
+    )
+    stub = ("Dataset", "Quantity")
+    return _of_quantities(inputs, "Confidence intervals.", stub, "value and interval", "", rows, notes)
+
+
+def _typical(inputs: Inputs, statistics: Sequence[str], dataset: str, method: str) -> Estimate:
+    ends = (Quantity(end, end, attacked=True).values(inputs, dataset, method) for end in statistics)
+    low, high = (float(np.nanmedian(values)) for values in ends)
+    return Estimate((low + high) / 2, low=low, high=high)
+
+
+@registry.table(place=3)
+def table_error_ratio_compas(inputs: Inputs) -> Table:
+    """The paper reports this test for Adult alone."""
+    ratio = Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
+    undefined = Quantity("undefined", "undefined_errors", q.ZERO_ONE, "average")
+    columns = [x.column(inputs) for x in (ratio, *q.ERROR_RATIO, undefined)]
+    notes = (
+        SPREADS,
+        q.steps_note(inputs, w.COMPAS),
+        "Undefined: repetitions without any error before the attack, on average.",
+    )
+    return _of_methods(inputs, "The error-rate-ratio test on COMPAS data.", w.COMPAS, columns, notes)
+
+
+@registry.table(place=4)
+def table_group_metrics(inputs: Inputs) -> Table:
+    """A method can look even-handed by one definition and not by another."""
+    datasets = inputs.names("dataset", block="audit")
+    rows = [
+        ((w.dataset_label(dataset), key), _of(Quantity(key, statistic), inputs, dataset), None)
+        for dataset in datasets
+        for key, statistic in DEFINITIONS.items()
+    ]
+    notes = (
+        SPREADS,
+        "Differences between the groups: average odds (AOD), positive rate (parity), true positive rate (equal "
+        "opportunity); 0 is even treatment. Parity and equal opportunity have the same sign as AOD.",
+        q.odds_note(inputs, *datasets),
+    )
+    title = "Group fairness by several definitions."
+    return _of_quantities(inputs, title, ("Dataset", "Quantity"), "spread", "", rows, notes)
+
+
+@registry.table(place=5)
+def table_angles(inputs: Inputs) -> Table:
+    """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. A projection onto the
+    complement of one subspace protects against the other only as far as the two agree.
+    """
+    datasets = inputs.names("dataset", block="audit")
+    angles = {dataset: q.principal_angles(inputs, dataset) for dataset in datasets}
+    first = {(d, inputs.names("method", block="audit", dataset=d)[0]) for d in datasets}
+
+    def angle(place: Place, i: int) -> Cell:
+        found = angles[place[0]] if place in first else []
+        return Estimate.mean(found[i]) if i < len(found) else ""
+
+    ordinals = ("1st", "2nd", "3rd", *(f"{i}th" for i in range(4, 100)))[: max(map(len, angles.values()))]
+    columns = [q.learned_on(x, split).column(inputs) for split in ("test", "train") for x in q.LOSS_RATIO]
+    columns += [
+        Column(f"{nth} angle", "Principal angles, degrees", "spread", 1, of=lambda place, i=i: angle(place, i))
+        for i, nth in enumerate(ordinals)
+    ]
+    notes = (
+        SPREADS,
+        "The angles depend on the data alone and stand beside the first method of each data set.",
+        q.steps_note(inputs, *datasets),
+    )
+    return _of_methods(inputs, "The sensitive subspaces of train and test rows.", "", columns, notes)
+
+
+@registry.table(place=6)
+def table_counts(inputs: Inputs) -> Table:
+    """Loss ratios that were held at a bound of floating-point numbers, ratios that do not exist, ratios below 1 (the
+    attack helped), and attacks that failed or were not finite during training.
+    """
+    group = "Training with attacks"
+    columns = [Quantity(k, s, "Audit", "total", attacked=True).column(inputs) for k, s in COUNTED.items()]
+    for key, fact in {"training iterations": "", **IN_TRAINING}.items():
+        name, of = key.removeprefix("training "), partial(_training, inputs, fact)
+        columns.append(Column(key, group, decimals=0, name=name, of=of))
+    dropped = [
+        f"{w.dataset_label(name)}: {sum(d.dropped.values()):,} rows dropped on purpose ("
+        + "; ".join(f"{reason}: {count:,}" for reason, count in d.dropped.items())
+        + f"), {d.rows:,} kept."
+        for name, d in inputs.datasets.items()
+        if d.dropped
+    ]
+    notes = (
+        "Totals over the repetitions, with the metric learned on test rows.",
+        q.steps_note(inputs, *inputs.names("dataset", block="audit")),
+        "Training with attacks: each iteration of SenSR attacks its batch within the sensitive subspace, then in "
+        "all directions. Failed: the attack lowered what it was to raise; not finite: it left the finite numbers.",
+        *dropped,
+    )
+    return _of_methods(inputs, "What was counted rather than dropped in silence.", "", columns, notes)
+
+
+def _training(inputs: Inputs, fact: str, place: Place) -> Cell:
+    """Iterations (no ``fact``) or failed attacks of a method that attacks in training, in all repetitions."""
+    classifier = inputs.classifiers.get("/".join(place))
+    if classifier is None or not any(name in classifier.facts for name in IN_TRAINING.values()):
+        return None
+    if fact:
+        return float(np.sum(classifier.facts[fact]))
+    return float(configured(inputs, "audit", *place)["method.iterations"]) * classifier.repetitions
+
+
+@registry.table(place=8)
+def table_unfair_examples(inputs: Inputs) -> Table:
+    """For each original, a person whom the fair metric calls comparable and whom the network serves worse, as the
+    attack found one. It need not be the one who is served worst.
+    """
+    rows: list[Row] = []
+    last = []
+    for dataset in inputs.names("dataset", block="audit"):
+        result = inputs.audits.get(f"audit/{dataset}/baseline/loss_ratio")
+        if result is None:
+            raise ValueError(f"block 'audit', dataset {dataset!r}, method 'baseline': the audit's arrays are missing")
+        rows += _examples(result, inputs.datasets[dataset])
+        found = inputs.select(block="audit", dataset=dataset, method="baseline", statistic="T_n")
+        last.append(f"{int(found['steps'].max()):,} for {w.dataset_label(dataset)}")
+    return Table(
+        title="The largest loss ratios of Baseline: originals and comparable points that are served worse.",
+        stub=("Dataset", "Example", "Feature"),
+        columns=(
+            Column("original", decimals=2),
+            Column("comparable", decimals=2, name="comparable point"),
+            Column("loss before", decimals=4),
+            Column("loss after", decimals=4),
+            Column("loss ratio", decimals=1),
+        ),
+        rows=tuple(rows),
+        stamp=inputs.stamp("audit"),
+        notes=(
+            f"First repetition, after the last recorded step of the attack ({joined(last)}), which is further than the "
+            "other tables go. A comparable point is one that the attack found, not the one that is served worst.",
+            f"The {SHOWN_FEATURES} features that move most as the network sees them: numbers in standard deviations of "
+            "the training rows, categories from 0 to 1. The attack moves freely between categories and beyond them: a "
+            "comparable point need not be a person who could exist.",
+        ),
+    )
+
+
+def _examples(result: AuditResult, dataset: Described) -> list[Row]:
+    arrays = result.arrays
+    scale = np.ones(len(dataset.feature_names))
+    columns = [dataset.column(name) for name in dataset.continuous]
+    scale[columns] = dataset.train_deviations[columns]
+    rows = []
+    # People with the same features are one example.
+    _, first = np.unique(np.round(arrays["example_attacked"], 6), axis=0, return_index=True)
+    for k in np.sort(first)[:SHOWN_EXAMPLES]:
+        before, after = arrays["example_original"][k], arrays["example_attacked"][k]
+        moved = np.argsort(-np.abs(after - before) / scale, kind="stable")[:SHOWN_FEATURES]
+        losses = [float(arrays[f"example_{name}"][k]) for name in ("original_loss", "attacked_loss", "ratio")]
+        label = "yes" if arrays["example_label"][k] else "no"
+        name = f"row {int(arrays['example_row'][k]):,}, {dataset.label_name}: {label}"
+        for place, j in enumerate(moved):
+            cells: tuple[Cell, ...] = (float(before[j]), float(after[j]), *(losses if place == 0 else ("", "", "")))
+            rows.append(Row((w.dataset_label(dataset.name), name, dataset.feature_names[j]), cells))
+    return rows

@@ -1,0 +1,336 @@
+"""What was simulated: Table 1 and Figure 1 of DiCiccio et al. (2020), levels where positives are few, and power."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from scipy.stats import binom, binomtest
+
+from pipeline.report import registry
+from pipeline.report import words as w
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.report.picture import Picture
+from pipeline.report.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
+from pipeline.report.table import Cell, Column, Table, tabulated
+
+CONFIDENCE = 0.95
+"""Level of the intervals for the error of the simulation itself."""
+SETTINGS = {"fnr_levels": "proposed for section 4.2", "few_positives": "fewer and fewer positives"}
+"""Blocks of tests of false negative rates; tests of AUCs in groups of the same sizes stand beside them."""
+AUCS, RARE = "auc_levels", "auc_few_positives"
+BLOCKS = (*SETTINGS, AUCS, RARE)
+AUC_TESTS = (w.UNSTUDENTIZED, w.STUDENTIZED)
+
+SMOOTHING = (
+    "Smoothed: one event and one other row are added to each group in the variance of the studentised statistic."
+)
+DELONG = "Studentised, of AUCs: by DeLong's variance."
+ACROSS = 3
+NEAR_THE_LEVEL = 3
+"""How many times the level the enlarged panel reaches."""
+HEADROOM = 1.25
+PUBLISHED_PANELS = (w.UNSTUDENTIZED, w.STUDENTIZED, w.BOOTSTRAP)
+
+
+@registry.table()
+def table_1(inputs: Inputs) -> Table:
+    """The protected attribute and the model's error are uncorrelated, though not independent, in both rows: the first
+    row's attribute is uniform, the second's one plus an exponential. FairTest's rule rejects the true hypothesis of no
+    correlation far too often, and the false one of independence less often than its level.
+    """
+    rows = inputs.select(block="null_rejection", statistic="rejection_rate")
+    tests = {"Algorithm 1": w.STUDENTIZED, "FairTest": w.FAIRTEST, "un-studentised": w.UNSTUDENTIZED}
+    columns = [
+        Column(name, show="value and interval", decimals=4, of=lambda part, test=test: rate(part[part["test"] == test]))
+        for name, test in tests.items()
+    ]
+    return tabulated(
+        title="Comparison of null rejection probabilities.",
+        stub=("Hypothesis",),
+        columns=(*columns, Column("Desired", decimals=2, of=lambda part: float(rows["alpha"].iloc[0]))),
+        rows=[((name,), rows[rows["case"] == case]) for case, name in w.NULLS.items()],
+        stamp=inputs.stamp("null_rejection"),
+        notes=(
+            f"Shares of {count(rows, 'simulations')} simulations of {count(rows, 'n')} pairs, {count(rows, 'draws')} "
+            f"permutations each; in brackets the {CONFIDENCE * 100:.0f} % Wilson interval.",
+            "Of Pearson's correlation. FairTest: both variables are pooled, shuffled and cut in halves, whose "
+            "correlation is compared with the observed one. Un-studentised: the usual permutation of the errors. "
+            "Algorithm 1: the same, with the correlation studentised.",
+            "Under \u201cIndependence\u201d attribute and error are dependent but uncorrelated: a rate below the "
+            "level is a loss of power.",
+        ),
+    )
+
+
+def rate(rows: pd.DataFrame) -> Estimate:
+    """The simulated share of rejections of one test in one setting, with its Wilson interval.
+
+    Raises ValueError where the rows are not one number.
+    """
+    if len(rows) != 1:
+        raise ValueError(f"expected one rejection rate of a test and setting, found {len(rows)}: audit it again")
+    line = rows.iloc[0]
+    share, simulations = float(line["value"]), int(line["simulations"])
+    if math.isnan(share):
+        return Estimate(share)
+    interval = binomtest(round(share * simulations), simulations).proportion_ci(CONFIDENCE, method="wilson")
+    return Estimate(share, n=simulations, low=float(interval.low), high=float(interval.high))
+
+
+def count(rows: pd.DataFrame, column: str) -> str:
+    """The number in a column: ``10,000``, or ``500 to 4,000`` where settings differ."""
+    return " to ".join(f"{end:,}" for end in _ends(rows[column]))
+
+
+def share(rows: pd.DataFrame, column: str) -> str:
+    """The share in a column: ``80 %``, or ``20 % to 80 %`` where settings differ."""
+    return " to ".join(f"{end} %" for end in _ends((100 * rows[column]).round()))
+
+
+def _ends(values: pd.Series) -> list[int]:
+    found = sorted({int(value) for value in values.dropna()})
+    return list(dict.fromkeys([found[0], found[-1]]))
+
+
+@registry.table(place=1)
+def table_levels(inputs: Inputs) -> Table:
+    """Both groups have the same false negative rate or, in the last columns, the same AUC. The upper rows are settings
+    as section 4.2 describes them, whose numbers are lost; in the lower ones the positives of group B get fewer and
+    fewer.
+    """
+    rates = pd.concat([inputs.select(block=block, statistic="rejection_rate") for block in SETTINGS])
+    aucs = inputs.select(block=AUCS, statistic="rejection_rate")
+    rare = inputs.select(block=RARE, statistic="rejection_rate")
+    rows: list[tuple[tuple[str, ...], tuple[pd.DataFrame, pd.DataFrame]]] = []
+    for (block, n_a, n_b, tpr), setting in rates.groupby(["block", "n_a", "n_b", "rate"], sort=False):
+        beside = aucs[(aucs["n_a"] == n_a) & (aucs["n_b"] == n_b)]
+        rows.append(((SETTINGS[str(block)], *_sizes(setting), f"{tpr:g}"), (setting, beside)))
+    for _, setting in rare.groupby(["n_a", "n_b"], sort=False):
+        labels = (f"{share(rare, 'positives_b')} of B positive", *_sizes(setting), "")
+        rows.append((labels, (setting.iloc[:0], setting)))
+    return tabulated(
+        title="Levels of the tests of equal false negative rates and of equal AUCs.",
+        stub=("Setting", "n_A", "n_B", "positives of B", "TPR"),
+        columns=[
+            *_columns(inputs, 0, "Equal FNR", "", w.tests_in(list(rates["test"]))),
+            *_columns(inputs, 1, "Equal AUC", "AUC, ", AUC_TESTS),
+        ],
+        rows=rows,
+        stamp=inputs.stamp(BLOCKS),
+        notes=_notes(rates, aucs, rare),
+    )
+
+
+def _sizes(setting: pd.DataFrame) -> tuple[str, str, str]:
+    """Rows of A and of B, and the expected positives of B."""
+    n_a, n_b, positives = (float(setting[key].iloc[0]) for key in ("n_a", "n_b", "positives_b"))
+    return f"{n_a:,.0f}", f"{n_b:,.0f}", f"{n_b * positives:,.0f}"
+
+
+def _columns(inputs: Inputs, side: int, group: str, prefix: str, tests: Sequence[str]) -> Iterator[Column]:
+    """The level of each test and the share of samples without one, of the rows at one side of a pair, if any."""
+    for test in tests:
+        label = w.style_of_test(test).label
+
+        def of(pair: Sequence[pd.DataFrame], test: str = test) -> Cell:
+            return None if pair[side].empty else rate(pair[side][pair[side]["test"] == test])
+
+        yield Column(f"{prefix}{label}", group, "value and interval", name=label, of=of)
+
+    def undefined(pair: Sequence[pd.DataFrame]) -> Cell:
+        return None if pair[side].empty else _undefined(inputs, pair[side])
+
+    yield Column(f"{prefix}undefined", group, name="undefined", of=undefined)
+
+
+def _undefined(inputs: Inputs, setting: pd.DataFrame) -> float:
+    """The share of a setting's samples in which a test does not exist: the largest of the tests."""
+    keys = ("block", "n_a", "n_b", "rate", "auc")
+    place = {key: setting[key].iloc[0] for key in keys if setting[key].notna().all()}
+    return float(inputs.select(**place, statistic="undefined")["value"].max())
+
+
+def _notes(rates: pd.DataFrame, aucs: pd.DataFrame, rare: pd.DataFrame) -> tuple[str, ...]:
+    alpha = float(rates["alpha"].iloc[0])
+    both = pd.concat([aucs, rare])
+    return (
+        f"Share of simulations with p \u2264 {alpha:g}, of {count(rates, 'simulations')} (false negative rates) and "
+        f"{count(both, 'simulations')} (AUCs), {count(pd.concat([rates, both]), 'draws')} permutations each; in "
+        f"brackets the {CONFIDENCE * 100:.0f} % Wilson interval. The metric is equal in both groups, so every "
+        "rejection is wrong and the share should be at most the level.",
+        f"{share(rates, 'positives_a')} of A are positive and, but for the last rows, {share(rates, 'positives_b')} of "
+        "B; positives of B: expected number. Undefined: share of samples in which a group has no positives or, for the "
+        "AUC, its variance is zero or does not exist; they do not reject.",
+        f"AUC {float(aucs['auc'].iloc[0]):g} in both groups: normal scores with one law given the label. {DELONG}",
+        "An exact test of counts rejects less often than its level, the more so the fewer the counts.",
+        SMOOTHING,
+    )
+
+
+@registry.figure()
+def figure_1(inputs: Inputs) -> Picture:
+    """Groups with the same false negative rate and different shares of positives. Without studentising, small p-values
+    are far too many. The settings are proposed here: those of the paper are lost.
+    """
+    rows = inputs.select(block="p_values", statistic="p_share")
+    alpha, simulations = float(rows["alpha"].iloc[0]), int(rows["simulations"].iloc[0])
+    figure, (panels,) = new_panels(2.2, 1, len(PUBLISHED_PANELS), sharey=True)
+    for test, axes in zip(PUBLISHED_PANELS, panels, strict=True):
+        bins = rows[rows["test"] == test].sort_values("bin_low")
+        if bins.empty:
+            raise ValueError(f"block 'p_values' has no histogram of test {test!r}: found {sorted(set(rows['test']))}")
+        low, high, value = (bins[name].to_numpy(float) for name in ("bin_low", "bin_high", "value"))
+        width = high - low
+        for edge in multinomial_band(float(np.median(width)), simulations):
+            level(axes, edge, linewidth=0.6, linestyle=(0, (1, 1.5)))
+        inside = high <= alpha * (1 + 1e-9)
+        look: Any = {"align": "edge", "color": w.style_of_test(test).color, "edgecolor": "white", "linewidth": 0.5}
+        for chosen, shade in ((inside, 1.0), (~inside, 0.5)):
+            axes.bar(low[chosen], (value / width)[chosen], width[chosen], alpha=shade, **look)
+        level(axes, 1)
+        rejected = float(inputs.values(block="p_values", statistic="rejection_rate", test=test).mean())
+        axes.text(
+            0.97, 0.95, f"p \u2264 {alpha:g}: {rejected:.3f}", transform=axes.transAxes, ha="right", va="top",
+            fontsize=7.5,
+        )  # fmt: skip
+        axes.set_xlim(0, 1)
+    titles = [w.style_of_test(test).label for test in PUBLISHED_PANELS]
+    finish(figure, panels, "p-value", "density", titles=titles)
+    place = rows.iloc[0]
+    return Picture.stamped(
+        figure,
+        "p-values of three tests of equal false negative rates.",
+        inputs.stamp("p_values"),
+        "Three histograms: p-values crowd near 0 without studentising, and are nearly uniform with it.",
+        notes=(
+            f"{simulations:,} simulations of {count(rows, 'n_a')} rows of A, {share(rows, 'positives_a')} positive, "
+            f"and {count(rows, 'n_b')} of B, {share(rows, 'positives_b')} positive; true positive rate "
+            f"{place['rate']:g} in both; {count(rows, 'draws')} permutations or resamples.",
+            f"Dashed: uniform p-values; dotted: {CONFIDENCE * 100:.0f} % of their bars would lie between. Dark: "
+            f"p \u2264 {alpha:g}, with the share of simulations in it.",
+        ),
+    )
+
+
+@registry.figure(place=3)
+def figure_levels(inputs: Inputs) -> Picture:
+    """The study's own finding: the studentised test, LiFT's shortcut and the bootstrap rely on large numbers of
+    positives and reject equal false negative rates too often where they are few. Permuting within the positives and
+    enumerating all outcomes is exact, whatever their number. Of equal AUCs there is no exact test: the studentised one
+    has its level where a fifth of the group is positive, and rejects too often where a few positives stand among many
+    rows.
+    """
+    rows = _with_positives(inputs.select(block="few_positives", statistic="rejection_rate"))
+    aucs, rare = (_with_positives(inputs.select(block=block, statistic="rejection_rate")) for block in (AUCS, RARE))
+    aucs = aucs[(aucs["n_a"] == rows["n_a"].iloc[0]) & aucs["n_b"].isin(rows["n_b"])]
+    alpha = float(rows["alpha"].iloc[0])
+    figure, (panels,) = new_panels(2.7, 1, 3)
+    for axes, simulated in zip(panels, (rows, rows, aucs), strict=True):
+        band = binomial_band(alpha, int(simulated["simulations"].min()))
+        axes.axhspan(*band, color=FAINT, alpha=0.3, linewidth=0, zorder=0)
+        level(axes, alpha)
+        _curves(axes, simulated, "positives")
+        counts_along(axes, simulated["positives"])
+    _curves(panels[2], rare, "positives", hollow=True)
+    panels[0].set_ylim(bottom=0)
+    panels[1].set_ylim(0, NEAR_THE_LEVEL * alpha)
+    panels[2].set_ylim(0, HEADROOM * pd.concat([aucs, rare])["value"].max())
+    panels[2].text(
+        0.98, 0.98, f"filled: {share(aucs, 'positives_b')} of B positive\nhollow: {share(rare, 'positives_b')}",
+        transform=panels[2].transAxes, ha="right", va="top", fontsize=7.5,
+    )  # fmt: skip
+    titles = ("equal FNR", "equal FNR, near the level", "equal AUC")
+    finish(figure, panels, "expected positives of group B", f"share rejected at level {alpha:g}", 3, titles)
+    place = rows.iloc[0]
+    return Picture.stamped(
+        figure,
+        "The level of each test where positives are few.",
+        inputs.stamp(("few_positives", AUCS, RARE)),
+        "Curves of rejection rates: studentised, shortcut and bootstrap rise above the level as positives get fewer; "
+        "the exact test within outcome stays at or below it. The studentised test of AUCs rises where a few positives "
+        "stand among many rows.",
+        notes=(
+            f"Group A has {count(rows, 'n_a')} rows, {share(rows, 'positives_a')} positive; group B is "
+            f"{share(rows, 'positives_b')} positive (hollow markers: {share(rare, 'positives_b')}) and grows from left "
+            f"to right. (a, b): equal false negative rates, true positive rate {place['rate']:g}, "
+            f"{count(rows, 'simulations')} simulations. (c): equal AUCs of {float(aucs['auc'].iloc[0]):g}, "
+            f"{count(pd.concat([aucs, rare]), 'simulations')} simulations. {count(rows, 'draws')} permutations.",
+            f"Dashed: the level. Grey: where {CONFIDENCE * 100:.0f} % of simulations of a test with exactly that level "
+            "would lie. Above it a test rejects too often.",
+            f"{SMOOTHING} {DELONG}",
+        ),
+    )
+
+
+def _with_positives(rows: pd.DataFrame) -> pd.DataFrame:
+    """With the expected number of positives of group B."""
+    return rows.assign(positives=rows["n_b"].astype(float) * rows["positives_b"].astype(float))
+
+
+@registry.figure(place=4)
+def figure_power(inputs: Inputs) -> Picture:
+    """How often each test finds a true difference, and how near the formula of section 5.1 comes."""
+    rows = inputs.select(block="power", statistic="power")
+    predicted = inputs.select(block="power", statistic="predicted_power")
+    alpha = float(rows["alpha"].iloc[0])
+    differences = sorted(set(rows["difference"]))
+    down = -(-(len(differences) + 1) // ACROSS)
+    figure, grid = new_panels(0.5 + 1.75 * down, down, ACROSS, sharex=True, sharey=True)
+    for letter, difference, axes in zip("abcdefghijk", differences, grid.flat, strict=False):
+        level(axes, alpha)
+        formula = predicted[predicted["difference"] == difference].sort_values("n")
+        if difference > 0:
+            axes.plot(formula["n"], formula["value"], color=FAINT, linewidth=3, alpha=0.5, label="formula")
+        _curves(axes, rows[rows["difference"] == difference], "n")
+        counts_along(axes, rows["n"])
+        axes.tick_params(axis="x", rotation=40, labelbottom=True)
+        axes.set_ylim(0, 1.03)
+        axes.set_title(f"true difference {difference:g}" if difference else "no difference", fontsize=8.5)
+        panel_letter(axes, letter)
+    for axes in grid.flat[len(differences) :]:
+        axes.set_axis_off()
+    grid.flat[-1].legend(*grid.flat[len(differences) - 1].get_legend_handles_labels(), loc="center")
+    for axes in grid[:, 0]:
+        axes.set_ylabel("share rejected")
+    for axes in grid.flat[max(0, len(differences) - ACROSS) : len(differences)]:
+        axes.set_xlabel("rows of both groups")
+    place = rows.iloc[0]
+    return Picture.stamped(
+        figure,
+        f"The power to detect a difference in {w.metric_label(str(place['metric']))}.",
+        inputs.stamp("power"),
+        "Rising curves of the share rejected against the number of rows, one panel for each true difference.",
+        notes=(
+            f"{count(rows, 'simulations')} simulations, groups of equal size; the rate in B is {place['rate']:g}; "
+            f"{share(rows, 'positives_a')} of A and {share(rows, 'positives_b')} of B are positive. Dashed: the level "
+            f"{alpha:g}. Grey: the normal approximation behind the sample sizes of section 5.1.",
+        ),
+    )
+
+
+def multinomial_band(width: float, simulations: int) -> tuple[float, float]:
+    """Where the height of one bar of a histogram of uniform p-values lies with probability ``CONFIDENCE``.
+
+    A bar of that ``width`` holds Binomial(simulations, width) of them; its height is their share over the width.
+    """
+    low, high = binomial_band(width, simulations)
+    return low / width, high / width
+
+
+def binomial_band(expected: float, simulations: int) -> tuple[float, float]:
+    """The central interval of Binomial(simulations, expected) / simulations with probability ``CONFIDENCE``."""
+    low, high = binom.interval(CONFIDENCE, simulations, expected)
+    return float(low) / simulations, float(high) / simulations
+
+
+def _curves(axes: Axes, rows: pd.DataFrame, against: str, hollow: bool = False) -> None:
+    """A curve for each test."""
+    for test in w.tests_in(list(rows["test"])):
+        look, points = w.style_of_test(test), rows[rows["test"] == test].sort_values(against)
+        curve(axes, points[against], points["value"], look, markerfacecolor="white" if hollow else look.color)
