@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from pipeline.cli.document import AuditDocument
+from pipeline.cli.result import Result
 
 DIRECTIONS = "--directions directions.npy"
 AUC = "--score p --group sex --metric auc"
@@ -92,7 +92,7 @@ def test_a_caveat_is_given_where_its_condition_holds(
     holds: str,
     does_not: str,
     working: Callable[[str], Path],
-    documented: Callable[..., AuditDocument],
+    documented: Callable[..., Result],
 ) -> None:
     working(name)
     PREPARE.get(name, lambda: None)()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import pandas as pd
 import pytest
 
 from pipeline.audits.fliptest.dealt import Deal
-from pipeline.cli.audit.fliptest.counterparts import Everyone, counterparts, null_of, places
-from pipeline.cli.audit.fliptest.groups import Group, Groups
+from pipeline.cli.audit.fliptest import Settings
+from pipeline.cli.audit.fliptest.evidence import Everyone, counterparts, null_of, places
 from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_draws
-from pipeline.cli.audit.fliptest.model import Model
-from pipeline.cli.audit.fliptest.space import Space, space_of
-from pipeline.cli.network import Network
+from pipeline.cli.audit.fliptest.model import Decider
+from pipeline.cli.audit.fliptest.people import Group, Groups, Space, space_of
+from pipeline.cli.model import Model
 
 
 def frame(seed: int, shift: float = 0.0, sex: str = "f") -> pd.DataFrame:
@@ -35,8 +34,7 @@ def frame(seed: int, shift: float = 0.0, sex: str = "f") -> pd.DataFrame:
 def space(source: pd.DataFrame, target: pd.DataFrame, **given: Any) -> tuple[Space, Groups]:
     target = target.set_axis(range(len(source), len(source) + len(target)))
     groups = Groups(Group("f", source, None), Group("m", target, None), {}, None)
-    asked = {"data": Path("t.csv"), "standardize": "continuous", "categorical": ()} | given
-    return space_of(groups, Namespace(**asked)), groups
+    return space_of(groups, asked(**given), "t.csv"), groups
 
 
 def test_numbers_are_measured_in_standard_deviations_of_both_groups_together() -> None:
@@ -121,8 +119,8 @@ def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
     rows = pd.DataFrame({"x": np.arange(20) + 0.25, "sex": ["f"] * 10 + ["m"] * 10})
     women, men = rows.iloc[:10], rows.iloc[10:]
     made, _ = space(women, men, standardize="none")
-    raw = Network(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
-    model = Model(raw, "decision", 0.5)
+    raw = Model(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
+    model = Decider(raw, "decision", 0.5)
     everyone = Everyone.of(made, model, women, men)
     np.testing.assert_array_equal(everyone.decision, np.arange(20) >= 5)  # men asked about as women
     deal = Deal(np.array([3, 4, 6, 12]), np.array([0, 7, 15, 16]))
@@ -132,8 +130,8 @@ def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
     assert (null.positive.tolist(), null.negative.tolist()) == ([1, 1], [1, 1])
 
 
-def asked(**given: object) -> Namespace:
-    return Namespace(**({"map": "auto", "map_setting": [], "null_draws": None} | given))
+def asked(**given: Any) -> Settings:
+    return Settings(data=Path("t.csv"), predict="", group="sex", source="f", target="m", **given)
 
 
 def test_the_smooth_map_comes_first_and_the_exact_one_where_there_is_room_for_it() -> None:

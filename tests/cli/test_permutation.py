@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
-from pipeline.cli.audit.permutation import data as reading
-from pipeline.cli.document import AuditDocument
-from pipeline.cli.render.terminal import terminal
+from pipeline.cli.audit.permutation import evidence as reading
+from pipeline.cli.render import terminal
+from pipeline.cli.result import Result
 
 N = 1200
 Document = Callable[..., dict[str, Any]]
@@ -142,7 +142,7 @@ def test_complementary_rates_are_one_hypothesis(document: Document) -> None:
 
 
 def test_many_groups_are_each_compared_with_the_others_and_pairs_are_asked_for(
-    document: Document, documented: Callable[..., AuditDocument]
+    document: Document, documented: Callable[..., Result]
 ) -> None:
     """Of 12 groups one is ranked the wrong way round: it is found among 12 tests, its pairs among 66, in few lines."""
     rng = np.random.default_rng(4)

@@ -9,10 +9,17 @@ import pytest
 
 from pipeline.audits.correction import corrected_once
 from pipeline.audits.permutation.result import PermutationTest
-from pipeline.cli.audit.permutation.asked import Asked, asked
-from pipeline.cli.audit.permutation.caveats import of_draws
-from pipeline.cli.audit.permutation.evidence import Finding, Job, _corrected, hypotheses, with_enough_draws
-from pipeline.cli.entry import parser
+from pipeline.cli.audit.permutation.document import of_draws
+from pipeline.cli.audit.permutation.evidence import (
+    Finding,
+    Job,
+    Plan,
+    _corrected,
+    hypotheses,
+    planned,
+    with_enough_draws,
+)
+from pipeline.cli.entry import parser, settings_of
 
 
 @pytest.mark.parametrize("lowest", [0.05, 0.2])
@@ -46,8 +53,8 @@ def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: i
         assert corrected_once(least, list("abcdef"), correction)[0] <= 0.05
         assert corrected_once(np.array([1 / draws, *[1.0] * 5]), list("abcdef"), correction)[0] > 0.05
     made = with_enough_draws(_asked("--correct", correction, "--draws", str(draws)), jobs)
-    assert made.settings.draws == draws
-    assert with_enough_draws(_asked("--correct", correction), jobs).settings.draws == 10_000
+    assert made.draws == draws
+    assert with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
     few = _asked("--correct", correction, "--draws", str(draws - 1))
     with pytest.raises(ValueError, match=rf"--draws {draws - 1} cannot reject .* give at least --draws {draws}"):
         with_enough_draws(few, jobs)
@@ -58,7 +65,7 @@ def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: i
 def test_many_tests_get_more_draws_unasked() -> None:
     jobs = [Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
     made = with_enough_draws(_asked(), jobs)
-    assert (made.settings.draws, made.own_draws) == (15_599, 15_599)
+    assert (made.draws, made.own_draws) == (15_599, 15_599)
 
 
 def _found(*tests: PermutationTest, of: tuple[str, ...] = ()) -> list[Finding]:
@@ -72,6 +79,6 @@ def _test(p: float, low: float, high: float, draws: int = 999) -> PermutationTes
     return PermutationTest(**known, **sizes, p_value=p, p_low=low, p_high=high)  # type: ignore[arg-type]
 
 
-def _asked(*options: str) -> Asked:
+def _asked(*options: str) -> Plan:
     audit = "audit permutation --predictions f --label y --score p --group sex --metric auc"
-    return asked(parser().parse_args([*audit.split(), *options]))
+    return planned(settings_of(parser().parse_args([*audit.split(), *options])))

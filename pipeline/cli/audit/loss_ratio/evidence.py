@@ -1,10 +1,10 @@
-"""The measurement itself: attack every audited row, then test the ratios."""
+"""The measurement: the fair metric, the attack on every audited row, and the tests of the ratios."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,9 +18,11 @@ from pipeline.audits.loss_ratio.ratio_tests import (
     loss_ratios,
     misclassified,
 )
+from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.progress import followed
+from pipeline.cli.table import Rows
 from pipeline.cli.units import Units
-from pipeline.fair_metric import FairMetric
+from pipeline.fair_metric import FairMetric, from_directions, learn
 from pipeline.types import Array
 
 RECORDED = 30
@@ -28,16 +30,68 @@ RECORDED = 30
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The parameters of attack and test."""
+class Equated:
+    """A fair metric, and where its directions come from.
 
-    regularization: float
-    step_size: float
-    steps: int
-    delta: float
-    alpha: float
-    device: str
-    dtype: Literal["float32", "float64"]
+    ``names`` (m) say where each direction comes from, ``loadings`` (m, d) are the directions scaled to length 1, in the
+    units of the audit. ``separation[name]`` is the area under the ROC curve of telling the attribute's two groups apart
+    along its direction: near .5 the direction says little about the attribute.
+    """
+
+    metric: FairMetric
+    names: tuple[str, ...]
+    loadings: Array
+    separation: Mapping[str, float]
+
+
+def learned(rows: Rows, units: Units) -> Equated:
+    """The metric that ignores what tells the groups of the sensitive attributes apart on these rows."""
+    from sklearn.metrics import roc_auc_score
+
+    if len(rows.sensitive_inputs) == len(rows.names):
+        raise ValueError("expected features beside the sensitive columns to learn the fair metric from, found none")
+    points = units.inward(rows.features)
+    metric = learn(points, rows.sensitive, rows.sensitive_inputs)
+    assert metric.directions is not None
+    separation = {
+        name: float(roc_auc_score(group, points @ direction))
+        for (name, group), direction in zip(rows.sensitive.items(), metric.directions, strict=False)
+    }
+    names = (*rows.sensitive, *(f"input {rows.names[position]}" for position in rows.sensitive_inputs))
+    return Equated(metric, names, _unit(metric.directions), separation)
+
+
+def directions_in(path: Path, d: int) -> Array:
+    """The numbers in a ``.npy`` file."""
+    try:
+        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+    except FileNotFoundError as error:
+        raise ValueError(f"there is no file {path}: --directions takes a .npy file of shape (number, {d})") from error
+    except (OSError, ValueError, EOFError, TypeError) as error:
+        raise ValueError(f"{path} does not hold an array of numbers: write it with numpy.save") from error
+
+
+def given_directions(directions: Array, source: str, names: tuple[str, ...], units: Units) -> Equated:
+    """The metric that ignores displacements along ``directions`` (m, d), in the columns' own units."""
+    d = len(names)
+    directions = directions[None, :] if directions.ndim == 1 else directions
+    if directions.ndim != 2 or directions.shape[1] != d or not len(directions):
+        raise ValueError(
+            f"expected --directions of shape (number, {d}), one entry for each feature in the order "
+            f"{', '.join(names)}; found shape {directions.shape} in {source}"
+        )
+    # A displacement by v in the columns' units is one by v / scale in those of the audit.
+    try:
+        metric = from_directions(directions / units.scale)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+    assert metric.directions is not None
+    return Equated(metric, tuple(f"direction {i}" for i in range(len(directions))), _unit(metric.directions), {})
+
+
+def _unit(directions: Array) -> Array:
+    scaled = directions / np.abs(directions).max(axis=1, keepdims=True)
+    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -47,7 +101,7 @@ class Evidence:
     ``original`` and ``comparable`` (n, d) are the points before and after the attack in the columns' own units,
     ``original_loss``, ``comparable_loss``, ``ratio`` and ``fair_distance`` (n,) belong to them (``ratio`` is NaN where
     it does not exist). ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last
-    entry is the verdict.
+    entry is the verdict. Of more than two classes the error is known at the last step alone.
     """
 
     steps: tuple[int, ...]
@@ -67,27 +121,29 @@ def gather(
     label: Array,
     metric: FairMetric,
     units: Units,
-    settings: Settings,
+    asked: Settings,
+    device: str = "cpu",
+    classes: int = 2,
 ) -> Evidence:
     """Attack rows ``features`` (n, d) of ``label`` (n,) in the units of the audit and test both ratios on the way.
 
-    ``scores`` maps inputs in the columns' own units to the (n, 2) logits. Raises ValueError for an unstable step size
-    and where no two rows have a finite ratio.
+    ``scores`` maps inputs in the columns' own units to the (n, K) logits, K being ``classes``.
+    Raises ValueError for an unstable step size and where no two rows have a finite ratio.
     """
-    record = recorded_steps(settings.steps)
+    record = recorded_steps(asked.steps)
     points = units.inward(features)
-    blocks = -(-len(points) // CPU_BLOCK_ROWS) if settings.device == "cpu" else 1
-    with followed(scores, blocks * (settings.steps + 1), "following the gradient") as watched:
+    blocks = -(-len(points) // CPU_BLOCK_ROWS) if device == "cpu" else 1
+    with followed(scores, blocks * (asked.steps + 1), "following the gradient") as watched:
         flow = attack(
             lambda z: watched(units.network_input(z)),
             points,
             label,
             metric,
-            settings.regularization,
-            step_schedule("constant", settings.step_size, 0.0, settings.steps),
+            asked.regularization,
+            step_schedule("constant", asked.step_size, 0.0, asked.steps),
             record,
-            device=settings.device,
-            dtype=settings.dtype,
+            device=device,
+            dtype=asked.dtype,
         )
     ratios = loss_ratios(flow.original_loss, flow.losses[-1])
     finite = int(np.isfinite(ratios.values).sum())
@@ -98,18 +154,31 @@ def gather(
         )
     with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
+    comparable = units.outward(np.asarray(flow.x, dtype=np.float64))
     error, errors = misclassified(flow.original_loss, label), misclassified(flow.losses, label)
+    if classes > 2:
+        error, last = (mistaken(scores, x, label, asked.dtype, device) for x in (features, comparable))
+        errors = np.full_like(errors, np.nan)
+        errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
     return Evidence(
         steps=flow.record,
-        course=loss_ratio_test(flow.original_loss, flow.losses, settings.delta, settings.alpha),
-        error_course=error_rate_ratio_test(error, errors, settings.delta, settings.alpha),
+        course=loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
+        error_course=error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
         original=features,
-        comparable=units.outward(np.asarray(flow.x, dtype=np.float64)),
+        comparable=comparable,
         original_loss=flow.original_loss,
         comparable_loss=flow.losses[-1],
         ratio=ratios.values,
         fair_distance=fair_distance,
     )
+
+
+def mistaken(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, label: Array, dtype: str, device: str) -> Array:
+    """1 where the largest score is another class's than the label's, (n,)."""
+    with torch.no_grad():
+        blocks = torch.tensor(x, dtype=getattr(torch, dtype), device=device).split(CPU_BLOCK_ROWS)
+        predicted = torch.cat([scores(block).argmax(1) for block in blocks]).cpu().numpy()
+    return (predicted != label).astype(float)
 
 
 def recorded_steps(steps: int) -> tuple[int, ...]:
