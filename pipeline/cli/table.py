@@ -183,6 +183,10 @@ def feature_names(table: pd.DataFrame, choice: Choice, path: str) -> tuple[str, 
     return choice.features
 
 
+LARGEST = 1e100
+"""Squares of larger numbers, which variances are made of, overflow."""
+
+
 def numeric(table: pd.DataFrame, names: Sequence[str], path: str) -> Array:
     """The named columns as (n, d) float64; ValueError for text, missing and infinite values.
 
@@ -207,6 +211,11 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: str) -> Array:
     for finite, problem, remedy in (
         (~np.isnan(features), "is missing", "fill them in or remove these rows, as was done for the model's training"),
         (~np.isinf(features), "is infinite", "mend or remove these rows"),
+        (
+            ~(np.abs(features) > LARGEST),
+            f"is beyond {LARGEST:g}",
+            "mend these rows, or give the column in another unit",
+        ),
     ):
         bad = np.flatnonzero(~finite.all(axis=0))
         if bad.size:

@@ -101,7 +101,7 @@ class Map(Options, title="map"):
 
     map: str = option(
         "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
-        "docs/fliptest.md; auto: entropic, and exact where that is poor and the groups are small (default: auto)",
+        "docs/fliptest.md; auto: entropic, and exact where that is poor and can be fitted in a minute (default: auto)",
         "auto",
         "NAME",
     )

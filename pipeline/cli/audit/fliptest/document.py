@@ -13,7 +13,7 @@ import pandas as pd
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import Settings
-from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, PERMUTATIONS, Side, gather_healthy
+from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, NOISE_PEOPLE, PERMUTATIONS, Side, gather_healthy
 from pipeline.cli.audit.fliptest.maps import candidates, null_draws
 from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
@@ -65,7 +65,7 @@ TRIVIAL = 0.5
 """The balanced accuracy of a model that always decides the same."""
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
-  is {{value:.2f}} in a feature, and {{limit:g}} is the most that is trusted.
+  is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
 without_image <= {MOST_WITHOUT_IMAGE}: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
 decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
 noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}: --null-draws
@@ -106,6 +106,8 @@ exact_map: The map is exact for these rows alone: it pairs everybody with people
   than a smooth map does, more of them by chance.
 unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
   the model's direct use of it.
+fewer_dealt: The noise floor is of {people:,} people of each group at most: fewer people lie further apart, so that
+  it is rather too high than too low.
 no_noise_floor: The intervals and p-values take the map as given. How many flips the map makes by itself is seen with
   --null-draws 39, at the price of so many more fits.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
@@ -143,7 +145,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
     first, second = (replace(one, features=space.prepared(one.features)) for one in (groups.source, groups.target))
     groups = replace(groups, source=first, target=second)
     sizes = (len(first.rows), len(second.rows))
-    kinds = [(kind, null_draws(asked, kind, sizes)) for kind in candidates(asked, sizes)]
+    kinds = [(kind, null_draws(asked, kind)) for kind in candidates(asked, sizes)]
     raw = of_frames(model, Computing(asked.device, asked.dtype), source.name)
     decider, scores = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
     sides, used = gather_healthy(groups, space, decider, scores, kinds, asked)
@@ -217,6 +219,7 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     beyond = floor is not None and bool(floor["beyond"])
     quantities = {
         "worst_ks": first["map"]["worst_ks"],
+        "where": _ordered(first["map"]["ks"])[0][0],
         "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
         "decisions": decisions,
         "noise_floor": None if nobody else 2 / (draws + 1) / alpha,
@@ -394,15 +397,15 @@ def caveats(found: Found) -> Iterator[Caveat]:
     """The conditions that hold of this audit, the general ones first."""
     yield from words.caveats(FIRST, {"flips_are_to_be_read": True})
     for side in found.sides:
-        yield from words.caveats(OF_A_SIDE, _of_a_side(side, found.space))
+        yield from words.caveats(OF_A_SIDE, _of_a_side(side))
     yield from words.caveats(LAST, _of_all(found))
 
 
-def _of_a_side(side: Side, space: Space) -> dict[str, Any]:
+def _of_a_side(side: Side) -> dict[str, Any]:
     quality, source, target = side.quality, side.way.source.level, side.way.target.level
     known = {"where": f"from {source} to {target}", "source": source, "target": target, "most": WORST_HEALTHY_KS}
-    worst = [j for j in np.argsort(-quality.ks) if quality.ks[j] > WORST_HEALTHY_KS]
-    named = listed([f"{space.labels[space.moving[j]]} ({quality.ks[j]:.2f})" for j in worst], SHOWN)
+    worst = [(name, distance) for name, distance in _ordered(quality.ks) if distance > WORST_HEALTHY_KS]
+    named = listed([f"{name} ({distance:.2f})" for name, distance in worst], SHOWN)
     missing = len(side.way.points) - len(side.kept)
     far = quality.compared and quality.compared_distance > FAR * quality.exact_distance
     alike = ((1, "positively", "negative"), (0, "negatively", "positive"))
@@ -422,7 +425,10 @@ def _of_a_side(side: Side, space: Space) -> dict[str, Any]:
 def _of_all(found: Found) -> dict[str, Any]:
     side, space, columns = found.sides[0], found.space, len(found.space.moving)
     fewest = min(len(side.way.points), len(side.way.target_points))
-    snapped = f" Categories and whole numbers are the nearest that exist ({listed(space.snapping, SHOWN)})."
+    snapped = (
+        " Whole numbers are the nearest that exist, and categories have the target group's shares "
+        f"({listed(space.snapping, SHOWN)})."
+    )
     real = all(side.real for side in found.sides)
     return {
         "few_rows": fewest < FEW_ROWS and {"fewest": fewest},
@@ -430,6 +436,9 @@ def _of_all(found: Found) -> dict[str, Any]:
         "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
+        "fewer_dealt": side.null is not None
+        and max(len(side.way.points), len(side.way.target_points)) > NOISE_PEOPLE
+        and {"people": NOISE_PEOPLE},
         "no_noise_floor": side.null is None,
         "read_as_probabilities": found.model.kind == PROBABILITY and found.asked.threshold is None,
     }

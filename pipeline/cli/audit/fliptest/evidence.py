@@ -38,6 +38,9 @@ FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
 """Decided positively, their counterparts not; and not decided positively, their counterparts so."""
 COMPARED = 500
 """The cost of a map is compared with that of exact transport between so many rows of each group."""
+NOISE_PEOPLE = 500
+"""At most so many people of each group are in a deal of the noise floor."""
+SCORE = "the model's score"
 BOOTSTRAPS, PERMUTATIONS = 2_000, 4_999
 """Resamples behind the intervals, and random subsets behind the p-values of the transparency report."""
 
@@ -58,12 +61,13 @@ def counterparts(space: Space, images: Array, target: Group, target_points: Arra
     """Finite images (n, k) of a map as counterparts in the target group, whose rows are ``target_points`` (m, d).
 
     Where all images are rows of the target group, counterparts are these people, with their own values. Elsewhere
-    categories are snapped to the nearest one; columns that a map does not move are those of the target group.
+    whole numbers are the nearest and categories have the target group's shares
+    (:mod:`pipeline.transport.categories`); columns that a map does not move are those of the target group.
     """
     place = places(images, space.to_map(target_points))
     if (place >= 0).all():
         return Counterparts(target_points[place], target.features.iloc[place], target.rows[place])
-    points = space.snapped(space.from_map(images, target_points[0]))
+    points = space.snapped(space.from_map(images, target_points[0]), target_points)
     return Counterparts(points, space.frame(points), np.where(place >= 0, target.rows[place], -1))
 
 
@@ -96,23 +100,29 @@ class Everyone:
 
 
 def null_of(
-    space: Space, model: Decider, everyone: Everyone, dealt: Sequence[Deal], images: Sequence[Array]
+    space: Space, model: Decider, everyone: Everyone, dealt: Sequence[Deal], images: Sequence[Array], people: int
 ) -> DealtSizes:
-    """The flipsets of each deal, whose source people have the ``images`` (n, k); whoever has none is left out."""
+    """The flipsets of each deal, whose source people have the ``images`` (n, k); whoever has none is left out.
+
+    Their sizes are those of ``people`` people, of shares of however many were dealt.
+    """
     flips = []
     for deal, image in zip(dealt, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
         decided = _decided(space, model, everyone, deal.target, image[finite])
         flips.append(Flipsets(everyone.decision[deal.source[finite]], decided))
-    return DealtSizes.of(flips)
+    found = DealtSizes.of(flips)
+    share = people / len(dealt[0].source)
+    return found if share == 1 else DealtSizes(found.positive * share, found.negative * share)
 
 
 def _decided(space: Space, model: Decider, everyone: Everyone, target: Array, images: Array) -> Array:
     """Decisions (n,) about finite images (n, k) between dealt groups."""
-    place = places(images, space.to_map(everyone.points[target]))
+    target_points = everyone.points[target]
+    place = places(images, space.to_map(target_points))
     if (place >= 0).all():
         return everyone.decision[target[place]]
-    points = space.snapped(space.from_map(images, everyone.points[0]))
+    points = space.snapped(space.from_map(images, everyone.points[0]), target_points)
     return model.decisions(model.scores(space.frame(points)))
 
 
@@ -120,16 +130,23 @@ def _decided(space: Space, model: Decider, everyone: Everyone, target: Array, im
 class Quality:
     """How near the counterparts are to the target group, and how far they are from the people.
 
-    ``ks`` (k,): Kolmogorov-Smirnov distance of each moving column. ``distance``: mean L1 distance between people and
-    counterparts in the space of the map; for ``compared`` people it is ``compared_distance``, and ``exact_distance``
-    under exact transport to as many of the target group (none compared where counterparts are real people).
+    ``ks``: Kolmogorov-Smirnov distance of each moving column, and of the model's score: under a perfect map it has the
+    target group's distribution, so this distance also sees how columns go together. ``distance``: mean L1 distance
+    between people and counterparts in the space of the map; for ``compared`` people it is ``compared_distance``, and
+    ``exact_distance`` under exact transport to as many of the target group (none compared where counterparts are real
+    people).
     """
 
-    ks: Array
+    ks: Mapping[str, float]
     distance: float
     compared: int
     compared_distance: float
     exact_distance: float
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the counterparts are distributed as the target group is, as far as is looked at."""
+        return healthy(np.array(list(self.ks.values())))
 
 
 @dataclass(frozen=True)
@@ -183,7 +200,7 @@ def gather_healthy(
     """The first of the ``kinds`` of map, each with its deals, that is healthy in all directions, or the last."""
     for place, (kind, deals_made) in enumerate(kinds):
         sides = gather(groups, space, model, scores, kind, asked, deals_made)
-        if place == len(kinds) - 1 or all(healthy(side.quality.ks) for side in sides):
+        if place == len(kinds) - 1 or all(side.quality.healthy for side in sides):
             return sides, place
     raise AssertionError("expected at least one kind of map")
 
@@ -198,7 +215,9 @@ def gather(
     """
     ways = _ways(groups, space, scores, asked.reverse)
     dealt = [
-        deals(len(way.points), len(way.target_points), null_draws, _rngs(asked, "deals", way.direction)[0])
+        deals(
+            len(way.points), len(way.target_points), null_draws, _rngs(asked, "deals", way.direction)[0], NOISE_PEOPLE
+        )
         for way in ways
     ]
     pairs = [pair for way, deal in zip(ways, dealt, strict=True) for pair in _pairs(space, way, deal)]
@@ -238,7 +257,7 @@ def _null(way: Way, dealt: Sequence[Deal], images: Sequence[Array], space: Space
     if not dealt:
         return None
     everyone = Everyone.of(space, model, way.source.features, way.target.features)
-    return null_of(space, model, everyone, dealt, images)
+    return null_of(space, model, everyone, dealt, images, len(way.points))
 
 
 def _side(
@@ -275,13 +294,15 @@ def _side(
             name: transparency_report(points, found.points, getattr(flips, name), precision, rng, lines=moving)
             for name, rng in zip(FLIPSETS, rng.spawn(2), strict=True)
         },
-        quality=_quality(space, way, points, found, asked),
+        quality=_quality(space, way, points, found, score_image, asked),
         facts=facts,
         null=null,
     )
 
 
-def _quality(space: Space, way: Way, points: Array, found: Counterparts, asked: Settings) -> Quality:
+def _quality(
+    space: Space, way: Way, points: Array, found: Counterparts, score_image: Array, asked: Settings
+) -> Quality:
     """How good the map is, in the space that it was fitted in."""
     own, images, others = (space.to_map(side) for side in (points, found.points, way.target_points))
     compared, distance, exact = 0, np.nan, np.nan
@@ -291,7 +312,9 @@ def _quality(space: Space, way: Way, points: Array, found: Counterparts, asked: 
         some = rng.choice(len(own), compared, replace=False)
         distance = mean_distance(own[some], images[some], "l1")
         exact = exact_distances(own[some], others[rng.choice(len(others), compared, replace=False)])["l1"]
-    return Quality(ks(others, images), mean_distance(own, images, "l1"), compared, distance, exact)
+    by_column = dict(zip((space.labels[place] for place in space.moving), ks(others, images), strict=True))
+    by_score = {SCORE: ks(way.target_score[:, None], score_image[:, None])[0]}
+    return Quality(by_column | by_score, mean_distance(own, images, "l1"), compared, distance, exact)
 
 
 def _rngs(asked: Settings, what: str, direction: str, count: int = 1) -> tuple[np.random.Generator, ...]:

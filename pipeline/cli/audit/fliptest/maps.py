@@ -22,13 +22,10 @@ PREFERRED: Mapping[str, Mapping[str, Any]] = {"exact": {"image": "sample"}, "wga
 
 SMOOTH, EXACT = "entropic", "exact"
 """The map unless told otherwise; and the one that takes its place where it is poor and the groups are small."""
-EXACT_PAIRS = 4_000_000
-"""Up to so many pairs of people an exact map is fitted in about a second."""
 MOST_PAIRS = 400_000_000
 """An exact map of more pairs is refused: so many take a minute, and a fifth of a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
-CHEAP_PAIRS = 1_000_000
-"""Up to so many pairs these maps are fitted in a quarter of a second, so that a noise floor is computed by default."""
+"""Maps that are fitted to the people of a deal in half a second, so that there is a noise floor by default."""
 NULL_DRAWS = 39
 """The fewest deals with which the number of flips or the net size can be beyond noise at level 0.05."""
 
@@ -114,7 +111,7 @@ def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
     if name == "auto":
         if settings:
             raise ValueError(f"--map-setting {settings[0]} belongs to a map: name it too, such as --map {SMOOTH}")
-        return [map_named(each, []) for each in ((SMOOTH, EXACT) if pairs <= EXACT_PAIRS else (SMOOTH,))]
+        return [map_named(each, []) for each in ((SMOOTH, EXACT) if pairs <= MOST_PAIRS else (SMOOTH,))]
     if name == EXACT and pairs > MOST_PAIRS:
         raise ValueError(
             f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
@@ -123,11 +120,11 @@ def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
     return [map_named(name, settings)]
 
 
-def null_draws(asked: Settings, kind: Kind, sizes: tuple[int, int]) -> int:
+def null_draws(asked: Settings, kind: Kind) -> int:
     """The deals that ``--null-draws`` asks for; or NULL_DRAWS where the map is fitted so fast that they can be had."""
     if asked.null_draws is not None:
         return int(asked.null_draws)
-    return NULL_DRAWS if kind.name in CHEAP and sizes[0] * sizes[1] <= CHEAP_PAIRS else 0
+    return NULL_DRAWS if kind.name in CHEAP else 0
 
 
 def _read(path: Path) -> dict[str, Any]:

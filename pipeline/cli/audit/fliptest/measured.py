@@ -14,7 +14,6 @@ from pipeline.audits.fliptest.transparency import TransparencyReport
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.people import Space
 from pipeline.cli.numbers import fixed, percent, plain, span
-from pipeline.transport.quality import healthy
 from pipeline.types import Array
 
 LINE = (
@@ -57,9 +56,9 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
             "noise": None if side.null is None else noise(side.null, sizes, n, alpha),
             "transparency": {name: lines(side.reports[name], space, alpha) for name in FLIPSETS},
             "map": {
-                "healthy": healthy(quality.ks),
-                "worst_ks": quality.ks.max(),
-                "ks": {space.labels[place]: ks for place, ks in zip(space.moving, quality.ks, strict=True)},
+                "healthy": quality.healthy,
+                "worst_ks": max(quality.ks.values()),
+                "ks": dict(quality.ks),
                 "real_people": side.real,
                 **{name: getattr(quality, name) for name in QUALITY},
                 "facts": dict(side.facts),

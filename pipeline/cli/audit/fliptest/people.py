@@ -26,6 +26,7 @@ from pipeline.cli.table import (
 )
 from pipeline.cli.units import units
 from pipeline.messages import SHOWN, check_columns, listed
+from pipeline.transport.categories import assigned
 from pipeline.types import Array
 
 LEAST_ROWS = 20
@@ -186,12 +187,14 @@ class Number:
         """Finite values (n,) as (n, 1)."""
         return (values.to_numpy(dtype=np.float64)[:, None] - self.shift) / self.scale
 
-    def snapped(self, block: Array) -> Array:
-        """A column (n, 1) of the nearest values that the input can take; NaN stays NaN."""
+    def snapped(self, block: Array, target: Array) -> Array:
+        """A finite column (n, 1) of values that the input can take: the nearest; of two, with the target's shares."""
         if not self.snaps:
             return block
-        values = self.decoded(block).to_numpy()[:, None]
-        return np.where(np.isnan(block), np.nan, (values - self.shift) / self.scale)
+        if self.pair is None:
+            return self.encoded(self.decoded(block))
+        low, high = (np.array(self.pair) - self.shift) / self.scale
+        return np.where(_ones((block - low) / (high - low), target > (low + high) / 2), high, low)
 
     def decoded(self, block: Array) -> pd.Series:
         """A column (n, 1) as float64 values of the input."""
@@ -235,11 +238,11 @@ class Category:
             return (code[:, None] == np.arange(len(self.levels))).astype(np.float64)
         return code[:, None].astype(np.float64)
 
-    def snapped(self, block: Array) -> Array:
-        """Columns (n, p) of the nearest category; NaN stays NaN."""
-        code = self._code(block)
-        made = np.eye(len(self.levels))[code] if self._indicators else code[:, None].astype(np.float64)
-        return np.where(np.isnan(block).any(axis=1, keepdims=True), np.nan, made)
+    def snapped(self, block: Array, target: Array) -> Array:
+        """Finite columns (n, p) of one category each, with the shares of the target group's columns (m, p)."""
+        if not self._indicators:
+            return _ones(block, target)
+        return np.eye(len(self.levels))[assigned(block, target.mean(axis=0))]
 
     def decoded(self, block: Array) -> pd.Series:
         """Columns (n, p) as values of the input, in its own type."""
@@ -256,8 +259,14 @@ class Category:
 
     def _code(self, block: Array) -> Array:
         if self._indicators:
-            return np.asarray(np.nan_to_num(block).argmax(axis=1))
+            return np.asarray(block.argmax(axis=1))
         return np.asarray((block[:, 0] > 0.5) & (len(self.levels) > 1)).astype(np.int64)
+
+
+def _ones(weight: Array, target: Array) -> Array:
+    """0 or 1 for each weight (n, 1) of a 1, as many of them 1 as is the target group's share (m, 1)."""
+    share = target.mean()
+    return assigned(np.hstack([1 - weight, weight]), np.array([1 - share, share]))[:, None].astype(np.float64)
 
 
 Input: TypeAlias = Number | Category
@@ -315,10 +324,10 @@ class Space:
         blocks = self._blocks(points)
         return pd.DataFrame({one.name: one.decoded(block) for one, block in zip(self.inputs, blocks, strict=True)})
 
-    def snapped(self, points: Array) -> Array:
-        """Points of the nearest categories, whole numbers and pairs of values that exist; NaN stays NaN."""
-        blocks = self._blocks(points)
-        return np.hstack([one.snapped(block) for one, block in zip(self.inputs, blocks, strict=True)])
+    def snapped(self, points: Array, target: Array) -> Array:
+        """Finite points (n, d) with whole numbers that exist, and categories in the shares of the ``target`` (m, d)."""
+        sides = zip(self.inputs, self._blocks(points), self._blocks(target), strict=True)
+        return np.hstack([one.snapped(block, other) for one, block, other in sides])
 
     def to_map(self, points: Array) -> Array:
         """Points (n, d) as a map sees them, (n, k)."""

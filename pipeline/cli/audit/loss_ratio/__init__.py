@@ -75,6 +75,24 @@ class Metric(Options, title="fair metric (one of the first two)"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class People(Options, title="who could exist"):
+    """What a comparable individual may be."""
+
+    bounds: str = option(
+        "keep comparables within the range of the data in every step, or within the bounds of a CSV file with the "
+        "columns feature, low and high; none: as published, wherever the gradient leads",
+        "data",
+        "data|none|FILE",
+    )
+    one_hot: Sequence[str] = option(
+        "beginnings of names of columns, such as race_: all that begin so are the indicators of one category. The "
+        "examples then name the nearest whole person, with the loss there",
+        (),
+        "A,B",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Test(Options, title="test and attack"):
     """The tolerance, and how far the attack goes."""
 
@@ -87,5 +105,5 @@ class Test(Options, title="test and attack"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Data, Network, Precise, Metric, Test, Output):
+class Settings(Data, Network, Precise, Metric, People, Test, Output):
     """Every option of the loss-ratio audit."""

@@ -14,7 +14,16 @@ import torch
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli import words
 from pipeline.cli.audit.loss_ratio import Settings
-from pipeline.cli.audit.loss_ratio.evidence import Equated, Evidence, directions_in, gather, given_directions, learned
+from pipeline.cli.audit.loss_ratio.evidence import (
+    Equated,
+    Evidence,
+    bounds_of,
+    directions_in,
+    gather,
+    given_directions,
+    learned,
+    people_of,
+)
 from pipeline.cli.model import Computing, Model, load_model, no_gradient
 from pipeline.cli.numbers import factor, level, p_text, plain, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, model_facts, output_conditions, probed
@@ -55,8 +64,11 @@ metric_of_audited_rows: The fair metric was learned on the audited rows themselv
 not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
   those that are treated worst.
 still_growing: S_n was still growing at the last step: more --steps look further.
-columns_of_two_values: Comparable individuals are points in the space of features: columns of two values move
-  continuously too, so such a point need not describe a real person.
+no_bounds: {{outside:,}} of {{audited:,}} comparables are outside the range of the data, so that they describe nobody;
+  kept within it, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds data tests that.
+whole_columns: Comparable individuals are points in the space of features: columns of whole numbers and of two values
+  move continuously too. Beside each example stands the nearest person who could exist (--one-hot says which columns
+  are one category), with the loss there.
 {OUTPUT_CAVEATS.strip()}
 weak_direction: The features hardly tell the groups of {{name!r}} apart (AUC {{auc:.2f}}): its direction is mostly
   chance.
@@ -89,6 +101,7 @@ label: {label}: {classes}
 model: {origin}; output: {shape}, {output_kind} ({read})
 attack: {steps} gradient steps of {step_size:g}, fair distance penalised with lambda = {regularization:g}; {dtype} on
   {device}
+comparables: {kept}
 """
 WANTED = "a torch network or a function of x"
 
@@ -149,7 +162,11 @@ def audited(
         source.table[asked.label], scores.trial.shape[1], asked.classes, asked.positive, source.name
     )
     some = replace(everyone, label=label, label_levels=levels).only(numbers)
-    evidence = gather(scores.evaluate, some.features, some.label, equated.metric, scale, asked, device, len(levels))
+    people = people_of(everyone, asked.one_hot)
+    bounds = bounds_of(asked.bounds, everyone, people)
+    evidence = gather(
+        scores.evaluate, some.features, some.label, equated.metric, scale, asked, people, bounds, device, len(levels)
+    )
     result = Found(evidence, some, numbers, scale, scores, equated, asked)
     found = outcomes(result)
     facts: dict[str, Any] = {
@@ -170,6 +187,12 @@ def audited(
             **{"device": device, **asked.some("dtype", "points", "seed")},
         },
         "fair_metric": {**metric, **fair_metric(equated, everyone.names)},
+        "bounds": {
+            "given": asked.bounds,
+            "one_hot": list(asked.one_hot),
+            "outside": int(evidence.outside.sum()),
+            "within": None if evidence.within is None else statistics(evidence.within),
+        },
         "examples": example_entries(evidence, some, numbers, scale, asked.examples),
         "course": course(evidence),
     }
@@ -262,7 +285,14 @@ def conditions(result: Found, facts: Mapping[str, Any]) -> dict[str, Any]:
         "metric_of_audited_rows": metric["path"] == data["path"],
         "not_rejected": not test["rejected"],
         "still_growing": not test["rejected"] and growing,
-        "columns_of_two_values": any(len(np.unique(column)) == 2 for column in result.rows.features.T),
+        "no_bounds": facts["bounds"]["within"] is not None
+        and {
+            "outside": facts["bounds"]["outside"],
+            "audited": len(result.row_numbers),
+            "mean": factor(facts["bounds"]["within"]["S_n"]),
+            "bound": factor(facts["bounds"]["within"]["T_n"]),
+        },
+        "whole_columns": bool((result.rows.features == np.round(result.rows.features)).all(axis=0).any()),
         **output_conditions(result.scores, "row"),
         "weak_direction": [
             {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION
@@ -284,11 +314,16 @@ def outcomes(result: Found) -> dict[str, Any]:
     ]
     return {
         **{
-            name: plain({key: getattr(test, array)[-1] for key, array in STATISTICS.items()})
+            name: {key: values[-1] for key, values in statistics(test).items()}
             for name, test in _tests(result.evidence)
         },
         **plain({"accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))}),
     }
+
+
+def statistics(test: RatioTest) -> dict[str, Any]:
+    """The numbers of a test, or a list of each along its leading axis; NaN (no ratio exists) is null."""
+    return {key: plain(np.asarray(getattr(test, array))) for key, array in STATISTICS.items()}
 
 
 def course(evidence: Evidence) -> dict[str, Any]:
@@ -354,6 +389,7 @@ def _sections(result: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
         features=len(data["features"]),
         units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
         **{"label": data["label"], "classes": numbered(data["label_levels"]), "origin": model["origin"]},
+        kept=_kept(facts["bounds"], data["audited"]),
         shape=f"{model['output_columns']} columns" if model["output_columns"] > 1 else "one column, class 1",
         output_kind=model["output_kind"],
         read="read off the values" if model["output_kind_detected"] else "as told",
@@ -373,6 +409,18 @@ def _sections(result: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
         yield Section(
             "Most unfair examples (rows counted from 0)", (_examples(facts["examples"], len(data["label_levels"])),)
         )
+
+
+def _kept(bounds: Mapping[str, Any], audited: int) -> str:
+    """Where comparables were kept, and of those that were not how many are beyond the data."""
+    beyond = f"{bounds['outside']:,} of {audited:,} are outside that of the data"
+    if bounds["given"] == "data":
+        return "within the range of the data"
+    if bounds["within"] is None:
+        return f"within {bounds['given']}; {beyond}"
+    within = bounds["within"]
+    kept = f"kept within it, S_n is {factor(within['S_n'])} and T_n {factor(within['T_n'])}"
+    return f"within no range: {beyond}; {kept}"
 
 
 def _results(results: Mapping[str, Any], settings: Settings) -> tuple[Table, Text, Text]:
@@ -419,15 +467,24 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
 def _examples(entries: Sequence[Mapping[str, Any]], classes: int) -> Table:
     """The losses and probabilities of each example; below them its groups and the features that moved most."""
     of = "1" if classes == 2 else "label"
-    heads = ("row", "label", "own loss", "comparable loss", "ratio", f"own P({of})", f"comparable P({of})")
-    columns = tuple(Column(head, "comparable" if "comparable" in head else None) for head in heads)
+    heads = (
+        "row", "label", "own loss", "comparable loss", "ratio", "possible person's loss", f"own P({of})",
+        f"comparable P({of})",
+    )  # fmt: skip
+    shorter = {
+        "comparable loss": "comparable",
+        f"comparable P({of})": "comparable",
+        "possible person's loss": "possible",
+    }
+    columns = tuple(Column(head, shorter.get(head)) for head in heads)
     rows = []
     for one in entries:
         groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
         moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
         cells = (
             f"{one['row']}", f"{one['label']}", f"{one['original_loss']:.3g}", f"{one['comparable_loss']:.3g}",
-            factor(one["loss_ratio"]), f"{one['original_probability']:.3f}", f"{one['comparable_probability']:.3f}",
+            factor(one["loss_ratio"]), f"{one['possible_loss']:.3g}", f"{one['original_probability']:.3f}",
+            f"{one['comparable_probability']:.3f}",
         )  # fmt: skip
         rows.append(Row(cells, "; ".join([*groups, *moves])))
     return Table(columns, tuple(rows), SHOWN_EXAMPLES, file="examples.csv", notes="groups and largest changes")
@@ -440,28 +497,36 @@ def worst(evidence: Evidence, count: int) -> Array:
 
 
 def example_rows(evidence: Evidence, rows: Rows, row_numbers: Array, count: int) -> pd.DataFrame:
-    """Two lines for each example: ``original``, and below it ``comparable``, the point at which the attack ended.
+    """Three lines for each example: ``original``; ``comparable``, the point at which the attack ended; ``possible``,
+    the nearest person who could exist.
 
     The features stand under their own names in their own units, so that a line can be given to the model again; the
     audit's columns begin with ``audit_``.
     """
-    chosen = np.repeat(worst(evidence, count), 2)
-    comparable = np.arange(len(chosen)) % 2 == 1
+    chosen = worst(evidence, count)
+    versions = ("original", "comparable", "possible")
     two = len(rows.label_levels) == 2
-    loss = np.where(comparable, evidence.comparable_loss[chosen], evidence.original_loss[chosen])
+
+    def woven(*parts: Array) -> Array:
+        """(k,) or (k, d) of each version to the lines of all."""
+        return np.stack(parts, axis=1).reshape(-1, *parts[0].shape[1:])
+
+    loss = woven(*(getattr(evidence, f"{version}_loss")[chosen] for version in versions))
+    distance = evidence.fair_distance[chosen]
+    points = woven(*(getattr(evidence, version)[chosen] for version in versions))
+    chosen = np.repeat(chosen, 3)
     columns: dict[str, Any] = {
-        "audit_rank": np.arange(len(chosen)) // 2 + 1,
+        "audit_rank": np.arange(len(chosen)) // 3 + 1,
         "audit_row": row_numbers[chosen],
-        "audit_version": np.where(comparable, "comparable", "original"),
+        "audit_version": np.resize(versions, len(chosen)),
         "audit_loss_ratio": evidence.ratio[chosen],
-        "audit_fair_distance": np.where(comparable, evidence.fair_distance[chosen], 0.0),
+        "audit_fair_distance": woven(0 * distance, distance, np.full_like(distance, np.nan)),
         "audit_loss": loss,
         f"audit_probability_of_{'1' if two else 'label'}": probability(loss, rows.label[chosen], two),
         "audit_label": rows.label[chosen],
     }
     for name, group in rows.sensitive.items():
         columns[f"audit_{name}"] = np.array(rows.levels[name])[group[chosen]]
-    points = np.where(comparable[:, None], evidence.comparable[chosen], evidence.original[chosen])
     features = pd.DataFrame(points, columns=list(rows.names))
     return pd.concat([pd.DataFrame(columns), features], axis=1)
 
@@ -476,6 +541,7 @@ def example_entries(
         "fair_distance": evidence.fair_distance,
         "original_loss": evidence.original_loss,
         "comparable_loss": evidence.comparable_loss,
+        "possible_loss": evidence.possible_loss,
         "original_probability": probability(evidence.original_loss, rows.label, two),
         "comparable_probability": probability(evidence.comparable_loss, rows.label, two),
     }
@@ -502,7 +568,12 @@ def _changes(evidence: Evidence, units: Units, names: tuple[str, ...], position:
     moved = np.abs(units.inward(after) - units.inward(before))
     order = np.argsort(-moved, kind="stable")[:CHANGES]
     return [
-        {"feature": names[j], "original": float(before[j]), "comparable": float(after[j])}
+        {
+            "feature": names[j],
+            "original": float(before[j]),
+            "comparable": float(after[j]),
+            "possible": float(evidence.possible[position, j]),
+        }
         for j in order
         if moved[j] > NEGLIGIBLE * moved.max()
     ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack
-from pipeline.attacks.gradient_flow import step_schedule
+from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
+from pipeline.attacks.gradient_flow import Bounds, Flow, step_schedule
+from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from pipeline.audits.loss_ratio.ratio_tests import (
     RatioTest,
     error_rate_ratio_test,
@@ -20,9 +21,10 @@ from pipeline.audits.loss_ratio.ratio_tests import (
 )
 from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.progress import followed
-from pipeline.cli.table import Rows
+from pipeline.cli.table import Rows, numeric, read_table
 from pipeline.cli.units import Units
 from pipeline.fair_metric import FairMetric, from_directions, learn
+from pipeline.messages import SHOWN, check_columns, listed, nearest
 from pipeline.types import Array
 
 RECORDED = 30
@@ -89,6 +91,53 @@ def given_directions(directions: Array, source: str, names: tuple[str, ...], uni
     return Equated(metric, tuple(f"direction {i}" for i in range(len(directions))), _unit(metric.directions), {})
 
 
+def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
+    """Who could exist: in the range of the rows, whole where they are, of one category where ``one_hot`` says so.
+
+    Raises ValueError for a beginning of names that fewer than two columns have, and for rows of no or two categories.
+    """
+    categories = []
+    for prefix in one_hot:
+        group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
+        if len(group) < 2:
+            raise ValueError(
+                f"--one-hot {prefix}: expected at least two columns whose names begin so, found {len(group)} among "
+                f"{listed(rows.names, SHOWN)}"
+            )
+        categories.append(group)
+    check_categories(rows.features, categories, rows.names)
+    whole = np.flatnonzero((rows.features == np.round(rows.features)).all(axis=0))
+    return Admissible(range_of(rows.features), tuple(whole.tolist()), tuple(categories))
+
+
+def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
+    """The bounds that ``--bounds`` asks for, in the columns' own units.
+
+    Raises ValueError for a file that does not say feature, low and high, and for rows beyond what it says.
+    """
+    if asked in ("data", "none"):
+        return people.bounds if asked == "data" else None
+    path = Path(asked)
+    if not path.suffix:
+        raise ValueError(f"--bounds {asked}: expected data, none or a file with the columns feature, low and high")
+    table = read_table(path)
+    check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
+    strange = [str(name) for name in table["feature"] if name not in rows.names]
+    if strange:
+        raise ValueError(f"{path}: there is no feature {strange[0]!r}{nearest(strange[0], rows.names)}")
+    low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
+    places = [rows.names.index(name) for name in table["feature"]]
+    low[places], high[places] = numeric(table, ("low", "high"), str(path)).T
+    beyond = (rows.features < low) | (rows.features > high)
+    if beyond.any():
+        row, j = np.argwhere(beyond)[0]
+        raise ValueError(
+            f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]: "
+            "widen the bounds, or leave such rows out"
+        )
+    return low, high
+
+
 def _unit(directions: Array) -> Array:
     scaled = directions / np.abs(directions).max(axis=1, keepdims=True)
     return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
@@ -102,6 +151,10 @@ class Evidence:
     ``original_loss``, ``comparable_loss``, ``ratio`` and ``fair_distance`` (n,) belong to them (``ratio`` is NaN where
     it does not exist). ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last
     entry is the verdict. Of more than two classes the error is known at the last step alone.
+
+    ``possible`` (n, d) are the people who could exist nearest to the comparables, with ``possible_loss`` (n,).
+    ``outside`` (n,): which comparables are beyond the range of the data; ``within`` is the test of those that are kept
+    in it, where they were not.
     """
 
     steps: tuple[int, ...]
@@ -113,6 +166,10 @@ class Evidence:
     comparable_loss: Array
     ratio: Array
     fair_distance: Array
+    possible: Array
+    possible_loss: Array
+    outside: Array
+    within: RatioTest | None
 
 
 def gather(
@@ -122,29 +179,38 @@ def gather(
     metric: FairMetric,
     units: Units,
     asked: Settings,
+    people: Admissible,
+    bounds: Bounds | None,
     device: str = "cpu",
     classes: int = 2,
 ) -> Evidence:
     """Attack rows ``features`` (n, d) of ``label`` (n,) in the units of the audit and test both ratios on the way.
 
-    ``scores`` maps inputs in the columns' own units to the (n, K) logits, K being ``classes``.
+    ``scores`` maps inputs in the columns' own units to the (n, K) logits, K being ``classes``. ``people`` says who
+    could exist, with the range of the data; the attack is kept within ``bounds``, and without any made again in that
+    range, so that both can be told.
     Raises ValueError for an unstable step size and where no two rows have a finite ratio.
     """
     record = recorded_steps(asked.steps)
     points = units.inward(features)
     blocks = -(-len(points) // CPU_BLOCK_ROWS) if device == "cpu" else 1
-    with followed(scores, blocks * (asked.steps + 1), "following the gradient") as watched:
-        flow = attack(
-            lambda z: watched(units.network_input(z)),
-            points,
-            label,
-            metric,
-            asked.regularization,
-            step_schedule("constant", asked.step_size, 0.0, asked.steps),
-            record,
-            device=device,
-            dtype=asked.dtype,
-        )
+
+    def flow_within(bounds: Bounds | None) -> Flow:
+        with followed(scores, blocks * (asked.steps + 1), "following the gradient") as watched:
+            return attack(
+                lambda z: watched(units.network_input(z)),
+                points,
+                label,
+                metric,
+                asked.regularization,
+                step_schedule("constant", asked.step_size, 0.0, asked.steps),
+                record,
+                device=device,
+                dtype=asked.dtype,
+                bounds=None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1])),
+            )
+
+    flow = flow_within(bounds)
     ratios = loss_ratios(flow.original_loss, flow.losses[-1])
     finite = int(np.isfinite(ratios.values).sum())
     if finite < 2:
@@ -156,8 +222,19 @@ def gather(
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
     comparable = units.outward(np.asarray(flow.x, dtype=np.float64))
     error, errors = misclassified(flow.original_loss, label), misclassified(flow.losses, label)
+    outside = np.isfinite(ratios.values) & ~people.within(comparable)
+    within = None
+    if bounds is None:
+        kept = flow_within(people.bounds)
+        within = loss_ratio_test(kept.original_loss, kept.losses[-1], asked.delta, asked.alpha)
+    possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
+    with torch.no_grad():
+        at_possible = cross_entropy(scored(scores, possible, asked.dtype, device), torch.as_tensor(label).to(device))[0]
     if classes > 2:
-        error, last = (mistaken(scores, x, label, asked.dtype, device) for x in (features, comparable))
+        error, last = (
+            (scored(scores, x, asked.dtype, device).argmax(1).cpu().numpy() != label).astype(float)
+            for x in (features, comparable)
+        )
         errors = np.full_like(errors, np.nan)
         errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
     return Evidence(
@@ -170,15 +247,18 @@ def gather(
         comparable_loss=flow.losses[-1],
         ratio=ratios.values,
         fair_distance=fair_distance,
+        possible=possible,
+        possible_loss=at_possible.cpu().numpy(),
+        outside=outside,
+        within=within,
     )
 
 
-def mistaken(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, label: Array, dtype: str, device: str) -> Array:
-    """1 where the largest score is another class's than the label's, (n,)."""
+def scored(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, dtype: str, device: str) -> torch.Tensor:
+    """The scores (n, K) of inputs (n, d) in the columns' own units, in blocks."""
     with torch.no_grad():
         blocks = torch.tensor(x, dtype=getattr(torch, dtype), device=device).split(CPU_BLOCK_ROWS)
-        predicted = torch.cat([scores(block).argmax(1) for block in blocks]).cpu().numpy()
-    return (predicted != label).astype(float)
+        return torch.cat([scores(block) for block in blocks])
 
 
 def recorded_steps(steps: int) -> tuple[int, ...]:
