@@ -149,7 +149,7 @@ def test_many_groups_are_each_compared_with_the_others_and_pairs_are_asked_for(
     label, town = rng.integers(0, 2, 12 * 100), np.arange(12 * 100) % 12
     score = label * np.where(town > 0, 1.0, -1.0) + rng.normal(size=len(label))
     pd.DataFrame({"town": town, "y": label, "p": score}).to_parquet("towns.parquet")
-    asked = ("--predictions", "towns.parquet", "--group", "town", "--metric", "auc", "--draws", "1400")
+    asked = ("--predictions", "towns.parquet", "--group", "town", "--metric", "auc", "--draws", "2800")
     made = document(*asked)
     results = made["results"]
     assert [entry["groups"][0]["name"] for entry in results] == [str(place) for place in range(12)]
@@ -209,8 +209,8 @@ def test_a_metric_of_ones_own_is_the_function(batched: bool, document: Document)
         "    return (weight * (y - score) ** 2).sum(axis=-1) / weight.sum(axis=-1)\n"
         f"brier.batched = {batched}\n"
     )
-    own, known = document("--metric", "own.py:brier,squared_error", "--draws", "19", "--correct", "none")["results"]
-    assert (own["metric"], own["draws"], known["draws"]) == ("brier", 19, 19)
+    own, known = document("--metric", "own.py:brier,squared_error", "--draws", "39", "--correct", "none")["results"]
+    assert (own["metric"], own["draws"], known["draws"]) == ("brier", 39, 39)
     assert own["difference"] == pytest.approx(known["difference"])
     assert own["statistic"] == pytest.approx(known["statistic"], rel=0.25)  # 200 bootstraps against the closed form
 

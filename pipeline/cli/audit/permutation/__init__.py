@@ -87,8 +87,11 @@ class Test(Options, title="test"):
     method: Literal["auto", "exact", "studentized", "unstudentized", "bootstrap", "lift"] = option(
         "auto: exact for rates, studentized otherwise; the last three are there to compare with (default: auto)", "auto"
     )
-    alternative: Literal["two-sided", "greater", "less"] = option(
-        "greater: the metric is larger in the first group", "two-sided"
+    alternative: Literal["two-sided", "equal-tailed", "greater", "less"] | None = option(
+        "greater: the metric is larger in the first group; two-sided: |T| is large, as published; equal-tailed: T is "
+        "far out on its own side (default: equal-tailed where T is permuted, two-sided where a test is exact, of a "
+        "correlation, or max-t)",
+        None,
     )
     correct: Literal["holm", "max-t", "bonferroni", "bh", "by", "none"] = option(
         "correction for the number of tests: over all tests of the run, but max-t (largest |T|, step-down) over the "

@@ -54,7 +54,7 @@ NAMED = 3
 """How many differences the sentence names before it only counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
 CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
-SIDES = {"two-sided": "", "greater": ", against larger in the first", "less": ", against smaller in the first"}
+SIDES = {"greater": ", against larger in the first", "less": ", against smaller in the first"}
 UNBOUNDED = "any value"
 TESTED = """
 null: {null}
@@ -285,7 +285,7 @@ def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
     correction = f"; {CORRECTIONS[plan.correction]} over {over}"
     return words.facts(
         TESTED,
-        null=", and ".join(null) + SIDES[plan.asked.alternative],
+        null=", and ".join(null) + SIDES.get(plan.asked.alternative, ""),
         alpha=plan.asked.alpha,
         correction=correction if number > 1 and plan.correction != "none" else "",
         rows=data["rows"],

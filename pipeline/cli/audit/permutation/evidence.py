@@ -29,7 +29,7 @@ from pipeline.audits.permutation.metrics import (
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import all_pairs
 from pipeline.audits.permutation.pvalue import wilson
-from pipeline.audits.permutation.result import PermutationTest
+from pipeline.audits.permutation.result import SIDED, Alternative, PermutationTest, tails
 from pipeline.audits.permutation.run import tested
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.model import named_object
@@ -106,7 +106,22 @@ class Plan:
     def testing(self, metric: Metric | None = None) -> testing.Settings:
         """How a metric, or a correlation, is tested."""
         draws = self.own_draws if isinstance(metric, UserMetric) else self.draws
-        return testing.Settings(**self.asked.some("method", "alternative", "alpha", "resampling_risk"), draws=draws)
+        settings = self.asked.some("method", "alpha", "resampling_risk")
+        return testing.Settings(**settings, alternative=self.alternative(metric), draws=draws)
+
+    def drawn(self, metric: Metric) -> bool:
+        """Whether the metric is tested by random permutations."""
+        return not isinstance(metric, Rate) or self.weighted or self.asked.method not in ("auto", "exact")
+
+    def alternative(self, metric: Metric | None = None) -> Alternative:
+        """The alternative asked for; else both sides, with equal tails where a metric's T is permuted."""
+        equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
+        return self.asked.alternative or ("equal-tailed" if equal else "two-sided")
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a test asks for one side alone; then complementary rates have opposite hypotheses."""
+        return self.asked.alternative in SIDED
 
     def rng(self, *what: str) -> np.random.Generator:
         """By what the test is, so that it does not depend on which others are asked for."""
@@ -157,7 +172,7 @@ def _check_columns(asked: Settings, metrics: tuple[Metric, ...], correlations: t
         "scores": not score and [{"metric": name} for name in [*others, *correlations]],
         "real_label": asked.real_label and (rates or {"auc", "log_loss"} & set(others)),
         "between": asked.between is not None and (len(asked.between) != 2 or len(set(asked.group)) != 1),
-        "max_t": asked.correct == "max-t" and asked.alternative != "two-sided",
+        "max_t": asked.correct == "max-t" and asked.alternative not in (None, "two-sided"),
     }
     refuse(REFUSED, found)
 
@@ -409,15 +424,17 @@ def gather(table: Table, plan: Plan) -> Evidence:
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     """The request with as many draws as the correction needs for one test to be rejected by itself.
 
-    B draws give no p-value below 1 / (B + 1), which the correction multiplies: by the number m of hypotheses (Holm,
-    Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or not at all. Raises ValueError
-    where the user gave fewer.
+    B draws give no p-value below 1 / (B + 1), with equal tails 2 / (B + 1), which the correction multiplies: by the
+    number m of hypotheses (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or
+    not at all. Raises ValueError where the user gave fewer.
     """
     if not any(job.drawn for job in jobs):
         return plan
     number = len({hypothesis for job in jobs for hypothesis in job.hypotheses})
     times = {"none": 1.0, "max_t": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}
-    least = math.ceil(times.get(plan.correction, number) / plan.asked.alpha - ROUNDING) - 1
+    tails_of = [tails(plan.alternative(metric)) for metric in plan.metrics if plan.drawn(metric)]
+    times_each = times.get(plan.correction, number) * max(tails_of, default=1)
+    least = math.ceil(times_each / plan.asked.alpha - ROUNDING) - 1
     draws, own = max(plan.draws, least), max(plan.own_draws, least)
     if plan.asked.draws is not None and draws > plan.draws:
         raise ValueError(
@@ -440,8 +457,7 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterat
     known = content.groups
     if plan.asked.between and (unknown := [name for name in plan.asked.between if name not in known]):
         raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
-    drawn = not isinstance(metric, Rate) or plan.weighted or plan.asked.method not in ("auto", "exact")
-    what = hypothesis(metric) if plan.asked.alternative == "two-sided" else metric.name
+    what = metric.name if plan.one_sided else hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
     if plan.asked.between:
         places = [(known.index(plan.asked.between[0]), known.index(plan.asked.between[1]))]
@@ -453,7 +469,7 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterat
     if len(known) > 2 and not (plan.asked.between or plan.asked.pairs):
         compared = (against_rest(content, place) for place in range(len(known)))
     for two in compared:
-        yield Job(partial(_compared, grouping, metric, data, two), ((grouping, *two.groups, what),), drawn)
+        yield Job(partial(_compared, grouping, metric, data, two), ((grouping, *two.groups, what),), plan.drawn(metric))
 
 
 def _check_stopping(plan: Plan, jobs: Sequence[Job]) -> None:
@@ -475,7 +491,7 @@ def _found(grouping: str, metric: Metric, data: Data, content: Counts | Predicti
     """The finding of a test on the two groups in ``content``."""
     few = fewest(content, metric)
     # One-sided, the hypotheses of complementary rates are opposite ones.
-    what = hypothesis(metric) if test.alternative == "two-sided" else metric.name
+    what = metric.name if test.alternative in SIDED else hypothesis(metric)
     fewest_units = min(test.units) if few is None else few
     return Finding(
         grouping, metric.title, test, data.basis, fewest_units, (grouping, *test.groups, what), varies(content, metric)
@@ -498,9 +514,10 @@ def _all_at_once(grouping: str, metric: Metric, data: Data, plan: Plan) -> list[
 
 def _correlation(name: str, attribute: str, value: Array, levels: Array, plan: Plan) -> list[Finding]:
     what = str(plan.asked.score) if name == "correlation" else f"{plan.asked.score} - {plan.asked.label}"
-    settings = plan.asked.some("method", "alternative", "alpha", "resampling_risk")
+    settings = plan.asked.some("method", "alpha", "resampling_risk")
+    rng, alternative = plan.rng(attribute, name), plan.alternative()
     test = correlation_test(
-        value, levels, rng=plan.rng(attribute, name), names=(what, attribute), draws=plan.draws, **settings
+        value, levels, rng=rng, names=(what, attribute), draws=plan.draws, alternative=alternative, **settings
     )
     test = replace(test, metric=name)
     return [Finding(attribute, CORRELATIONS[name], test, "every row", len(value), (attribute, name))]
