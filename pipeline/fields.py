@@ -102,10 +102,10 @@ class Checked:
             cls._group = f"{of}."
 
     def __post_init__(self) -> None:
-        hints = _hints(type(self))  # type: ignore[arg-type]
+        hints = hints_of(type(self))  # type: ignore[arg-type]
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if not _fits(value, hints[field.name]):
+            if not fits(value, hints[field.name]):
                 expected = described(hints[field.name])
                 raise ValueError(f"expected {self._group}{field.name} to be {expected}; found {value!r}")
 
@@ -152,21 +152,22 @@ def described(hint: Any) -> str:
     return WORDS.get(hint, "anything")
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what a type expects."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         kind, *limits = arguments
-        return _fits(value, kind) and all(limit.holds(value) for limit in limits)
+        return fits(value, kind) and all(limit.holds(value) for limit in limits)
     if origin in (Union, UnionType):
-        return any(_fits(value, kind) for kind in arguments)
+        return any(fits(value, kind) for kind in arguments)
     if origin is Literal:
         return value in arguments
     if _is_list(origin):
-        return isinstance(value, (list, tuple)) and all(_fits(item, arguments[0]) for item in value)
+        return isinstance(value, (list, tuple)) and all(fits(item, arguments[0]) for item in value)
     if origin is Callable:
         return callable(value)
     if origin is not None and issubclass(origin, Mapping):
-        return isinstance(value, Mapping) and all(_fits(item, arguments[1]) for item in value.values())
+        return isinstance(value, Mapping) and all(fits(item, arguments[1]) for item in value.values())
     if hint in NUMBERS:
         return isinstance(value, NUMBERS[hint]) and not isinstance(value, bool)
     return hint not in WORDS or isinstance(value, hint)
@@ -177,5 +178,6 @@ def _is_list(origin: Any) -> bool:
 
 
 @functools.cache
-def _hints(kind: type) -> dict[str, Any]:
+def hints_of(kind: type) -> dict[str, Any]:
+    """The types of a dataclass's fields, with their limits."""
     return get_type_hints(kind, include_extras=True)

@@ -144,7 +144,8 @@ def test_the_loss_ratio_commands_run_as_they_stand(
         if "--output" in arguments:
             folder = Path(arguments[arguments.index("--output") + 1])
             names = {path.name for path in folder.iterdir()}
-            assert names == {"audit.json", "examples.csv", "loss_ratio.html", "loss_ratio.png", "loss_ratio.pdf"}
+            figure = {"loss_ratio.html", "loss_ratio.png", "loss_ratio.pdf"}
+            assert names == {"audit.json", "audit.yaml", "tests.csv", "examples.csv", *figure}
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!https?://)([^)#]+)\)", TEXT))))

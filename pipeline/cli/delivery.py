@@ -1,50 +1,38 @@
-"""An audit from its arguments to what it leaves: words in the terminal, and files that are whole or absent."""
+"""What an audit leaves: words in the terminal, and files that are whole or absent."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
-from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.cli.document import AuditDocument
-from pipeline.cli.render.data import csv_texts, json_text
-from pipeline.cli.render.terminal import terminal
-from pipeline.cli.verdict import STATUS
+from pipeline.cli.render import csv_texts, json_text, page
+from pipeline.cli.result import Result
+from pipeline.cli.settings import as_yaml
 from pipeline.io import save_figure, save_text
 
-WRITTEN = {"output": True, "json": False, "checkpoint": False}
-"""The options that name what is written, those of some audits alone too; whether it is a folder."""
 
+def deliver(document: Result, folder: Path | None, json_file: Path | None) -> list[Path]:
+    """Write the folder and the JSON file, those that are asked for; the paths written.
 
-def carried_out(arguments: Namespace, audited: Callable[[Namespace], AuditDocument]) -> int:
-    """Audit, write what was asked for and print the verdict; the exit status is 0, or that of the outcome (--gate)."""
-    for name, folder in WRITTEN.items():
-        if (path := getattr(arguments, name, None)) is not None:
-            check_destination(path, folder)
-    document = audited(arguments)
-    # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
-    written = deliver(document, arguments.output, arguments.json)
-    print(terminal(document))
-    for path in written:
-        print(f"written: {path}")
-    return STATUS[document.verdict.outcome] if arguments.gate else 0
-
-
-def deliver(document: AuditDocument, folder: Path | None, json_file: Path | None) -> list[Path]:
-    """Write the folder (JSON, page, tables, figures) and the JSON file, those that are asked for; the paths written."""
+    The folder gets the JSON, the page, tables, figures, and the options as YAML; what an audit left there before, and
+    this one does not, is removed.
+    """
     written = []
     text = json_text(document, folder is not None)
     if folder is not None:
-        from pipeline.cli.render.page import page
         from pipeline.report.style import paper
 
         files = document.files()
+        stale = left_by(folder) - set(files.values())
         with folder_written(folder) as temporary:
             save_text(text, temporary / files["result"])
+            if document.settings is not None:
+                save_text(as_yaml(document.settings, document.audit, document.called), temporary / files["options"])
             for name, table in csv_texts(document).items():
                 save_text(table, temporary / files[name])
             pictures = {}
@@ -53,11 +41,22 @@ def deliver(document: AuditDocument, folder: Path | None, json_file: Path | None
                     save_figure(figure.draw(), temporary / figure.stem)
                     pictures[figure.stem] = (temporary / f"{figure.stem}.png").read_bytes()
             save_text(page(document, pictures), temporary / files["page"])
+        for name in stale:
+            (folder / name).unlink(missing_ok=True)
         written += [folder / name for name in files.values()]
     if json_file is not None:
         save_text(text, json_file)
         written.append(json_file)
     return written
+
+
+def left_by(folder: Path) -> set[str]:
+    """The names of the files that an audit before this one wrote into the folder, as its JSON lists them."""
+    try:
+        files = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["files"]
+        return {str(name) for name in files.values() if Path(name).name == name}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
 
 
 def check_destination(path: Path, folder: bool) -> None:
@@ -75,8 +74,7 @@ def check_destination(path: Path, folder: bool) -> None:
 def folder_written(path: Path) -> Iterator[Path]:
     """Yield a temporary folder; when the block ends well its files are in ``path``, when not nothing is anywhere.
 
-    A new folder appears with all its files at once. In a folder that exists, files of the same name are replaced and
-    all others are left alone.
+    A new folder appears with all its files at once. In a folder that exists, files of the same name are replaced.
     """
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=_existing_parent(path)))
     try:

@@ -12,10 +12,15 @@ import textwrap
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from pipeline import __version__
-from pipeline.cli.options import OUTPUT, add_options
+from pipeline.cli.settings import MissingOptions, Output, add_options, settled
+
+if TYPE_CHECKING:
+    from pipeline.cli.result import Result
 
 BAD_INPUT = 2
 """Exit status when the user can mend what went wrong; argparse uses the same for a wrong argument."""
@@ -23,7 +28,11 @@ UNEXPECTED = 1
 """Exit status of an error that nobody foresaw."""
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
-STATUS = """
+OURS = ("command", "audit", "config", "debug", "module", "parser")
+"""The arguments that are no options of an audit."""
+WRITTEN = {"output": True, "json": False, "checkpoint": False}
+"""The options that name what is written, those of some audits alone too; whether it is a folder."""
+EXITS = """
 exit status: 0 the audit ran, whatever its verdict; with --gate 0 not rejected, 3 rejected, 4 inconclusive; 2 there is
 something to mend, said on stderr; 1 an unforeseen error. {page}"""
 
@@ -35,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(arguments)
         sys.stdout.flush()
         return status
+    except MissingOptions as error:
+        arguments.parser.error(str(error))
     except BrokenPipeError:
         # The reader of our output (`| head`) has gone; give the interpreter's last flush somewhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -65,13 +76,16 @@ def parser() -> ArgumentParser:
             usage=getattr(module, "USAGE", None),
             help=described.partition("\n")[0],
             description=_filled(described),
-            epilog=module.EXAMPLES + STATUS.format(page=module.PAGE),
+            epilog=module.EXAMPLES + EXITS.format(page=module.PAGE),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        add_options(command, module.OPTIONS + OUTPUT.format(files=module.FILES), getattr(module, "KINDS", {}))
+        command.add_argument(
+            "--config", type=Path, metavar="FILE", help="options in YAML, as an audit writes them; flags come first"
+        )
+        add_options(command, module.Settings, {"files": module.FILES})
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
-        command.set_defaults(module=module)
+        command.set_defaults(module=module, parser=command)
     return root
 
 
@@ -83,13 +97,36 @@ def audits() -> Mapping[str, ModuleType]:
     return {getattr(module, "COMMAND", name.replace("_", "-")): module for name, module in modules.items()}
 
 
-def _run(arguments: Namespace) -> int:
-    """Audit with what the module, or its own module ``audit``, offers; imported now, since it may be heavy."""
-    from pipeline.cli.delivery import carried_out
+def settings_of(arguments: Namespace) -> Output:
+    """The options given as arguments, over those in the file of ``--config``."""
+    given = {name: value for name, value in vars(arguments).items() if name not in OURS}
+    settings: Output = settled(arguments.module.Settings, given, arguments.config, arguments.audit)
+    return settings
 
-    module: ModuleType = arguments.module
-    home = module if hasattr(module, "audited") else importlib.import_module(f"{module.__name__}.audit")
-    return carried_out(arguments, home.audited)
+
+def audited(module: ModuleType, settings: Output) -> Result:
+    """The result of an audit with these settings; its modules are imported now, since they may be heavy."""
+    home = module if hasattr(module, "from_files") else importlib.import_module(f"{module.__name__}.document")
+    found: Result = home.from_files(settings)
+    return found
+
+
+def _run(arguments: Namespace) -> int:
+    """Audit, write what was asked for and print the verdict; the exit status is 0, or that of the outcome (--gate)."""
+    settings = settings_of(arguments)
+    from pipeline.cli.delivery import check_destination, deliver
+    from pipeline.cli.words import STATUS
+
+    for name, folder in WRITTEN.items():
+        if (path := getattr(settings, name, None)) is not None:
+            check_destination(path, folder)
+    found = audited(arguments.module, settings)
+    # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
+    written = deliver(found, settings.output, settings.json)
+    print(found.summary())
+    for path in written:
+        print(f"written: {path}")
+    return STATUS[found.outcome] if settings.gate else 0
 
 
 def _filled(text: str) -> str:

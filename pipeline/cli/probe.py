@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from pipeline.cli.network import Network
-from pipeline.cli.output_kind import ROUNDING, Kind, check_kind, class_scores, detected_kind
+from pipeline.cli.model import Model
+from pipeline.cli.settings import OutputKind
 from pipeline.cli.table import sha256
 from pipeline.messages import SHOWN, listed, reason
 from pipeline.types import Array
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     import torch
 
 Inputs = TypeVar("Inputs")
-Told: TypeAlias = Kind | Literal["auto"]
+Kind: TypeAlias = Literal["logits", "log-probabilities", "probability"]
 BLOCK_ROWS = 8192
+ROUNDING = 1e-4
+"""How far probabilities may be from summing to 1, in float32 arithmetic."""
 CHANGE = 1e-3
 """A relative change of an output beyond this is no rounding, not even in float32."""
 REMEDIES = (
@@ -87,12 +89,12 @@ class Scores:
 
 
 def row_form(names: Sequence[str]) -> Form:
-    """Rows of the named columns, scored by a network of two classes."""
+    """Rows of the named columns, scored by a network."""
     return Form(
         unit="row",
         given=f"rows of {len(names)} features",
-        returns="({n}, 2) scores of two classes, or ({n},) or ({n}, 1) of class 1",
-        fits=lambda shape: shape in {(2,), (1,), ()},
+        returns="({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1",
+        fits=lambda shape: len(shape) < 2 and shape != (0,),
         remedy=given_columns(names),
     )
 
@@ -104,7 +106,7 @@ def given_columns(names: Sequence[str]) -> str:
     )
 
 
-def probed(network: Network, features: torch.Tensor, names: Sequence[str], kind: Told) -> Scores:
+def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: OutputKind) -> Scores:
     """The network as a map from rows to class scores, after a trial on all rows ``features`` (n, d).
 
     Raises ValueError where it fails, returns something of another shape, non-finite values, or values against
@@ -114,12 +116,12 @@ def probed(network: Network, features: torch.Tensor, names: Sequence[str], kind:
 
     form = row_form(names)
     with torch.no_grad():
-        outputs = [tensor_of(network.evaluate, block, form) for block in _blocks(features)]
+        outputs = [tensor_of(model.evaluate, block, form) for block in _blocks(features)]
         output = torch.cat(outputs).detach().cpu()
         check_finite(output.numpy(), range(len(output)), form)
         first = features[:BLOCK_ROWS]
-        check_alone(lambda x: tensor_of(network.evaluate, x, form).detach().cpu().numpy(), first, output.numpy(), form)
-    scores = read(output, network.evaluate, kind)
+        check_alone(lambda x: tensor_of(model.evaluate, x, form).detach().cpu().numpy(), first, output.numpy(), form)
+    scores = read(output, model.evaluate, kind)
     check_gradient(scores.evaluate, _blocks(features), form)
     return scores
 
@@ -182,7 +184,7 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
 
 
 def read(
-    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: Told, edge: float = 0.0
+    output: torch.Tensor, evaluate: Callable[[torch.Tensor], torch.Tensor], told: OutputKind, edge: float = 0.0
 ) -> Scores:
     """What finite outputs (n, K), (n, 1) or (n,) mean; ``edge`` as in :func:`class_scores`.
 
@@ -234,12 +236,12 @@ def check_gradient(
         )
 
 
-def model_facts(given: str, network: Network, scores: Scores | None = None) -> dict[str, Any]:
+def model_facts(model: Model, scores: Scores | None = None) -> dict[str, Any]:
     """Which model was audited, and how its outputs were read, for the JSON."""
     facts = {
-        "given": given,
-        "origin": network.origin,
-        "sha256": None if network.file is None else sha256(network.file),
+        "given": model.given,
+        "origin": model.origin,
+        "sha256": None if model.file is None else sha256(model.file),
     }
     if scores is None:
         return facts
@@ -261,6 +263,60 @@ def output_conditions(scores: Scores, unit: str) -> dict[str, Any]:
         "read_as_probabilities": scores.kind == "probability" and scores.detected,
         "saturated": scores.saturated and {"count": scores.saturated, "unit": unit},
     }
+
+
+def detected_kind(output: torch.Tensor) -> Kind:
+    """Read the kind off finite outputs (n, K), (n, 1) or (n,).
+
+    All within [0, 1] (and, in several columns, summing to 1): ``probability``. Several columns whose exponentials
+    sum to 1: ``log-probabilities``. Anything else: ``logits``.
+    """
+    output = output.double()
+    unit = bool(((output >= 0) & (output <= 1)).all())
+    if output.ndim == 1 or output.shape[1] == 1:
+        return "probability" if unit else "logits"
+    if unit and bool(((output.sum(1) - 1).abs() < ROUNDING).all()):
+        return "probability"
+    return "log-probabilities" if bool((output.logsumexp(1).abs() < ROUNDING).all()) else "logits"
+
+
+def check_kind(output: torch.Tensor, kind: Kind) -> None:
+    """ValueError where the values cannot be of the kind that the user says they are."""
+    if kind == "probability" and not bool(((output >= 0) & (output <= 1)).all()):
+        raise ValueError(
+            f"--output-kind probability: expected values in [0, 1], found {float(output.min()):.4g} to "
+            f"{float(output.max()):.4g}: these look like logits"
+        )
+    if kind == "log-probabilities" and not bool((output <= ROUNDING).all()):
+        raise ValueError(
+            f"--output-kind log-probabilities: expected values of at most 0, found {float(output.max()):.4g}: "
+            "these look like logits"
+        )
+
+
+def class_scores(kind: Kind, edge: float = 0.0) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A map from raw outputs to logits (n, K), K >= 2: log P(y = c | x) up to a constant of the row.
+
+    One column holds class 1 alone. Then the score of class 0 is 0 for a logit (sigmoid is softmax of (0, logit)),
+    log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l. Probabilities are kept ``edge`` away
+    from 0 and 1, so that with an edge above 0 all scores are finite.
+    """
+    import torch
+
+    def scores(output: torch.Tensor) -> torch.Tensor:
+        if output.ndim == 2 and output.shape[1] > 1:
+            return (output.clamp(edge, 1) if edge else output).log() if kind == "probability" else output
+        one = output.reshape(-1)
+        if kind == "logits":
+            return torch.stack((torch.zeros_like(one), one), dim=1)
+        if edge:
+            p = (one if kind == "probability" else one.exp()).clamp(edge, 1 - edge)
+            return torch.stack((torch.log1p(-p), p.log()), dim=1)
+        if kind == "probability":
+            return torch.stack((torch.log1p(-one), one.log()), dim=1)
+        return torch.stack((torch.log(-torch.expm1(one)), one), dim=1)
+
+    return scores
 
 
 def _blocks(x: torch.Tensor) -> Iterable[torch.Tensor]:

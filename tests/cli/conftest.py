@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.cli.document import AuditDocument
-from pipeline.cli.entry import main, parser
+from pipeline.cli.entry import audited, main, parser, settings_of
+from pipeline.cli.result import Result
 
 N = 300
 FEATURES = ("merit", "proxy", "member")
@@ -240,13 +239,12 @@ def run(capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.fixture
-def documented() -> Callable[..., AuditDocument]:
+def documented() -> Callable[..., Result]:
     """The document of an audit by name, in no rendering."""
 
-    def made(name: str, *arguments: str, without: tuple[str, ...] = ()) -> AuditDocument:
+    def made(name: str, *arguments: str, without: tuple[str, ...] = ()) -> Result:
         parsed = parser().parse_args(asked(name, arguments, without))
-        document: AuditDocument = import_module(f"{parsed.module.__name__}.audit").audited(parsed)
-        return document
+        return audited(parsed.module, settings_of(parsed))
 
     return made
 

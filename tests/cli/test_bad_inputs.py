@@ -16,7 +16,7 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.cli.user_code import MODULE_NAME
+from pipeline.cli.model import MODULE_NAME
 
 Command = Callable[..., tuple[int, str, str]]
 SIDE = 4
@@ -46,7 +46,8 @@ def few(x): return x @ W[:2]
 def single(x): return x @ W.float()
 def array(x): return (x @ W).detach().numpy()
 def pair(x): return x @ W, 1
-def wide(x): return torch.cat([x, x], 1)
+def wide(x): return torch.cat([x, 2 * x], 1)
+def cube(x): return x[:, None]
 def total(x): return (x @ W).sum()
 def classes(x): return (x @ W).argmax(1)
 def detached(x): return (x @ W).detach()
@@ -57,6 +58,9 @@ def chance(x): return torch.nn.functional.dropout(x @ W)
 def gaps(x): return torch.where(x[:, :1] == SEVENTH, torch.nan, x @ W)
 def logits(x): return x @ W
 def broken(): raise KeyError("weights")
+class Tree:
+    def predict(self, x): return x
+tree = Tree()
 """
 IMAGE_NETWORKS = """
 import torch
@@ -80,8 +84,7 @@ def one(frame): return 1.0
 def gaps(frame): return logit(frame).where(frame["tests"] != 3)
 def chance(frame): return np.random.random(len(frame)) < 0.5
 def company(frame): return (logit(frame) > logit(frame).mean()).astype(int)
-class Fitted:
-    def predict(self, frame): return experienced(frame)
+class Fitted: pass
 fitted = Fitted()
 """
 

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from pipeline.cli.document import AuditDocument
+from pipeline.cli.result import Result
 
 DIRECTIONS = "--directions directions.npy"
 AUC = "--score p --group sex --metric auc"
 SMOOTH = "--map wgan --map-setting steps=30 --map-setting engine=torch"
 TABLE = f"""
-loss-ratio => {DIRECTIONS} --steps 200 => held_out_rows columns_of_two_values => not_rejected few_rows
+loss-ratio => {DIRECTIONS} --steps 200 => held_out_rows whole_columns => not_rejected few_rows
 loss-ratio => {DIRECTIONS} --model fair.pt --points 20 => not_rejected few_rows => still_growing
 loss-ratio => {DIRECTIONS} --steps 20 --delta 9 => not_rejected still_growing => saturated
 loss-ratio => {DIRECTIONS} --model own.py:p => read_as_probabilities saturated rows_left_out => all_alike
@@ -92,7 +92,7 @@ def test_a_caveat_is_given_where_its_condition_holds(
     holds: str,
     does_not: str,
     working: Callable[[str], Path],
-    documented: Callable[..., AuditDocument],
+    documented: Callable[..., Result],
 ) -> None:
     working(name)
     PREPARE.get(name, lambda: None)()

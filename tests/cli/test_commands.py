@@ -17,7 +17,7 @@ from pipeline.cli.entry import audits, main, parser
 ROOT = Path(__file__).resolve().parents[2]
 Command = Callable[..., tuple[int, str, str]]
 AUDITS = {
-    "loss-ratio": ("desk", "--sensitive sex", "examples.csv loss_ratio.pdf loss_ratio.png"),
+    "loss-ratio": ("desk", "--sensitive sex", "examples.csv loss_ratio.pdf loss_ratio.png tests.csv"),
     "permutation": (
         "ledger",
         "--score p --threshold 0.5 --group sex --metric auc,tpr",
@@ -54,7 +54,7 @@ def test_an_audit_leaves_the_same_bytes_twice_and_all_that_it_names(
         status, said, err = run(name, *shlex.split(given), "--output", out, "--json", "also.json")
         assert (status, err) == (0, "")
     page = f"{name.replace('-', '_')}.html"
-    names = sorted(["audit.json", page, *files.split()])
+    names = sorted(["audit.json", "audit.yaml", page, *files.split()])
     assert sorted(path.name for path in (place / "one").iterdir()) == names
     for file in names:
         assert (place / "one" / file).read_bytes() == (place / "two" / file).read_bytes(), file

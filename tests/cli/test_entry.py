@@ -16,17 +16,22 @@ TOY = '''"""Toy audit: fails as told.
 
 It has a second paragraph."""
 
-from pipeline.cli.document import AuditDocument, Verdict
+from dataclasses import dataclass
+from pipeline.cli.result import Result, Verdict
+from pipeline.cli.settings import Output, option
 
 EXAMPLES, PAGE, FILES = "example: toy\\n", "There is no page.", "nothing else"
-OPTIONS = "--fail ; text =no ; how it fails"
 
-def audited(arguments):
+@dataclass(frozen=True, kw_only=True)
+class Settings(Output):
+    fail: str = option("how it fails", "no")
+
+def from_files(arguments):
     errors = {"value": ValueError("column 'x' is odd: drop it"), "file": FileNotFoundError("no file y"),
               "bug": KeyError("z"), "keys": KeyboardInterrupt()}
     if arguments.fail in errors:
         raise errors[arguments.fail]
-    return AuditDocument("toy", 1, "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
+    return Result("toy", 1, "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
 '''
 
 
@@ -90,7 +95,7 @@ def test_wrong_words_end_with_status_2(capsys: pytest.CaptureFixture[str]) -> No
         ([], "the following arguments are required: COMMAND"),
         (["audit", "nothing"], "invalid choice: 'nothing'"),
         (["audit", "loss-ratio", "--data", "x"], "the following arguments are required: --label, --model"),
-        (["audit", "loss-ratio", "--lab", "y"], "the following arguments are required"),
+        (["audit", "loss-ratio", "--lab", "y"], "unrecognized arguments: --lab y"),
         (["audit", "permutation"], "the following arguments are required: --predictions, --label, --metric"),
     ):
         with pytest.raises(SystemExit) as left:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import pandas as pd
 import pytest
 
 from pipeline.audits.fliptest.dealt import Deal
-from pipeline.cli.audit.fliptest.counterparts import Everyone, counterparts, null_of, places
-from pipeline.cli.audit.fliptest.groups import Group, Groups
+from pipeline.cli.audit.fliptest import Settings
+from pipeline.cli.audit.fliptest.evidence import Everyone, counterparts, null_of, places
 from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_draws
-from pipeline.cli.audit.fliptest.model import Model
-from pipeline.cli.audit.fliptest.space import Space, space_of
-from pipeline.cli.network import Network
+from pipeline.cli.audit.fliptest.model import Decider
+from pipeline.cli.audit.fliptest.people import Group, Groups, Space, space_of
+from pipeline.cli.model import Model
 
 
 def frame(seed: int, shift: float = 0.0, sex: str = "f") -> pd.DataFrame:
@@ -35,8 +34,7 @@ def frame(seed: int, shift: float = 0.0, sex: str = "f") -> pd.DataFrame:
 def space(source: pd.DataFrame, target: pd.DataFrame, **given: Any) -> tuple[Space, Groups]:
     target = target.set_axis(range(len(source), len(source) + len(target)))
     groups = Groups(Group("f", source, None), Group("m", target, None), {}, None)
-    asked = {"data": Path("t.csv"), "standardize": "continuous", "categorical": ()} | given
-    return space_of(groups, Namespace(**asked)), groups
+    return space_of(groups, asked(**given), "t.csv"), groups
 
 
 def test_numbers_are_measured_in_standard_deviations_of_both_groups_together() -> None:
@@ -122,24 +120,27 @@ def test_dealt_people_flip_by_what_a_map_moves_alone() -> None:
     rows = pd.DataFrame({"x": np.arange(20) + 0.25, "sex": ["f"] * 10 + ["m"] * 10})
     women, men = rows.iloc[:10], rows.iloc[10:]
     made, _ = space(women, men, standardize="none")
-    raw = Network(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
-    model = Model(raw, "decision", 0.5)
+    raw = Model(lambda frame: ((frame["x"] >= 5) | (frame["sex"] == "m")).to_numpy(float), "rule", None)
+    model = Decider(raw, "decision", 0.5)
     everyone = Everyone.of(made, model, women, men)
     np.testing.assert_array_equal(everyone.decision, np.arange(20) >= 5)  # men asked about as women
     deal = Deal(np.array([3, 4, 6, 12]), np.array([0, 7, 15, 16]))
     people = np.array([[7.25], [0.25], [0.25], [15.25]])
     points = np.array([[5.1], [4.9], [4.9], [np.nan]])
-    null = null_of(made, model, everyone, [deal, deal], [points, people])
+    null = null_of(made, model, everyone, [deal, deal], [points, people], people=4)
     assert (null.positive.tolist(), null.negative.tolist()) == ([1, 1], [1, 1])
+    # Of four people dealt among ten, one is two and a half.
+    null = null_of(made, model, everyone, [deal, deal], [points, people], people=10)
+    assert (null.positive.tolist(), null.negative.tolist()) == ([2.5, 2.5], [2.5, 2.5])
 
 
-def asked(**given: object) -> Namespace:
-    return Namespace(**({"map": "auto", "map_setting": [], "null_draws": None} | given))
+def asked(**given: Any) -> Settings:
+    return Settings(data=Path("t.csv"), predict="", group="sex", source="f", target="m", **given)
 
 
 def test_the_smooth_map_comes_first_and_the_exact_one_where_there_is_room_for_it() -> None:
     assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact"]
-    assert [kind.name for kind in candidates(asked(), (20_000, 20_000))] == ["entropic"]
+    assert [kind.name for kind in candidates(asked(), (20_000, 20_001))] == ["entropic"]
     (exact,) = candidates(asked(map="exact"), (20_000, 20_000))
     assert exact.settings["image"] == "sample"
     with pytest.raises(ValueError, match=r"--map exact: 30,000 by 30,000 people are more than .* --limit 20000"):
@@ -147,9 +148,9 @@ def test_the_smooth_map_comes_first_and_the_exact_one_where_there_is_room_for_it
 
 
 def test_a_noise_floor_is_had_unasked_where_fits_are_fast() -> None:
-    for name, sizes, draws in (("exact", 1000, 39), ("entropic", 1000, 39), ("exact", 1500, 0), ("wgan", 100, 0)):
-        assert null_draws(asked(), map_named(name, []), (sizes, sizes)) == draws
-        assert null_draws(asked(null_draws=7), map_named(name, []), (sizes, sizes)) == 7
+    for name, draws in (("exact", 39), ("entropic", 39), ("wgan", 0)):
+        assert null_draws(asked(), map_named(name, [])) == draws
+        assert null_draws(asked(null_draws=7), map_named(name, [])) == 7
 
 
 def test_every_map_between_two_groups_is_offered_with_its_own_settings() -> None:

@@ -24,8 +24,13 @@ GIVEN = ("--directions", "directions.npy")
 LEARNED = ("--sensitive", "sex")
 
 
-def by_hand(rows: pd.DataFrame, weights: np.ndarray, direction: np.ndarray, steps: int) -> dict[str, float]:
-    """x <- x + eta (grad l - 2 lambda (I - u u')(x - x0)) for logit w'x, then eq. 3.10 and 3.13."""
+def by_hand(
+    rows: pd.DataFrame, weights: np.ndarray, direction: np.ndarray, steps: int, bounded: bool
+) -> dict[str, float]:
+    """x <- P(x + eta (grad l - 2 lambda (I - u u')(x - x0))) for logit w'x, then eq. 3.10 and 3.13.
+
+    P keeps x in the range of the rows where it is ``bounded``.
+    """
     x0, y = rows[list(FEATURES)].to_numpy(float), rows["hired"].to_numpy()
     keep = np.eye(3) - np.outer(direction, direction) / (direction @ direction)
 
@@ -36,6 +41,7 @@ def by_hand(rows: pd.DataFrame, weights: np.ndarray, direction: np.ndarray, step
     for _ in range(steps):
         gradient = (1 / (1 + np.exp(-x @ weights)) - y)[:, None] * weights
         x = x + 0.01 * (gradient - 2 * 50 * (x - x0) @ keep)
+        x = np.clip(x, x0.min(axis=0), x0.max(axis=0)) if bounded else x
     ratio, n = loss(x) / loss(x0), len(y)
     before, after = (((p @ weights > 0) != (y == 1)).astype(float) for p in (x0, x))
     a, b = after.mean(), before.mean()
@@ -63,11 +69,13 @@ def test_an_unfair_network_is_rejected_and_a_fair_one_is_not(
     assert fair["results"]["loss_ratio"]["ci_high"] < 1.15
 
 
+@pytest.mark.parametrize("bounds", ["data", "none"])
 def test_the_json_holds_the_numbers_of_the_formulas(
-    document: Callable[..., dict[str, Any]], applicants: pd.DataFrame
+    document: Callable[..., dict[str, Any]], applicants: pd.DataFrame, bounds: str
 ) -> None:
-    made = document(*GIVEN)
-    expected = by_hand(applicants, np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 0.0]), 60)
+    made = document(*GIVEN, "--bounds", bounds)
+    weights, direction = np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    expected = by_hand(applicants, weights, direction, 60, bounds == "data")
     loss, error = made["results"]["loss_ratio"], made["results"]["error_rate_ratio"]
     found = {
         "S_n": loss["S_n"],
@@ -199,24 +207,55 @@ def test_examples_can_be_given_to_the_model_again(
 ) -> None:
     assert audit(*LEARNED, "--output", "out", "--examples", "4")[0] == 0
     table = pd.read_csv(desk / "out" / "examples.csv")
-    assert table["audit_version"].tolist() == ["original", "comparable"] * 4
+    assert table["audit_version"].tolist() == ["original", "comparable", "possible"] * 4
     network = linear(1.0, 1.0, 0.0).double()
     scores = network(torch.tensor(table[list(FEATURES)].to_numpy(float)))
     loss = torch.nn.functional.cross_entropy(scores, torch.tensor(table["audit_label"]), reduction="none")
     np.testing.assert_allclose(table["audit_loss"], loss.detach().numpy(), rtol=1e-9)
     np.testing.assert_allclose(table["audit_probability_of_1"], scores.softmax(1)[:, 1].detach().numpy(), rtol=1e-9)
-    ratio = table["audit_loss"].to_numpy()[1::2] / table["audit_loss"].to_numpy()[::2]
-    np.testing.assert_allclose(table["audit_loss_ratio"][::2], ratio, rtol=1e-9)
+    ratio = table["audit_loss"].to_numpy()[1::3] / table["audit_loss"].to_numpy()[::3]
+    np.testing.assert_allclose(table["audit_loss_ratio"][::3], ratio, rtol=1e-9)
     assert (np.diff(ratio) <= 0).all()
-    originals = applicants.iloc[table["audit_row"][::2]]
-    np.testing.assert_allclose(table[list(FEATURES)][::2], originals[list(FEATURES)], rtol=1e-12)
-    assert table["audit_sex"][::2].tolist() == originals["sex"].tolist()
+    originals = applicants.iloc[table["audit_row"][::3]]
+    np.testing.assert_allclose(table[list(FEATURES)][::3], originals[list(FEATURES)], rtol=1e-12)
+    assert table["audit_sex"][::3].tolist() == originals["sex"].tolist()
+    # Who is nearest to a comparable differs from it in the column of two values alone.
+    np.testing.assert_allclose(table[["merit", "proxy"]][2::3], table[["merit", "proxy"]][1::3], rtol=1e-12)
+    assert set(table["member"][2::3]) <= {0, 1}
     made = json.loads((desk / "out" / "audit.json").read_text())
     assert made["files"]["examples"] == "examples.csv"
     assert [example["row"] for example in made["examples"]] == originals.index.tolist()
     worst = made["examples"][0]["changes"][0]
     assert worst["feature"] == "proxy"
     assert worst["comparable"] == pytest.approx(table["proxy"][1])
+
+
+def test_comparables_are_kept_where_they_are_told_to_be(
+    audit: Command, document: Callable[..., dict[str, Any]], desk: Path, applicants: pd.DataFrame
+) -> None:
+    (desk / "bounds.csv").write_text("feature,low,high\nproxy,-9,2.8\n")
+    assert applicants["proxy"].max() < 2.8
+    free, kept = document(*GIVEN, "--bounds", "none", "--steps", "300"), document(*GIVEN, "--steps", "300")
+    assert free["bounds"]["outside"] > 0 == kept["bounds"]["outside"]
+    assert free["bounds"]["within"] == pytest.approx(kept["results"]["loss_ratio"], rel=1e-12)
+    assert kept["bounds"]["within"] is None
+    assert kept["results"]["loss_ratio"]["S_n"] < free["results"]["loss_ratio"]["S_n"]
+    assert "describe nobody" in " ".join(free["caveats"])
+    assert audit(*GIVEN, "--bounds", "bounds.csv", "--steps", "300", "--examples", "300", "--output", "out")[0] == 0
+    table = pd.read_csv(desk / "out" / "examples.csv")
+    assert table["proxy"].max() == pytest.approx(2.8)
+    (desk / "bounds.csv").write_text("feature,low,high\nproxy,-9,0\n")
+    status, _, err = audit(*GIVEN, "--bounds", "bounds.csv")
+    assert (status, "bounds.csv: 'proxy' is" in err, "outside [-9, 0]: widen" in err) == (2, True, True)
+
+
+def test_a_category_of_indicators_becomes_whole(audit: Command, desk: Path, applicants: pd.DataFrame) -> None:
+    west = (applicants["region"] == "west").astype(int)
+    applicants.assign(member=west, member_not=1 - west).to_parquet(desk / "coded.parquet")
+    asked = ("--data", "coded.parquet", *LEARNED, "--features", "merit,member,member_not", "--one-hot", "member")
+    assert audit(*asked, "--output", "out")[0] == 0
+    possible = pd.read_csv(desk / "out" / "examples.csv").query("audit_version == 'possible'")
+    assert (possible[["member", "member_not"]].sum(axis=1) == 1).all()
 
 
 def test_a_tolerance_inside_the_interval_is_not_decided(document: Callable[..., dict[str, Any]]) -> None:

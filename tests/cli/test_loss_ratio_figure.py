@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from pipeline.cli.audit.loss_ratio.evidence import Evidence, Settings, gather, recorded_steps
+from pipeline.cli.audit.loss_ratio import Settings
+from pipeline.cli.audit.loss_ratio.evidence import Evidence, gather, recorded_steps
 from pipeline.cli.audit.loss_ratio.figure import BINS, bins, figure
 from pipeline.cli.units import units
 from pipeline.fair_metric import from_directions
@@ -28,7 +30,7 @@ def evidence() -> Evidence:
 
     x = np.random.default_rng(3).normal(size=(60, 2))
     y = (x[:, 0] > 0).astype(int)
-    settings = Settings(50.0, 0.01, 100, 1.25, 0.05, "cpu", "float64")
+    settings = Settings(data=Path("x"), label="y", model="", steps=100)
 
     def scores(z: torch.Tensor) -> torch.Tensor:
         return torch.stack((torch.zeros_like(z[:, 0]), z.sum(1)), 1)

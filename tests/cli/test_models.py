@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from pipeline.cli.audit.fliptest.model import Model, load_model
+from pipeline.cli.audit.fliptest import Settings
+from pipeline.cli.audit.fliptest.model import Decider, of_frames
 from pipeline.cli.audit.fliptest.model import probed as tried
-from pipeline.cli.network import Computing, Network, load_network
-from pipeline.cli.output_kind import KINDS, Kind, check_kind, class_scores, detected_kind
-from pipeline.cli.probe import probed, read
-from pipeline.cli.user_code import MODULE_NAME, named_object
+from pipeline.cli.model import MODULE_NAME, Computing, Model, load_model, named_object
+from pipeline.cli.probe import Kind, check_kind, class_scores, detected_kind, probed, read
 
 Linear = Callable[..., torch.nn.Module]
 CPU = Computing("cpu")
@@ -86,7 +85,7 @@ def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(
         ("own_nets.py:formula", "formula of own_nets.py"),
         ("own_nets:network", "network of own_nets"),
     ):
-        loaded = load_network(model, True, CPU)
+        loaded = load_model(model, True, CPU)
         assert loaded.origin == origin
         assert loaded.file == (None if model.startswith("own_nets:") else Path(model.partition(":")[0]))
         output = loaded.evaluate(X)
@@ -138,13 +137,13 @@ def test_one_log_probability_can_be_told_but_not_guessed() -> None:
     scores = class_scores("log-probabilities")(P.log())
     torch.testing.assert_close(scores[:, 1] - scores[:, 0], ODDS)
     assert detected_kind(P.log()) == "logits"
-    for kind in KINDS:
+    for kind in get_args(Kind):
         check_kind(P if kind == "probability" else P.log(), kind)
 
 
 def test_a_trial_reads_probabilities_and_counts_those_that_are_certain() -> None:
     def trial(function: Callable[[torch.Tensor], torch.Tensor], kind: str = "auto") -> object:
-        scores = probed(Network(function, "test", None), X, ("a", "b", "c"), kind)  # type: ignore[arg-type]
+        scores = probed(Model(function, "test", None), X, ("a", "b", "c"), kind)  # type: ignore[arg-type]
         np.testing.assert_allclose(scores.probability, (X @ W).softmax(1)[:, 1], atol=1 if scores.saturated else 1e-12)
         return scores.kind, scores.detected, scores.columns, scores.saturated
 
@@ -160,14 +159,15 @@ def test_a_trial_reads_probabilities_and_counts_those_that_are_certain() -> None
 
 
 @pytest.fixture
-def load(folder: Path) -> Callable[..., Model]:
+def load(folder: Path) -> Callable[..., Decider]:
     """Load a model of a data frame and try it."""
     Path("models.py").write_text(MODELS)
 
-    def made(name: str, threshold: float | None = None, frame: pd.DataFrame = FRAME) -> Model:
+    def made(name: str, threshold: float | None = None, frame: pd.DataFrame = FRAME) -> Decider:
         text = name if "." in name else f"models.py:{name}"
-        arguments = Namespace(predict=text, trust_pickle=False, device="cpu", dtype="float64", data=Path("t.csv"))
-        model, scores = tried(load_model(arguments), frame, threshold, Path("t.csv"))
+        raw = of_frames(load_model(text, False, CPU, "--predict"), CPU, "t.csv")
+        asked = Settings(data=Path(), predict="", group="g", source="a", target="b", threshold=threshold)
+        model, scores = tried(raw, frame, asked, "t.csv")
         np.testing.assert_array_equal(model.scores(frame), scores)
         return model
 
@@ -183,7 +183,7 @@ def load(folder: Path) -> Callable[..., Model]:
     ],
 )
 def test_every_form_of_one_model_decides_the_same_and_cannot_change_the_rows(
-    load: Callable[..., Model], name: str, threshold: float | None, kind: str
+    load: Callable[..., Decider], name: str, threshold: float | None, kind: str
 ) -> None:
     before = FRAME.copy()
     model = load(name, threshold)
@@ -192,14 +192,16 @@ def test_every_form_of_one_model_decides_the_same_and_cannot_change_the_rows(
     pd.testing.assert_frame_equal(FRAME, before)
 
 
-def test_a_threshold_is_in_the_units_of_the_score_and_belongs_to_the_positive_side(load: Callable[..., Model]) -> None:
+def test_a_threshold_is_in_the_scores_units_and_belongs_to_the_positive_side(
+    load: Callable[..., Decider],
+) -> None:
     model = load("both", 0.7)
     np.testing.assert_array_equal(model.decisions(model.scores(FRAME)), np.log(0.7 / 0.3) <= LOGIT)
     exact = load("logit", float(LOGIT[11]))
     assert exact.decisions(exact.scores(FRAME))[11] == 1
 
 
-def test_failures_on_counterparts_name_the_people_they_belong_to(load: Callable[..., Model]) -> None:
+def test_failures_on_counterparts_name_the_people_they_belong_to(load: Callable[..., Decider]) -> None:
     model = load("gaps", 0.0, FRAME[FRAME["b"] != 3].set_axis(range(100, 126)))
     with pytest.raises(ValueError, match=r"for 4 of 30 counterparts, the first being 3, 10, 17, 24"):
         model.scores(FRAME)

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
-from pipeline.cli.audit.permutation import data as reading
-from pipeline.cli.document import AuditDocument
-from pipeline.cli.render.terminal import terminal
+from pipeline.cli.audit.permutation import evidence as reading
+from pipeline.cli.render import terminal
+from pipeline.cli.result import Result
 
 N = 1200
 Document = Callable[..., dict[str, Any]]
@@ -142,14 +142,14 @@ def test_complementary_rates_are_one_hypothesis(document: Document) -> None:
 
 
 def test_many_groups_are_each_compared_with_the_others_and_pairs_are_asked_for(
-    document: Document, documented: Callable[..., AuditDocument]
+    document: Document, documented: Callable[..., Result]
 ) -> None:
     """Of 12 groups one is ranked the wrong way round: it is found among 12 tests, its pairs among 66, in few lines."""
     rng = np.random.default_rng(4)
     label, town = rng.integers(0, 2, 12 * 100), np.arange(12 * 100) % 12
     score = label * np.where(town > 0, 1.0, -1.0) + rng.normal(size=len(label))
     pd.DataFrame({"town": town, "y": label, "p": score}).to_parquet("towns.parquet")
-    asked = ("--predictions", "towns.parquet", "--group", "town", "--metric", "auc", "--draws", "1400")
+    asked = ("--predictions", "towns.parquet", "--group", "town", "--metric", "auc", "--draws", "2800")
     made = document(*asked)
     results = made["results"]
     assert [entry["groups"][0]["name"] for entry in results] == [str(place) for place in range(12)]
@@ -209,8 +209,8 @@ def test_a_metric_of_ones_own_is_the_function(batched: bool, document: Document)
         "    return (weight * (y - score) ** 2).sum(axis=-1) / weight.sum(axis=-1)\n"
         f"brier.batched = {batched}\n"
     )
-    own, known = document("--metric", "own.py:brier,squared_error", "--draws", "19", "--correct", "none")["results"]
-    assert (own["metric"], own["draws"], known["draws"]) == ("brier", 19, 19)
+    own, known = document("--metric", "own.py:brier,squared_error", "--draws", "39", "--correct", "none")["results"]
+    assert (own["metric"], own["draws"], known["draws"]) == ("brier", 39, 39)
     assert own["difference"] == pytest.approx(known["difference"])
     assert own["statistic"] == pytest.approx(known["statistic"], rel=0.25)  # 200 bootstraps against the closed form
 

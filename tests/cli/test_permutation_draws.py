@@ -9,10 +9,17 @@ import pytest
 
 from pipeline.audits.correction import corrected_once
 from pipeline.audits.permutation.result import PermutationTest
-from pipeline.cli.audit.permutation.asked import Asked, asked
-from pipeline.cli.audit.permutation.caveats import of_draws
-from pipeline.cli.audit.permutation.evidence import Finding, Job, _corrected, hypotheses, with_enough_draws
-from pipeline.cli.entry import parser
+from pipeline.cli.audit.permutation.document import of_draws
+from pipeline.cli.audit.permutation.evidence import (
+    Finding,
+    Job,
+    Plan,
+    _corrected,
+    hypotheses,
+    planned,
+    with_enough_draws,
+)
+from pipeline.cli.entry import parser, settings_of
 
 
 @pytest.mark.parametrize("lowest", [0.05, 0.2])
@@ -35,22 +42,26 @@ def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
 
 @pytest.mark.parametrize(
     ("correction", "draws"),
-    # Six p-values of 1 / (B + 1): six times that is at most .05 from B = 119 on, 6 (1 + ... + 1/6) times from 293 on.
-    [("holm", 119), ("bonferroni", 119), ("bh", 119), ("by", 293), ("max-t", 19), ("none", 19)],
+    # Six p-values of 2 / (B + 1): six times that is at most .05 from B = 239 on, 6 (1 + ... + 1/6) times from 587 on.
+    # The largest |T| has one tail.
+    [("holm", 239), ("bonferroni", 239), ("bh", 239), ("by", 587), ("max-t", 19), ("none", 39)],
 )
 def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: int) -> None:
     """At the least number the smallest possible p-value is rejected beside five of 1; below it is refused."""
     jobs = [Job(lambda asked: [], ((f"metric {number}",),), drawn=True) for number in range(6)]
-    least = np.array([1 / (draws + 1), *[1.0] * 5])
+    least = np.array([2 / (draws + 1), *[1.0] * 5])
     if correction in ("holm", "bonferroni", "bh", "by"):
         assert corrected_once(least, list("abcdef"), correction)[0] <= 0.05
-        assert corrected_once(np.array([1 / draws, *[1.0] * 5]), list("abcdef"), correction)[0] > 0.05
+        assert corrected_once(np.array([2 / draws, *[1.0] * 5]), list("abcdef"), correction)[0] > 0.05
     made = with_enough_draws(_asked("--correct", correction, "--draws", str(draws)), jobs)
-    assert made.settings.draws == draws
-    assert with_enough_draws(_asked("--correct", correction), jobs).settings.draws == 10_000
+    assert made.draws == draws
+    assert with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
     few = _asked("--correct", correction, "--draws", str(draws - 1))
     with pytest.raises(ValueError, match=rf"--draws {draws - 1} cannot reject .* give at least --draws {draws}"):
         with_enough_draws(few, jobs)
+    one_tail = _asked("--correct", correction, "--alternative", "two-sided", "--draws", str(draws // 2))
+    if correction != "max-t":
+        assert with_enough_draws(one_tail, jobs).draws == draws // 2
     exact = [replace(job, drawn=False) for job in jobs]
     assert with_enough_draws(few, exact) == few
 
@@ -58,7 +69,7 @@ def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: i
 def test_many_tests_get_more_draws_unasked() -> None:
     jobs = [Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
     made = with_enough_draws(_asked(), jobs)
-    assert (made.settings.draws, made.own_draws) == (15_599, 15_599)
+    assert (made.draws, made.own_draws) == (31_199, 31_199)
 
 
 def _found(*tests: PermutationTest, of: tuple[str, ...] = ()) -> list[Finding]:
@@ -72,6 +83,6 @@ def _test(p: float, low: float, high: float, draws: int = 999) -> PermutationTes
     return PermutationTest(**known, **sizes, p_value=p, p_low=low, p_high=high)  # type: ignore[arg-type]
 
 
-def _asked(*options: str) -> Asked:
+def _asked(*options: str) -> Plan:
     audit = "audit permutation --predictions f --label y --score p --group sex --metric auc"
-    return asked(parser().parse_args([*audit.split(), *options]))
+    return planned(settings_of(parser().parse_args([*audit.split(), *options])))

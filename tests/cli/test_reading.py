@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 import torch
 
-from pipeline.cli.columns import Attribute, Choice, attribute, rows
-from pipeline.cli.table import read_table, sha256
+from pipeline.cli.table import Attribute, Choice, attribute, classes_of, read_table, rows, sha256
 from pipeline.cli.units import units
 from pipeline.messages import listed, reason
 
-PATH = Path("t.csv")
+PATH = "t.csv"
 TABLE = pd.DataFrame(
     {
         "b": [1.5, 2.0, -1.0, 0.0],
@@ -26,7 +25,7 @@ TABLE = pd.DataFrame(
         "race": ["x", "y", "z", "x"],
     }
 )
-CHOICE = Choice(label="y", positive="yes", sensitive=(Attribute("sex"), Attribute("race", "x")))
+CHOICE = Choice(label="y", sensitive=(Attribute("sex"), Attribute("race", "x")))
 X = np.column_stack([np.arange(8.0), 1000 * np.arange(8.0) ** 2, np.arange(8) % 2, np.full(8, 3.0)])
 NAMES = ("near", "far", "binary", "constant")
 
@@ -51,8 +50,6 @@ def test_features_are_all_columns_without_another_part_in_the_files_order_or_tho
     assert made.names == ("b", "a")
     np.testing.assert_array_equal(made.features, [[1.5, 1], [2, 0], [-1, 1], [0, 1]])
     assert made.features.dtype == np.float64
-    np.testing.assert_array_equal(made.label, [0, 1, 1, 0])
-    assert made.label_levels == ("no", "yes")
     np.testing.assert_array_equal(made.sensitive["sex"], [1, 0, 0, 1])
     np.testing.assert_array_equal(made.sensitive["race=x"], [1, 0, 0, 1])
     assert made.levels == {"sex": ("f", "m"), "race=x": ("not x", "x")}
@@ -63,7 +60,7 @@ def test_features_are_all_columns_without_another_part_in_the_files_order_or_tho
 
 def test_a_sensitive_column_can_be_an_input() -> None:
     table = TABLE.assign(sex=[1, 0, 0, 1], race=[0, 1, 1, 0])
-    choice = Choice(label="y", positive="yes", sensitive=(Attribute("sex"), Attribute("race")), include_sensitive=True)
+    choice = Choice(label="y", sensitive=(Attribute("sex"), Attribute("race")), include_sensitive=True)
     made = rows(table, choice, PATH)
     assert made.names == ("b", "sex", "a", "race")
     assert made.sensitive_inputs == (1, 3)
@@ -78,8 +75,27 @@ def test_a_sensitive_column_can_be_an_input() -> None:
     ],
 )
 def test_labels_0_and_1_need_no_word_and_others_do(label: list[float], positive: str | None) -> None:
-    made = rows(TABLE.assign(y=label), replace(CHOICE, positive=positive), PATH)
-    np.testing.assert_array_equal(made.label, [0, 1, 1, 0])
+    codes, levels = classes_of(pd.Series(label, name="y"), 2, None, positive, PATH)
+    np.testing.assert_array_equal(codes, [0, 1, 1, 0])
+    assert len(levels) == 2
+
+
+def test_more_classes_are_numbers_of_the_models_outputs_or_names_in_their_order() -> None:
+    for label, names in (([0, 2, 1, 2], None), (["a", "c", "b", "c"], ("a", "b", "c"))):
+        codes, levels = classes_of(pd.Series(label, name="y"), 3, names, None, PATH)
+        np.testing.assert_array_equal(codes, [0, 2, 1, 2])
+        assert levels == (names or ("0", "1", "2"))
+    # A class that no row has is still one of the model's.
+    assert classes_of(pd.Series([0, 3, 1]), 4, None, None, PATH)[1] == ("0", "1", "2", "3")
+
+
+def test_codes_stay_text_and_gaps_are_what_is_said(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("zip,state,n\n01,NA,1\n1,,2\n")
+    usual, told = (read_table(tmp_path / "t.csv", **how) for how in ({}, {"text": ["zip"], "missing": ["-"]}))
+    assert usual["zip"].tolist() == [1, 1]
+    assert usual["state"].isna().all()
+    assert told["zip"].tolist() == ["01", "1"]
+    assert told["state"].isna().tolist() == [False, True]
 
 
 def test_an_equals_sign_may_be_part_of_a_columns_name() -> None:

@@ -13,22 +13,20 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Drawing
 
-from pipeline.cli.document import (
-    AuditDocument,
+from pipeline.cli.numbers import decimal, factor, fixed, label_text, p_text, plain, plural, short, span
+from pipeline.cli.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal, typeset
+from pipeline.cli.result import (
     Caveat,
     Column,
     Facts,
     Figure,
+    Result,
     Row,
     Section,
     Table,
     Text,
     Verdict,
 )
-from pipeline.cli.numbers import decimal, factor, fixed, label_text, p_text, plain, plural, short, span
-from pipeline.cli.render.data import csv_texts, json_text
-from pipeline.cli.render.page import page, typeset
-from pipeline.cli.render.terminal import WIDTH, paragraph, table_lines, terminal
 
 TABLE = Table(
     (
@@ -46,7 +44,7 @@ def no_drawing() -> Drawing:
     raise AssertionError("a figure is drawn when it is saved")
 
 
-DOCUMENT = AuditDocument(
+DOCUMENT = Result(
     audit="toy-audit",
     schema=1,
     title="Toy audit",

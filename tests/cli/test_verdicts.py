@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 import torch
 
-from pipeline.cli.document import Verdict
 from pipeline.cli.entry import audits
-from pipeline.cli.verdict import STATUS, concluded
+from pipeline.cli.result import Verdict
+from pipeline.cli.words import STATUS, concluded
 
 Command = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]

@@ -72,10 +72,10 @@ class DealtSizes:
         return float(monte_carlo_p(np.array([(sizes >= observed).sum()]), len(sizes))[0])
 
 
-def deals(n: int, m: int, draws: int, rng: np.random.Generator) -> list[Deal]:
-    """``draws`` ways to deal n + m people at random into n and m."""
+def deals(n: int, m: int, draws: int, rng: np.random.Generator, most: int | None = None) -> list[Deal]:
+    """``draws`` ways to deal n + m people at random into n and m, of whom the first ``most`` of either are taken."""
     dealt = [rng.permutation(n + m) for _ in range(draws)]
-    return [Deal(order[:n], order[n:]) for order in dealt]
+    return [Deal(order[:n][:most], order[n:][:most]) for order in dealt]
 
 
 def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list[Deal]:

@@ -40,13 +40,18 @@ class Rate:
 
 @dataclass(frozen=True)
 class Mean:
-    """mean over rows of ``value(label, score)``. ``binary`` labels and ``probability`` scores are what it accepts."""
+    """sum over rows of ``value(label, score)`` / sum of ``base(label, score)``: with base 1, the mean of a value.
+
+    ``binary`` labels and ``probability`` scores are what it accepts; with ``decisions`` they take the scores' place.
+    """
 
     name: str
     title: str
     value: Callable[[Array, Array], Array]
     binary: bool = False
     probability: bool = False
+    decisions: bool = False
+    base: Callable[[Array, Array], Array] = lambda label, score: np.ones(len(score))
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,15 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
         Rate("npv", "negative predictive value", ((1, 0), (0, 0)), REFUSED),
         Rate("accuracy", "accuracy", ((1, 0), (0, 1)), EVERYTHING),
         Rate("selection_rate", "selection rate", ACCEPTED, EVERYTHING),
+        # 2 TP / (2 TP + FP + FN), in which a true negative does not count.
+        Mean(
+            "f1",
+            "F1 score",
+            lambda label, decision: 2 * label * decision,
+            binary=True,
+            decisions=True,
+            base=lambda label, decision: label + decision,
+        ),
         Auc(),
         Mean("mean_score", "mean score", lambda label, score: score),
         Mean("mean_error", "mean error (score - label)", lambda label, score: score - label),
@@ -106,6 +120,8 @@ METRICS: Mapping[str, Rate | Mean | Auc] = {
     )
 }
 ALIASES = {"recall": "tpr", "sensitivity": "tpr", "specificity": "tnr", "ppv": "precision"}
+ALIASES |= {"demographic_parity": "selection_rate", "equal_opportunity": "tpr"}
+"""Other names of the metrics; the last are those of notions of fairness that say that they are equal."""
 
 
 def metric_named(name: str) -> Rate | Mean | Auc:

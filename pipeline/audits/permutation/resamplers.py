@@ -35,7 +35,7 @@ def resampler(
     if within:
         raise ValueError(f"{metric.name} of weighted or clustered rows has no exact permutation: choose another test")
     if isinstance(data, Counts):
-        if data.decided:
+        if data.decided and not (isinstance(metric, Mean) and metric.decisions):
             raise ValueError(f"{metric.name} needs scores, found counts of decisions: count the rows by score")
         if 2 * len(data.lower) * ROWS_PER_KIND <= data.sizes.sum():
             return _of_bins(data, metric, seed)
@@ -72,8 +72,7 @@ def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
     assert isinstance(metric, Mean)
     seen = kinds.any(axis=0)
     label, score = np.repeat([0, 1], len(data.lower))[seen], np.tile(data.score, 2)[seen]
-    value = _value(metric, label, score)
-    return CountResampler(RatioOfSums(np.stack([value, np.ones_like(value)], axis=-1)), kinds[:, seen], seed)
+    return CountResampler(RatioOfSums(_parts(metric, label, score)), kinds[:, seen], seed)
 
 
 def _spread(data: Counts) -> Predictions:
@@ -82,13 +81,14 @@ def _spread(data: Counts) -> Predictions:
     return Predictions(label, data.score[cell], group, data.groups)
 
 
-def _value(metric: Mean, label: Array, score: Array) -> Array:
+def _parts(metric: Mean, label: Array, score: Array) -> Array:
+    """Value and base of each row, (n, 2)."""
     if metric.binary:
         check_binary("label", label)
     if metric.probability and ((score < 0) | (score > 1)).any():
         odd = score[(score < 0) | (score > 1)][0]
         raise ValueError(f"{metric.name} needs scores that are probabilities, found {odd:.6g}: rescale them to [0, 1]")
-    return np.asarray(metric.value(label, score), dtype=float)
+    return np.stack([metric.value(label, score), metric.base(label, score)], axis=-1).astype(float)
 
 
 def _auc(data: Predictions, seed: int) -> Resampler:
@@ -108,8 +108,8 @@ def _auc(data: Predictions, seed: int) -> Resampler:
 def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
     weight, cluster, group = _clusters(data)
     if isinstance(metric, Mean):
-        value = _value(metric, data.label, data.score)
-        parts = np.stack([value, np.ones(len(value))], axis=-1)
+        decided = metric.decisions and data.prediction is not None
+        parts = _parts(metric, data.label, data.prediction if decided else data.score)  # type: ignore[arg-type]
     else:
         if data.prediction is None:
             raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")

@@ -10,7 +10,12 @@ large flipsets are between groups that are alike.
 
 from __future__ import annotations
 
-from pipeline.cli.options import DATA, DTYPE, NETWORK
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeline.cli.settings import TAKES, Number, Options, Output, Precise, Rows, Standardize, option
+from pipeline.fields import Count, Share, Size
 
 EXAMPLES = """\
 examples:
@@ -20,9 +25,7 @@ examples:
 
   A scikit-learn model, which takes text columns too, in both directions; people are named by their id:
     python -m pipeline audit fliptest --data rows.csv --group sex --source Female --target Male --id person \\
-        --label hired --predict hiring.py:predict --threshold 0.5 --reverse --output audit
-    # hiring.py:  model = joblib.load("model.joblib")
-    #             def predict(frame): return model.predict_proba(frame)
+        --label hired --predict model.joblib --trust-pickle --threshold 0.5 --reverse --output audit
 
   Equalized odds: only people of true label 1, and then of label 0:
     python -m pipeline audit fliptest --data rows.parquet --group race --source Black --target White \\
@@ -35,38 +38,86 @@ examples:
 PAGE = "docs/fliptest.md explains the method, the files and the JSON."
 FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and the figures"
 USAGE = "%(prog)s --data FILE --group COLUMN --source LEVEL --target LEVEL\n           --predict MODEL [other options]"
-OPTIONS = (
-    DATA.format(apart="group", label="")
-    + """
---id COLUMN ; text ; a column that names the rows in results; no input of the model
---categorical A,B ; names = ; columns of numbers that are codes of categories
---standardize continuous|none|A,B ; standardization =continuous ; measure columns in standard deviations of both groups
-  together: those of more than two values, none, or the named ones. The model sees the columns as they are
---limit N ; whole:1 ; at most N rows of each group, drawn at random (default: all)
-[groups]
---group COLUMN ; text ! ; the column with the protected attribute
---source LEVEL ; text ! ; the group whose people are looked at
---target LEVEL ; text ! ; the group that counterparts are sought in
---reverse ; flag ; look at the target group's people too
---given-label ; one:0:1 ; only rows of this true label (equalized odds); needs --label
-[model]
---predict MODEL ; text ! ; model.pt (TorchScript), model.pt2 (torch.export), package.module:name or
-  path/to/file.py:name, where the name is a network, a function of a data frame of the features, or a function without
-  arguments that returns one of these. It gives a decision, a probability or a score for each row, or two columns of
-  scores
---threshold T ; number:-inf ; the decision is positive where the score is at least T (default: 0.5 for decisions and
-  probabilities)
-"""
-    + NETWORK
-    + DTYPE
-    + """
-[map]
---map NAME ; text =auto ; entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as
-  published; see docs/fliptest.md; auto: entropic, and exact where that is poor and the groups are small (default: auto)
---map-setting KEY=VALUE ; text * ; a setting of the map that differs from its file in conf/transport; may be repeated
---null-draws B ; whole:0 ; fit the map B times more, between groups that are dealt at random: the noise floor (default:
-  39 where the map is fitted fast, else 0)
---alpha ; number:0:1 =0.05 ; level of tests and intervals
---seed ; whole:0 =0 ; seed of all random numbers
-"""
-)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Rows, title="data"):
+    """Which people, and how far apart they are."""
+
+    label: str | None = option("the column with the true class", None, "COLUMN", command=True)
+    include_group: bool = option("the group column is an input of the model too", False, command=True)
+    id: str | None = option(
+        "a column that names the rows in results; no input of the model", None, "COLUMN", command=True
+    )
+    categorical: Sequence[str] = option("columns of numbers that are codes of categories", (), "A,B")
+    standardize: Standardize = option(
+        "measure columns in standard deviations of both groups together: those of more than two values, none, or the "
+        "named ones. The model sees the columns as they are",
+        "continuous",
+        "continuous|none|A,B",
+    )
+    limit: Count | None = option("at most N rows of each group, drawn at random (default: all)", None, "N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groups(Options, title="groups"):
+    """Who is compared with whom."""
+
+    group: str = option("the column with the protected attribute", metavar="COLUMN", command=True)
+    source: str = option("the group whose people are looked at", metavar="LEVEL")
+    target: str = option("the group that counterparts are sought in", metavar="LEVEL")
+    reverse: bool = option("look at the target group's people too", False)
+    given_label: Literal[0, 1] | None = option("only rows of this true label (equalized odds); needs --label", None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predict(Options, title="model"):
+    """Who is decided positively."""
+
+    predict: str = option(
+        f"{TAKES}, where the name is a model, a function of a data frame of the features, or a function without "
+        "arguments that returns one of these. It gives a decision, a probability or a score for each row, or a "
+        "column of scores for each class",
+        metavar="MODEL",
+        command=True,
+    )
+    classes: Sequence[str] | None = option(
+        "names of the model's classes, in the order of its outputs, of which --positive is one (default: those that "
+        "the model names)",
+        None,
+        "A,B,C",
+    )
+    threshold: Number | None = option(
+        "the decision is positive where the score is at least T (default: 0.5 for decisions and probabilities; of more "
+        "than two classes, the largest score decides)",
+        None,
+        "T",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map(Options, title="map"):
+    """Who is whose counterpart, and how certain that is."""
+
+    map: str = option(
+        "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
+        "docs/fliptest.md; auto: entropic, and exact where that is poor and can be fitted in a minute (default: auto)",
+        "auto",
+        "NAME",
+    )
+    map_setting: Sequence[str] | Mapping[str, Any] = option(
+        "a setting of the map that differs from its file in conf/transport; may be repeated", (), "KEY=VALUE"
+    )
+    null_draws: Size | None = option(
+        "fit the map B times more, between groups that are dealt at random: the noise floor (default: 39 where the map "
+        "is fitted fast, else 0)",
+        None,
+        "B",
+    )
+    alpha: Share = option("level of tests and intervals", 0.05)
+    seed: Size = option("seed of all random numbers", 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Data, Groups, Predict, Precise, Map, Output):
+    """Every option of FlipTest."""

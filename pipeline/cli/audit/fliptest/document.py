@@ -1,27 +1,32 @@
-"""The result of a FlipTest as a document. Layout of the JSON: ``docs/fliptest.md``."""
+"""From the settings of a FlipTest to its result. Layout of the JSON: ``docs/fliptest.md``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
 from pipeline.cli import words
-from pipeline.cli.audit.fliptest import tables
-from pipeline.cli.audit.fliptest.caveats import caveats
-from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-from pipeline.cli.audit.fliptest.measured import result
-from pipeline.cli.audit.fliptest.model import Model
-from pipeline.cli.audit.fliptest.space import Space
-from pipeline.cli.document import (
-    AuditDocument,
+from pipeline.cli.audit.fliptest import Settings
+from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, NOISE_PEOPLE, PERMUTATIONS, Side, gather_healthy
+from pipeline.cli.audit.fliptest.maps import candidates, null_draws
+from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
+from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
+from pipeline.cli.audit.fliptest.people import Space, read_groups, space_of
+from pipeline.cli.model import Computing, Model, load_model
+from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
+from pipeline.cli.probe import model_facts
+from pipeline.cli.result import (
+    Caveat,
     Column,
     Facts,
     Figure,
+    Result,
     Row,
     Section,
     Table,
@@ -30,10 +35,11 @@ from pipeline.cli.document import (
     drawn_by,
     rows_of,
 )
-from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
-from pipeline.cli.verdict import concluded
-from pipeline.messages import listed
+from pipeline.cli.table import Source, level_text
+from pipeline.cli.words import concluded
+from pipeline.messages import SHOWN, listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
+from pipeline.types import Array
 
 SCHEMA = 2
 SHOWN_LINES = 5
@@ -59,7 +65,7 @@ TRIVIAL = 0.5
 """The balanced accuracy of a model that always decides the same."""
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
-  is {{value:.2f}} in a feature, and {{limit:g}} is the most that is trusted.
+  is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
 without_image <= {MOST_WITHOUT_IMAGE}: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
 decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
 noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}: --null-draws
@@ -70,40 +76,139 @@ balanced_accuracy > {TRIVIAL}: The model's balanced accuracy is {{value:.3f}}, n
 COUNT = fixed(0)
 FIGURES = "pipeline.cli.audit.fliptest.figures"
 Entry = Mapping[str, Any]
+FEW_ROWS = 200
+"""With fewer rows in a group, counterparts depend much on which rows there are."""
+ROWS_A_COLUMN = 10
+"""With fewer rows for each column that the map moves, few people have a near counterpart."""
+FAR = 1.5
+"""A map that moves people by so many times the distance of exact transport does not seek the nearest counterparts."""
+FIRST = """
+flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
+  may justify the difference, or be what is unjust about it. FlipTest says who to look at, and where.
+"""
+OF_A_SIDE = """
+poor_map: The map {where} is poor: counterparts are not distributed as {target} are, by the Kolmogorov-Smirnov distance
+  of {named}; {most:g} is the most that is trusted. Flips may come from that. Try another map, or other settings of this
+  one (--map-setting).
+fit_broke_down: The fit of the map {where} broke down on the way: its counterparts are those of its last sound state.
+no_image: {missing:,} people of {source} have no finite image and are left out.
+far_counterparts: The map {where} moves people {times:.1f} times as far as exact transport does: its counterparts are
+  not the nearest ones.
+empty_flipset: Everybody in {source} is decided {decided}, so that the {flipset} flipset is empty whatever the map.
+"""
+LAST = """
+few_rows: A group has only {fewest} rows: counterparts depend on which rows are in the file, and other rows would give
+  other flipsets.
+many_columns: The map moves {columns} columns, many for {fewest} rows: few people have a near counterpart. --features or
+  --drop can leave out what the model hardly looks at, if the model allows.
+smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
+exact_map: The map is exact for these rows alone: it pairs everybody with people of the file, so it finds more flips
+  than a smooth map does, more of them by chance.
+unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
+  the model's direct use of it.
+fewer_dealt: The noise floor is of {people:,} people of each group at most: fewer people lie further apart, so that
+  it is rather too high than too low.
+no_noise_floor: The intervals and p-values take the map as given. How many flips the map makes by itself is seen with
+  --null-draws 39, at the price of so many more fits.
+read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
+  cuts elsewhere.
+"""
 
 
 @dataclass(frozen=True)
-class Result:
-    """What was found in each direction between points of ``space``, by the ``model``.
-
-    ``threshold_given``: whether the user said where decisions are cut. ``id_name`` is the column that names rows.
-    """
+class Found:
+    """What was found in each direction between points of ``space``, by the ``model``."""
 
     sides: tuple[Side, ...]
     space: Space
-    model: Model
-    alpha: float
-    threshold_given: bool
-    id_name: str | None
+    model: Decider
+    asked: Settings
 
 
-def document(found: Result, given: Mapping[str, Any]) -> AuditDocument:
-    """The document; ``given`` says which data, model, map and parameters were given."""
-    results = [result(side, found.space, found.alpha) for side in found.sides]
-    facts: dict[str, Any] = {"results": results, **given}
-    flips = found.sides[0].flips
-    return AuditDocument(
+def from_files(asked: Settings) -> Result:
+    """Read, check, map, ask the model, compare. Raises ValueError for everything that the user can mend."""
+    source = Source.read(asked.data, asked.text, asked.missing)
+    computing = Computing(asked.device, asked.dtype)
+    return audited(asked, source, load_model(asked.predict, asked.trust_pickle, computing, "--predict", WANTED))
+
+
+def audited(asked: Settings, source: Source, model: Model) -> Result:
+    """Map the one group to the other, ask the model about people and counterparts, say what follows."""
+    if not asked.features:
+        asked = replace(asked, features=tuple(name for name in model.columns if name != asked.label))
+    classes = list(map(level_text, model.classes))
+    if asked.positive is None and asked.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
+        own = set(map(level_text, source.table[asked.label].dropna().unique()))
+        asked = replace(asked, positive=classes[1]) if own == set(classes) else asked
+    groups = read_groups(source, asked)
+    space = space_of(groups, asked, source.name)
+    first, second = (replace(one, features=space.prepared(one.features)) for one in (groups.source, groups.target))
+    groups = replace(groups, source=first, target=second)
+    sizes = (len(first.rows), len(second.rows))
+    kinds = [(kind, null_draws(asked, kind)) for kind in candidates(asked, sizes)]
+    raw = of_frames(model, Computing(asked.device, asked.dtype), source.name)
+    decider, scores = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
+    sides, used = gather_healthy(groups, space, decider, scores, kinds, asked)
+    kind, deals = kinds[used]
+    found = Found(tuple(sides), space, decider, asked)
+    results = [result(side, space, asked.alpha) for side in sides]
+    labels = None if first.label is None or second.label is None else np.concatenate([first.label, second.label])
+    facts: dict[str, Any] = {
+        "results": results,
+        **accuracies(labels, decider.decisions(scores)),
+        "data": {
+            "path": source.name,
+            "sha256": source.sha256,
+            "rows": len(source.table),
+            "left_out": dict(groups.left_out),
+            "features": [one.name for one in space.inputs],
+            "columns": list(space.labels),
+            "standardized": list(space.standardized),
+            "unmoved": list(space.unmoved),
+            **asked.some("group", "id", "label", "given_label"),
+            "label_levels": None if groups.label_levels is None else list(groups.label_levels),
+        },
+        "model": {
+            **model_facts(raw),
+            "output": decider.kind,
+            "threshold": decider.threshold,
+            "threshold_given": asked.threshold is not None,
+        },
+        "map": {
+            "name": kind.name,
+            "asked": asked.map,
+            "poor": [other.name for other, _ in kinds[:used]],
+            "settings": dict(kind.settings),
+        },
+        "parameters": {
+            **{"alpha": asked.alpha, "bootstraps": BOOTSTRAPS, "permutations": PERMUTATIONS},
+            **{"null_draws": deals, "seed": asked.seed},
+        },
+    }
+    flips = sides[0].flips
+    decided = len(np.unique(np.concatenate([flips.decision, flips.decision_image])))
+    return Result(
         audit="fliptest",
         schema=SCHEMA,
         title="FlipTest",
-        subject=f"{given['model']['given']} on {given['data']['path']}",
-        verdict=verdict(facts, len(np.unique(np.concatenate([flips.decision, flips.decision_image]))), found.alpha),
+        subject=f"{model.given} on {source.name}",
+        verdict=verdict(facts, decided, asked.alpha),
         caveats=tuple(caveats(found)),
         sections=tuple(_sections(found, facts)),
         facts=facts,
-        tables={"flipsets": tables.flipsets(found.sides, found.id_name), "transparency": tables.transparency(results)},
-        libraries=("numpy", "torch") if found.model.raw.is_module else ("numpy",),
+        tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
+        libraries=("numpy", "torch") if model.is_module else ("numpy",),
+        settings=asked,
     )
+
+
+def accuracies(label: Array | None, decision: Array) -> dict[str, float | None]:
+    """The share of right decisions (n,), and its mean over the true classes; None where these are not known."""
+    if label is None:
+        return {"accuracy": None, "balanced_accuracy": None}
+    right = decision == label
+    by_class = [float(right[label == one].mean()) for one in (0, 1) if (label == one).any()]
+    return {"accuracy": float(right.mean()), "balanced_accuracy": sum(by_class) / 2 if len(by_class) == 2 else None}
 
 
 def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
@@ -114,6 +219,7 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     beyond = floor is not None and bool(floor["beyond"])
     quantities = {
         "worst_ks": first["map"]["worst_ks"],
+        "where": _ordered(first["map"]["ks"])[0][0],
         "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
         "decisions": decisions,
         "noise_floor": None if nobody else 2 / (draws + 1) / alpha,
@@ -133,13 +239,13 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     )
 
 
-def _sections(found: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
+def _sections(found: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
     yield Section("What was tested", (_tested(facts),))
     for number, (side, entry) in enumerate(zip(found.sides, facts["results"], strict=True)):
         # The sentence of the first direction is the verdict above.
         said = (Text(entry["sentence"]),) if number else ()
         yield Section(
-            f"From {entry['source']} to {entry['target']}", (*said, _rates(entry), _sizes(entry, found.alpha))
+            f"From {entry['source']} to {entry['target']}", (*said, _rates(entry), _sizes(entry, found.asked.alpha))
         )
         yield Section("Who flips", (Text(_explained(entry)), *_figures(side, found)), where="page", below=True)
         for name in FLIPSETS:
@@ -218,7 +324,7 @@ def _explained(found: Entry) -> str:
     )
 
 
-def _figures(side: Side, found: Result) -> Iterator[Figure]:
+def _figures(side: Side, found: Found) -> Iterator[Figure]:
     direction = side.way.direction
     yield Figure(
         f"marginals_{direction}",
@@ -232,8 +338,8 @@ def _figures(side: Side, found: Result) -> Iterator[Figure]:
         "Transparency report",
         "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
         "in standard deviations, or in shares of a category. Right: the mean of its sign. Hatched, grey name: noise. "
-        f"Pale: as the whole group. Lines: {level(found.alpha)} intervals.",
-        drawn_by(f"{FIGURES}:transparency", side, found.space, found.alpha),
+        f"Pale: as the whole group. Lines: {level(found.asked.alpha)} intervals.",
+        drawn_by(f"{FIGURES}:transparency", side, found.space, found.asked.alpha),
     )
 
 
@@ -285,3 +391,54 @@ def _distances(found: Entry) -> Table:
 
 def _ordered(distances: Mapping[str, float]) -> list[tuple[str, float]]:
     return sorted(distances.items(), key=lambda item: -item[1])
+
+
+def caveats(found: Found) -> Iterator[Caveat]:
+    """The conditions that hold of this audit, the general ones first."""
+    yield from words.caveats(FIRST, {"flips_are_to_be_read": True})
+    for side in found.sides:
+        yield from words.caveats(OF_A_SIDE, _of_a_side(side))
+    yield from words.caveats(LAST, _of_all(found))
+
+
+def _of_a_side(side: Side) -> dict[str, Any]:
+    quality, source, target = side.quality, side.way.source.level, side.way.target.level
+    known = {"where": f"from {source} to {target}", "source": source, "target": target, "most": WORST_HEALTHY_KS}
+    worst = [(name, distance) for name, distance in _ordered(quality.ks) if distance > WORST_HEALTHY_KS]
+    named = listed([f"{name} ({distance:.2f})" for name, distance in worst], SHOWN)
+    missing = len(side.way.points) - len(side.kept)
+    far = quality.compared and quality.compared_distance > FAR * quality.exact_distance
+    alike = ((1, "positively", "negative"), (0, "negatively", "positive"))
+    return {
+        "poor_map": worst and {**known, "named": named},
+        "fit_broke_down": side.facts.get("non_finite") and known,
+        "no_image": missing and {**known, "missing": missing},
+        "far_counterparts": far and {**known, "times": quality.compared_distance / quality.exact_distance},
+        "empty_flipset": [
+            {**known, "decided": decided, "flipset": flipset}
+            for value, decided, flipset in alike
+            if (side.flips.decision == value).all()
+        ],
+    }
+
+
+def _of_all(found: Found) -> dict[str, Any]:
+    side, space, columns = found.sides[0], found.space, len(found.space.moving)
+    fewest = min(len(side.way.points), len(side.way.target_points))
+    snapped = (
+        " Whole numbers are the nearest that exist, and categories have the target group's shares "
+        f"({listed(space.snapping, SHOWN)})."
+    )
+    real = all(side.real for side in found.sides)
+    return {
+        "few_rows": fewest < FEW_ROWS and {"fewest": fewest},
+        "many_columns": fewest < ROWS_A_COLUMN * columns and {"fewest": fewest, "columns": columns},
+        "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
+        "exact_map": real,
+        "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
+        "fewer_dealt": side.null is not None
+        and max(len(side.way.points), len(side.way.target_points)) > NOISE_PEOPLE
+        and {"people": NOISE_PEOPLE},
+        "no_noise_floor": side.null is None,
+        "read_as_probabilities": found.model.kind == PROBABILITY and found.asked.threshold is None,
+    }

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from pipeline.audits.fliptest.marginals import marginal
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-from pipeline.cli.audit.fliptest.space import Category, Input, Space
+from pipeline.cli.audit.fliptest.people import Category, Input, Space
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
 from pipeline.report.fliptest.bars import limits

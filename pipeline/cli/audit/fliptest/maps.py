@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.cli.audit.fliptest import Settings
+from pipeline.messages import nearest
 from pipeline.types import Array, TransportMap
 from pipeline.workflow import plugins
 
@@ -22,13 +22,10 @@ PREFERRED: Mapping[str, Mapping[str, Any]] = {"exact": {"image": "sample"}, "wga
 
 SMOOTH, EXACT = "entropic", "exact"
 """The map unless told otherwise; and the one that takes its place where it is poor and the groups are small."""
-EXACT_PAIRS = 4_000_000
-"""Up to so many pairs of people an exact map is fitted in about a second."""
 MOST_PAIRS = 400_000_000
 """An exact map of more pairs is refused: so many take a minute, and a fifth of a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
-CHEAP_PAIRS = 1_000_000
-"""Up to so many pairs these maps are fitted in a quarter of a second, so that a noise floor is computed by default."""
+"""Maps that are fitted to the people of a deal in half a second, so that there is a noise floor by default."""
 NULL_DRAWS = 39
 """The fewest deals with which the number of flips or the net size can be beyond noise at level 0.05."""
 
@@ -78,7 +75,7 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
 
     names = known()
     if name not in names:
-        raise ValueError(f"--map {name}: there is no such map{_near(name, names)}. There are: {', '.join(names)}")
+        raise ValueError(f"--map {name}: there is no such map{nearest(name, names)}. There are: {', '.join(names)}")
     values = _read(CONF / f"{name}.yaml")
     module = plugins.load("transport", values.get("kind", name))
     own = [field.name for field in fields(module.Config)]
@@ -87,7 +84,8 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
         key, equals, _ = text.partition("=")
         if not equals or key not in own:
             raise ValueError(
-                f"--map-setting {text}: expected KEY=VALUE with a setting of {name}{_near(key, own)}: {', '.join(own)}"
+                f"--map-setting {text}: expected KEY=VALUE with a setting of {name}{nearest(key, own)}: "
+                f"{', '.join(own)}"
             )
         try:
             settings |= OmegaConf.to_container(OmegaConf.from_dotlist([text]))  # type: ignore[arg-type]
@@ -101,40 +99,35 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
     return Kind(name, module, config, settings)
 
 
-def candidates(arguments: Namespace, sizes: tuple[int, int]) -> list[Kind]:
+def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
     """The map of ``--map``; or the smooth one, and after it the exact one in case it is poor, if there is room for it.
 
     Raises ValueError for a map or a setting that does not exist, and for an exact map of so many people that its fit
     takes minutes.
     """
-    name, pairs = arguments.map, sizes[0] * sizes[1]
+    name, pairs = asked.map, sizes[0] * sizes[1]
+    given = asked.map_setting
+    settings = [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else list(given)
     if name == "auto":
-        if arguments.map_setting:
-            raise ValueError(
-                f"--map-setting {arguments.map_setting[0]} belongs to a map: name it too, such as --map {SMOOTH}"
-            )
-        return [map_named(each, []) for each in ((SMOOTH, EXACT) if pairs <= EXACT_PAIRS else (SMOOTH,))]
+        if settings:
+            raise ValueError(f"--map-setting {settings[0]} belongs to a map: name it too, such as --map {SMOOTH}")
+        return [map_named(each, []) for each in ((SMOOTH, EXACT) if pairs <= MOST_PAIRS else (SMOOTH,))]
     if name == EXACT and pairs > MOST_PAIRS:
         raise ValueError(
             f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "
             f"minute to fit: draw fewer, --limit 20000, or take a smooth map, --map {SMOOTH}"
         )
-    return [map_named(name, arguments.map_setting)]
+    return [map_named(name, settings)]
 
 
-def null_draws(arguments: Namespace, kind: Kind, sizes: tuple[int, int]) -> int:
+def null_draws(asked: Settings, kind: Kind) -> int:
     """The deals that ``--null-draws`` asks for; or NULL_DRAWS where the map is fitted so fast that they can be had."""
-    if arguments.null_draws is not None:
-        return int(arguments.null_draws)
-    return NULL_DRAWS if kind.name in CHEAP and sizes[0] * sizes[1] <= CHEAP_PAIRS else 0
+    if asked.null_draws is not None:
+        return int(asked.null_draws)
+    return NULL_DRAWS if kind.name in CHEAP else 0
 
 
 def _read(path: Path) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     return dict(OmegaConf.to_container(OmegaConf.load(path)))  # type: ignore[arg-type, call-overload]
-
-
-def _near(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -2,38 +2,43 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
-from pipeline.cli.columns import numeric
-from pipeline.cli.network import Computing, Network, load_network
-from pipeline.cli.output_kind import ROUNDING
-from pipeline.cli.probe import BLOCK_ROWS, Form, array_of, check_alone, check_finite, given_columns
+from pipeline.cli.audit.fliptest import Settings
+from pipeline.cli.model import Computing, Model
+from pipeline.cli.probe import BLOCK_ROWS, ROUNDING, Form, array_of, check_alone, check_finite, given_columns
+from pipeline.cli.table import level_text, numeric
+from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
-WANTED = (
-    "a torch network, or a function of a data frame (of a fitted scikit-learn model: def predict(frame): return "
-    "model.predict_proba(frame))"
-)
-Kind = Literal["decision", "probability", "score", "probability of class 1", "probability of class 1, from logits"]
-TWO_COLUMNS: tuple[Kind, ...] = ("probability of class 1", "probability of class 1, from logits")
+WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
 HALF = 0.5
 """Where probabilities are cut unless --threshold says otherwise."""
+DECISION, PROBABILITY, SCORE = "decision", "probability", "score"
 
 
 @dataclass(frozen=True)
-class Model:
-    """Scores and decisions: 1 where the score is at least ``threshold``. ``kind`` says what the scores are."""
+class Decider:
+    """Scores and decisions: 1 where the score is at least ``threshold``.
 
-    raw: Network
-    kind: Kind
+    ``kind`` says what the scores are; ``columns`` is how many the model returns (0: one number a row), ``positive`` the
+    one of the class that is decided positively. Of more than two, where no threshold was given, the score is the
+    probability of that class less the largest of another: at least 0 where the class is the likeliest.
+    """
+
+    raw: Model
+    kind: str
     threshold: float
+    columns: int = 0
+    positive: int = 1
+    logits: bool = False
+    likeliest: bool = False
 
     def scores(self, frame: pd.DataFrame) -> Array:
         """The scores (n,) of counterparts, indexed by whose they are.
@@ -41,39 +46,37 @@ class Model:
         Raises ValueError where the model fails on them or returns something else than for the people themselves.
         """
         output = checked(self.raw, frame, "counterpart")
-        if (output.ndim == 2) != (self.kind in TWO_COLUMNS):
+        if (output.shape[1] if output.ndim == 2 else 0) != self.columns:
             raise ValueError(
                 "the model returns another number of columns for counterparts: return the same for all rows"
             )
         return self.score_of(output)
 
     def score_of(self, output: Array) -> Array:
-        """What the model returned, (n,) or (n, 2), as scores (n,)."""
-        if self.kind == "probability of class 1":
-            return np.asarray(output[:, 1])
-        if self.kind == "probability of class 1, from logits":
-            from scipy.special import expit
-
-            return np.asarray(expit(output[:, 1] - output[:, 0]))
-        return output
+        """What the model returned, (n,) or (n, K), as scores (n,)."""
+        if not self.columns:
+            # One number is of the second class.
+            if self.positive == 1:
+                return output
+            return -output if self.kind == SCORE else 1 - output
+        p = softmax(output, axis=1) if self.logits else output
+        own = p[:, self.positive]
+        return np.asarray(own - np.delete(p, self.positive, axis=1).max(axis=1) if self.likeliest else own)
 
     def decisions(self, scores: Array) -> Array:
         """Decisions (n,) in {0, 1}."""
         return (scores >= self.threshold).astype(np.int64)
 
 
-def load_model(arguments: Namespace) -> Network:
-    """The model that ``--predict`` names, as a function of a data frame of its inputs.
-
-    Raises ValueError for anything that is not to be found. torch is imported for networks alone.
-    """
-    computing = Computing(arguments.device, arguments.dtype)
-    network = load_network(arguments.predict, arguments.trust_pickle, computing, "--predict", WANTED)
-    of_frame = _of_network(network, computing, arguments.data) if network.is_module else _of_function(network)
-    return replace(network, evaluate=of_frame)
+def of_frames(model: Model, computing: Computing, path: str) -> Model:
+    """The model as a function of a data frame of its inputs, which it cannot change."""
+    if model.kind == "onnx":
+        return replace(model, evaluate=lambda frame: model.evaluate(numeric(frame, list(frame.columns), path)))
+    evaluate = _of_network(model, computing, path) if model.is_module else lambda frame: model.evaluate(frame.copy())
+    return replace(model, evaluate=evaluate)
 
 
-def probed(raw: Network, frame: pd.DataFrame, threshold: float | None, path: Path) -> tuple[Model, Array]:
+def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple[Decider, Array]:
     """The model after a trial on all audited rows, and their scores (n,).
 
     Raises ValueError where it fails, returns another shape or values that are not finite, where rows influence each
@@ -83,18 +86,47 @@ def probed(raw: Network, frame: pd.DataFrame, threshold: float | None, path: Pat
         numeric(frame, list(frame.columns), path)  # says which columns are text; any other failure is the network's
     output = checked(raw, frame, "row")
     check_alone(lambda some: checked(raw, some, "row"), frame, output, _form(frame, "row"))
-    kind = _kind(output)
-    if kind == "score" and threshold is None:
+    threshold, columns = asked.threshold, output.shape[1] if output.ndim == 2 else 0
+    positive = _positive(raw, asked, columns)
+    if not columns:
+        kind = _kind(output)
+        if kind == SCORE and threshold is None and raw.kind == "estimator":
+            threshold = 0.0  # decision_function
+        if kind == SCORE and threshold is None:
+            raise ValueError(
+                f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, neither decisions 0 and 1 "
+                "nor probabilities: say from which number on the decision is positive, --threshold T (0 for logits)"
+            )
+        made = Decider(raw, kind, HALF if threshold is None else threshold, positive=positive)
+    else:
+        logits = not ((output >= 0).all() and (np.abs(output.sum(axis=1) - 1) < ROUNDING).all())
+        likeliest = columns > 2 and threshold is None
+        named = asked.positive if columns > 2 or positive == 0 else "1"
+        kind = f"probability of class {named}{', from logits' if logits else ''}"
+        kind += " against the likeliest other" if likeliest else ""
+        cut = 0.0 if likeliest else HALF if threshold is None else threshold
+        made = Decider(raw, kind, cut, columns, positive, logits, likeliest)
+    return made, made.score_of(output)
+
+
+def _positive(raw: Model, asked: Settings, columns: int) -> int:
+    """The place among the model's outputs of the class that is decided positively."""
+    names = list(asked.classes or map(level_text, raw.classes))
+    if names and columns and len(names) != columns:
+        raise ValueError(f"--classes names {len(names)} classes, but the model returns scores of {columns}: name all")
+    names = names or [str(place) for place in range(columns)] if columns > 2 else names
+    if asked.positive in names:
+        return names.index(asked.positive)
+    if columns > 2 or (names and asked.positive is not None):
         raise ValueError(
-            f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, neither decisions 0 and 1 nor "
-            "probabilities: say from which number on the decision is positive, --threshold T (0 for logits)"
+            f"the model tells the classes {listed(names, SHOWN)} apart: say with --positive which of them counts as "
+            "decided positively, against the rest"
         )
-    model = Model(raw, kind, HALF if threshold is None else threshold)
-    return model, model.score_of(output)
+    return 1
 
 
-def checked(raw: Network, frame: pd.DataFrame, unit: str) -> Array:
-    """What the model returns for the rows, as finite float64 numbers (n,) or (n, 2)."""
+def checked(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
+    """What the model returns for the rows, as finite float64 numbers (n,) or (n, K)."""
     form = _form(frame, unit)
     output = array_of(raw.evaluate, frame, form)
     check_finite(output, frame.index, form)
@@ -105,28 +137,20 @@ def _form(frame: pd.DataFrame, unit: str) -> Form:
     return Form(
         unit=unit,
         given=f"{unit}s of {frame.shape[1]} features",
-        returns="({n},) decisions or scores, or ({n}, 2) scores of two classes",
-        fits=lambda shape: shape in {(), (1,), (2,)},
+        returns="({n},) decisions or scores, or ({n}, K) scores of K classes",
+        fits=lambda shape: len(shape) < 2 and shape != (0,),
         remedy=given_columns(list(frame.columns)),
     )
 
 
-def _kind(output: Array) -> Kind:
-    """What finite outputs (n,) or (n, 2) are, read off their values."""
-    if output.ndim == 2:
-        probable = bool((output >= 0).all() and (np.abs(output.sum(axis=1) - 1) < ROUNDING).all())
-        return "probability of class 1" if probable else "probability of class 1, from logits"
+def _kind(output: Array) -> str:
+    """What finite outputs (n,) are, read off their values."""
     if set(np.unique(output)) <= {0.0, 1.0}:
-        return "decision"
-    return "probability" if bool((output >= 0).all() and (output <= 1).all()) else "score"
+        return DECISION
+    return PROBABILITY if bool((output >= 0).all() and (output <= 1).all()) else SCORE
 
 
-def _of_function(network: Network) -> Callable[[pd.DataFrame], Any]:
-    """A function that cannot change the rows that it is given."""
-    return lambda frame: network.evaluate(frame.copy())
-
-
-def _of_network(network: Network, computing: Computing, path: Path) -> Callable[[pd.DataFrame], Any]:
+def _of_network(network: Model, computing: Computing, path: str) -> Callable[[pd.DataFrame], Any]:
     """A network as a function of a frame of numbers, in blocks of rows."""
     import torch
 

@@ -10,7 +10,13 @@ The fair metric ignores differences along sensitive directions. Either these are
 
 from __future__ import annotations
 
-from pipeline.cli.options import DATA, DTYPE, MODEL, NETWORK, TWO_CLASSES
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pipeline.cli.settings import Network, Options, Output, Precise, Rows, Standardize, option
+from pipeline.fields import Count, Positive, Share, Size, at_least
 
 EXAMPLES = """\
 examples:
@@ -24,37 +30,80 @@ examples:
         --model nets/credit.py:network --directions directions.npy --json audit.json
 """
 PAGE = "docs/auditing.md explains more, and the JSON."
-FILES = "audit.json, the page loss_ratio.html, examples.csv and the figure"
+FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
 USAGE = (
     "%(prog)s --data FILE --label COLUMN --model MODEL\n"
     "           (--sensitive A,B=LEVEL | --directions FILE) [other options]"
 )
-OPTIONS = (
-    DATA.format(apart="sensitive", label="! ")
-    + """
---standardize continuous|none|A,B ; standardization ; measure columns in standard deviations: those of more than two
-  values, none, or the named ones. The model sees the columns as they are (default: none, refused where columns are far
-  from unit scale)
---points N ; whole:2 ; audit N rows drawn at random (default: all)
---seed ; whole:0 =0 ; seed of that draw
-"""
-    + MODEL.format(takes="", returns=TWO_CLASSES)
-    + NETWORK
-    + DTYPE
-    + """
-[fair metric (one of the first two)]
---sensitive A,B=LEVEL ; names either! ; columns with sensitive attributes, to learn the metric from: two levels, or one
-  level against the rest
---directions FILE ; path either! ; .npy of shape (number, features): displacements that should make no difference, in
-  the columns' units
---metric-data FILE ; path ; rows to learn the metric from (default: the rows of --data)
-[test and attack]
---delta ; number:0 =1.25 ; tolerated ratio, from the 4/5 rule
---alpha ; number:0:1 =0.05 ; level of the test
---regularization LAMBDA ; number:0 =50 ; weight of fair distance
---step-size ETA ; number:0 =0.01 ; at most 1 / LAMBDA, to be stable
---steps ; whole:1 =500 ; number of gradient steps
-[output]
---examples K ; whole:0 =10 ; how many unfair examples
-"""
-)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Rows, title="data"):
+    """Which rows are audited, in which units."""
+
+    label: str = option("the column with the true class", metavar="COLUMN", command=True)
+    include_sensitive: bool = option("the sensitive columns are inputs of the model too", False, command=True)
+    standardize: Standardize | None = option(
+        "measure columns in standard deviations: those of more than two values, none, or the named ones. The model "
+        "sees the columns as they are (default: none, refused where columns are far from unit scale)",
+        None,
+        "continuous|none|A,B",
+    )
+    points: Annotated[int, at_least(2)] | None = option("audit N rows drawn at random (default: all)", None, "N")
+    seed: Size = option("seed of that draw", 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(Options, title="fair metric (one of the first two)"):
+    """What the fair metric ignores."""
+
+    sensitive: Sequence[str] = option(
+        "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
+        (),
+        "A,B=LEVEL",
+        command=True,
+    )
+    directions: Path | None = option(
+        ".npy of shape (number, features): displacements that should make no difference, in the columns' units",
+        None,
+        "FILE",
+        command=True,
+    )
+    metric_data: Path | None = option(
+        "rows to learn the metric from (default: the rows of --data)", None, "FILE", command=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class People(Options, title="who could exist"):
+    """What a comparable individual may be."""
+
+    bounds: str = option(
+        "keep comparables within the range of the data in every step, or within the bounds of a CSV file with the "
+        "columns feature, low and high; none: as published, wherever the gradient leads",
+        "data",
+        "data|none|FILE",
+    )
+    one_hot: Sequence[str] = option(
+        "beginnings of names of columns, such as race_: all that begin so are the indicators of one category. The "
+        "examples then name the nearest whole person, with the loss there",
+        (),
+        "A,B",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test(Options, title="test and attack"):
+    """The tolerance, and how far the attack goes."""
+
+    delta: Positive = option("tolerated ratio, from the 4/5 rule", 1.25)
+    alpha: Share = option("level of the test", 0.05)
+    regularization: Positive = option("weight of fair distance", 50.0, "LAMBDA")
+    step_size: Positive = option("at most 1 / LAMBDA, to be stable", 0.01, "ETA")
+    steps: Count = option("number of gradient steps", 500)
+    examples: Size = option("how many unfair examples", 10, "K")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Data, Network, Precise, Metric, People, Test, Output):
+    """Every option of the loss-ratio audit."""

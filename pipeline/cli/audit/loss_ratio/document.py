@@ -1,28 +1,92 @@
-"""The result of a loss-ratio audit as a document. Layout of the JSON: ``docs/auditing.md``."""
+"""From the settings of a loss-ratio audit to its result. Layout of the JSON: ``docs/auditing.md``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import torch
 
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli import words
-from pipeline.cli.audit.loss_ratio import examples
-from pipeline.cli.audit.loss_ratio.caveats import CAVEATS, LIMITS, Result, conditions, quantities
-from pipeline.cli.audit.loss_ratio.equated import Equated
-from pipeline.cli.audit.loss_ratio.evidence import Evidence, Settings
-from pipeline.cli.document import AuditDocument, Column, Figure, Row, Section, Table, Text, Verdict, drawn_by
+from pipeline.cli.audit.loss_ratio import Settings
+from pipeline.cli.audit.loss_ratio.evidence import (
+    Equated,
+    Evidence,
+    bounds_of,
+    directions_in,
+    gather,
+    given_directions,
+    learned,
+    people_of,
+)
+from pipeline.cli.model import Computing, Model, load_model, no_gradient
 from pipeline.cli.numbers import factor, level, p_text, plain, span
-from pipeline.cli.verdict import concluded
+from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, model_facts, output_conditions, probed
+from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, drawn_by
+from pipeline.cli.table import Choice, Rows, Source, attribute, classes_of, drawn, rows, sha256
+from pipeline.cli.units import Units, units
+from pipeline.cli.words import concluded
 from pipeline.messages import listed
+from pipeline.types import Array
 
+FEW_ROWS = 100
+"""Below this many rows the normal approximation of the tests is doubtful."""
+WEAK_SEPARATION = 0.6
+"""An attribute told apart with a smaller area under the ROC curve has a direction made mostly of chance."""
+HEAVY_SHARE = 0.1
+"""One row with more than this share of the sum of all ratios dominates the mean."""
+GROWTH = 0.01
+"""A mean ratio that grows by a larger share over the second half of the steps has not settled."""
+LEAST_ROWS = 30
+"""Of fewer rows the normal approximation decides nothing."""
+MOST_LEFT_OUT = 10
+"""Per cent of the rows; of more, those that have a ratio do not speak for the rest."""
+MOST_SATURATED = 10
+"""Per cent of the rows; where more are certain, the attack has no gradient to follow."""
+LIMITS = f"""
+rows >= {LEAST_ROWS}: Only {{value}} rows have a finite ratio, and the test needs {{limit:.0f}}.
+left_out <= {MOST_LEFT_OUT}: {{value:.0f}} % of the audited rows have no finite ratio, more than {{limit:.0f}} %: the
+  test is of the others alone.
+saturated <= {MOST_SATURATED}: The model's probability is exactly 0 or 1 in {{value:.0f}} % of the rows, more than
+  {{limit:.0f}} %: the attack has no gradient to follow there.
+gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model that always
+  says the same: check the order of --features and which class is which ({{classes}}).
+"""
+CAVEATS = f"""
+held_out_rows: The test is valid only if the audited rows played no part in making the model.
+metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study;
+  --metric-data learns it on others.
+not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
+  those that are treated worst.
+still_growing: S_n was still growing at the last step: more --steps look further.
+no_bounds: {{outside:,}} of {{audited:,}} comparables are outside the range of the data, so that they describe nobody;
+  kept within it, the mean ratio is {{mean}} and its lower bound {{bound}}. --bounds data tests that.
+whole_columns: Comparable individuals are points in the space of features: columns of whole numbers and of two values
+  move continuously too. Beside each example stands the nearest person who could exist (--one-hot says which columns
+  are one category), with the loss there.
+{OUTPUT_CAVEATS.strip()}
+weak_direction: The features hardly tell the groups of {{name!r}} apart (AUC {{auc:.2f}}): its direction is mostly
+  chance.
+all_alike: The sensitive directions span all features: the metric treats everyone as alike.
+rows_left_out: {{count}} rows have no finite ratio and are left out of the statistics.
+clipped_ratios: {{count}} ratios were held at the bounds of floating-point numbers and are kept.
+few_rows: The tests rest on a normal approximation, which {{n}} rows may not justify.
+one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the mean and its interval depend on it, and
+  the normal approximation is doubtful.
+"""
+CHANGES = 4
+"""How many changed features an example names in the terminal."""
+NEGLIGIBLE = 0.01
+"""A feature that moved by less than this share of the largest move is not named."""
 SCHEMA = 2
 SHOWN_LOADINGS = 5
 SHOWN_EXAMPLES = 5
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
-SHAPES = {1: "one column, class 1", 2: "two columns"}
 STATISTICS = {
     **{"S_n": "mean", "V_n": "std", "T_n": "statistic"},
     **{name: name for name in ("ci_low", "ci_high", "p_value", "rejected", "n", "non_finite", "clipped", "below_one")},
@@ -33,34 +97,116 @@ TESTED = """
 null: the mean loss ratio E[loss on a comparable individual / own loss] is at most {delta:g}
 level: {alpha:g}
 data: {rows}, {features} features{units}
-label: {label}: 1 is {one!r}, 0 is {zero!r}
+label: {label}: {classes}
 model: {origin}; output: {shape}, {output_kind} ({read})
 attack: {steps} gradient steps of {step_size:g}, fair distance penalised with lambda = {regularization:g}; {dtype} on
   {device}
+comparables: {kept}
 """
+WANTED = "a torch network or a function of x"
 
 
-def document(result: Result, given: Mapping[str, Mapping[str, Any]], count: int) -> AuditDocument:
-    """The document with so many examples; ``given`` says which data, model, metric and parameters were given."""
+@dataclass(frozen=True)
+class Found:
+    """What was measured, of which ``rows`` with which numbers in the file (n,), model, metric and settings."""
+
+    evidence: Evidence
+    rows: Rows
+    row_numbers: Array
+    units: Units
+    scores: Scores
+    equated: Equated
+    asked: Settings
+
+
+def from_files(asked: Settings) -> Result:
+    """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
+    if (asked.directions is None) == (not asked.sensitive):
+        raise ValueError(
+            "the fair metric is learned from --sensitive columns, or given by --directions: say one of them"
+        )
+    if asked.directions is not None and asked.metric_data is not None:
+        raise ValueError("--metric-data is for a metric that is learned: leave it out, or give --sensitive instead")
+    model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, asked.dtype), wanted=WANTED)
+    source, path = Source.read(asked.data, asked.text, asked.missing), asked.metric_data
+    teachers = None if path is None else Source.read(path, asked.text, asked.missing)
+    return audited(asked, source, model, teachers)
+
+
+def audited(
+    asked: Settings, source: Source, model: Model, teachers: Source | None = None, directions: Array | None = None
+) -> Result:
+    """Learn the metric from ``teachers`` (the audited rows where there are none) or take the ``directions``; test."""
+    if model.kind in ("estimator", "onnx"):
+        raise no_gradient(model)
+    choice = Choice(
+        label=asked.label,
+        sensitive=tuple(attribute(text, tuple(source.table.columns)) for text in asked.sensitive),
+        include_sensitive=asked.include_sensitive,
+        **{name: tuple(value) for name, value in asked.some("features", "drop").items()},
+    )
+    everyone = rows(source.table, choice, source.name)
+    scale = units(everyone.features, everyone.names, asked.standardize)
+    equated, metric = _fair_metric(asked, choice, everyone, scale, source, teachers, directions)
+    if asked.points is not None and asked.points > len(everyone.features):
+        raise ValueError(
+            f"--points asks for {asked.points} rows, but there are {len(everyone.features)}: leave it out to audit all "
+            "of them"
+        )
+    numbers = drawn(np.arange(len(everyone.features)), asked.points, "loss-ratio", "points", str(asked.seed))
+    computing = Computing(asked.device, asked.dtype)
+    device = str(computing.device)
+    features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=device)
+    scores = probed(model, features, everyone.names, asked.output_kind)
+    label, levels = classes_of(
+        source.table[asked.label], scores.trial.shape[1], asked.classes, asked.positive, source.name
+    )
+    some = replace(everyone, label=label, label_levels=levels).only(numbers)
+    people = people_of(everyone, asked.one_hot)
+    bounds = bounds_of(asked.bounds, everyone, people)
+    evidence = gather(
+        scores.evaluate, some.features, some.label, equated.metric, scale, asked, people, bounds, device, len(levels)
+    )
+    result = Found(evidence, some, numbers, scale, scores, equated, asked)
     found = outcomes(result)
-    test, settings = found["loss_ratio"], result.settings
     facts: dict[str, Any] = {
         "results": found,
-        **given,
-        "fair_metric": {**given["fair_metric"], **fair_metric(result.equated, result.rows.names)},
-        "examples": examples.entries(result.evidence, result.rows, result.row_numbers, result.units, count),
-        "course": course(result.evidence),
+        "data": {
+            "path": source.name,
+            "sha256": source.sha256,
+            "rows": len(source.table),
+            "audited": len(numbers),
+            "features": list(everyone.names),
+            "label": asked.label,
+            "label_levels": list(levels),
+            "standardized": list(scale.standardized),
+        },
+        "model": model_facts(model, scores),
+        "parameters": {
+            **asked.some("regularization", "step_size", "steps", "delta", "alpha"),
+            **{"device": device, **asked.some("dtype", "points", "seed")},
+        },
+        "fair_metric": {**metric, **fair_metric(equated, everyone.names)},
+        "bounds": {
+            "given": asked.bounds,
+            "one_hot": list(asked.one_hot),
+            "outside": int(evidence.outside.sum()),
+            "within": None if evidence.within is None else statistics(evidence.within),
+        },
+        "examples": example_entries(evidence, some, numbers, scale, asked.examples),
+        "course": course(evidence),
     }
-    return AuditDocument(
+    test = found["loss_ratio"]
+    return Result(
         audit="loss-ratio",
         schema=SCHEMA,
         title="Loss-ratio audit",
-        subject=f"{given['model']['given']} on {given['data']['path']}",
+        subject=f"{model.given} on {source.name}",
         verdict=concluded(
             Verdict(
                 outcome="rejected" if test["rejected"] else "not rejected",
                 headline="UNFAIR" if test["rejected"] else "NOT REJECTED",
-                sentence=sentence(test, settings.delta, settings.alpha),
+                sentence=sentence(test, asked.delta, asked.alpha),
             ),
             LIMITS,
             quantities(result, found),
@@ -69,23 +215,115 @@ def document(result: Result, given: Mapping[str, Mapping[str, Any]], count: int)
         caveats=tuple(words.caveats(CAVEATS, conditions(result, facts))),
         sections=tuple(_sections(result, facts)),
         facts=facts,
-        tables={"examples": examples.table(result.evidence, result.rows, result.row_numbers, count)},
+        tables={
+            "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
+            "examples": example_rows(evidence, some, numbers, asked.examples),
+        },
         libraries=("numpy", "torch"),
+        settings=asked,
     )
 
 
-def outcomes(result: Result) -> dict[str, Any]:
+def _fair_metric(
+    asked: Settings,
+    choice: Choice,
+    everyone: Rows,
+    scale: Units,
+    source: Source,
+    teachers: Source | None,
+    directions: Array | None,
+) -> tuple[Equated, dict[str, Any]]:
+    """The metric, and for the JSON where it comes from."""
+    path = asked.directions
+    if path is not None or directions is not None:
+        numbers = directions_in(Path(path), len(everyone.names)) if directions is None and path else directions
+        equated = given_directions(np.asarray(numbers, dtype=float), str(path or "directions"), everyone.names, scale)
+        file = None if path is None else sha256(path)
+        return equated, {"source": "given", "path": str(path), "sha256": file, "rows": None, "levels": {}}
+    taught = everyone
+    if teachers is not None:
+        other = replace(choice, label=None, features=everyone.names, drop=())
+        taught = rows(teachers.table, other, teachers.name)
+    by = teachers or source
+    return learned(taught, scale), {
+        "source": "learned",
+        "path": by.name,
+        "sha256": by.sha256,
+        "rows": len(taught.features),
+        "levels": {name: list(pair) for name, pair in taught.levels.items()},
+    }
+
+
+def numbered(levels: Sequence[str]) -> str:
+    """Which class is which: ``1 is 'yes', 0 is 'no'``."""
+    order = range(len(levels)) if len(levels) > 2 else (1, 0)
+    return listed([f"{number} is {levels[number]!r}" for number in order], 6)
+
+
+def quantities(result: Found, found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the LIMITS are of."""
+    test, audited, trivial = found["loss_ratio"], len(result.row_numbers), 1 / len(result.rows.label_levels)
+    return {
+        "rows": test["n"],
+        "left_out": 100 * test["non_finite"] / audited,
+        "saturated": 100 * result.scores.saturated / audited,
+        "gain": None if found["balanced_accuracy"] is None else found["balanced_accuracy"] - trivial,
+        **{"balanced": found["balanced_accuracy"], "trivial": trivial, "classes": numbered(result.rows.label_levels)},
+    }
+
+
+def conditions(result: Found, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What holds of this audit, for CAVEATS."""
+    found, evidence = facts["results"], result.evidence
+    test, data, metric = found["loss_ratio"], facts["data"], facts["fair_metric"]
+    halfway = int(np.searchsorted(evidence.steps, evidence.steps[-1] / 2))
+    mean = evidence.course.mean
+    growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
+    share = float(np.nanmax(evidence.ratio / np.nansum(evidence.ratio)))
+    return {
+        "held_out_rows": True,
+        "metric_of_audited_rows": metric["path"] == data["path"],
+        "not_rejected": not test["rejected"],
+        "still_growing": not test["rejected"] and growing,
+        "no_bounds": facts["bounds"]["within"] is not None
+        and {
+            "outside": facts["bounds"]["outside"],
+            "audited": len(result.row_numbers),
+            "mean": factor(facts["bounds"]["within"]["S_n"]),
+            "bound": factor(facts["bounds"]["within"]["T_n"]),
+        },
+        "whole_columns": bool((result.rows.features == np.round(result.rows.features)).all(axis=0).any()),
+        **output_conditions(result.scores, "row"),
+        "weak_direction": [
+            {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION
+        ],
+        "all_alike": metric["dimension"] == len(metric["shares"]),
+        "rows_left_out": test["non_finite"] and {"count": test["non_finite"]},
+        "clipped_ratios": test["clipped"] and {"count": test["clipped"]},
+        "few_rows": test["n"] < FEW_ROWS and {"n": test["n"]},
+        "one_heavy_row": test["n"] >= FEW_ROWS and share > HEAVY_SHARE and {"share": 100 * share},
+    }
+
+
+def outcomes(result: Found) -> dict[str, Any]:
     """Both tests at the last step, and how well the model predicts the audited rows; NaN (no ratio exists) is null."""
     label = result.rows.label
-    right = (result.scores.probability > 0.5) == (label == 1)
-    by_class = [right[label == c].mean() if (label == c).any() else np.nan for c in (0, 1)]
+    right = result.scores.prediction == label
+    by_class = [
+        right[label == c].mean() if (label == c).any() else np.nan for c in range(len(result.rows.label_levels))
+    ]
     return {
         **{
-            name: plain({key: getattr(test, array)[-1] for key, array in STATISTICS.items()})
+            name: {key: values[-1] for key, values in statistics(test).items()}
             for name, test in _tests(result.evidence)
         },
-        **plain({"accuracy": right.mean(), "balanced_accuracy": sum(by_class) / 2}),
+        **plain({"accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))}),
     }
+
+
+def statistics(test: RatioTest) -> dict[str, Any]:
+    """The numbers of a test, or a list of each along its leading axis; NaN (no ratio exists) is null."""
+    return {key: plain(np.asarray(getattr(test, array))) for key, array in STATISTICS.items()}
 
 
 def course(evidence: Evidence) -> dict[str, Any]:
@@ -138,20 +376,21 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
 
 
-def _sections(result: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
-    data, model, settings = facts["data"], facts["model"], result.settings
-    zero, one = data["label_levels"]
+def _sections(result: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
+    data, model, settings = facts["data"], facts["model"], result.asked
     count = f"{data['audited']:,} rows"
     if data["audited"] < data["rows"]:
         count = f"{data['audited']:,} of {data['rows']:,} rows, drawn with seed {facts['parameters']['seed']}"
     tested = words.facts(
         TESTED,
-        **vars(settings),
+        **settings.some("delta", "alpha", "steps", "step_size", "regularization", "dtype"),
+        device=facts["parameters"]["device"],
         rows=count,
         features=len(data["features"]),
         units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
-        **{"label": data["label"], "one": one, "zero": zero, "origin": model["origin"]},
-        shape=SHAPES[model["output_columns"]],
+        **{"label": data["label"], "classes": numbered(data["label_levels"]), "origin": model["origin"]},
+        kept=_kept(facts["bounds"], data["audited"]),
+        shape=f"{model['output_columns']} columns" if model["output_columns"] > 1 else "one column, class 1",
         output_kind=model["output_kind"],
         read="read off the values" if model["output_kind_detected"] else "as told",
     )
@@ -164,10 +403,24 @@ def _sections(result: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
         "interval, and the lower bound T_n, as the attack goes on.",
         draw=drawn_by("pipeline.cli.audit.loss_ratio.figure:figure", result.evidence),
     )
-    yield Section("Result", (*_results(facts["results"], settings), drawn))
+    yield Section("Found", (*_results(facts["results"], settings), drawn))
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
-        yield Section("Most unfair examples (rows counted from 0)", (_examples(facts["examples"]),))
+        yield Section(
+            "Most unfair examples (rows counted from 0)", (_examples(facts["examples"], len(data["label_levels"])),)
+        )
+
+
+def _kept(bounds: Mapping[str, Any], audited: int) -> str:
+    """Where comparables were kept, and of those that were not how many are beyond the data."""
+    beyond = f"{bounds['outside']:,} of {audited:,} are outside that of the data"
+    if bounds["given"] == "data":
+        return "within the range of the data"
+    if bounds["within"] is None:
+        return f"within {bounds['given']}; {beyond}"
+    within = bounds["within"]
+    kept = f"kept within it, S_n is {factor(within['S_n'])} and T_n {factor(within['T_n'])}"
+    return f"within no range: {beyond}; {kept}"
 
 
 def _results(results: Mapping[str, Any], settings: Settings) -> tuple[Table, Text, Text]:
@@ -211,17 +464,116 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"{name}{told}: {shown}", item=True)
 
 
-def _examples(entries: Sequence[Mapping[str, Any]]) -> Table:
+def _examples(entries: Sequence[Mapping[str, Any]], classes: int) -> Table:
     """The losses and probabilities of each example; below them its groups and the features that moved most."""
-    heads = ("row", "label", "own loss", "comparable loss", "ratio", "own P(1)", "comparable P(1)")
-    columns = tuple(Column(head, "comparable" if "comparable" in head else None) for head in heads)
+    of = "1" if classes == 2 else "label"
+    heads = (
+        "row", "label", "own loss", "comparable loss", "ratio", "possible person's loss", f"own P({of})",
+        f"comparable P({of})",
+    )  # fmt: skip
+    shorter = {
+        "comparable loss": "comparable",
+        f"comparable P({of})": "comparable",
+        "possible person's loss": "possible",
+    }
+    columns = tuple(Column(head, shorter.get(head)) for head in heads)
     rows = []
     for one in entries:
         groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
         moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
         cells = (
             f"{one['row']}", f"{one['label']}", f"{one['original_loss']:.3g}", f"{one['comparable_loss']:.3g}",
-            factor(one["loss_ratio"]), f"{one['original_probability']:.3f}", f"{one['comparable_probability']:.3f}",
+            factor(one["loss_ratio"]), f"{one['possible_loss']:.3g}", f"{one['original_probability']:.3f}",
+            f"{one['comparable_probability']:.3f}",
         )  # fmt: skip
         rows.append(Row(cells, "; ".join([*groups, *moves])))
     return Table(columns, tuple(rows), SHOWN_EXAMPLES, file="examples.csv", notes="groups and largest changes")
+
+
+def worst(evidence: Evidence, count: int) -> Array:
+    """Positions of the ``count`` largest finite loss ratios, the largest first; ties in the order of the rows."""
+    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
+    return order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
+
+
+def example_rows(evidence: Evidence, rows: Rows, row_numbers: Array, count: int) -> pd.DataFrame:
+    """Three lines for each example: ``original``; ``comparable``, the point at which the attack ended; ``possible``,
+    the nearest person who could exist.
+
+    The features stand under their own names in their own units, so that a line can be given to the model again; the
+    audit's columns begin with ``audit_``.
+    """
+    chosen = worst(evidence, count)
+    versions = ("original", "comparable", "possible")
+    two = len(rows.label_levels) == 2
+
+    def woven(*parts: Array) -> Array:
+        """(k,) or (k, d) of each version to the lines of all."""
+        return np.stack(parts, axis=1).reshape(-1, *parts[0].shape[1:])
+
+    loss = woven(*(getattr(evidence, f"{version}_loss")[chosen] for version in versions))
+    distance = evidence.fair_distance[chosen]
+    points = woven(*(getattr(evidence, version)[chosen] for version in versions))
+    chosen = np.repeat(chosen, 3)
+    columns: dict[str, Any] = {
+        "audit_rank": np.arange(len(chosen)) // 3 + 1,
+        "audit_row": row_numbers[chosen],
+        "audit_version": np.resize(versions, len(chosen)),
+        "audit_loss_ratio": evidence.ratio[chosen],
+        "audit_fair_distance": woven(0 * distance, distance, np.full_like(distance, np.nan)),
+        "audit_loss": loss,
+        f"audit_probability_of_{'1' if two else 'label'}": probability(loss, rows.label[chosen], two),
+        "audit_label": rows.label[chosen],
+    }
+    for name, group in rows.sensitive.items():
+        columns[f"audit_{name}"] = np.array(rows.levels[name])[group[chosen]]
+    features = pd.DataFrame(points, columns=list(rows.names))
+    return pd.concat([pd.DataFrame(columns), features], axis=1)
+
+
+def example_entries(
+    evidence: Evidence, rows: Rows, row_numbers: Array, units: Units, count: int
+) -> list[dict[str, Any]]:
+    """The examples for the JSON document: losses and probabilities of both versions, and what changed most."""
+    two = len(rows.label_levels) == 2
+    numbers = {
+        "loss_ratio": evidence.ratio,
+        "fair_distance": evidence.fair_distance,
+        "original_loss": evidence.original_loss,
+        "comparable_loss": evidence.comparable_loss,
+        "possible_loss": evidence.possible_loss,
+        "original_probability": probability(evidence.original_loss, rows.label, two),
+        "comparable_probability": probability(evidence.comparable_loss, rows.label, two),
+    }
+    return [
+        {
+            "row": int(row_numbers[i]),
+            "label": int(rows.label[i]),
+            "sensitive": {name: rows.levels[name][group[i]] for name, group in rows.sensitive.items()},
+            **{name: float(values[i]) for name, values in numbers.items()},
+            "changes": _changes(evidence, units, rows.names, i),
+        }
+        for i in worst(evidence, count)
+    ]
+
+
+def probability(loss: Array, label: Array, two: bool) -> Array:
+    """From the cross-entropy l = -log P(label | x): P(1 | x) of ``two`` classes, of more P(label | x)."""
+    return np.where((label == 1) | (not two), np.exp(-loss), -np.expm1(-loss))
+
+
+def _changes(evidence: Evidence, units: Units, names: tuple[str, ...], position: int) -> list[dict[str, Any]]:
+    """The features of one row that moved most, in the units of the audit, with their values before and after."""
+    before, after = evidence.original[position], evidence.comparable[position]
+    moved = np.abs(units.inward(after) - units.inward(before))
+    order = np.argsort(-moved, kind="stable")[:CHANGES]
+    return [
+        {
+            "feature": names[j],
+            "original": float(before[j]),
+            "comparable": float(after[j]),
+            "possible": float(evidence.possible[position, j]),
+        }
+        for j in order
+        if moved[j] > NEGLIGIBLE * moved.max()
+    ]

@@ -1,16 +1,17 @@
-"""The measurement itself: attack every audited row, then test the ratios."""
+"""The measurement: the fair metric, the attack on every audited row, and the tests of the ratios."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack
-from pipeline.attacks.gradient_flow import step_schedule
+from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
+from pipeline.attacks.gradient_flow import Bounds, Flow, step_schedule
+from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from pipeline.audits.loss_ratio.ratio_tests import (
     RatioTest,
     error_rate_ratio_test,
@@ -18,9 +19,12 @@ from pipeline.audits.loss_ratio.ratio_tests import (
     loss_ratios,
     misclassified,
 )
+from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.progress import followed
+from pipeline.cli.table import Rows, numeric, read_table
 from pipeline.cli.units import Units
-from pipeline.fair_metric import FairMetric
+from pipeline.fair_metric import FairMetric, from_directions, learn
+from pipeline.messages import SHOWN, check_columns, listed, nearest
 from pipeline.types import Array
 
 RECORDED = 30
@@ -28,16 +32,115 @@ RECORDED = 30
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The parameters of attack and test."""
+class Equated:
+    """A fair metric, and where its directions come from.
 
-    regularization: float
-    step_size: float
-    steps: int
-    delta: float
-    alpha: float
-    device: str
-    dtype: Literal["float32", "float64"]
+    ``names`` (m) say where each direction comes from, ``loadings`` (m, d) are the directions scaled to length 1, in the
+    units of the audit. ``separation[name]`` is the area under the ROC curve of telling the attribute's two groups apart
+    along its direction: near .5 the direction says little about the attribute.
+    """
+
+    metric: FairMetric
+    names: tuple[str, ...]
+    loadings: Array
+    separation: Mapping[str, float]
+
+
+def learned(rows: Rows, units: Units) -> Equated:
+    """The metric that ignores what tells the groups of the sensitive attributes apart on these rows."""
+    from sklearn.metrics import roc_auc_score
+
+    if len(rows.sensitive_inputs) == len(rows.names):
+        raise ValueError("expected features beside the sensitive columns to learn the fair metric from, found none")
+    points = units.inward(rows.features)
+    metric = learn(points, rows.sensitive, rows.sensitive_inputs)
+    assert metric.directions is not None
+    separation = {
+        name: float(roc_auc_score(group, points @ direction))
+        for (name, group), direction in zip(rows.sensitive.items(), metric.directions, strict=False)
+    }
+    names = (*rows.sensitive, *(f"input {rows.names[position]}" for position in rows.sensitive_inputs))
+    return Equated(metric, names, _unit(metric.directions), separation)
+
+
+def directions_in(path: Path, d: int) -> Array:
+    """The numbers in a ``.npy`` file."""
+    try:
+        return np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+    except FileNotFoundError as error:
+        raise ValueError(f"there is no file {path}: --directions takes a .npy file of shape (number, {d})") from error
+    except (OSError, ValueError, EOFError, TypeError) as error:
+        raise ValueError(f"{path} does not hold an array of numbers: write it with numpy.save") from error
+
+
+def given_directions(directions: Array, source: str, names: tuple[str, ...], units: Units) -> Equated:
+    """The metric that ignores displacements along ``directions`` (m, d), in the columns' own units."""
+    d = len(names)
+    directions = directions[None, :] if directions.ndim == 1 else directions
+    if directions.ndim != 2 or directions.shape[1] != d or not len(directions):
+        raise ValueError(
+            f"expected --directions of shape (number, {d}), one entry for each feature in the order "
+            f"{', '.join(names)}; found shape {directions.shape} in {source}"
+        )
+    # A displacement by v in the columns' units is one by v / scale in those of the audit.
+    try:
+        metric = from_directions(directions / units.scale)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from error
+    assert metric.directions is not None
+    return Equated(metric, tuple(f"direction {i}" for i in range(len(directions))), _unit(metric.directions), {})
+
+
+def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
+    """Who could exist: in the range of the rows, whole where they are, of one category where ``one_hot`` says so.
+
+    Raises ValueError for a beginning of names that fewer than two columns have, and for rows of no or two categories.
+    """
+    categories = []
+    for prefix in one_hot:
+        group = tuple(j for j, name in enumerate(rows.names) if name.startswith(prefix))
+        if len(group) < 2:
+            raise ValueError(
+                f"--one-hot {prefix}: expected at least two columns whose names begin so, found {len(group)} among "
+                f"{listed(rows.names, SHOWN)}"
+            )
+        categories.append(group)
+    check_categories(rows.features, categories, rows.names)
+    whole = np.flatnonzero((rows.features == np.round(rows.features)).all(axis=0))
+    return Admissible(range_of(rows.features), tuple(whole.tolist()), tuple(categories))
+
+
+def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
+    """The bounds that ``--bounds`` asks for, in the columns' own units.
+
+    Raises ValueError for a file that does not say feature, low and high, and for rows beyond what it says.
+    """
+    if asked in ("data", "none"):
+        return people.bounds if asked == "data" else None
+    path = Path(asked)
+    if not path.suffix:
+        raise ValueError(f"--bounds {asked}: expected data, none or a file with the columns feature, low and high")
+    table = read_table(path)
+    check_columns(table, ("feature", "low", "high"), "--bounds", str(path))
+    strange = [str(name) for name in table["feature"] if name not in rows.names]
+    if strange:
+        raise ValueError(f"{path}: there is no feature {strange[0]!r}{nearest(strange[0], rows.names)}")
+    low, high = np.full(len(rows.names), -np.inf), np.full(len(rows.names), np.inf)
+    places = [rows.names.index(name) for name in table["feature"]]
+    low[places], high[places] = numeric(table, ("low", "high"), str(path)).T
+    beyond = (rows.features < low) | (rows.features > high)
+    if beyond.any():
+        row, j = np.argwhere(beyond)[0]
+        raise ValueError(
+            f"{path}: {rows.names[j]!r} is {rows.features[row, j]:g} in row {row}, outside [{low[j]:g}, {high[j]:g}]: "
+            "widen the bounds, or leave such rows out"
+        )
+    return low, high
+
+
+def _unit(directions: Array) -> Array:
+    scaled = directions / np.abs(directions).max(axis=1, keepdims=True)
+    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -47,7 +150,11 @@ class Evidence:
     ``original`` and ``comparable`` (n, d) are the points before and after the attack in the columns' own units,
     ``original_loss``, ``comparable_loss``, ``ratio`` and ``fair_distance`` (n,) belong to them (``ratio`` is NaN where
     it does not exist). ``course`` and ``error_course`` are the tests at each of ``steps``, one leading axis; the last
-    entry is the verdict.
+    entry is the verdict. Of more than two classes the error is known at the last step alone.
+
+    ``possible`` (n, d) are the people who could exist nearest to the comparables, with ``possible_loss`` (n,).
+    ``outside`` (n,): which comparables are beyond the range of the data; ``within`` is the test of those that are kept
+    in it, where they were not.
     """
 
     steps: tuple[int, ...]
@@ -59,6 +166,10 @@ class Evidence:
     comparable_loss: Array
     ratio: Array
     fair_distance: Array
+    possible: Array
+    possible_loss: Array
+    outside: Array
+    within: RatioTest | None
 
 
 def gather(
@@ -67,28 +178,39 @@ def gather(
     label: Array,
     metric: FairMetric,
     units: Units,
-    settings: Settings,
+    asked: Settings,
+    people: Admissible,
+    bounds: Bounds | None,
+    device: str = "cpu",
+    classes: int = 2,
 ) -> Evidence:
     """Attack rows ``features`` (n, d) of ``label`` (n,) in the units of the audit and test both ratios on the way.
 
-    ``scores`` maps inputs in the columns' own units to the (n, 2) logits. Raises ValueError for an unstable step size
-    and where no two rows have a finite ratio.
+    ``scores`` maps inputs in the columns' own units to the (n, K) logits, K being ``classes``. ``people`` says who
+    could exist, with the range of the data; the attack is kept within ``bounds``, and without any made again in that
+    range, so that both can be told.
+    Raises ValueError for an unstable step size and where no two rows have a finite ratio.
     """
-    record = recorded_steps(settings.steps)
+    record = recorded_steps(asked.steps)
     points = units.inward(features)
-    blocks = -(-len(points) // CPU_BLOCK_ROWS) if settings.device == "cpu" else 1
-    with followed(scores, blocks * (settings.steps + 1), "following the gradient") as watched:
-        flow = attack(
-            lambda z: watched(units.network_input(z)),
-            points,
-            label,
-            metric,
-            settings.regularization,
-            step_schedule("constant", settings.step_size, 0.0, settings.steps),
-            record,
-            device=settings.device,
-            dtype=settings.dtype,
-        )
+    blocks = -(-len(points) // CPU_BLOCK_ROWS) if device == "cpu" else 1
+
+    def flow_within(bounds: Bounds | None) -> Flow:
+        with followed(scores, blocks * (asked.steps + 1), "following the gradient") as watched:
+            return attack(
+                lambda z: watched(units.network_input(z)),
+                points,
+                label,
+                metric,
+                asked.regularization,
+                step_schedule("constant", asked.step_size, 0.0, asked.steps),
+                record,
+                device=device,
+                dtype=asked.dtype,
+                bounds=None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1])),
+            )
+
+    flow = flow_within(bounds)
     ratios = loss_ratios(flow.original_loss, flow.losses[-1])
     finite = int(np.isfinite(ratios.values).sum())
     if finite < 2:
@@ -98,18 +220,45 @@ def gather(
         )
     with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
+    comparable = units.outward(np.asarray(flow.x, dtype=np.float64))
     error, errors = misclassified(flow.original_loss, label), misclassified(flow.losses, label)
+    outside = np.isfinite(ratios.values) & ~people.within(comparable)
+    within = None
+    if bounds is None:
+        kept = flow_within(people.bounds)
+        within = loss_ratio_test(kept.original_loss, kept.losses[-1], asked.delta, asked.alpha)
+    possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
+    with torch.no_grad():
+        at_possible = cross_entropy(scored(scores, possible, asked.dtype, device), torch.as_tensor(label).to(device))[0]
+    if classes > 2:
+        error, last = (
+            (scored(scores, x, asked.dtype, device).argmax(1).cpu().numpy() != label).astype(float)
+            for x in (features, comparable)
+        )
+        errors = np.full_like(errors, np.nan)
+        errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
     return Evidence(
         steps=flow.record,
-        course=loss_ratio_test(flow.original_loss, flow.losses, settings.delta, settings.alpha),
-        error_course=error_rate_ratio_test(error, errors, settings.delta, settings.alpha),
+        course=loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
+        error_course=error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
         original=features,
-        comparable=units.outward(np.asarray(flow.x, dtype=np.float64)),
+        comparable=comparable,
         original_loss=flow.original_loss,
         comparable_loss=flow.losses[-1],
         ratio=ratios.values,
         fair_distance=fair_distance,
+        possible=possible,
+        possible_loss=at_possible.cpu().numpy(),
+        outside=outside,
+        within=within,
     )
+
+
+def scored(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, dtype: str, device: str) -> torch.Tensor:
+    """The scores (n, K) of inputs (n, d) in the columns' own units, in blocks."""
+    with torch.no_grad():
+        blocks = torch.tensor(x, dtype=getattr(torch, dtype), device=device).split(CPU_BLOCK_ROWS)
+        return torch.cat([scores(block) for block in blocks])
 
 
 def recorded_steps(steps: int) -> tuple[int, ...]:

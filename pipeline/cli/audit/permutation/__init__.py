@@ -8,9 +8,12 @@ prints the metric in each group, the difference with its interval, the p-value, 
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from pipeline.cli.options import whole
+from pipeline.cli.settings import Number, Options, Output, option
+from pipeline.fields import Count, Limit, Share, Size, at_least
 
 EXAMPLES = """\
 examples:
@@ -29,66 +32,108 @@ examples:
     python -m pipeline audit permutation --predictions preds.parquet --label y --score p --group sex \\
         --metric metrics.py:brier --resampling-risk 0.001
 
-metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate of decisions; auc, mean_score,
-mean_error, absolute_error, squared_error, log_loss of scores; correlation and error_correlation with --attribute.
+metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate (demographic_parity), f1 of decisions,
+equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error, log_loss of scores;
+correlation and error_correlation with --attribute.
 """
 PAGE = "docs/permutation.md explains all options and the JSON."
 FILES = "audit.json, the page permutation.html, tests.csv and the figure"
+Range = Annotated[
+    Sequence[float], Limit("LOW,HIGH with LOW below HIGH", lambda ends: len(ends) == 2 and ends[0] < ends[1])
+]
 
 
-def bins(text: str) -> int | str:
-    """``auto``, ``none`` or a number of bins."""
-    return text if text in ("auto", "none") else int(whole("2")(text))
+@dataclass(frozen=True, kw_only=True)
+class Data(Options, title="data"):
+    """What of each row is known."""
+
+    predictions: str = option(
+        "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size",
+        metavar="FILE",
+        command=True,
+    )
+    label: str = option("the column with the true class, 0 or 1", metavar="COLUMN", command=True)
+    positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
+    real_label: bool = option("the label is any number (regression): for errors and correlations", False)
+    score: str | None = option(
+        "the column with the model's score or probability of class 1", None, "COLUMN", command=True
+    )
+    prediction: str | None = option("the column with the model's decision, 0 or 1", None, "COLUMN", command=True)
+    threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")
+    cluster: str | None = option("persons (or other units) whose rows belong together", None, "COLUMN", command=True)
+    weight: str | None = option("sampling weights", None, "COLUMN", command=True)
 
 
-def score_range(text: str) -> tuple[float, float]:
-    """``LOW,HIGH`` as two numbers."""
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        low, high = 0.0, 0.0
-    if not low < high:
-        raise ArgumentTypeError(f"expected two numbers LOW,HIGH with LOW below HIGH, found {text!r}")
-    return low, high
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Options, title="comparison"):
+    """Which tests."""
+
+    group: Sequence[str] = option(
+        "columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL", command=True
+    )
+    between: Sequence[str] | None = option("only these two groups, in this order", None, "A,B")
+    pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
+    attribute: Sequence[str] = option("columns of numbers, for correlation metrics", (), "A,B", command=True)
+    metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
+        "metrics (see below), or path/to/file.py:name", metavar="NAME"
+    )
 
 
-KINDS = {"bins": lambda: bins, "score-range": lambda: score_range}
-OPTIONS = """
-[data]
---predictions FILE ; text ! ; the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any
-  size
---label COLUMN ; text ! ; the column with the true class, 0 or 1
---positive VALUE ; text ; the label's value that counts as 1 (where it is not 0 and 1)
---real-label ; flag ; the label is any number (regression): for errors and correlations
---score COLUMN ; text ; the column with the model's score or probability of class 1
---prediction COLUMN ; text either ; the column with the model's decision, 0 or 1
---threshold T ; number:-inf either ; the decision is 1 where the score is at least T
---cluster COLUMN ; text ; persons (or other units) whose rows belong together
---weight COLUMN ; text ; sampling weights
-[comparison]
---group A,B=LEVEL ; names * ; columns whose groups are compared, or one level with all the rest
---between A,B ; names ; only these two groups, in this order
---pairs ; flag ; compare all pairs of groups (default: each group with all the others)
---attribute A,B ; names * ; columns of numbers, for correlation metrics
---metric NAME ; names * ! ; metrics (see below), or path/to/file.py:name
-[test]
---alpha ; number:0:1 =0.05 ; level of the test
---method ; one:auto:exact:studentized:unstudentized:bootstrap:lift =auto ; auto: exact for rates, studentized
-  otherwise; the last three are there to compare with (default: auto)
---alternative ; one:two-sided:greater:less =two-sided ; greater: the metric is larger in the first group
---correct ; one:holm:max-t:bonferroni:bh:by:none =holm ; correction for the number of tests: over all tests of the run,
-  but max-t (largest |T|, step-down) over the pairs of each metric
---draws ; whole:1 ; permutations; refused where they are too few to reject after the correction (default: 10000, and
-  1000 for a metric of your own, or as many as the correction needs)
---resampling-risk RISK ; number:0:1 ; stop drawing when the decision is safe but for this risk, such as 0.001
---seed ; whole:0 =0 ; seed of the permutations
-[reading]
---engine ; one:duckdb:spark:pandas =duckdb ; duckdb: larger than memory, on this machine; spark: on a cluster, needs
-  pyspark and Java 17 or newer; pandas: small files
---threads N ; whole:1 ; of the engine (default: all cores)
---memory SIZE ; text ; of the engine, such as 4GB; more goes to disk
---bins N|none|auto ; bins =auto ; count scores in N bins of equal width; none: take every row as it is; auto: 1000 bins
-  where there are more than 100000 rows and many distinct scores (default: auto)
---score-range LOW,HIGH ; score-range ; the lowest and the highest score allowed, which bins lie between (default: 0,1
-  for bins and log loss)
-"""
+@dataclass(frozen=True, kw_only=True)
+class Test(Options, title="test"):
+    """How to test."""
+
+    alpha: Share = option("level of the test", 0.05)
+    method: Literal["auto", "exact", "studentized", "unstudentized", "bootstrap", "lift"] = option(
+        "auto: exact for rates, studentized otherwise; the last three are there to compare with (default: auto)", "auto"
+    )
+    alternative: Literal["two-sided", "equal-tailed", "greater", "less"] | None = option(
+        "greater: the metric is larger in the first group; two-sided: |T| is large, as published; equal-tailed: T is "
+        "far out on its own side (default: equal-tailed where T is permuted, two-sided where a test is exact, of a "
+        "correlation, or max-t)",
+        None,
+    )
+    correct: Literal["holm", "max-t", "bonferroni", "bh", "by", "none"] = option(
+        "correction for the number of tests: over all tests of the run, but max-t (largest |T|, step-down) over the "
+        "pairs of each metric",
+        "holm",
+    )
+    draws: Count | None = option(
+        "permutations; refused where they are too few to reject after the correction (default: 10000, and 1000 for a "
+        "metric of your own, or as many as the correction needs)",
+        None,
+    )
+    resampling_risk: Share | None = option(
+        "stop drawing when the decision is safe but for this risk, such as 0.001", None, "RISK"
+    )
+    seed: Size = option("seed of the permutations", 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Options, title="reading"):
+    """How files are read and scores are counted."""
+
+    engine: Literal["duckdb", "spark", "pandas"] = option(
+        "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; pandas: "
+        "small files",
+        "duckdb",
+        command=True,
+    )
+    threads: Count | None = option("of the engine (default: all cores)", None, "N", command=True)
+    memory: str | None = option("of the engine, such as 4GB; more goes to disk", None, "SIZE", command=True)
+    bins: Literal["auto", "none"] | Annotated[int, at_least(2)] = option(
+        "count scores in N bins of equal width; none: take every row as it is; auto: 1000 bins where there are more "
+        "than 100000 rows and many distinct scores (default: auto)",
+        "auto",
+        "N|none|auto",
+    )
+    score_range: Range | None = option(
+        "the lowest and the highest score allowed, which bins lie between (default: 0,1 for bins and log loss)",
+        None,
+        "LOW,HIGH",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Data, Comparison, Test, Reading, Output):
+    """Every option of the permutation tests."""

@@ -1,26 +1,60 @@
-"""The result of the permutation tests as a document. Layout of the JSON: ``docs/permutation.md``."""
+"""From the settings of the permutation tests to their result. Layout of the JSON: ``docs/permutation.md``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from pipeline.cli import words
-from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked
-from pipeline.cli.audit.permutation.caveats import caveats
-from pipeline.cli.audit.permutation.evidence import Evidence, Finding, hypotheses
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Outcome, Row, Section, Table, Verdict, drawn_by
+from pipeline.cli.audit.permutation import Settings
+from pipeline.cli.audit.permutation.evidence import CORRELATIONS, Evidence, Finding, Plan, gather, hypotheses, planned
 from pipeline.cli.numbers import decimal, level, p_text, plain, plural, short, span
-from pipeline.cli.verdict import INCONCLUSIVE, concluded
+from pipeline.cli.result import Caveat, Column, Facts, Figure, Outcome, Result, Row, Section, Table, Verdict, drawn_by
+from pipeline.cli.table import sha256
+from pipeline.cli.words import INCONCLUSIVE, concluded
+from pipeline.tabulate import opened
+from pipeline.tabulate import table as tables
+from pipeline.tabulate.source import local_files
 
+COLUMNS = ("label", "positive", "score", "prediction", "threshold", "cluster", "weight")
+"""What the document says of the data under its own name."""
+HASHED_BYTES = 2**30
+"""Larger data are identified by the names and sizes of their files, without checksums."""
+FEW_UNITS = 50
+"""With fewer units in a group, or fewer positives or negatives of an AUC, what holds in the limit may be far."""
+CAVEATS = """
+held_out_rows: The tests are about predictions for rows that the model was not made from.
+independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
+no_correction: Without a correction for {number} tests, the chance of a false rejection among them is more than
+  {alpha:g} (up to {chance:.2f} if they were independent).
+correction_by_metric: max-T corrects over the pairs of each metric, not over the {families} metrics and groupings.
+several_tests: The intervals are those of each test by itself; adjusted p-values allow for the number of tests.
+one_hypothesis_twice: Rates that are equal together (tpr and fnr, fpr and tnr) are one hypothesis of the correction.
+few_units: A group with {fewest} {what}, fewer than {least}: the test is valid in the limit of large groups, and may
+  reject equal values far more often than at its level ({where}{more}).
+binned_scores: The tests of scores are on {basis}: scores of one bin count as equal.
+method_to_compare_with: {told}
+near_the_level: {many} so near {alpha:g} that more --draws may change the decision ({where}).
+stopped_early: Drawing stops when the decision at {alpha:g} is safe but for a risk of {risk:g}: this holds for equal or
+  not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at {level}.
+undefined_draws: {count:,} permutations left a group without the rows of the metric; they count as extreme.
+"""
+COMPARISONS = {
+    "unstudentized": "Method unstudentized rejects too often or too rarely where the groups differ in size and in "
+    "anything but the metric: it is there to compare with.",
+    "lift": "Method lift has no guarantee where the groups differ in size and composition: it is there to compare "
+    "with.",
+    "bootstrap": "Method bootstrap is valid only for large groups, and rejects too often in small ones.",
+}
 SCHEMA = 2
 NAMED = 3
 """How many differences the sentence names before it only counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
 CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
-SIDES = {"two-sided": "", "greater": ", against larger in the first", "less": ", against smaller in the first"}
+SIDES = {"greater": ", against larger in the first", "less": ", against smaller in the first"}
 UNBOUNDED = "any value"
 TESTED = """
 null: {null}
@@ -43,22 +77,54 @@ LETTERS = 9
 Entry = Mapping[str, Any]
 
 
-def document(evidence: Evidence, asked: Asked, given: Mapping[str, Mapping[str, Any]]) -> AuditDocument:
-    """The document; ``given`` says which data were tested with which parameters."""
+def from_files(asked: Settings) -> Result:
+    """The tests of the rows in files. Raises ValueError for everything that the user can mend."""
+    plan = planned(asked)
+    with opened(asked.predictions, asked.engine, asked.threads, asked.memory) as table:
+        return audited(plan, table, None if asked.engine == "spark" else _files(asked.predictions))
+
+
+def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
+    """Count, test, say what follows; ``files`` are those that the rows are from."""
+    evidence = gather(table, plan)
+    plan, asked = evidence.plan, plan.asked
     results = [result(finding) for finding in evidence.findings]
-    facts = {**given, "results": results}
     found = verdict(results, evidence)
-    return AuditDocument(
+    tested = plan.testing()
+    facts = {
+        "data": {"path": asked.predictions, "files": files, "rows": evidence.rows, **asked.some(*COLUMNS)},
+        "parameters": {
+            **asked.some("alpha", "alternative", "method"),
+            **{"draws": plan.draws, "bootstraps": tested.bootstraps, "smoothing": tested.smoothing},
+            "resampling_risk": asked.resampling_risk,
+            "correction": plan.correction,
+            "draws_own_metric": plan.own_draws,
+            **asked.some("seed", "bins"),
+            "score_range": None if asked.score_range is None else list(asked.score_range),
+            "engine": asked.engine,
+        },
+        "results": results,
+    }
+    return Result(
         audit="permutation",
         schema=SCHEMA,
         title="Permutation audit",
-        subject=given["data"]["path"],
+        subject=asked.predictions,
         verdict=found,
-        caveats=tuple(caveats(evidence.findings, asked)),
-        sections=tuple(_sections(facts, found, asked)),
+        caveats=tuple(caveats(evidence.findings, plan)),
+        sections=tuple(_sections(facts, found, plan)),
         facts=facts,
-        tables={"tests": table(by_evidence(results))},
+        tables={"tests": frame_of(by_evidence(results))},
+        settings=asked,
     )
+
+
+def _files(source: str) -> list[dict[str, Any]]:
+    paths = [Path(path) for path in local_files(source).paths]
+    hashed = sum(path.stat().st_size for path in paths) <= HASHED_BYTES
+    return [
+        {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path) if hashed else None} for path in paths
+    ]
 
 
 def result(finding: Finding) -> dict[str, Any]:
@@ -93,13 +159,13 @@ def result(finding: Finding) -> dict[str, Any]:
 
 def verdict(results: Sequence[Entry], evidence: Evidence) -> Verdict:
     """Whether any test rejects that rests on enough units; inconclusive where too little could be tested."""
-    number, asked, findings = hypotheses(evidence.findings), evidence.asked, evidence.findings
+    number, plan, findings = hypotheses(evidence.findings), evidence.plan, evidence.findings
     small = [
         not (finding.test.exact or finding.test.undefined) and finding.fewest < LEAST_UNITS for finding in findings
     ]
     undefined = [entry["undefined"] for entry in results if entry["undefined"] is not None]
     rejected = any(entry["rejected"] and not few for entry, few in zip(results, small, strict=True))
-    said = sentence(results, asked.settings.alpha, asked.correction)
+    said = sentence(results, plan.asked.alpha, plan.correction)
     if 0 < len(undefined) < len(results):
         said += (
             f" {len(undefined)} of {plural(len(results), 'test')} {'is' if len(undefined) == 1 else 'are'} undefined."
@@ -166,7 +232,7 @@ def difference(entry: Entry) -> str:
     return f"{what}: higher for {entry['higher']} than for {other} by {decimal(size)} ({interval})"
 
 
-def table(results: Sequence[Entry]) -> pd.DataFrame:
+def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
     """One row for each test."""
     rows = []
     for entry in results:
@@ -196,18 +262,18 @@ def by_evidence(results: Sequence[Entry]) -> list[Entry]:
     )
 
 
-def _sections(facts: Mapping[str, Any], found: Verdict, asked: Asked) -> Iterator[Section]:
+def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[Section]:
     results, pairs = facts["results"], {_place(entry) for entry in facts["results"]}
-    yield Section("What was tested", (_tested(facts, found, asked),))
+    yield Section("What was tested", (_tested(facts, found, plan),))
     title = "Differences, the strongest evidence first"
     if len(pairs) == 1 and results[0]["metric"] not in CORRELATIONS:
         sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
         title = f"{results[0]['grouping']}: {' and '.join(sizes)}"
-    figures = () if found.facts["undefined"] == len(results) else (_figure(by_evidence(results), asked.settings.alpha),)
-    yield Section(title, (_tests(by_evidence(results), len(pairs) > 1, asked), *figures))
+    figures = () if found.facts["undefined"] == len(results) else (_figure(by_evidence(results), plan.asked.alpha),)
+    yield Section(title, (_tests(by_evidence(results), len(pairs) > 1, plan), *figures))
 
 
-def _tested(facts: Mapping[str, Any], found: Verdict, asked: Asked) -> Facts:
+def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
     number = found.facts["hypotheses"]
     data, results = facts["data"], facts["results"]
     correlated = [entry["metric"] in CORRELATIONS for entry in results]
@@ -215,17 +281,17 @@ def _tested(facts: Mapping[str, Any], found: Verdict, asked: Asked) -> Facts:
     null += ["there is no correlation"] if any(correlated) else []
     defined = found.facts["tests"] - found.facts["undefined"]
     counted = plural(defined, "test") if defined == number else f"{number} hypotheses"
-    over = "the pairs of each metric" if asked.correction == "max_t" else counted
-    correction = f"; {CORRECTIONS[asked.correction]} over {over}"
+    over = "the pairs of each metric" if plan.correction == "max_t" else counted
+    correction = f"; {CORRECTIONS[plan.correction]} over {over}"
     return words.facts(
         TESTED,
-        null=", and ".join(null) + SIDES[asked.settings.alternative],
-        alpha=asked.settings.alpha,
-        correction=correction if number > 1 and asked.correction != "none" else "",
+        null=", and ".join(null) + SIDES.get(plan.asked.alternative, ""),
+        alpha=plan.asked.alpha,
+        correction=correction if number > 1 and plan.correction != "none" else "",
         rows=data["rows"],
         label=data["label"] + (f", 1 is {data['positive']!r}" if data["positive"] else ""),
         basis="; ".join(dict.fromkeys(entry["basis"] for entry in results)),
-        seed=asked.seed,
+        seed=plan.asked.seed,
     )
 
 
@@ -236,9 +302,9 @@ def _place(entry: Entry) -> tuple[str, ...]:
     return entry["grouping"], *(group["name"] for group in entry["groups"])
 
 
-def _tests(entries: Sequence[Entry], named: bool, asked: Asked) -> Table:
+def _tests(entries: Sequence[Entry], named: bool, plan: Plan) -> Table:
     """A line for each test; ``named``: whether of several pairs of groups, which the line then names."""
-    stopping = asked.settings.resampling_risk is not None
+    stopping = plan.asked.resampling_risk is not None
     rows = []
     for entry in entries:
         alone = entry["metric"] in CORRELATIONS
@@ -260,7 +326,7 @@ def _tests(entries: Sequence[Entry], named: bool, asked: Asked) -> Table:
         Column(first, short(first, LETTERS)),
         Column(second, short(second, LETTERS)),
         Column("difference", "diff."),
-        Column(f"{level(asked.settings.alpha)} interval"),
+        Column(f"{level(plan.asked.alpha)} interval"),
         Column("p, unadjusted", where="page"),
         Column("p, adjusted", "p"),
         Column("test", where="page", kind="text"),
@@ -285,3 +351,76 @@ def _figure(results: Sequence[Entry], alpha: float) -> Figure:
         f"{level(alpha)} interval. Filled: rejected after the correction. Open: not rejected. Undefined: left out.",
         draw=drawn_by("pipeline.cli.audit.permutation.figure:figure", results),
     )
+
+
+def caveats(every: Sequence[Finding], plan: Plan) -> Iterator[Caveat]:
+    """The conditions that hold of this audit, the general ones first."""
+    findings = [finding for finding in every if not finding.test.undefined]
+    always = {"held_out_rows": True, "independent_rows": plan.asked.cluster is None}
+    found = {**always, **_of_number(findings, plan), **_of_size(findings, plan), **_of_draws(findings, plan)}
+    yield from words.caveats(CAVEATS, found)
+
+
+def of_draws(findings: Sequence[Finding], plan: Plan) -> Iterator[Caveat]:
+    """What the number of draws leaves in doubt."""
+    yield from words.caveats(CAVEATS, _of_draws(findings, plan))
+
+
+def _of_number(findings: Sequence[Finding], plan: Plan) -> dict[str, Any]:
+    number, alpha = hypotheses(findings), plan.asked.alpha
+    families = {(finding.grouping, finding.test.metric) for finding in findings}
+    if number < 2:
+        return {}
+    if plan.correction == "none":
+        return {"no_correction": {"number": number, "alpha": alpha, "chance": 1 - (1 - alpha) ** number}}
+    if plan.correction == "max_t" and len(families) > 1:
+        return {"correction_by_metric": {"families": len(families)}}
+    return {
+        "several_tests": True,
+        "one_hypothesis_twice": number < len(findings) and plan.correction != "max_t",
+    }
+
+
+def _of_size(findings: Sequence[Finding], plan: Plan) -> dict[str, Any]:
+    small = [finding for finding in findings if not finding.test.exact and finding.fewest < FEW_UNITS]
+    few: Mapping[str, Any] = {}
+    if small:
+        first = min(small, key=lambda finding: finding.fewest)
+        few = {
+            "fewest": first.fewest,
+            "what": "positives or negatives" if first.test.metric == "auc" else "units",
+            "least": FEW_UNITS,
+            "where": f"{first.test.metric} of {first.grouping}",
+            "more": f" and {len(small) - 1} more" if len(small) > 1 else "",
+        }
+    compared = COMPARISONS.get(plan.asked.method)
+    return {
+        "few_units": few,
+        "binned_scores": [
+            {"basis": basis} for basis in sorted({finding.basis for finding in findings if "bins" in finding.basis})
+        ],
+        "method_to_compare_with": compared and {"told": compared},
+    }
+
+
+def _of_draws(findings: Sequence[Finding], plan: Plan) -> dict[str, Any]:
+    alpha, risk = plan.asked.alpha, plan.asked.resampling_risk
+    close = [
+        finding
+        for finding in findings
+        if finding.adjusted_low is not None
+        and finding.adjusted_high is not None
+        and finding.adjusted_low <= alpha < finding.adjusted_high
+    ]
+    undefined = sum(finding.test.undefined_draws for finding in findings)
+    near = close and {
+        "many": f"{len(close)} p-value{'s are' if len(close) > 1 else ' is'}",
+        "alpha": alpha,
+        "where": f"{close[0].test.metric} of {close[0].grouping}",
+    }
+    stopped = risk is not None and not all(finding.test.exact for finding in findings)
+    return {
+        "near_the_level": near,
+        "stopped_early": stopped and {"alpha": alpha, "risk": risk, "level": level(risk or 0.0)},
+        "undefined_draws": undefined and {"count": undefined},
+    }

@@ -1,35 +1,350 @@
-"""The measurement: test every pair of groups by every metric, and correct for the number of tests."""
+"""The measurement: read what a metric is computed of, test it between groups, correct for the number of tests."""
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from pipeline.audits.correction import corrected_once
+from pipeline.audits.permutation import settings as testing
 from pipeline.audits.permutation.correlation import correlation_test
-from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric, hypothesis
+from pipeline.audits.permutation.metrics import (
+    ALIASES,
+    METRICS,
+    Auc,
+    Mean,
+    Metric,
+    Rate,
+    UserMetric,
+    hypothesis,
+    metric_named,
+)
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import all_pairs
 from pipeline.audits.permutation.pvalue import wilson
-from pipeline.audits.permutation.result import PermutationTest
+from pipeline.audits.permutation.result import SIDED, Alternative, PermutationTest, tails
 from pipeline.audits.permutation.run import tested
-from pipeline.audits.permutation.settings import Settings
-from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked, FailedMetric
-from pipeline.cli.audit.permutation.data import Data, against_rest, correlated, fewest, read, varies
-from pipeline.cli.columns import attribute
+from pipeline.cli.audit.permutation import Settings
+from pipeline.cli.model import named_object
 from pipeline.cli.numbers import plural
 from pipeline.cli.progress import followed
-from pipeline.messages import listed
+from pipeline.cli.table import Attribute, attribute
+from pipeline.cli.words import refuse
+from pipeline.messages import listed, reason
 from pipeline.seeds import generators
+from pipeline.tabulate import contingency, numbers, predictions
 from pipeline.tabulate.table import Table
 from pipeline.types import Array
 
+CORRELATIONS: Mapping[str, str] = {
+    "correlation": "correlation of the score",
+    "error_correlation": "correlation of the error (score - label)",
+}
+SEVERAL = {"equalized_odds": ("tpr", "fpr")}
+"""Notions of fairness that are about more than one metric."""
+DRAWS, OWN_DRAWS = 10_000, 1_000
+UNIT = (0.0, 1.0)
 ROUNDING = 1e-9
+ROWS = 100_000
+"""Up to this many rows, scores are taken as they are; beyond it, they are counted where the user does not object."""
+DISTINCT = 2_000
+"""So many distinct scores are counted one by one, without bins."""
+BINS = 1_000
+REFUSED = """
+nothing: nothing to audit: name the column of scores (--score) or of decisions (--prediction)
+threshold: --threshold cuts scores, but there is no --score column
+both: --threshold makes decisions of scores, and --prediction gives them: leave one of them out
+no_group: metric {metric} is compared between groups: name their column with --group
+no_attribute: metric {metric} needs a column of numbers, such as age: name it with --attribute
+attribute: --attribute goes with --metric correlation or error_correlation: add one
+group: --group goes with metrics that groups can be compared by, such as --metric auc: add one
+rows_alone: metric {metric} takes rows as they are: leave --cluster and --weight out
+decisions: metric {metric} needs decisions: name their column with --prediction, or cut the scores with --threshold
+scores: metric {metric} needs scores: name their column with --score
+real_label: --real-label is for mean errors and correlations: other metrics need a label of two classes
+between: --between takes two names, A,B, and goes with one --group column
+max_t: --correct max-t is a two-sided test: leave --alternative out, or take another correction
+"""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is ``asked``: ``metrics`` compare groups, ``correlations`` go with attributes, with so many draws."""
+
+    asked: Settings
+    metrics: tuple[Metric, ...]
+    correlations: tuple[str, ...]
+    draws: int
+    own_draws: int
+
+    @property
+    def correction(self) -> str:
+        """The correction by the name that it has in the audits."""
+        return self.asked.correct.replace("-", "_")
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows are not alike, so that counts of them say too little."""
+        return self.asked.cluster is not None or self.asked.weight is not None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Which scores are allowed where they are not counted in bins."""
+        if self.asked.score_range is not None:
+            low, high = self.asked.score_range
+            return low, high
+        probability = any(isinstance(metric, Mean) and metric.probability for metric in self.metrics)
+        return UNIT if probability else (-math.inf, math.inf)
+
+    def testing(self, metric: Metric | None = None) -> testing.Settings:
+        """How a metric, or a correlation, is tested."""
+        draws = self.own_draws if isinstance(metric, UserMetric) else self.draws
+        settings = self.asked.some("method", "alpha", "resampling_risk")
+        return testing.Settings(**settings, alternative=self.alternative(metric), draws=draws)
+
+    def drawn(self, metric: Metric) -> bool:
+        """Whether the metric is tested by random permutations."""
+        return not isinstance(metric, Rate) or self.weighted or self.asked.method not in ("auto", "exact")
+
+    def alternative(self, metric: Metric | None = None) -> Alternative:
+        """The alternative asked for; else both sides, with equal tails where a metric's T is permuted."""
+        equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
+        return self.asked.alternative or ("equal-tailed" if equal else "two-sided")
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a test asks for one side alone; then complementary rates have opposite hypotheses."""
+        return self.asked.alternative in SIDED
+
+    def rng(self, *what: str) -> np.random.Generator:
+        """By what the test is, so that it does not depend on which others are asked for."""
+        (rng,) = generators("audit", "permutation", str(self.asked.seed), *what, repetitions=1)
+        return rng
+
+
+def planned(asked: Settings) -> Plan:
+    """The plan of the settings. Raises ValueError where they do not fit together."""
+    every: list[Any] = [asked.metric] if isinstance(asked.metric, str) or callable(asked.metric) else list(asked.metric)
+    parts = [part for one in every for part in SEVERAL.get(one, (one,))]
+    named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
+    correlations = tuple(name for name in named if name in CORRELATIONS)
+    metrics = tuple(_metric(name) for name in named if name not in CORRELATIONS)
+    _check_columns(asked, metrics, correlations)
+    return Plan(asked, metrics, correlations, asked.draws or DRAWS, asked.draws or OWN_DRAWS)
+
+
+def _metric(name: Any) -> Metric:
+    if not isinstance(name, str) or ":" in name:
+        return own_metric(name)
+    if name not in METRICS:
+        known = ", ".join([*METRICS, *ALIASES, *SEVERAL, *CORRELATIONS])
+        raise ValueError(f"--metric {name}: expected one of {known}; or path/to/file.py:name for one of your own")
+    return metric_named(name)
+
+
+def _of_decisions(metric: Metric) -> bool:
+    return isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
+
+
+def _check_columns(asked: Settings, metrics: tuple[Metric, ...], correlations: tuple[str, ...]) -> None:
+    """ValueError for a metric without the columns that it is computed of, for columns without a metric, and for tests
+    that are not made together."""
+    rates = [metric.name for metric in metrics if _of_decisions(metric)]
+    others = [metric.name for metric in metrics if not (_of_decisions(metric) or isinstance(metric, UserMetric))]
+    score, decided = asked.score is not None, asked.prediction is not None
+    found = {
+        "nothing": not score and not decided,
+        "threshold": asked.threshold is not None and not score,
+        "both": asked.threshold is not None and decided,
+        "no_group": not asked.group and [{"metric": metric.name} for metric in metrics],
+        "no_attribute": not asked.attribute and [{"metric": name} for name in correlations],
+        "attribute": asked.attribute and not correlations,
+        "group": asked.group and not metrics,
+        "rows_alone": (asked.cluster or asked.weight) and [{"metric": name} for name in correlations],
+        "decisions": not decided and asked.threshold is None and [{"metric": name} for name in rates],
+        "scores": not score and [{"metric": name} for name in [*others, *correlations]],
+        "real_label": asked.real_label and (rates or {"auc", "log_loss"} & set(others)),
+        "between": asked.between is not None and (len(asked.between) != 2 or len(set(asked.group)) != 1),
+        "max_t": asked.correct == "max-t" and asked.alternative not in (None, "two-sided"),
+    }
+    refuse(REFUSED, found)
+
+
+class FailedMetric(Exception):
+    """The user's function failed in a way that is no undefined metric, which it says by a ValueError."""
+
+
+def own_metric(given: Any) -> UserMetric:
+    """The metric that is given, or that ``path/to/file.py:name`` or ``package.module:name`` names.
+
+    It is a function of y, score and weight, arrays (n,), or an instance of ``UserMetric``. A function with the
+    attribute ``batched = True`` also takes weights (T, n) and then gives (T,). Raises ValueError where there is none.
+    """
+    found, name = given, getattr(given, "__name__", type(given).__name__)
+    if isinstance(given, str):
+        named = named_object("--metric", given)
+        found, name = named.value, named.name
+    text = given if isinstance(given, str) else name
+    if isinstance(found, UserMetric):
+        return replace(found, function=_watched(text, found.function))
+    try:
+        inspect.signature(found).bind("y", "score", "weight")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"--metric {text}: expected a function of three arrays, (y, score, weight), that gives a number: "
+            f"{reason(error)}"
+        ) from error
+    return UserMetric(name, _watched(text, found), batched=bool(getattr(found, "batched", False)))
+
+
+def _watched(text: str, function: Callable[..., Any]) -> Callable[[Array, Array, Array], float | Array]:
+    """The function, with errors that name the metric and where it comes from.
+
+    Raises FailedMetric where it fails or gives something that is no number. Its own ValueError stays one: on permuted
+    rows that means an undefined metric.
+    """
+
+    @wraps(function)
+    def watched(y: Array, score: Array, weight: Array) -> float | Array:
+        try:
+            value = function(y, score, weight)
+        except ValueError as error:
+            raise ValueError(f"--metric {text}: the function failed with {reason(error)}") from error
+        except Exception as error:
+            raise FailedMetric(f"--metric {text}: the function failed with {reason(error)}") from error
+        try:
+            return np.asarray(value, dtype=float)[()]
+        except (TypeError, ValueError) as error:
+            raise FailedMetric(
+                f"--metric {text}: expected the function to give a number, found {type(value).__name__} {value!r:.40}"
+            ) from error
+
+    return watched
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the tests of a metric see, and in words how it was read."""
+
+    content: Counts | Predictions
+    basis: str
+
+
+def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
+    """The metrics with their data, each kind of which is read once."""
+    columns = {
+        "label": plan.asked.label,
+        "group": grouping.column,
+        "against": grouping.level,
+        "positive": plan.asked.positive,
+        "score": plan.asked.score,
+    }
+    kinds = {"decisions": decisions, "scores": scores, "rows": rows}
+    found: dict[str, Data] = {}
+    for metric in plan.metrics:
+        kind = _kind(plan, metric)
+        if kind not in found:
+            found[kind] = kinds[kind](table, plan, columns)
+        yield metric, found[kind]
+
+
+def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+    """Counts of group x label x decision."""
+    cut = {"prediction": plan.asked.prediction, "threshold": plan.asked.threshold, "bounds": plan.asked.score_range}
+    counted = contingency(table, **{**columns, **cut, "score": None if plan.asked.prediction else plan.asked.score})
+    how = plan.asked.prediction if plan.asked.prediction else f"{plan.asked.score} >= {plan.asked.threshold:g}"
+    return Data(counted, f"counts of decisions ({how})")
+
+
+def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+    """Counts of group x label x score where there are many rows, else the rows."""
+    if plan.asked.bins == "none" or (plan.asked.bins == "auto" and table.size() <= ROWS):
+        return rows(table, plan, columns)
+    score, bins = str(plan.asked.score), BINS if plan.asked.bins == "auto" else plan.asked.bins
+    # The number is an estimate, good to a few per cent; where it matters the counts themselves decide.
+    if plan.asked.bins == "auto" and table.distinct((score,))[score] <= 2 * DISTINCT:
+        exact = contingency(table, **columns, bounds=plan.bounds)
+        if len(exact.lower) <= DISTINCT:
+            return Data(exact, f"counts of {len(exact.lower):,} distinct scores")
+    low, high = plan.asked.score_range or UNIT
+    counted = contingency(table, **columns, bins=bins, bounds=plan.asked.score_range)
+    return Data(counted, f"counts of scores in {bins:,} bins from {low:g} to {high:g}")
+
+
+def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
+    """Every row as it is."""
+    given = plan.asked.some("real_label", "prediction", "threshold", "cluster", "weight")
+    content = predictions(table, **columns, **given, bounds=plan.bounds)
+    return Data(content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row")
+
+
+def correlated(table: Table, plan: Plan, metric: str, attribute: str) -> tuple[Array, Array]:
+    """What is correlated: the score or the error of each row (n,), and the attribute (n,)."""
+    columns = [str(plan.asked.score), attribute] + ([plan.asked.label] if metric == "error_correlation" else [])
+    label = None if plan.asked.real_label else plan.asked.label
+    found = numbers(table, columns, label=label, positive=plan.asked.positive)
+    value = found[str(plan.asked.score)]
+    return (value - found[plan.asked.label] if metric == "error_correlation" else value), found[attribute]
+
+
+def _kind(plan: Plan, metric: Metric) -> str:
+    if plan.asked.cluster or plan.asked.weight or plan.asked.real_label or isinstance(metric, UserMetric):
+        return "rows"
+    return "decisions" if _of_decisions(metric) else "scores"
+
+
+def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
+    """One group, and all the others together."""
+    name = content.groups[place]
+    names = (name, f"not {name}")
+    if isinstance(content, Predictions):
+        return replace(content, group=(content.group != place).astype(np.int64), groups=names)
+    own = content.table[place]
+    return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
+
+
+def varies(content: Counts | Predictions, metric: Metric) -> bool:
+    """Whether the decisions or scores that a metric is of are not all the same."""
+    if isinstance(content, Counts):
+        return int((content.table.sum(axis=(0, 1)) > 0).sum()) > 1
+    values = content.prediction if _of_decisions(metric) else content.score
+    return values is not None and bool(np.ptp(values) > 0)
+
+
+def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
+    """The smallest number of units of one kind in a group: of the AUC, positives and negatives; of a rate, the rows
+    that it is a share of. Units are clusters where there are any, else rows; rows of weight 0 are none.
+
+    None for other metrics, whose units are all of the group's.
+    """
+    if not isinstance(metric, Auc | Rate):
+        return None
+    if isinstance(content, Counts):
+        kinds = content.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(content.table)[:, :2].sum(axis=1)
+        return int(kinds.min())
+    return min(_units(content, kind & (content.group == g)) for kind in _kinds(content, metric) for g in (0, 1))
+
+
+def _kinds(content: Predictions, metric: Auc | Rate) -> Iterator[Array]:
+    """Which rows (n,) are of each kind."""
+    counts = np.ones(len(content.label), dtype=bool) if content.weight is None else content.weight > 0
+    if isinstance(metric, Auc):
+        yield from (counts & (content.label == label) for label in (0, 1))
+    else:
+        assert content.prediction is not None
+        among = np.array(metric.among, dtype=bool)
+        yield counts & among[content.label.astype(int), content.prediction.astype(int)]
+
+
+def _units(content: Predictions, rows: Array) -> int:
+    return int(rows.sum()) if content.cluster is None else len(np.unique(content.cluster[rows]))
 
 
 @dataclass(frozen=True)
@@ -76,119 +391,120 @@ class Evidence:
 
     findings: tuple[Finding, ...]
     rows: int
-    asked: Asked
+    plan: Plan
 
 
 @dataclass(frozen=True)
 class Job:
     """Tests yet to be made, of so many ``hypotheses``; ``drawn``: whether by random permutations."""
 
-    tests: Callable[[Asked], list[Finding]]
+    tests: Callable[[Plan], list[Finding]]
     hypotheses: tuple[tuple[str, ...], ...]
     drawn: bool
 
 
-def gather(table: Table, asked: Asked) -> Evidence:
+def gather(table: Table, plan: Plan) -> Evidence:
     """Read, test and correct. Raises ValueError for whatever the user can mend."""
     jobs: list[Job] = []
-    for text in asked.groups:
+    for text in dict.fromkeys(plan.asked.group):
         grouping = attribute(text, table.columns)
-        for metric, data in read(table, asked, grouping):
-            jobs += _group_jobs(asked, grouping.name, metric, data)
-    for column in asked.attributes:
-        for name in asked.correlations:
-            tests = partial(_correlation, name, column, *correlated(table, asked, name, column))
+        for metric, data in read(table, plan, grouping):
+            jobs += _group_jobs(plan, grouping.name, metric, data)
+    for column in dict.fromkeys(plan.asked.attribute):
+        for name in plan.correlations:
+            tests = partial(_correlation, name, column, *correlated(table, plan, name, column))
             jobs.append(Job(tests, ((column, name),), drawn=True))
-    _check_stopping(asked, jobs)
-    asked = with_enough_draws(asked, jobs)
-    with followed(partial(_done, asked), len(jobs), "permutations") as follow:
+    _check_stopping(plan, jobs)
+    plan = with_enough_draws(plan, jobs)
+    with followed(partial(_done, plan), len(jobs), "permutations") as follow:
         findings = [finding for job in jobs for finding in follow(job)]
-    return Evidence(_corrected(_by_pair(findings), asked.correction, asked.settings.draws), table.size(), asked)
+    return Evidence(_corrected(_by_pair(findings), plan.correction, plan.draws), table.size(), plan)
 
 
-def with_enough_draws(asked: Asked, jobs: Sequence[Job]) -> Asked:
+def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     """The request with as many draws as the correction needs for one test to be rejected by itself.
 
-    B draws give no p-value below 1 / (B + 1), which the correction multiplies: by the number m of hypotheses (Holm,
-    Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or not at all. Raises ValueError
-    where the user gave fewer.
+    B draws give no p-value below 1 / (B + 1), with equal tails 2 / (B + 1), which the correction multiplies: by the
+    number m of hypotheses (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or
+    not at all. Raises ValueError where the user gave fewer.
     """
     if not any(job.drawn for job in jobs):
-        return asked
+        return plan
     number = len({hypothesis for job in jobs for hypothesis in job.hypotheses})
     times = {"none": 1.0, "max_t": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}
-    least = math.ceil(times.get(asked.correction, number) / asked.settings.alpha - ROUNDING) - 1
-    draws, own = max(asked.settings.draws, least), max(asked.own_draws, least)
-    if asked.draws_given and draws > asked.settings.draws:
+    tails_of = [tails(plan.alternative(metric)) for metric in plan.metrics if plan.drawn(metric)]
+    times_each = times.get(plan.correction, number) * max(tails_of, default=1)
+    least = math.ceil(times_each / plan.asked.alpha - ROUNDING) - 1
+    draws, own = max(plan.draws, least), max(plan.own_draws, least)
+    if plan.asked.draws is not None and draws > plan.draws:
         raise ValueError(
-            f"--draws {asked.settings.draws} cannot reject at level {asked.settings.alpha:g} in "
+            f"--draws {plan.draws} cannot reject at level {plan.asked.alpha:g} in "
             f"{plural(number, 'test')}, whatever the difference: give at least --draws {least}, or leave it out"
         )
-    return replace(asked, settings=replace(asked.settings, draws=draws), own_draws=own)
+    return replace(plan, draws=draws, own_draws=own)
 
 
-def _done(asked: Asked, job: Job) -> list[Finding]:
+def _done(plan: Plan, job: Job) -> list[Finding]:
     try:
-        return job.tests(asked)
+        return job.tests(plan)
     except FailedMetric as error:
         raise ValueError(str(error)) from error
 
 
-def _group_jobs(asked: Asked, grouping: str, metric: Metric, data: Data) -> Iterator[Job]:
+def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterator[Job]:
     """One job for each group against the others, or for each pair; with max-T, one for all pairs."""
     content = data.content
     known = content.groups
-    if asked.between and (unknown := [name for name in asked.between if name not in known]):
+    if plan.asked.between and (unknown := [name for name in plan.asked.between if name not in known]):
         raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
-    drawn = not isinstance(metric, Rate) or asked.weighted or asked.settings.method not in ("auto", "exact")
-    what = hypothesis(metric) if asked.settings.alternative == "two-sided" else metric.name
+    what = metric.name if plan.one_sided else hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
-    if asked.between:
-        places = [(known.index(asked.between[0]), known.index(asked.between[1]))]
-    if asked.correction == "max_t":
+    if plan.asked.between:
+        places = [(known.index(plan.asked.between[0]), known.index(plan.asked.between[1]))]
+    if plan.correction == "max_t":
         names = tuple((grouping, known[a], known[b], what) for a, b in places)
         yield Job(partial(_all_at_once, grouping, metric, data), names, drawn=True)
         return
     compared = (content.pair(a, b) for a, b in places)
-    if len(known) > 2 and not (asked.between or asked.pairs):
+    if len(known) > 2 and not (plan.asked.between or plan.asked.pairs):
         compared = (against_rest(content, place) for place in range(len(known)))
     for two in compared:
-        yield Job(partial(_compared, grouping, metric, data, two), ((grouping, *two.groups, what),), drawn)
+        yield Job(partial(_compared, grouping, metric, data, two), ((grouping, *two.groups, what),), plan.drawn(metric))
 
 
-def _check_stopping(asked: Asked, jobs: Sequence[Job]) -> None:
+def _check_stopping(plan: Plan, jobs: Sequence[Job]) -> None:
     """ValueError where draws would stop at a decision that is not the one taken after a correction."""
-    several = len(jobs) > 1 and asked.correction != "none" and any(job.drawn for job in jobs)
-    if asked.settings.resampling_risk is not None and several:
+    several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
+    if plan.asked.resampling_risk is not None and several:
         raise ValueError(
             "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
             f"correction for {len(jobs)} tests: leave it out, or say --correct none"
         )
 
 
-def _compared(grouping: str, metric: Metric, data: Data, content: Counts | Predictions, asked: Asked) -> list[Finding]:
-    rng = _rng(asked, grouping, metric.name, *content.groups)
-    return [_found(grouping, metric, data, content, tested(content, metric, _settings(asked, metric), rng))]
+def _compared(grouping: str, metric: Metric, data: Data, content: Counts | Predictions, plan: Plan) -> list[Finding]:
+    rng = plan.rng(grouping, metric.name, *content.groups)
+    return [_found(grouping, metric, data, content, tested(content, metric, plan.testing(metric), rng))]
 
 
 def _found(grouping: str, metric: Metric, data: Data, content: Counts | Predictions, test: PermutationTest) -> Finding:
     """The finding of a test on the two groups in ``content``."""
     few = fewest(content, metric)
     # One-sided, the hypotheses of complementary rates are opposite ones.
-    what = hypothesis(metric) if test.alternative == "two-sided" else metric.name
+    what = metric.name if test.alternative in SIDED else hypothesis(metric)
     fewest_units = min(test.units) if few is None else few
     return Finding(
         grouping, metric.title, test, data.basis, fewest_units, (grouping, *test.groups, what), varies(content, metric)
     )
 
 
-def _all_at_once(grouping: str, metric: Metric, data: Data, asked: Asked) -> list[Finding]:
+def _all_at_once(grouping: str, metric: Metric, data: Data, plan: Plan) -> list[Finding]:
     content = data.content
-    if asked.between is not None:
-        content = content.pair(*(content.groups.index(name) for name in asked.between))
-    rng = _rng(asked, grouping, metric.name, "max_t")
+    if plan.asked.between is not None:
+        content = content.pair(*(content.groups.index(name) for name in plan.asked.between))
+    rng = plan.rng(grouping, metric.name, "max_t")
     named = metric if isinstance(metric, UserMetric) else metric.name
-    found = all_pairs(content, named, _settings(asked, metric), rng=rng, correction="max_t")
+    found = all_pairs(content, named, plan.testing(metric), rng=rng, correction="max_t")
     pairs = combinations(range(len(content.groups)), 2)
     return [
         replace(_found(grouping, metric, data, content.pair(*pair), test), adjusted=adjusted)
@@ -196,11 +512,13 @@ def _all_at_once(grouping: str, metric: Metric, data: Data, asked: Asked) -> lis
     ]
 
 
-def _correlation(name: str, attribute: str, value: Array, levels: Array, asked: Asked) -> list[Finding]:
-    what = str(asked.score) if name == "correlation" else f"{asked.score} - {asked.label}"
-    own = ("method", "alternative", "alpha", "draws", "resampling_risk")
-    settings = {one: getattr(asked.settings, one) for one in own}
-    test = correlation_test(value, levels, rng=_rng(asked, attribute, name), names=(what, attribute), **settings)
+def _correlation(name: str, attribute: str, value: Array, levels: Array, plan: Plan) -> list[Finding]:
+    what = str(plan.asked.score) if name == "correlation" else f"{plan.asked.score} - {plan.asked.label}"
+    settings = plan.asked.some("method", "alpha", "resampling_risk")
+    rng, alternative = plan.rng(attribute, name), plan.alternative()
+    test = correlation_test(
+        value, levels, rng=rng, names=(what, attribute), draws=plan.draws, alternative=alternative, **settings
+    )
     test = replace(test, metric=name)
     return [Finding(attribute, CORRELATIONS[name], test, "every row", len(value), (attribute, name))]
 
@@ -238,14 +556,3 @@ def _by_pair(findings: list[Finding]) -> list[Finding]:
     for finding in findings:
         place.setdefault((finding.grouping, finding.test.groups), []).append(finding)
     return [finding for together in place.values() for finding in together]
-
-
-def _settings(asked: Asked, metric: Metric) -> Settings:
-    draws = asked.own_draws if isinstance(metric, UserMetric) else asked.settings.draws
-    return replace(asked.settings, draws=draws)
-
-
-def _rng(asked: Asked, *what: str) -> np.random.Generator:
-    """By what the test is, so that it does not depend on which others are asked for."""
-    (rng,) = generators("audit", "permutation", str(asked.seed), *what, repetitions=1)
-    return rng

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from pipeline.cli.audit.permutation.asked import CORRELATIONS
+from pipeline.cli.audit.permutation.evidence import CORRELATIONS
 from pipeline.cli.numbers import label_text
 from pipeline.report.style import FAINT, METHODS, new_figure
 

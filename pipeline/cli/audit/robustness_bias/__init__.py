@@ -12,9 +12,13 @@ known exactly.
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pipeline.cli.options import MODEL, NETWORK, parsed
+from pipeline.cli.settings import Computed, Network, Number, Options, Output, option
+from pipeline.fields import Count, Limit, Positive, Share, Size, at_least, not_empty
 
 EXAMPLES = """\
 examples:
@@ -41,73 +45,136 @@ FILES = "audit.json, the page robustness.html, distances.csv (every image), grou
 USAGE = "%(prog)s --model MODEL --images FOLDER|FILE --partition FILE [other options]"
 
 
-def numbers(text: str) -> tuple[float, ...]:
-    """``0.5`` or ``0.485,0.456,0.406``."""
-    values = tuple(parsed(float, part) for part in text.split(","))
-    if any(value is None or abs(value) == float("inf") for value in values):
-        raise ArgumentTypeError(f"expected numbers separated by commas, one or one a channel, found {text!r}")
-    return values
-
-
-def side(text: str) -> tuple[int, int]:
+def size(text: str) -> tuple[int, int]:
     """``64`` or ``48x64`` as height and width."""
     height, _, width = text.lower().partition("x")
-    size = parsed(int, height) or 0, parsed(int, width or height) or 0
-    if min(size) < 1:
-        raise ArgumentTypeError(f"expected a side S or HxW in pixels, such as 64 or 48x64, found {text!r}")
-    return size
+    if not (height.isdigit() and (width or height).isdigit() and int(height) and int(width or height)):
+        raise ValueError(f"expected a side S or HxW in pixels, such as 64 or 48x64, found {text!r}")
+    return int(height), int(width or height)
 
 
-KINDS = {"numbers": lambda: numbers, "side": lambda: side}
-OPTIONS = (
-    """
-[images and groups]
---images FOLDER|FILE ; path ! ; a folder of PNG and JPEG files, at any depth; or .npy, .npz of shape (n, c, h, w), (n,
-  h, w, c) or (n, h, w), uint8 or floating in [0, 1]
---partition FILE ; path ! ; CSV or Parquet with a row for each image: its file name, true class and groups. For arrays
-  the rows are in the order of the images
---file COLUMN ; text ; the column of file names, relative to the folder; folders and suffix may be left out where that
-  is unique (default: file, filename, image or path, else the first column)
---label COLUMN ; text ; the column with the true class. Without it the model's own prediction is taken for the label:
-  every image then counts as classified correctly
---classes A,B,C ; names ; names of the model's outputs, in their order (needed where labels are not 0, 1, 2, ...)
---group COLUMN ; names * ; columns whose levels are compared; may be repeated, and may name the label (default: all
-  other columns of at most 20 levels)
---min-group N ; whole:2 =10 ; refuse groups of fewer audited images
---points N ; whole:2 ; audit N images, drawn so that classes and groups keep their shares; a larger N adds to a smaller
-  one (default: all)
---resize S|HxW ; side ; resize every image first (bilinear, antialiased). Distances are then of the resized images
-  (default: as they are)
---channels ; one:1:3 ; grey or colour (default: grey where all images are)
---array NAME ; text ; the array in an .npz (default: the only one, or images)
---layout ; one:nchw:nhwc ; order of an array's axes (default: where 1 or 3 channels are)
-"""
-    + MODEL.format(
-        takes=". It takes images (n, c, h, w)", returns="(n, K) scores of K classes, or (n,) or (n, 1) of class 1"
+Channels = Number | Sequence[Number]
+AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Options, title="images and groups"):
+    """Which images, of which classes and groups."""
+
+    images: Path = option(
+        "a folder of PNG and JPEG files, at any depth; or .npy, .npz of shape (n, c, h, w), (n, h, w, c) or (n, h, w), "
+        "uint8 or floating in [0, 1]",
+        metavar="FOLDER|FILE",
+        command=True,
     )
-    + """
---mean M|R,G,B ; numbers =0 ; subtracted from each channel before the model, in pixels in [0, 1] (default: 0)
---std S|R,G,B ; numbers =1 ; each channel is divided by this before the model (default: 1). Distances stay in pixels in
-  [0, 1]
-"""
-    + NETWORK
-    + """
-[distances]
---attack ; one:deepfool:carlini_wagner:fmn:smoothing:exact * ; deepfool: upper bounds, fast; fmn: tighter, about five
-  times the cost; carlini_wagner: as published, near a hundred times the cost; smoothing: certified lower bounds of the
-  smoothed model, dearer still; exact: linear models. May be repeated; the verdict is of the first (default: deepfool)
---attack-setting ATTACK.KEY=VALUE ; text * ; such as deepfool.steps=50 or smoothing.sigma=0.25; docs/robustness.md
-  lists them; may be repeated
---checkpoint FILE ; path ; keep distances in this .npz while they are computed: the same command continues where it
-  stopped, and more --points or another --attack take over what is there
---batch-size N ; whole:1 ; images attacked together (default: what suits)
-[comparison]
---denominator ; one:correct:paper =correct ; what the verdict is of. correct: the images classified correctly alone;
-  paper: all images of a group, those classified wrongly at distance 0, as published. Both are reported
---budget T ; number:0 ; the largest perturbation that counts (default: the largest found)
---alpha ; number:0:1 =0.05 ; level of tests and intervals
---bootstraps B ; whole:1 =2000 ; resamples for the intervals
---permutations B ; whole:1 =10000 ; for the p-values
---seed ; whole:0 =0 ; seed of all random numbers
-"""
-)
+    partition: Path = option(
+        "CSV or Parquet with a row for each image: its file name, true class and groups. For arrays the rows are in "
+        "the order of the images",
+        metavar="FILE",
+        command=True,
+    )
+    text: Sequence[str] = option(
+        "columns of a CSV that are text though they look like numbers, such as codes like 01", (), "A,B", command=True
+    )
+    missing: Sequence[str] | None = option(
+        "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...)",
+        None,
+        "A,B",
+        command=True,
+    )
+    file: str | None = option(
+        "the column of file names, relative to the folder; folders and suffix may be left out where that is unique "
+        "(default: file, filename, image or path, else the first column)",
+        None,
+        "COLUMN",
+        command=True,
+    )
+    label: str | None = option(
+        "the column with the true class. Without it the model's own prediction is taken for the label: every image "
+        "then counts as classified correctly",
+        None,
+        "COLUMN",
+        command=True,
+    )
+    group: Sequence[str] = option(
+        "columns whose levels are compared; may be repeated, and may name the label (default: all other columns of at "
+        "most 20 levels)",
+        (),
+        "COLUMN",
+        command=True,
+    )
+    min_group: Annotated[int, at_least(2)] = option("refuse groups of fewer audited images", 10, "N")
+    points: Annotated[int, at_least(2)] | None = option(
+        "audit N images, drawn so that classes and groups keep their shares; a larger N adds to a smaller one "
+        "(default: all)",
+        None,
+        "N",
+    )
+    resize: Annotated[Sequence[Count], Limit("of two, height and width", lambda size: len(size) == 2)] | None = option(
+        "resize every image first (bilinear, antialiased). Distances are then of the resized images (default: as they "
+        "are)",
+        None,
+        "S|HxW",
+        parse=size,
+    )
+    channels: Literal[1, 3] | None = option("grey or colour (default: grey where all images are)", None, command=True)
+    array: str | None = option("the array in an .npz (default: the only one, or images)", None, "NAME", command=True)
+    layout: Literal["nchw", "nhwc"] | None = option(
+        "order of an array's axes (default: where 1 or 3 channels are)", None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input(Options, title="model"):
+    """What the network does to pixels before anything else."""
+
+    mean: Channels = option("subtracted from each channel before the model, in pixels in [0, 1]", 0.0, "M|R,G,B")
+    std: Channels = option(
+        "each channel is divided by this before the model. Distances stay in pixels in [0, 1]", 1.0, "S|R,G,B"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attacks(Options, title="distances"):
+    """How distances are found."""
+
+    attack: Annotated[Sequence[AttackName], not_empty] = option(
+        "deepfool: upper bounds, fast; fmn: tighter, about five times the cost; carlini_wagner: as published, near a "
+        "hundred times the cost; smoothing: certified lower bounds of the smoothed model, dearer still; exact: linear "
+        "models. May be repeated; the verdict is of the first (default: deepfool)",
+        ("deepfool",),
+        "NAME",
+    )
+    attack_setting: Sequence[str] | Mapping[str, Any] = option(
+        "such as deepfool.steps=50 or smoothing.sigma=0.25; docs/robustness.md lists them; may be repeated",
+        (),
+        "ATTACK.KEY=VALUE",
+    )
+    checkpoint: Path | None = option(
+        "keep distances in this .npz while they are computed: the same command continues where it stopped, and more "
+        "--points or another --attack take over what is there",
+        None,
+        "FILE",
+    )
+    batch_size: Count | None = option("images attacked together (default: what suits)", None, "N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Options, title="comparison"):
+    """How groups are compared; the verdict is by the ``denominator``."""
+
+    denominator: Literal["correct", "paper"] = option(
+        "what the verdict is of. correct: the images classified correctly alone; paper: all images of a group, those "
+        "classified wrongly at distance 0, as published. Both are reported",
+        "correct",
+    )
+    budget: Positive | None = option("the largest perturbation that counts (default: the largest found)", None, "T")
+    alpha: Share = option("level of tests and intervals", 0.05)
+    bootstraps: Count = option("resamples for the intervals", 2000, "B")
+    permutations: Count = option("for the p-values", 10000, "B")
+    seed: Size = option("seed of all random numbers", 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Data, Network, Input, Computed, Attacks, Comparison, Output):
+    """Every option of the robustness audit."""

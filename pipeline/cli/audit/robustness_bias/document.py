@@ -1,7 +1,8 @@
-"""The result of a robustness audit as a document. Layout of the JSON: ``docs/robustness.md``."""
+"""From the settings of a robustness audit to its result. Layout of the JSON: ``docs/robustness.md``."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +10,32 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
+from pipeline.audits.robustness_bias.distances import exact_arithmetic
+from pipeline.audits.robustness_bias.lengths import DENOMINATORS
 from pipeline.cli import words
-from pipeline.cli.audit.robustness_bias.caveats import caveats
-from pipeline.cli.audit.robustness_bias.evidence import DENOMINATORS, Evidence, Settings
-from pipeline.cli.audit.robustness_bias.look import Subjects
-from pipeline.cli.audit.robustness_bias.measured import BOUNDS, OTHER, WHOSE, result, settings_text, verdict
-from pipeline.cli.document import AuditDocument, Column, Facts, Figure, Row, Section, Table, Text, drawn_by, rows_of
+from pipeline.cli.audit.robustness_bias import Settings
+from pipeline.cli.audit.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
+from pipeline.cli.audit.robustness_bias.measured import (
+    BOUNDS,
+    OTHER,
+    POOR,
+    WHOSE,
+    Evidence,
+    at_ceiling,
+    gather,
+    result,
+    settings_text,
+    verdict,
+)
+from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points, sizes
+from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
-from pipeline.messages import listed
+from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, output_conditions
+from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, drawn_by, rows_of
+from pipeline.cli.table import Source, check_classes
+from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
 SCHEMA = 2
@@ -39,46 +57,141 @@ sigma: of {whose}, against all other images; below 0 is closer
 p: {permutations:,} permutations, adjusted (Holm) over all groups; level {alpha:g}
 """
 Entry = Mapping[str, Any]
+WANTED = "a torch network or a function of x"
+MANY_FAILED = 0.01
+"""A larger share of failed attacks in a group may decide its sigma."""
+FEW = 30
+"""In a smaller group, intervals of percentiles are rather too short."""
+CEILING = 0.2
+"""Where a larger share of the certified radii is the largest one, that is the number of samples and not the model."""
+OF_LABELS = """
+no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
+  classified correctly, no distance is 0, and both denominators are the same. Images that the model gets wrong count for
+  a group's robustness here; with labels they would count against it.
+poor_accuracy: Few images are classified correctly of {groups}. If the model is better than that, look at --mean, --std,
+  --classes, --channels and --resize: it may not see what it was trained on.
+upper_bounds: The distances of {attacks} are upper bounds: a smaller change that fools the model may exist, and an
+  attack may come closer to the boundary for one group than for another.{more}
+"""
+OF_AN_ATTACK = """
+linear_model: The exact distances are those of a linear model; that pixels end at 0 and 1 is not taken into account.
+certified_radii: The radii of {attack} are lower bounds, each wrong with probability at most {alpha:g}, and of another
+  model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
+certified_ceiling: {share:.0f} % of the radii are the largest that {samples:,} samples at sigma {sigma:g} can certify,
+  {largest:.3g}: among these images no difference can be seen. More samples, or a larger sigma, see further.
+"""
+OF_IMAGES = f"""
+closer_is_not_worse: A group that is closer to the boundary need not be treated worse: smaller changes of its images
+  change the prediction. Groups may differ in their classes, or in the contrast of their pictures.
+failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. They are probably far from the
+  boundary, but have no distance and are left out, by both denominators: a group that loses more of them looks closer
+  than it is. More steps, or another attack, may find one.
+{OUTPUT_CAVEATS.strip()}
+unreadable_images: {{images}} left out, being unreadable: {{told}}.
+unlisted_images: {{count:,}} images in the folder have no row in the table and were not audited.
+other_files: {{count:,}} other files in the folder are no PNG or JPEG and were passed over.
+resized: Images were resized first: distances are of the resized images, and differ with their size.
+converted_images: {{told}}
+unknown_group: {{count:,}} images have no {{partition}}: they are in none of its groups.
+columns_passed_over: Columns that were not compared: {{told}}. --group names those to compare.
+small_group: {{group}} has {{count}} images: the intervals of so small groups are rather too short, and differences
+  easily missed.
+"""
 
 
 @dataclass(frozen=True)
-class Result:
-    """What was found of the ``subjects`` by each attack; ``classes`` names the model's outputs."""
+class Found:
+    """What was found of the ``subjects`` by each attack."""
 
     subjects: Subjects
     evidence: tuple[Evidence, ...]
-    settings: Settings
-    classes: tuple[str, ...] | None
+    asked: Settings
 
 
-def document(found: Result, given: Mapping[str, Mapping[str, Any]]) -> AuditDocument:
-    """The document; ``given`` says which images, model and parameters were given."""
-    subjects, settings = found.subjects, found.settings
-    labelled = subjects.points.label is not None
-    results = [result(one, subjects) for one in found.evidence]
-    accuracy = float(subjects.correct.mean()) if labelled else None
-    facts: dict[str, Any] = {"accuracy": accuracy, **given, "results": results}
-    return AuditDocument(
+def from_files(asked: Settings) -> Result:
+    """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
+    source = Source.read(asked.partition, asked.text, asked.missing)
+    model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, "float32"), wanted=WANTED)
+    return audited(asked, source, model)
+
+
+def audited(asked: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
+    """Find the distances of images in an ``array``, or where the settings say, and compare the groups in the rows."""
+    wanted = chosen_attacks(asked.attack, asked.attack_setting)
+    points = read_points(source, asked, array)
+    shape = points.images.shape
+    check_sizes(points.partitions, asked.min_group)
+    raw = normalised(model, asked, shape)
+    normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
+    # What kept distances are of, besides the images; the noise of smoothing depends on the seed too.
+    made_of = {
+        **{"model": raw.digest or model.given, **normalisation},
+        **{"output kind": asked.output_kind, "shape": list(shape)},
+    }
+    made_by = {one.name: {**one.settings, **({"seed": asked.seed} if one.name == SMOOTHING else {})} for one in wanted}
+    with exact_arithmetic(torch.get_num_threads()):
+        subjects = looked(
+            points, raw, asked.output_kind, with_gradient=bool({one.name for one in wanted} - {SMOOTHING})
+        )
+        partitions, label = subjects.points.partitions, subjects.points.label
+        check_sizes(partitions, asked.min_group)
+        labels = np.zeros(0, dtype=np.int64) if label is None else label
+        check_classes(labels, subjects.classes, asked.classes, asked.label, source.name)
+        kept = Kept(asked.checkpoint, made_of, made_by)
+        try:
+            found = [distances(one, subjects, kept, asked.batch_size, asked.seed) for one in wanted]
+        except KeyboardInterrupt:
+            kept.interrupted()
+            raise
+    evidence = tuple(
+        gather(one, distance, subjects.correct, partitions, asked) for one, distance in zip(wanted, found, strict=True)
+    )
+    results = [result(one, subjects) for one in evidence]
+    facts: dict[str, Any] = {
+        "accuracy": None if label is None else float(subjects.correct.mean()),
+        "data": {
+            "images": str(asked.images),
+            "pixels_sha256": hashlib.sha256(b"".join(subjects.digests)).hexdigest(),
+            "partition": source.name,
+            "sha256": source.sha256,
+            "file": points.column,
+            "rows": len(source.table),
+            "unlisted": points.unlisted,
+            "label": asked.label,
+            "classes": None if asked.classes is None else list(asked.classes),
+            "groups": [one.name for one in partitions],
+            "passed_over": points.passed_over,
+            "resize": None if asked.resize is None else list(asked.resize),
+            "audited": len(subjects.points.rows),
+            "shape": list(shape),
+            "unreadable": dict(sorted(subjects.unreadable.items())),
+        },
+        "model": {**model_facts(model, subjects.classifier), **normalisation, "classes": subjects.classes},
+        "parameters": {
+            **asked.some("alpha", "budget", "bootstraps", "permutations", "points", "min_group", "seed"),
+            "device": str(raw.device),
+        },
+        "results": results,
+    }
+    return Result(
         audit="robustness",
         schema=SCHEMA,
         title="Robustness audit",
-        subject=f"{given['model']['given']} on {given['data']['images']}",
-        verdict=verdict(results[0], found.evidence[0], subjects, settings),
-        caveats=tuple(caveats(subjects, found.evidence)),
-        sections=tuple(_sections(found, facts)),
+        subject=f"{model.given} on {asked.images}",
+        verdict=verdict(results[0], evidence[0], subjects, asked),
+        caveats=tuple(caveats(subjects, evidence)),
+        sections=tuple(_sections(Found(subjects, evidence, asked), facts)),
         facts=facts,
-        tables={
-            "distances": table_of_images(subjects, found.evidence, found.classes),
-            "groups": table_of_groups(results),
-        },
+        tables={"groups": table_of_groups(results), "distances": table_of_images(subjects, evidence, asked.classes)},
         libraries=("numpy", "torch"),
+        settings=asked,
     )
 
 
-def _sections(found: Result, facts: Mapping[str, Any]) -> Iterator[Section]:
-    chosen, alpha, labelled = found.settings.denominator, found.settings.alpha, facts["accuracy"] is not None
+def _sections(found: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
+    chosen, alpha, labelled = found.asked.denominator, found.asked.alpha, facts["accuracy"] is not None
     other = OTHER[chosen]
-    yield Section("What was measured", (_measured(facts, found.settings),))
+    yield Section("What was measured", (_measured(facts, found.asked),))
     for evidence, entry in zip(found.evidence, facts["results"], strict=True):
         title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
         words = Text(
@@ -172,7 +285,7 @@ def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Tab
 
 def _figure(evidence: Evidence, subjects: Subjects, found: Entry, denominator: str, images: str) -> Figure:
     return Figure(
-        stem=f"curves_{evidence.asked.name}",
+        stem=f"curves_{evidence.chosen.name}",
         title="Curves I_P",
         caption="The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
         f"the boundary; in brackets the number of its images and sigma. Of {WHOSE[denominator]}, by "
@@ -209,9 +322,9 @@ def table_of_images(subjects: Subjects, evidence: Sequence[Evidence], classes: S
     columns["audit_prediction"] = _named(subjects.prediction, classes)
     columns["audit_correct"] = subjects.correct
     for one in evidence:
-        columns[f"distance_{one.asked.name}"] = one.distance
-        columns[f"length_{one.asked.name}"] = np.where(one.failed, np.nan, one.lengths["paper"].length)
-        columns[f"failed_{one.asked.name}"] = one.failed
+        columns[f"distance_{one.chosen.name}"] = one.distance
+        columns[f"length_{one.chosen.name}"] = np.where(one.failed, np.nan, one.lengths["paper"].length)
+        columns[f"failed_{one.chosen.name}"] = one.failed
     for partition in some.partitions:
         columns[partition.name] = np.array([*partition.levels, ""], dtype=object)[partition.codes]
     return pd.DataFrame(columns)
@@ -225,7 +338,7 @@ def table_of_groups(results: Sequence[Entry]) -> pd.DataFrame:
                 **{name: found[name] for name in ("attack", "bound")},
                 "denominator": denominator,
                 "partition": partition["name"],
-                **{name: level[name] for name in ("level", "images", "n_correct", "failed")},
+                **{name: one[name] for name in ("level", "images", "n_correct", "failed")},
                 "budget": found["budget"],
                 **{name: own[name] for name in ("n", "mean", "mean_of_others", "median", "auc", "sigma")},
                 "sigma_ci_low": own["interval"][0],
@@ -237,12 +350,92 @@ def table_of_groups(results: Sequence[Entry]) -> pd.DataFrame:
             }
             for found in results
             for partition in found["partitions"]
-            for level in partition["levels"]
+            for one in partition["levels"]
             for denominator in DENOMINATORS
-            for own in [level[denominator]]
+            for own in [one[denominator]]
         ]
     )
 
 
 def _named(codes: Array, classes: Sequence[str] | None) -> Array:
     return codes if classes is None else np.array(classes, dtype=object)[codes]
+
+
+def caveats(subjects: Subjects, evidence: Sequence[Evidence]) -> Iterator[Caveat]:
+    """The conditions that hold of this audit: of the labels first, then what is always so, then what was seen."""
+    unlabelled, correct = subjects.points.label is None, subjects.correct
+    few = [
+        f"{name} ({100 * correct[inside].mean():.0f} %)"
+        for name, inside in _members(subjects)
+        if inside.any() and correct[inside].mean() < POOR
+    ]
+    upper = [one.chosen.name for one in evidence if one.chosen.bound == "upper"]
+    more = "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) tells."
+    yield from words.caveats(
+        OF_LABELS,
+        {
+            "no_label": unlabelled,
+            "poor_accuracy": bool(few and not unlabelled) and {"groups": listed(few, SHOWN)},
+            "upper_bounds": upper and {"attacks": " and ".join(upper), "more": more},
+        },
+    )
+    for one in evidence:
+        yield from words.caveats(OF_AN_ATTACK, _of_an_attack(one))
+    found = {
+        "closer_is_not_worse": True,
+        "failed_attacks": [_failures(subjects, one) for one in evidence if one.failed.any()],
+        **output_conditions(subjects.classifier, "image"),
+        **_of_images(subjects),
+        **_of_groups(subjects),
+    }
+    yield from words.caveats(OF_IMAGES, found)
+
+
+def _members(subjects: Subjects) -> Iterator[tuple[str, Array]]:
+    """Every level of every partition, with its members (n,)."""
+    for partition in subjects.points.partitions:
+        for place, name in enumerate(partition.levels):
+            yield f"{partition.name} = {name}", partition.element(place)[0]
+
+
+def _of_an_attack(one: Evidence) -> dict[str, Any]:
+    if one.chosen.bound != "lower":
+        return {"linear_model": one.chosen.bound == "exact"}
+    known = one.distance[np.isfinite(one.distance)]
+    share = at_ceiling(known) if len(known) else 0.0
+    settings = {"attack": one.chosen.name, **one.chosen.settings}
+    ceiling = share > CEILING and {**settings, "share": 100 * share, "largest": known.max()}
+    return {"certified_radii": settings, "certified_ceiling": ceiling}
+
+
+def _failures(subjects: Subjects, one: Evidence) -> dict[str, Any]:
+    counts = {name: (one.failed[inside].sum(), subjects.correct[inside].sum()) for name, inside in _members(subjects)}
+    many = [f"{name} ({failed})" for name, (failed, right) in counts.items() if failed > MANY_FAILED * max(1, right)]
+    where = f": {listed(many, SHOWN)}" if many else ""
+    correct = int(subjects.correct.sum())
+    return {"attack": one.chosen.name, "failed": int(one.failed.sum()), "correct": correct, "where": where}
+
+
+def _of_images(subjects: Subjects) -> dict[str, Any]:
+    images, points = subjects.points.images, subjects.points
+    told = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
+    lost = f"{len(told):,} image{' was' if len(told) == 1 else 's were'}"
+    return {
+        "unreadable_images": told and {"images": lost, "told": listed(told, SHOWN)},
+        "unlisted_images": points.unlisted and {"count": points.unlisted},
+        "other_files": points.others and {"count": points.others},
+        "resized": images.resized,
+        "converted_images": [{"told": note} for note in images.notes],
+    }
+
+
+def _of_groups(subjects: Subjects) -> dict[str, Any]:
+    partitions, passed_over = subjects.points.partitions, subjects.points.passed_over
+    told = listed([f"{name} ({why})" for name, why in passed_over.items()], SHOWN)
+    unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
+    smallest = {f"{one.name} = {one.levels[sizes(one).argmin()]}": int(sizes(one).min()) for one in partitions}
+    return {
+        "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
+        "columns_passed_over": passed_over and {"told": told},
+        "small_group": [{"group": name, "count": count} for name, count in smallest.items() if count < FEW],
+    }

@@ -12,9 +12,8 @@ from matplotlib.figure import Figure
 from pipeline.audits.robustness_bias.lengths import Lengths
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.cli.audit.robustness_bias.evidence import Evidence
-from pipeline.cli.audit.robustness_bias.look import Subjects
-from pipeline.cli.audit.robustness_bias.measured import BOUNDS, settings_text
+from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Evidence, settings_text
+from pipeline.cli.audit.robustness_bias.subjects import Subjects
 from pipeline.cli.numbers import label_text
 from pipeline.report.style import FAINT, new_figure, panel_letter, print_stamp
 from pipeline.report.words import line_style

@@ -1,7 +1,11 @@
-"""A user's images as numbers, pixels in [0, 1], read when they are asked for: of a file of arrays, or of a folder."""
+"""A user's images as numbers, pixels in [0, 1], read when they are asked for: of a file of arrays, or of a folder;
+and which of them the rows of a table name.
+"""
 
 from __future__ import annotations
 
+import difflib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +13,7 @@ from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import numpy as np
+import pandas as pd
 import torch
 
 from pipeline.messages import SHOWN, listed, reason
@@ -74,11 +79,12 @@ def _resized(pixels: Array, size: tuple[int, ...]) -> Array:
 
 
 def common_size(
-    sizes: Sequence[tuple[int, int]], names: Sequence[str], resize: tuple[int, int] | None
+    sizes: Sequence[tuple[int, int]], names: Sequence[str], resize: Sequence[int] | None
 ) -> tuple[int, int]:
     """The size (h, w) of all images; ValueError where they differ and none was asked for."""
     if resize is not None:
-        return resize
+        height, width = resize
+        return height, width
     first = sizes[0]
     for size, name in zip(sizes, names, strict=True):
         if size != first:
@@ -100,9 +106,8 @@ def check_path(path: Path) -> None:
         )
 
 
-def array_images(path: Path, member: str | None, layout: str | None, resize: tuple[int, int] | None) -> Images:
-    """The images of ``path``; ValueError for an unreadable file, another shape, and numbers that are no pixels."""
-    array = _loaded(path, member)
+def array_images(array: Array, path: object, layout: str | None, resize: Sequence[int] | None) -> Images:
+    """The images of an array; ValueError for another shape, and numbers that are no pixels."""
     if array.ndim == 3:
         array = array[:, None]
     elif array.ndim == 4 and _channels_last(array, layout, path):
@@ -119,7 +124,8 @@ def array_images(path: Path, member: str | None, layout: str | None, resize: tup
     )
 
 
-def _loaded(path: Path, member: str | None) -> Array:
+def loaded(path: Path, member: str | None) -> Array:
+    """The array in a file; ValueError for one that cannot be read, or has no such array."""
     try:
         if path.suffix.lower() == ".npy":
             if member is not None:
@@ -139,7 +145,7 @@ def _loaded(path: Path, member: str | None) -> Array:
         raise ValueError(f"{path} does not hold arrays of numbers: write it with numpy.save") from error
 
 
-def _channels_last(array: Array, layout: str | None, path: Path) -> bool:
+def _channels_last(array: Array, layout: str | None, path: object) -> bool:
     """Whether the channels are the last axis; ValueError where both could be."""
     if layout is not None:
         return layout == "nhwc"
@@ -152,7 +158,7 @@ def _channels_last(array: Array, layout: str | None, path: Path) -> bool:
     return last
 
 
-def _scale(array: Array, path: Path) -> np.float32:
+def _scale(array: Array, path: object) -> np.float32:
     """What the array is divided by; ValueError unless it holds pixels."""
     if array.dtype == np.uint8:
         return np.float32(HIGHEST)
@@ -193,7 +199,7 @@ def files_in(path: Path) -> tuple[list[str], int]:
     return found, others
 
 
-def folder_images(path: Path, names: Sequence[str], channels: int | None, resize: tuple[int, int] | None) -> Images:
+def folder_images(path: Path, names: Sequence[str], channels: int | None, resize: Sequence[int] | None) -> Images:
     """The files ``names`` below the folder, all of one shape.
 
     Only their headers are read here; a file whose header cannot be is noted as unreadable. Raises ValueError where
@@ -272,3 +278,59 @@ def _opened(file: Path) -> Image.Image:
 
 def _told(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(". ")
+
+
+def joined(column: pd.Series, files: Sequence[str], path: Path, table: str, named: bool) -> list[str]:
+    """The file that each row names: by its path below the folder, folders and suffix left out where that is unique.
+
+    Raises ValueError for names that are missing, not there, ambiguous or repeated, and for files that are no images.
+    """
+    empty = column.index[column.isna()].tolist()
+    if empty:
+        raise ValueError(
+            f"{table}: column {column.name!r} names no file in {listed(empty, SHOWN)} (rows counted from 0): fill it "
+            "in or remove these rows"
+        )
+    asked = [str(value).replace("\\", "/").removeprefix("./") for value in column]
+    meant = _meant(files)
+    absent = [name for name in asked if name not in meant]
+    if absent:
+        raise ValueError(_absent(absent, files, path, str(column.name), table, named))
+    ambiguous = [name for name in asked if len(meant[name]) > 1]
+    if ambiguous:
+        raise ValueError(
+            f"{table}: {listed(ambiguous, SHOWN)} may be {listed(meant[ambiguous[0]], SHOWN)}: name images by their "
+            f"path below {path}"
+        )
+    found = [meant[name][0] for name in asked]
+    repeated = [name for name, count in Counter(found).items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"{table}: expected one row for each image, found several for {listed(repeated, SHOWN)}: keep one of them"
+        )
+    return found
+
+
+def _meant(files: Sequence[str]) -> dict[str, list[str]]:
+    """The files that a name may stand for: a path below the folder, or the same without its folders or its suffix."""
+    meant: dict[str, list[str]] = {}
+    for file in files:
+        name = file.rpartition("/")[2]
+        for short in {name, file.rpartition(".")[0], name.rpartition(".")[0]}:
+            meant.setdefault(short, []).append(file)
+    return meant | {file: [file] for file in files}
+
+
+def _absent(absent: Sequence[str], files: Sequence[str], path: Path, column: str, table: str, named: bool) -> str:
+    """Why names of the table are no images of the folder."""
+    shown = f"{table}: column {column!r} names {listed(absent, SHOWN)}"
+    other = [name for name in absent if (path / name).is_file()]
+    if other:
+        return (
+            f"{shown}, which {'are' if len(other) > 1 else 'is'} in {path} but no image file (expected "
+            f"{', '.join(SUFFIXES)}): convert it, or remove these rows"
+        )
+    near = difflib.get_close_matches(absent[0], files, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else f", which holds files such as {files[0]!r}"
+    remedy = "" if named else "; --file names the column of file names if it is another"
+    return f"{shown}: no such file below {path}{hint}. Add {len(absent):,} missing files or remove their rows{remedy}"

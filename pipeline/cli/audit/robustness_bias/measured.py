@@ -1,21 +1,26 @@
-"""What an attack found, as numbers under the keys of the JSON, and what follows from it."""
+"""What each attack says: the measures of every group, as numbers under the keys of the JSON, and what follows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pipeline.audits.robustness_bias.lengths import Lengths
-from pipeline.audits.robustness_bias.measures import survival
+from pipeline.audits.robustness_bias.intervals import sigma_intervals
+from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
+from pipeline.audits.robustness_bias.measures import ByLevel, by_level, survival
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.cli.audit.robustness_bias.evidence import DENOMINATORS, Evidence, Settings
-from pipeline.cli.audit.robustness_bias.look import Subjects
-from pipeline.cli.document import Outcome, Verdict
+from pipeline.audits.robustness_bias.significance import Significance, significance
+from pipeline.cli.audit.robustness_bias import Settings
+from pipeline.cli.audit.robustness_bias.attacking import Chosen
+from pipeline.cli.audit.robustness_bias.subjects import Subjects
 from pipeline.cli.numbers import fixed, level, p_text, plain, span
-from pipeline.cli.verdict import INCONCLUSIVE, concluded
+from pipeline.cli.result import Outcome, Verdict
+from pipeline.cli.words import INCONCLUSIVE, concluded
+from pipeline.seeds import generators
 from pipeline.types import Array
 
 BOUNDS = {"upper": "upper bounds", "lower": "lower bounds of the smoothed model", "exact": "exact"}
@@ -56,6 +61,62 @@ OTHER = {"paper": "correct", "correct": "paper"}
 Entry = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Compared:
+    """One partition under one denominator: measures (L,), the ends of sigma's ``interval`` (2, L), and its test."""
+
+    measures: ByLevel
+    interval: Array
+    test: Significance
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one attack says of the n points: ``distance`` (n,), NaN where there is none.
+
+    ``budget`` is T, NaN without any distance. ``lengths`` by denominator, ``compared`` by denominator and place of
+    the partition.
+    """
+
+    chosen: Chosen
+    distance: Array
+    failed: Array
+    budget: float
+    lengths: Mapping[str, Lengths]
+    compared: Mapping[str, Sequence[Compared]]
+
+
+def gather(
+    chosen: Chosen, distance: Array, correct: Array, partitions: Sequence[Partition], settings: Settings
+) -> Evidence:
+    """The measures of all groups by these distances (n,) of points that are classified correctly or not, (n,).
+
+    Intervals and p-values of all attacks and denominators are of the same resamples and permutations of the seed.
+    """
+    lengths = {name: counted(distance, correct, name) for name in DENOMINATORS}
+    budget = settings.budget if settings.budget is not None else lengths["correct"].longest
+    return Evidence(
+        chosen=chosen,
+        distance=distance,
+        failed=correct & np.isnan(distance),
+        budget=budget,
+        lengths=lengths,
+        compared={name: _compared(lengths[name], partitions, budget, settings) for name in DENOMINATORS},
+    )
+
+
+def _compared(lengths: Lengths, partitions: Sequence[Partition], budget: float, settings: Settings) -> list[Compared]:
+    resampling, permuting = (
+        generators("audit", "robustness", what, str(settings.seed), repetitions=1)[0] for what in ("sigma", "p")
+    )
+    intervals = sigma_intervals(lengths, partitions, budget, settings.bootstraps, settings.alpha, resampling)
+    tests = significance(lengths, partitions, budget, settings.permutations, permuting)
+    return [
+        Compared(by_level(lengths, partition, budget), interval, test)
+        for partition, interval, test in zip(partitions, intervals, tests, strict=True)
+    ]
+
+
 def settings_text(found: Entry) -> str:
     """``deepfool: steps 100, candidates 10, ...``: the attack with its settings, as every output is stamped."""
     told = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in found["settings"].items())
@@ -68,9 +129,9 @@ def result(evidence: Evidence, subjects: Subjects) -> dict[str, Any]:
     known = evidence.distance[correct & ~evidence.failed]
     return plain(  # type: ignore[no-any-return]
         {
-            "attack": evidence.asked.name,
-            "bound": evidence.asked.bound,
-            "settings": dict(evidence.asked.settings),
+            "attack": evidence.chosen.name,
+            "bound": evidence.chosen.bound,
+            "settings": dict(evidence.chosen.settings),
             "images": len(correct),
             "n_correct": correct.sum(),
             "failed": evidence.failed.sum(),

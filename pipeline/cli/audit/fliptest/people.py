@@ -1,25 +1,163 @@
-"""The space in which counterparts are sought: numbers in comparable units, categories as indicators."""
+"""Whose rows are mapped to whose, and the space in which counterparts are sought.
+
+Numbers are in comparable units there, categories are indicators.
+"""
 
 from __future__ import annotations
 
-from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from pipeline.cli.audit.fliptest.groups import Groups
-from pipeline.cli.columns import distinct, numeric
+from pipeline.cli.audit.fliptest import Settings
+from pipeline.cli.table import (
+    Attribute,
+    Choice,
+    Source,
+    distinct,
+    drawn,
+    feature_names,
+    level_named,
+    numeric,
+    two_classes,
+)
 from pipeline.cli.units import units
-from pipeline.messages import check_columns
+from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.transport.categories import assigned
 from pipeline.types import Array
 
+LEAST_ROWS = 20
+"""With fewer rows in a group there is no distribution to map to."""
 MOST_LEVELS = 100
 """A column of text with more levels than this is a name or an identifier, not a category."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """``level`` is the group's name; ``features`` its rows' model inputs, indexed by their number in the file.
+
+    ``ids`` (n,) are the rows' values in the column of ``--id``, None without one; ``label`` (n,) their true classes 0
+    and 1, None where they are not known.
+    """
+
+    level: str
+    features: pd.DataFrame
+    ids: Array | None
+    label: Array | None = None
+
+    @property
+    def rows(self) -> Array:
+        """The rows' numbers in the file, counted from 0."""
+        return self.features.index.to_numpy()
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group that is mapped and the group that it is mapped to.
+
+    ``left_out`` counts the file's other rows by reason; ``label_levels`` say what the label's 0 and 1 stand for.
+    """
+
+    source: Group
+    target: Group
+    left_out: Mapping[str, int]
+    label_levels: tuple[str, str] | None
+
+
+def read_groups(data: Source, asked: Settings) -> Groups:
+    """The two groups that the arguments ask for.
+
+    Raises ValueError for columns and levels that do not exist, columns with two parts, and groups of too few rows.
+    """
+    table, path = data.table, data.name
+    names = _inputs(data, asked)
+    column = table[asked.group]
+    levels = distinct(column, "--group", path)
+    source = level_named(levels, asked.source, "--source", column, path)
+    target = level_named(levels, asked.target, "--target", column, path)
+    if source == target:
+        other = next((level for level in levels if level != source), None)
+        remedy = f"name another group, --target {other}" if other is not None else "there is nobody to compare with"
+        raise ValueError(f"{path}: --source and --target are both {source}: {remedy}")
+    label, label_levels = _labels(data, column.isin([source, target]), asked)
+    asked_for = np.ones(len(table), dtype=bool) if asked.given_label is None else label == asked.given_label
+    found, left_out = [], {"of other groups": int((~column.isin([source, target])).sum())}
+    if asked.given_label is not None:
+        left_out["of the other label"] = int((column.isin([source, target]) & ~asked_for).sum())
+    limited = 0
+    for option, level in (("--source", source), ("--target", target)):
+        members = np.flatnonzero((column == level).to_numpy() & asked_for)
+        kept = drawn(members, asked.limit, "fliptest", "limit", str(asked.seed), str(level))
+        limited += len(members) - len(kept)
+        if len(kept) < LEAST_ROWS:
+            given = "" if asked.given_label is None else f" with label {asked.given_label}"
+            raise ValueError(
+                f"{path}: the group {level} ({option}) has {len(kept)} rows{given}, expected at least {LEAST_ROWS}: "
+                "a map needs enough rows to find counterparts among; give more rows, or a larger group"
+            )
+        ids = None if asked.id is None else table[asked.id].to_numpy()[kept]
+        known = None if label_levels is None else label[kept]
+        found.append(Group(str(level), table.loc[kept, list(names)], ids, known))
+    if asked.id is not None:
+        _check_ids(np.concatenate([one.ids for one in found if one.ids is not None]), asked.id, path)
+    if asked.limit is not None:
+        left_out["beyond the limit"] = limited
+    return Groups(found[0], found[1], left_out, label_levels)
+
+
+def _inputs(data: Source, asked: Settings) -> tuple[str, ...]:
+    """The model's input columns."""
+    table, path = data.table, data.name
+    apart = () if asked.id is None else (asked.id,)
+    check_columns(table, apart, "--id", path)
+    check_columns(table, (asked.group,), "--group", path)
+    choice = Choice(
+        label=asked.label,
+        sensitive=(Attribute(asked.group),),
+        include_sensitive=asked.include_group,
+        features=tuple(asked.features),
+        drop=(*asked.drop, *apart),
+        option="--group",
+    )
+    return feature_names(table, choice, path)
+
+
+def _labels(data: Source, rows: pd.Series, asked: Settings) -> tuple[Array, tuple[str, str] | None]:
+    """The true classes (n,) of the ``rows`` (n,), -1 elsewhere, and the names of 0 and 1, None where not known.
+
+    Raises ValueError where they are needed and not known.
+    """
+    label = np.full(len(data.table), -1)
+    if asked.label is None:
+        for option in ("given_label", "positive"):
+            if getattr(asked, option) is not None:
+                name = option.replace("_", "-")
+                raise ValueError(f"--{name} is about the true label: name its column with --label, or leave it out")
+        return label, None
+    column = data.table.loc[rows, asked.label]
+    values = column.unique().tolist()
+    known = set(values) == {0, 1}
+    if asked.given_label is None and asked.positive is None and not known:
+        return label, None
+    if asked.positive is not None and len(values) > 2:
+        one = level_named(distinct(column, "--label", data.name), asked.positive, "--positive", column, data.name)
+        label[rows.to_numpy()] = column == one
+        return label, (f"not {one}", str(one))
+    label[rows.to_numpy()], levels = two_classes(column, asked.positive, data.name)
+    return label, levels
+
+
+def _check_ids(ids: Array, column: str, path: str) -> None:
+    values, counts = np.unique(ids.astype(str), return_counts=True)
+    repeated = values[counts > 1].tolist()
+    if repeated:
+        raise ValueError(
+            f"{path}: expected one row for each {column!r} (--id), found several for "
+            f"{listed(repeated, SHOWN)}: name a column that tells the rows apart, or keep one row of each"
+        )
 
 
 @dataclass(frozen=True)
@@ -209,19 +347,18 @@ class Space:
         return np.split(points, np.cumsum([len(one.labels) for one in self.inputs])[:-1], axis=1)
 
 
-def space_of(groups: Groups, arguments: Namespace) -> Space:
+def space_of(groups: Groups, asked: Settings, path: str) -> Space:
     """The space of the two groups' rows.
 
     Raises ValueError for values that are missing or infinite, columns that are neither numbers nor categories, and
     where nothing is left to be mapped.
     """
-    path: Path = arguments.data
     frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
-    check_columns(frame, arguments.categorical, "--categorical", "the model's input")
-    categories = [name for name in frame.columns if name in arguments.categorical or _is_category(frame[name])]
+    check_columns(frame, asked.categorical, "--categorical", "the model's input")
+    categories = [name for name in frame.columns if name in asked.categorical or _is_category(frame[name])]
     numbers = [name for name in frame.columns if name not in categories]
     values = numeric(frame, numbers, path) if numbers else np.zeros((len(frame), 0))
-    measured = units(values, numbers, arguments.standardize)
+    measured = units(values, numbers, asked.standardize)
     inputs: list[Input] = []
     for name in frame.columns:
         if name in categories:
@@ -256,7 +393,7 @@ def _is_category(column: pd.Series) -> bool:
     return kind == "category" or is_bool_dtype(kind) or is_object_dtype(kind) or is_string_dtype(kind)
 
 
-def _levels(column: pd.Series, path: Path) -> pd.Series:
+def _levels(column: pd.Series, path: str) -> pd.Series:
 
     levels = distinct(column, "feature", path)
     if len(levels) > MOST_LEVELS:

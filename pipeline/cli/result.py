@@ -1,7 +1,7 @@
-"""What an audit says, wherever it is read: terminal, page, JSON and CSV are renderings of one AuditDocument.
+"""What an audit says, wherever it is read: terminal, notebook, page, JSON and CSV are renderings of one Result.
 
-A command computes a result (pure functions of arrays), fills a document with it, and leaves the rest to
-:mod:`pipeline.cli.render` and :mod:`pipeline.cli.delivery`.
+An audit measures by pure functions of arrays, fills a Result, and leaves the rest to :mod:`pipeline.cli.render` and
+:mod:`pipeline.cli.delivery`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import pandas as pd
+from pipeline.cli.settings import Options
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure as Drawing
-
 
 Outcome: TypeAlias = Literal["rejected", "not rejected", "inconclusive"]
 
@@ -140,14 +141,15 @@ class Section:
     below: bool = False
 
 
-@dataclass(frozen=True)
-class AuditDocument:
-    """The whole result of an audit.
+@dataclass(frozen=True, repr=False)
+class Result:
+    """The result of an audit: its verdict, and everything that is said about it, wherever it is read.
 
     ``audit`` is the command's name, ``title`` what people call it, ``subject`` what was audited. ``facts`` are the
     JSON's own keys (what was measured, data, model, parameters), ``tables`` the CSV files by name without suffix, and
     ``libraries`` those whose versions matter. ``schema`` is the version of the JSON's layout: raised when a key changes
-    its meaning or goes; new keys do not raise it.
+    its meaning or goes; new keys do not raise it. ``settings`` are the options that repeat it, given on the command
+    line or ``called`` from Python.
     """
 
     audit: str
@@ -160,6 +162,56 @@ class AuditDocument:
     facts: Mapping[str, Any]
     tables: Mapping[str, pd.DataFrame]
     libraries: tuple[str, ...] = ("numpy",)
+    settings: Options | None = None
+    called: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """``rejected``, ``not rejected`` or ``inconclusive``."""
+        return self.verdict.outcome
+
+    def summary(self) -> str:
+        """The verdict, what it rests on and what to keep in mind, as the terminal shows it."""
+        from pipeline.cli.render import terminal
+
+        return terminal(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that was measured, with parameters and versions: the content of ``audit.json``."""
+        from pipeline.cli.render import content
+
+        return content(self, in_folder=False)
+
+    def to_frame(self, table: str | None = None) -> pd.DataFrame:
+        """A copy of one of the ``tables`` by its name; the first where none is named."""
+        return self.tables[_known("table", table, list(self.tables))].copy()
+
+    def figure(self, stem: str | None = None) -> Drawing:
+        """One of the figures by its stem, the first where none is named; ``.savefig`` writes it."""
+        from pipeline.report.style import paper
+
+        figures = {figure.stem: figure for figure in self.figures()}
+        with paper():
+            return figures[_known("figure", stem, list(figures))].draw()
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write JSON, page, tables, figures and options into a folder, whole or not at all; the paths written."""
+        from pipeline.cli.delivery import check_destination, deliver
+
+        check_destination(Path(folder), True)
+        return deliver(self, Path(folder), None)
+
+    def __repr__(self) -> str:
+        return f"<{self.title} of {self.subject}: {self.outcome}>"
+
+    def _repr_html_(self) -> str:
+        """The page, in a frame of its own."""
+        from html import escape
+
+        from pipeline.cli.render import page, pictures
+
+        whole = escape(page(self, pictures(self)))
+        return f'<iframe srcdoc="{whole}" style="width: 100%; height: 42rem; border: 0"></iframe>'
 
     @property
     def name(self) -> str:
@@ -178,4 +230,11 @@ class AuditDocument:
             for kind, suffix in (("", ".png"), ("_for_print", ".pdf"))
         }
         tables = {name: f"{name}.csv" for name in self.tables}
-        return {"result": "audit.json", "page": f"{self.name}.html", **tables, **drawn}
+        options = {} if self.settings is None else {"options": "audit.yaml"}
+        return {"result": "audit.json", "page": f"{self.name}.html", **options, **tables, **drawn}
+
+
+def _known(kind: str, name: str | None, names: list[str]) -> str:
+    if name in names or (name is None and names):
+        return name or names[0]
+    raise ValueError(f"there is no {kind} {name!r}: " + (f"there are {', '.join(names)}" if names else "there is none"))

@@ -1,0 +1,322 @@
+"""Audits of a model's fairness, from arrays or data frames: four functions, each of which gives a :class:`Result`.
+
+>>> import fairness_audits as fa
+>>> result = fa.permutation_test(y=[0, 1] * 20, prediction=[0, 1] * 20, group=["a", "a", "b", "b"] * 10, metric="tpr")
+>>> result.outcome
+'not rejected'
+
+A result has ``.outcome`` (``"rejected"``, ``"not rejected"`` or ``"inconclusive"``), ``.summary()`` in words,
+``.to_frame()``, ``.to_dict()``, ``.figure()``, and ``.save(folder)``; in a notebook it shows its page. The same audits
+run on files from the shell: ``fairness-audits audit --help``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairness_audits.calls import Columns, keyworded
+from pipeline import __version__
+from pipeline.cli.audit.fliptest import Settings as FlipTestSettings
+from pipeline.cli.audit.loss_ratio import Settings as LossRatioSettings
+from pipeline.cli.audit.permutation import Settings as PermutationSettings
+from pipeline.cli.audit.robustness_bias import Settings as RobustnessSettings
+from pipeline.cli.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+__all__ = ["Result", "__version__", "fliptest", "loss_ratio", "permutation_test", "robustness_bias"]
+
+
+@keyworded(PermutationSettings)
+def permutation_test(
+    y: ArrayLike,
+    score: ArrayLike | None = None,
+    prediction: ArrayLike | None = None,
+    *,
+    group: ArrayLike | pd.DataFrame | None = None,
+    attribute: ArrayLike | pd.DataFrame | None = None,
+    cluster: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    **settings: Any,
+) -> Result:
+    r"""Is a metric f the same in all groups, or is the difference more than chance?
+
+    .. math:: H_0 : f_A = f_B, \qquad T = (f_A - f_B) / \sqrt{v_A + v_B},
+
+    whatever else differs between the groups: rates exactly, the AUC, means and metrics of your own by permutations of
+    the studentised T.
+
+    Parameters
+    ----------
+    y : array-like (n,)
+        True classes: 0 and 1, or two values of which ``positive`` names one.
+    score : array-like (n,), optional
+        Scores or probabilities of class 1.
+    prediction : array-like (n,), optional
+        Decisions, 0 and 1 or the two values of ``y``; or give ``threshold`` to make them of the scores.
+    group : array-like (n,), data frame or dict of columns
+        Whose metric is compared: each column's groups.
+    attribute : array-like (n,), data frame or dict of columns, optional
+        Numbers that scores or errors are correlated with.
+    cluster : array-like (n,), optional
+        Persons whose rows belong together.
+    weight : array-like (n,), optional
+        Sampling weights.
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``to_frame()`` has a row for each test, the strongest evidence first.
+
+    Raises
+    ------
+    ValueError
+        For whatever can be mended; the message says how.
+
+    References
+    ----------
+    DiCiccio et al., "Evaluating fairness using permutation tests", KDD 2020.
+
+    Examples
+    --------
+    >>> y = [1, 1, 1, 1, 0] * 40
+    >>> decision = [1, 1, 1, 0, 0] * 20 + [1, 0, 0, 0, 0] * 20
+    >>> result = permutation_test(y, prediction=decision, group={"sex": ["m"] * 100 + ["f"] * 100}, metric="tpr")
+    >>> result
+    <Permutation audit of the predictions: rejected>
+    >>> print(result.to_frame()[["name_a", "estimate_a", "name_b", "estimate_b", "higher"]].to_string(index=False))
+    name_a  estimate_a name_b  estimate_b higher
+         f        0.25      m        0.75      m
+    """
+    from pipeline.cli.audit.permutation.document import audited, planned
+    from pipeline.tabulate import opened
+
+    columns = Columns()
+    named = {
+        "label": columns.add("y", y),
+        "score": columns.add("score", score),
+        "prediction": columns.add("prediction", prediction),
+        "cluster": columns.add("cluster", cluster),
+        "weight": columns.add("weight", weight),
+        "group": columns.several("group", group),
+        "attribute": columns.several("attribute", attribute),
+    }
+    plan = planned(PermutationSettings(predictions="the predictions", engine="pandas", **named, **settings))
+    with opened(columns.frame(), "pandas") as table:
+        return audited(plan, table)
+
+
+@keyworded(LossRatioSettings)
+def loss_ratio(
+    model: Any,
+    X: ArrayLike | pd.DataFrame,
+    y: ArrayLike,
+    *,
+    sensitive: ArrayLike | pd.DataFrame | str | None = None,
+    directions: ArrayLike | None = None,
+    metric_data: pd.DataFrame | None = None,
+    **settings: Any,
+) -> Result:
+    r"""Does a network treat comparable individuals alike?
+
+    .. math:: H_0 : E[\ell(f(\Phi(x)), y) / \ell(f(x), y)] \le \delta,
+
+    where \Phi(x) is the end of a gradient flow of the loss that is penalised for every difference but the sensitive
+    ones: a comparable individual that the network treats worse.
+
+    Parameters
+    ----------
+    model : torch.nn.Module or function of a tensor (n, d)
+        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1, differentiable in its input.
+    X : array-like or data frame (n, d)
+        The network's inputs, which had no part in making it.
+    y : array-like (n,)
+        True classes: 0 and 1, two values of which ``positive`` names the network's class 1, or ``classes`` of them.
+    sensitive : names of columns of X, array-like (n,), data frame or dict of columns
+        Attributes of two levels that should make no difference; the fair metric is learned from them.
+    directions : array-like (m, d), optional
+        In place of ``sensitive``: displacements of X that should make no difference.
+    metric_data : data frame, optional
+        Rows with the columns of X and ``sensitive`` to learn the metric from, in place of the audited ones.
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``to_frame("examples")`` has the most unfair examples, each beside its comparable individual.
+
+    Raises
+    ------
+    ValueError
+        For whatever can be mended; the message says how.
+
+    References
+    ----------
+    Maity et al., "Statistical inference for individual fairness", ICLR 2021.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) + rng.logistic(size=200) > 0).astype(int)
+    >>> weight = torch.ones(2, dtype=torch.float64)
+    >>> loss_ratio(lambda x: x @ weight, X, y, directions=[1, 0], steps=200).outcome
+    'rejected'
+    """
+    import numpy as np
+
+    from pipeline.cli.audit.loss_ratio.document import audited
+    from pipeline.cli.model import Computing, load_model
+    from pipeline.cli.table import Source
+
+    if (sensitive is None) == (directions is None):
+        raise ValueError(
+            "the fair metric is learned from sensitive attributes, or given by directions: give one of them"
+        )
+    columns = Columns()
+    named = {
+        "features": columns.all("X", X),
+        "label": columns.add("y", y),
+        "sensitive": columns.several("sensitive", sensitive),
+    }
+    asked = LossRatioSettings(data="X", model="", **named, **settings)
+    made = load_model(model, False, Computing(asked.device, asked.dtype), wanted="a torch network or a function of x")
+    teachers = None if metric_data is None else Source("metric_data", metric_data.reset_index(drop=True))
+    given = None if directions is None else np.asarray(directions, dtype=float)
+    return audited(asked, Source("X", columns.frame()), made, teachers, given)
+
+
+@keyworded(FlipTestSettings)
+def fliptest(
+    model: Any,
+    X: ArrayLike | pd.DataFrame,
+    group: ArrayLike | str,
+    *,
+    y: ArrayLike | None = None,
+    ids: ArrayLike | None = None,
+    **settings: Any,
+) -> Result:
+    r"""Who would be decided otherwise, had they been of the other group?
+
+    .. math:: F^+ = \{x : h(x) = 1, h(G(x)) = 0\}, \qquad F^- = \{x : h(x) = 0, h(G(x)) = 1\},
+
+    where G, an optimal transport map, moves the people of the ``source`` group onto the ``target`` group.
+
+    Parameters
+    ----------
+    model : fitted scikit-learn model, torch.nn.Module, or function of a data frame
+        A decision, a probability or a score for each row, or scores (n, K) of the classes.
+    X : array-like or data frame (n, d)
+        The model's inputs; text columns are categories.
+    group : array-like (n,), or the name of a column of X
+        The protected attribute.
+    y : array-like (n,), optional
+        True classes, for ``given_label`` and the accuracy.
+    ids : array-like (n,), optional
+        What the rows are called in results.
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``to_frame("flipsets")`` has everybody who flips, ``to_frame("transparency")`` in what they differ.
+
+    Raises
+    ------
+    ValueError
+        For whatever can be mended; the message says how.
+
+    References
+    ----------
+    Black, Yeom and Fredrikson, "FlipTest: fairness testing via optimal transport", FAT* 2020.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> X = pd.DataFrame({"hair": np.tile(np.linspace(0, 1, 40), 2)})
+    >>> X.loc[40:, "hair"] += 0.5
+    >>> group = ["m"] * 40 + ["f"] * 40
+    >>> result = fliptest(lambda frame: frame["hair"] > 1, X, group, source="m", target="f", map="exact", null_draws=39)
+    >>> len(result.to_frame("flipsets"))
+    20
+    >>> result.outcome
+    'rejected'
+    """
+    from pipeline.cli.audit.fliptest.document import WANTED, audited
+    from pipeline.cli.model import Computing, load_model
+    from pipeline.cli.table import Source
+
+    columns = Columns()
+    named = {
+        "features": columns.all("X", X),
+        "group": group if isinstance(group, str) else columns.add("group", group),
+        "label": columns.add("y", y),
+        "id": columns.add("id", ids),
+    }
+    asked = FlipTestSettings(data="X", predict="", **named, **settings)
+    made = load_model(model, False, Computing(asked.device, asked.dtype), "model", WANTED)
+    return audited(asked, Source("X", columns.frame()), made)
+
+
+@keyworded(RobustnessSettings)
+def robustness_bias(
+    model: Any, images: ArrayLike, y: ArrayLike | None = None, *, groups: ArrayLike | pd.DataFrame, **settings: Any
+) -> Result:
+    r"""Are the images of one group closer to a classifier's decision boundary than the others?
+
+    .. math:: \sigma(P) = (A_P - A_{\bar P}) / A_{\bar P}, \qquad A_P = \mathrm{mean}_{x \in P} \min(d(x), T),
+
+    where d(x) is the length of the smallest change, L2 in pixels in [0, 1], that makes the classifier err.
+
+    Parameters
+    ----------
+    model : torch.nn.Module or function of a float32 tensor (n, c, h, w)
+        Scores (n, K) of the classes, or (n,) or (n, 1) of class 1.
+    images : array (n, c, h, w), (n, h, w, c) or (n, h, w)
+        uint8, or floating in [0, 1]; ``mean`` and ``std`` say how the model's input is normalised.
+    y : array-like (n,), optional
+        True classes 0, 1, 2, ..., or names among ``classes``; without them the model's predictions take their place.
+    groups : array-like (n,), data frame or dict of columns
+        The attributes whose levels are compared.
+    %(settings)s
+
+    Returns
+    -------
+    Result
+        ``to_frame()`` has every measure of every group, ``to_frame("distances")`` every image.
+
+    Raises
+    ------
+    ValueError
+        For whatever can be mended; the message says how.
+
+    References
+    ----------
+    Nanda et al., "Fairness through robustness", FAccT 2021.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> rng = np.random.default_rng(0)
+    >>> dark = np.arange(200) % 2 == 0
+    >>> images = 0.5 + np.where(dark, 0.1, 0.4)[:, None, None] * rng.uniform(-1, 1, (200, 3, 3))
+    >>> model = lambda x: x.flatten(1).sum(dim=1) - 4.5
+    >>> result = robustness_bias(model, images, groups={"dark": dark}, attack="exact", permutations=999)
+    >>> result.outcome, result.verdict.facts["closer"]
+    ('rejected', [{'partition': 'dark', 'level': 'True'}])
+    """
+    import numpy as np
+
+    from pipeline.cli.audit.robustness_bias.document import WANTED, audited
+    from pipeline.cli.model import Computing, load_model
+    from pipeline.cli.table import Source
+
+    columns = Columns()
+    named = {"group": columns.several("group", groups), "label": columns.add("y", y)}
+    asked = RobustnessSettings(images="images", partition="groups", model="", **named, **settings)
+    made = load_model(model, False, Computing(asked.device, "float32"), wanted=WANTED)
+    return audited(asked, Source("groups", columns.frame()), made, np.asarray(images))

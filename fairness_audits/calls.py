@@ -1,0 +1,155 @@
+"""A call with arrays as an audit of a table: columns are given names, and options are keywords."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, replace
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+
+from pipeline.cli.result import Caveat, Result
+from pipeline.cli.settings import Options, documented, in_python, keywords
+from pipeline.fields import fits
+from pipeline.messages import listed, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Audit = TypeVar("Audit", bound=Callable[..., Result])
+
+
+def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
+    """Give a function ``(arrays, **settings)`` the options of ``kind`` as keywords, in its signature and docstring.
+
+    What it raises and says speaks of keywords, where the command line speaks of flags.
+    """
+
+    def decorate(function: Audit) -> Audit:
+        signature = inspect.signature(function)
+        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        hints, taken = get_type_hints(kind), {one.name for one in own}
+        options = {
+            one.name: inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if one.default is MISSING else one.default,
+                annotation=hints[one.name],
+            )
+            for one, _ in keywords(kind, taken)
+        }
+
+        checks = {one.name: hint for one, hint in keywords(kind, taken)}
+
+        @functools.wraps(function)
+        def audit(*arrays: Any, **given: Any) -> Result:
+            known = {**signature.parameters, **options}
+            for name in given:
+                if name not in known or name == "settings":
+                    raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest(name, known)}")
+            needed = [name for name, one in options.items() if one.default is one.empty and name not in given]
+            if needed:
+                raise TypeError(f"{function.__name__}() needs {listed(needed)}")
+            # One value where several may be: a list of one.
+            alone = {name for name, one in checks.items() if name in given and fits([given[name]], one)}
+            given |= {name: [given[name]] for name in alone if not fits(given[name], checks[name])}
+            try:
+                return spoken(function(*arrays, **given))
+            except ValueError as error:
+                raise ValueError(in_python(str(error))) from error
+
+        audit.__signature__ = signature.replace(parameters=[*own, *options.values()])  # type: ignore[attr-defined]
+        if function.__doc__:
+            told = documented(kind, taken).replace("\n", "\n    ")
+            audit.__doc__ = function.__doc__.replace("%(settings)s", told)
+        return audit  # type: ignore[return-value]
+
+    return decorate
+
+
+def spoken(result: Result) -> Result:
+    """The result in the words of Python."""
+    verdict = result.verdict
+    reason = None if verdict.reason is None else in_python(verdict.reason)
+    return replace(
+        result,
+        verdict=replace(verdict, sentence=in_python(verdict.sentence), reason=reason),
+        caveats=tuple(Caveat(one.condition, in_python(one.text)) for one in result.caveats),
+        called=True,
+    )
+
+
+class Columns:
+    """Columns of one table, of arrays that come one by one."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, pd.Series] = {}
+
+    def add(self, argument: str, values: Any) -> str | None:
+        """The name of a column of these values (n,): their own, or the argument's; None without values.
+
+        Raises ValueError for values that are not one a row.
+        """
+        import numpy as np
+        import pandas as pd
+
+        if values is None:
+            return None
+        if isinstance(values, str) or np.ndim(values) != 1:
+            raise ValueError(f"expected {argument} to be one value a row, found {_shown(values)}")
+        column = values if isinstance(values, pd.Series) else pd.Series(values)
+        for other, known in self._columns.items():
+            self._check(argument, column, other, known)
+        name = argument if column.name is None else str(column.name)
+        if name in self._columns and self._columns[name].tolist() != column.tolist():
+            raise ValueError(f"two columns are called {name!r}: rename the one in {argument}")
+        self._columns.setdefault(name, column)
+        return name
+
+    def several(self, argument: str, values: Any) -> tuple[str, ...]:
+        """The names of the columns of a data frame, a mapping, one array, or of columns that there are already."""
+        import pandas as pd
+
+        if values is None:
+            return ()
+        if isinstance(values, str):
+            return (values,)
+        if isinstance(values, pd.DataFrame):
+            return self.all(argument, values)
+        if isinstance(values, Mapping):
+            return tuple(str(self.add(argument, pd.Series(column, name=name))) for name, column in values.items())
+        if isinstance(values, list | tuple) and values and all(name in self._columns for name in values):
+            return tuple(values)
+        return (str(self.add(argument, values)),)
+
+    def all(self, argument: str, values: Any) -> tuple[str, ...]:
+        """The names of the columns of a table: those of a data frame, else ``x0``, ``x1``, ..."""
+        import numpy as np
+        import pandas as pd
+
+        if not isinstance(values, pd.DataFrame):
+            if np.ndim(values) != 2:
+                raise ValueError(f"expected {argument} of shape (rows, columns), found {_shown(values)}")
+            array = np.asarray(values)
+            values = pd.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
+        return tuple(str(self.add(argument, values[name])) for name in values.columns)
+
+    def frame(self) -> pd.DataFrame:
+        """All columns, rows counted from 0."""
+        import pandas as pd
+
+        return pd.DataFrame({name: column.reset_index(drop=True) for name, column in self._columns.items()})
+
+    @staticmethod
+    def _check(argument: str, column: pd.Series, other: str, known: pd.Series) -> None:
+        """ValueError for columns of unequal length, or with the same rows in another order."""
+        if len(column) != len(known):
+            raise ValueError(f"expected {argument} of {len(known)} rows as {other} has, found {len(column)}")
+        if not column.index.equals(known.index) and set(column.index) == set(known.index):
+            raise ValueError(f"{argument} has the rows of {other} in another order: put them into one, with .reindex")
+
+
+def _shown(values: Any) -> str:
+    import numpy as np
+
+    return repr(values) if isinstance(values, str) else f"an array of shape {np.shape(values)}"

@@ -1,0 +1,376 @@
+"""What is audited: which images, of which classes and groups, and what the network says of each of them.
+
+Normalisation is a part of the network, so that gradients and distances are those of pixels in [0, 1].
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.cli.audit.robustness_bias import Settings
+from pipeline.cli.audit.robustness_bias.images import (
+    Images,
+    Shape,
+    Unreadable,
+    array_images,
+    check_path,
+    files_in,
+    folder_images,
+    joined,
+    loaded,
+)
+from pipeline.cli.model import Computing, Model, no_gradient
+from pipeline.cli.numbers import plural
+from pipeline.cli.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
+from pipeline.cli.progress import followed
+from pipeline.cli.table import Source, class_numbers, level_text, sha256
+from pipeline.datasets.image_sets import stratified_order
+from pipeline.messages import SHOWN, check_columns, listed
+from pipeline.seeds import generators
+from pipeline.types import Array
+
+USUAL = ("file", "filename", "file_name", "image", "path")
+"""Columns that are taken for the file names without being told."""
+FEW_LEVELS = 20
+"""Columns of more levels are compared only where they are named."""
+MOST_LEVELS = 1000
+EDGE = 1e-7
+"""Probabilities are kept so far from 0 and 1 before their logarithm is taken: their rounding in float32."""
+TOGETHER = 128
+"""Images classified together."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """``rows`` (n,) of the table are audited: row i holds the i-th image, of true class ``label`` (n,) or None.
+
+    ``partitions`` part these n points. ``passed_over`` says why other columns do not; ``column`` names the files,
+    beside which ``unlisted`` images and ``others`` lie that are not audited.
+    """
+
+    images: Images
+    rows: Array
+    label: Array | None
+    partitions: tuple[Partition, ...]
+    passed_over: dict[str, str]
+    column: str | None = None
+    unlisted: int = 0
+    others: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """What the audited images are called."""
+        return [self.images.names[row] for row in self.rows]
+
+    def only(self, kept: Array) -> Points:
+        """The points where ``kept`` (n,) bool."""
+        return replace(
+            self,
+            rows=self.rows[kept],
+            label=None if self.label is None else self.label[kept],
+            partitions=tuple(Partition(one.name, one.levels, one.codes[kept]) for one in self.partitions),
+        )
+
+
+def read_points(source: Source, asked: Settings, array: Array | None = None) -> Points:
+    """The audited images: of an ``array``, or of the folder or file that is asked for.
+
+    Raises ValueError for everything about images and table that the user can mend.
+    """
+    table, column, beside = source.table, None, {}
+    if asked.label is not None:
+        check_columns(table, [asked.label], "--label", source.name)
+    if array is None:
+        check_path(asked.images)
+    if array is None and asked.images.is_dir():
+        column, images, beside = _in_folder(source, asked)
+    else:
+        images = _in_array(source, asked, array)
+    label = None if asked.label is None else class_numbers(table[asked.label], asked.classes, source.name)
+    columns, passed_over = _chosen(source, asked, column)
+    partitions = tuple(partition_of(table[name], source.name) for name in columns)
+    everyone = Points(images, np.arange(len(table)), label, partitions, passed_over, column, **beside)
+    everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
+    return everyone.only(_drawn(everyone, asked.points, asked.seed))
+
+
+def _in_array(source: Source, asked: Settings, array: Array | None) -> Images:
+    if asked.file is not None:
+        raise ValueError(f"--file names files, but {asked.images} is an array: its images are in the order of the rows")
+    pixels = loaded(asked.images, asked.array) if array is None else array
+    images = array_images(pixels, asked.images, asked.layout, asked.resize)
+    if len(images.names) != len(source.table):
+        raise ValueError(
+            f"expected a row of {source.name} for each image of {asked.images}, in the same order; found "
+            f"{len(source.table):,} rows and {len(images.names):,} images"
+        )
+    if asked.channels not in (None, images.shape[0]):
+        raise ValueError(f"--channels {asked.channels}: the images of {asked.images} have {images.shape[0]}")
+    return images
+
+
+def _in_folder(source: Source, asked: Settings) -> tuple[str, Images, dict[str, int]]:
+    """The column of file names, the images in the order of the table's rows, and what lies beside them unused."""
+    for option in ("array", "layout"):
+        if getattr(asked, option) is not None:
+            raise ValueError(f"--{option} is for a file of arrays, but {asked.images} is a folder: leave it out")
+    table = source.table
+    if asked.file is not None:
+        check_columns(table, [asked.file], "--file", source.name)
+    column = asked.file or next((str(name) for name in table if str(name).lower() in USUAL), str(table.columns[0]))
+    files, others = files_in(asked.images)
+    names = joined(table[column], files, asked.images, source.name, asked.file is not None)
+    beside = {"unlisted": len(files) - len(set(names)), "others": others}
+    return column, folder_images(asked.images, names, asked.channels, asked.resize), beside
+
+
+def _chosen(source: Source, asked: Settings, file: str | None) -> tuple[list[str], dict[str, str]]:
+    """The columns to compare by, and why other columns were passed over.
+
+    Raises ValueError where a named column does not exist, is constant or has a level in every row, and where no column
+    is left.
+    """
+    table, path = source.table, source.name
+    if asked.group:
+        names = list(dict.fromkeys(asked.group))
+        check_columns(table, names, "--group", path)
+        if file in names:
+            raise ValueError(f"--group names {file!r}, the column of file names: name a column of groups")
+        for name in names:
+            _check_levels(table[name], path)
+        return names, {}
+    counts = {str(name): table[name].dropna().nunique() for name in table.columns if name not in (file, asked.label)}
+    names = [name for name, levels in counts.items() if 2 <= levels <= FEW_LEVELS]
+    passed_over = {
+        name: f"{levels:,} levels" if levels > FEW_LEVELS else "the same in every row" if levels else "empty"
+        for name, levels in counts.items()
+        if name not in names
+    }
+    if not names:
+        why = listed([f"{name} ({told})" for name, told in passed_over.items()]) or "there is no other column"
+        raise ValueError(
+            f"{path}: expected a column of 2 to {FEW_LEVELS} levels to compare by, found none: {why}. Add a column of "
+            "groups, or name one with --group"
+        )
+    return names, passed_over
+
+
+def _check_levels(column: pd.Series, path: str) -> None:
+    levels = sorted(map(str, column.dropna().unique()))
+    if len(levels) < 2:
+        what = f"is {levels[0]!r} in every row" if levels else "is empty"
+        raise ValueError(
+            f"{path}: expected two or more levels in --group {column.name}, but it {what}: a constant attribute makes "
+            "no groups; name another column"
+        )
+    if len(levels) > MOST_LEVELS:
+        raise ValueError(
+            f"{path}: --group {column.name} has {len(levels):,} levels, expected at most {MOST_LEVELS:,}: sort the "
+            "values into classes"
+        )
+
+
+def partition_of(column: pd.Series, path: str) -> Partition:
+    """The partition of all rows by a column; a missing value is an unknown level."""
+    texts = column.map(level_text, na_action="ignore")
+    try:
+        ordered = sorted(column.dropna().unique().tolist())
+    except TypeError as error:
+        raise ValueError(
+            f"{path}: column {column.name!r} holds values that cannot be compared, of types "
+            f"{listed(sorted({type(value).__name__ for value in column.dropna()}))}: write all of them alike"
+        ) from error
+    levels = list(dict.fromkeys(map(level_text, ordered)))
+    codes = pd.Categorical(texts, categories=levels).codes.astype(np.int64)
+    return Partition(str(column.name), tuple(levels), codes)
+
+
+def sizes(partition: Partition) -> Array:
+    """How many audited images each level has, (L,)."""
+    return np.bincount(partition.codes[partition.codes >= 0], minlength=len(partition))
+
+
+def check_sizes(partitions: Sequence[Partition], least: int) -> None:
+    """ValueError for a level of fewer than ``least`` audited images."""
+    for partition in partitions:
+        counts = zip(partition.levels, sizes(partition), strict=True)
+        small = [f"{name} ({size})" for name, size in counts if size < least]
+        if small:
+            raise ValueError(
+                f"expected at least {least} audited images in every group, found fewer in {partition.name}: "
+                f"{listed(small, SHOWN)}. Audit more images, merge these levels or empty their cells (a level unknown "
+                f"is left out), compare other columns with --group, or lower --min-group"
+            )
+
+
+def _drawn(everyone: Points, points: int | None, seed: int) -> Array:
+    """Which points are audited, (n,) bool: all, or so many that keep the shares of classes and groups."""
+    n = len(everyone.rows)
+    if points is None:
+        return np.ones(n, dtype=bool)
+    if points > n:
+        raise ValueError(f"--points asks for {points:,} images, but there are {n:,}: leave it out to audit all of them")
+    traits = [one.codes for one in everyone.partitions]
+    traits += [] if everyone.label is None else [everyone.label]
+    _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
+    (rng,) = generators("audit", "robustness", "points", str(seed), repetitions=1)
+    drawn = np.zeros(n, dtype=bool)
+    drawn[stratified_order(cells.ravel(), rng)[:points]] = True
+    return drawn
+
+
+@dataclass(frozen=True)
+class Raw:
+    """``output`` maps pixels (m, c, h, w) to what the model returns; ``digest`` identifies the model.
+
+    ``mean`` and ``std`` are the normalisation, a number for each channel or one for all.
+    """
+
+    output: Callable[[Tensor], Tensor]
+    model: Model
+    device: torch.device
+    digest: str
+    form: Form
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The n ``points`` that can be read, the ``classifier`` that was tried on them, and digests.
+
+    ``digests`` (n,) identify the pixels. ``unreadable`` names the images that were left out, with reasons.
+    """
+
+    points: Points
+    classifier: Scores
+    device: torch.device
+    digests: tuple[bytes, ...]
+    unreadable: dict[str, str]
+
+    @property
+    def prediction(self) -> Array:
+        """The class that the network puts each point into, (n,)."""
+        return self.classifier.prediction
+
+    @property
+    def classes(self) -> int:
+        """How many classes the network tells apart."""
+        return self.classifier.trial.shape[1]
+
+    @property
+    def correct(self) -> Array:
+        """Who is classified correctly, (n,): all where no true classes were given."""
+        return self.prediction == (self.prediction if self.points.label is None else self.points.label)
+
+
+def normalised(model: Model, asked: Settings, shape: Shape) -> Raw:
+    """The model behind its normalisation. Raises ValueError for one that takes no images, or another normalisation."""
+    if model.kind == "estimator":
+        raise no_gradient(model)
+    device = Computing(asked.device, "float32").device
+    if model.is_module:
+        for values in model.evaluate.parameters():  # type: ignore[attr-defined]
+            values.requires_grad_(False)
+    mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (asked.mean, asked.std))
+    for name, values in (("mean", mean), ("std", std)):
+        if len(values) not in (1, shape[0]):
+            raise ValueError(
+                f"--{name} gives {len(values)} numbers, but the images have {plural(shape[0], 'channel')}: give "
+                "one for all, or one for each"
+            )
+    if min(std) <= 0:
+        raise ValueError(f"expected --std above 0, found {min(std):g}")
+    centre, scale = (torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (mean, std))
+    form = image_form(shape)
+
+    def output(x: Tensor) -> Tensor:
+        return tensor_of(model.evaluate, (x - centre) / scale, form)
+
+    return Raw(output, model, device, _digest(model), form, mean, std)
+
+
+def image_form(shape: Shape) -> Form:
+    """Images of a shape (c, h, w), scored by a network of K classes."""
+    channels, height, width = shape
+    others = 3 if channels == 1 else 1
+    return Form(
+        unit="image",
+        given=f"images of shape {shape}",
+        returns="({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1",
+        fits=lambda behind: len(behind) < 2 and behind != (0,),
+        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
+        f"another size, say --resize HxW; if it takes {plural(others, 'channel')}, say --channels {others}",
+        precision="images are float32: let the model compute in it",
+        without_gradient="; --attack smoothing needs no gradient",
+    )
+
+
+def _digest(model: Model) -> str:
+    """Of the parameters where the model has any, and of its file; empty for a function of a module."""
+    file = "" if model.file is None else sha256(model.file)
+    if not model.is_module:
+        return file
+    found = hashlib.sha256()
+    for name, values in sorted(model.evaluate.state_dict().items()):  # type: ignore[attr-defined]
+        found.update(f"{name} {tuple(values.shape)} ".encode())
+        found.update(values.detach().cpu().contiguous().numpy().tobytes())
+    return hashlib.sha256((found.hexdigest() + file).encode()).hexdigest() if file else found.hexdigest()
+
+
+def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects:
+    """Read, classify and identify all points; ``with_gradient``: attacks will need one.
+
+    Raises ValueError where the network fails, or no image can be read.
+    """
+    n = len(points.rows)
+    outputs: list[Tensor] = []
+    kept = np.ones(n, dtype=bool)
+    digests: list[bytes] = []
+    told = {points.images.names[row]: why for row, why in points.images.unreadable.items()}
+    first: Tensor | None = None
+
+    def classified(part: Array) -> None:
+        nonlocal first
+        pixels = []
+        for point in part:
+            try:
+                pixels.append(points.images.one(int(points.rows[point])))
+            except Unreadable as error:
+                kept[point] = False
+                told[points.images.names[points.rows[point]]] = str(error)
+        if not pixels:
+            return
+        digests.extend(hashlib.sha256(one.tobytes()).digest() for one in pixels)
+        x = torch.from_numpy(np.stack(pixels)).to(raw.device)
+        with torch.no_grad():
+            outputs.append(raw.output(x).cpu())
+            if first is None:
+                first = x
+                check_alone(lambda some: raw.output(some).cpu().numpy(), x, outputs[0].numpy(), raw.form)
+
+    parts = [np.arange(start, min(start + TOGETHER, n)) for start in range(0, n, TOGETHER)]
+    with followed(classified, len(parts), "reading and classifying") as classify:
+        for part in parts:
+            classify(part)
+    if first is None:
+        raise ValueError(
+            f"none of the {n:,} audited images can be read: "
+            f"{listed([f'{name} ({why})' for name, why in told.items()], SHOWN)}: write them again"
+        )
+    some = points.only(kept)
+    output = torch.cat(outputs)
+    check_finite(output.numpy(), some.names, raw.form)
+    classifier = read(output, raw.output, kind, EDGE)
+    if with_gradient:
+        check_gradient(classifier.evaluate, [first], raw.form)
+    return Subjects(some, classifier, raw.device, tuple(digests), told)

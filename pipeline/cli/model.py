@@ -1,0 +1,401 @@
+"""A user's model, of any of the forms that people have: found, opened, and made a function of its inputs.
+
+A torch network (moved to its device, in evaluation mode), a fitted scikit-learn estimator or pipeline, an ONNX program,
+or any function: named by a file, by ``path/to/file.py:name`` or ``package.module:name``, or handed over itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import logging
+import pickle
+import sys
+import warnings
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pipeline.cli.settings import TAKES
+from pipeline.messages import check_columns, listed, reason
+
+if TYPE_CHECKING:
+    import torch
+
+MODULE_NAME = "user_code"
+"""What a Python file of the user's is called among the imported modules."""
+NETWORKS = (".pt", ".pth", ".pt2")
+PICKLES = (".joblib", ".pkl", ".pickle")
+ARCHIVES = (*NETWORKS, *PICKLES, ".skops", ".onnx")
+WHAT = {
+    "network": "a torch network",
+    "estimator": "a scikit-learn model",
+    "onnx": "an ONNX program",
+    "function": "a function",
+}
+
+
+@dataclass(frozen=True)
+class Computing:
+    """Where and how precisely torch computes, by the names that users give; torch is imported when it is needed."""
+
+    device_name: str = "auto"
+    dtype_name: str = "float64"
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of numbers."""
+        import torch
+
+        found: torch.dtype = getattr(torch, self.dtype_name)
+        return found
+
+    @property
+    def device(self) -> torch.device:
+        """The device; ``auto`` is a GPU where one is visible. ValueError where it cannot be used."""
+        import torch
+
+        from pipeline.models.device import visible_device
+
+        if self.device_name == "auto":
+            return visible_device()
+        try:
+            device = torch.device(self.device_name)
+            torch.zeros(1, device=device, dtype=self.dtype)
+        except Exception as error:
+            raise ValueError(
+                f"--device {self.device_name} cannot be used here ({reason(error)}): try --device cpu"
+            ) from error
+        return device
+
+
+@dataclass(frozen=True)
+class Model:
+    """``evaluate`` maps inputs to what the model returns; ``origin`` says in words what it is, ``given`` how it came.
+
+    ``file`` is the file that holds it, None for an importable module or an object. An estimator's ``classes`` are the
+    label's values in the order of its outputs, its ``columns`` the names of its inputs; both are empty where unknown.
+    """
+
+    evaluate: Callable[[Any], Any]
+    origin: str
+    file: Path | None
+    kind: Literal["network", "estimator", "onnx", "function"] = "function"
+    given: str = ""
+    classes: tuple[Any, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a torch network."""
+        return self.kind == "network"
+
+
+def load_model(
+    model: Any, trust_pickle: bool, computing: Computing, option: str = "--model", wanted: str = "a model"
+) -> Model:
+    """The model that a text names (see TAKES), as given to ``option``, or that an object is.
+
+    A torch network is converted and put into evaluation mode; a plain function is taken as it is. Raises ValueError for
+    anything that is not to be found or opened, and for what is nothing that was ``wanted``.
+    """
+    file: Path | None = None
+    if not isinstance(model, str):
+        loaded, origin, given = model, f"{type(model).__name__} of this program", type(model).__name__
+        if inspect.isclass(model):
+            raise ValueError(f"expected {wanted}, found the class {model.__name__}: give a fitted object of it")
+    elif model.endswith(ARCHIVES):
+        given, file = model, Path(model)
+        if not file.is_file():
+            raise ValueError(f"there is no file {file}: {option} takes {TAKES}")
+        loaded, origin = _opened(file, trust_pickle, computing)
+    elif ":" in model:
+        loaded, origin, file = _imported(model, option)
+        given = model
+    else:
+        raise ValueError(f"expected {option} to be {TAKES}; found {model!r}")
+    made = _model(loaded, origin, file, given, computing)
+    if not callable(made.evaluate):
+        found = f"found an object of type {type(loaded).__name__}"
+        raise ValueError(f"{option} {model}: expected {wanted}, {found}" if file else f"expected {wanted}, {found}")
+    return made
+
+
+def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: Computing) -> Model:
+    """What was found, by what it is."""
+    torch = sys.modules.get("torch")  # whoever gives a network has imported it
+    if torch is not None and isinstance(loaded, torch.nn.Module):
+        loaded = loaded.to(device=computing.device, dtype=computing.dtype)
+        # An exported program is fixed in the mode that it was exported in.
+        return Model(loaded if hasattr(loaded, "_guards_fn") else loaded.eval(), origin, file, "network", given)
+    if isinstance(loaded, Onnx):
+        return Model(loaded, origin, file, "onnx", given)
+    if hasattr(loaded, "predict") and not inspect.isroutine(loaded):
+        return Model(
+            evaluate=_of_estimator(loaded),
+            origin=origin,
+            file=file,
+            kind="estimator",
+            given=given,
+            classes=tuple(np.asarray(getattr(loaded, "classes_", ())).tolist()),
+            columns=tuple(map(str, getattr(loaded, "feature_names_in_", ()))),
+        )
+    return Model(loaded, origin, file, "function", given)
+
+
+def _of_estimator(fitted: Any) -> Callable[[Any], Any]:
+    """A function of a data frame: probabilities, else decision values, else the numbers of the predicted classes.
+
+    One that was fitted on a data frame gets one, of its own columns in its own order; one fitted on an array an array.
+    """
+    columns, classes = getattr(fitted, "feature_names_in_", None), getattr(fitted, "classes_", None)
+
+    def evaluate(frame: Any) -> Any:
+        if columns is not None:
+            check_columns(frame, columns, "the model", "its input")
+        array = columns is None and hasattr(fitted, "n_features_in_")
+        inputs = frame.to_numpy() if array else frame if columns is None else frame[list(columns)]
+        for method in ("predict_proba", "decision_function"):
+            if hasattr(fitted, method):
+                output = np.asarray(getattr(fitted, method)(inputs))
+                # One decision value for each pair of classes says no class by itself.
+                if classes is None or output.ndim == 1 or output.shape[1] == len(classes):
+                    return output
+        predicted = np.asarray(fitted.predict(inputs))
+        if classes is None:
+            return predicted
+        codes = np.searchsorted(classes, predicted.ravel())
+        return codes if len(classes) <= 2 else np.eye(len(classes))[codes]
+
+    return evaluate
+
+
+class Onnx:
+    """A function of rows or images by onnxruntime; its last output are the scores, as scikit-learn exports them."""
+
+    def __init__(self, path: Path) -> None:
+        onnxruntime = _extra("onnxruntime", path, "onnx")
+        try:
+            self.session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise ValueError(
+                f"{path} cannot be opened as an ONNX program ({reason(error)}): export it again"
+            ) from error
+        (self.name, *others) = (one.name for one in self.session.get_inputs())
+        if others:
+            raise ValueError(f"{path}: expected an ONNX program of one input, found {listed([self.name, *others])}")
+
+    def __call__(self, inputs: Any) -> Any:
+        tensor = hasattr(inputs, "detach")
+        values = inputs.detach().cpu().numpy() if tensor else np.asarray(inputs)
+        wide = self.session.get_inputs()[0].type == "tensor(double)"
+        found = self.session.run(None, {self.name: values.astype(np.float64 if wide else np.float32)})[-1]
+        if isinstance(found, list) and found and isinstance(found[0], Mapping):
+            found = np.array([list(one.values()) for one in found])
+        return sys.modules["torch"].from_numpy(np.asarray(found)) if tensor else np.asarray(found)
+
+
+def no_gradient(model: Model) -> ValueError:
+    """The refusal of a model that an audit by gradients cannot take, with what it can have instead."""
+    return ValueError(
+        f"{model.given} is {WHAT[model.kind]}, which gives no gradient, and this audit follows gradients: give the "
+        "model as a torch network, or take an audit that needs none: fliptest, of its decisions, or permutation, of "
+        "its predictions"
+    )
+
+
+def _extra(name: str, path: Path, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ValueError(
+            f"{path} needs {name}, which is not installed: pip install --editable '.[{extra}]' in the project's folder"
+        ) from error
+
+
+def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
+    """The model in a file, by the kind of file that it is."""
+    if path.suffix == ".onnx":
+        return Onnx(path), "ONNX program"
+    if path.suffix == ".skops":
+        return _from_skops(path, trust_pickle), "skops archive"
+    if path.suffix in PICKLES:
+        return _from_pickle(path, trust_pickle), "pickled model"
+    return _network_in(path, trust_pickle, computing.device)
+
+
+def _from_skops(path: Path, trust_pickle: bool) -> Any:
+    skops = _extra("skops.io", path, "sklearn")
+    try:
+        unknown = skops.get_untrusted_types(file=path)
+        if not unknown or trust_pickle:
+            return skops.load(path, trusted=unknown)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be opened as a skops archive ({reason(error)}): save it again") from error
+    raise ValueError(
+        f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)}): if you trust its maker add "
+        "--trust-pickle"
+    )
+
+
+def _from_pickle(path: Path, trust_pickle: bool) -> Any:
+    _check_trusted(path, trust_pickle, "model", "save it with skops.io.dump")
+    import joblib
+
+    return _unpickled(path, lambda: joblib.load(path))
+
+
+def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
+    if not trust_pickle:
+        raise ValueError(
+            f"{path} is a pickled {what}. A pickle can run any program when it is opened, so it is not opened "
+            f"unasked: if you trust its maker add --trust-pickle; better, {better}, or give path/to/file.py:name"
+        )
+
+
+def _unpickled(path: Path, load: Callable[[], Any]) -> Any:
+    importable_from(Path.cwd())
+    try:
+        return load()
+    except Exception as error:
+        raise ValueError(
+            f"{path} cannot be unpickled ({reason(error)}). A pickle needs the very module "
+            "that defined its class: run where that can be imported, or give path/to/file.py:name"
+        ) from error
+
+
+def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:
+    """The network in an archive, by the kind of archive that it is."""
+    import torch
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if path.suffix == ".pt2":
+                logging.getLogger("torch.export").setLevel(logging.CRITICAL)
+                return torch.export.load(path).module(), "exported program"
+            if _is_torchscript(path):
+                return torch.jit.load(path, map_location=device), "TorchScript network"
+    except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
+    return _pickled_network(path, trust_pickle, device), "pickled network"
+
+
+def _is_torchscript(path: Path) -> bool:
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/constants.pkl") for name in archive.namelist())
+
+
+def _pickled_network(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn.Module:
+    """A pickled module, only where the user trusts it; weights without a network get an explanation."""
+    import torch
+
+    try:
+        torch.load(path, map_location=device, weights_only=True)
+    except pickle.UnpicklingError:
+        pass
+    except Exception as error:
+        raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
+    else:
+        raise ValueError(
+            f"{path} holds weights only, not the network they belong to: give path/to/file.py:name with a function "
+            "that builds the network and loads them"
+        )
+    _check_trusted(path, trust_pickle, "network", "save it with torch.export.save")
+    loaded = _unpickled(path, lambda: torch.load(path, map_location=device, weights_only=False))
+    if not isinstance(loaded, torch.nn.Module):
+        raise ValueError(f"expected {path} to hold a torch network, found an object of type {type(loaded).__name__}")
+    return loaded
+
+
+def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
+    """The object ``name`` of a module or a Python file, called if it is a factory; its origin in words, and its file.
+
+    Raises ValueError where there is none, and where a factory fails.
+    """
+    named = named_object(option, model)
+    found, origin = named.value, f"{named.name} of {named.where}"
+    if _is_factory(found):
+        try:
+            found = found()
+        except Exception as error:
+            raise ValueError(f"{option} {model}: {named.name}() failed with {reason(error)}") from error
+        origin = f"what {named.name}() of {named.where} returns"
+    return found, origin, named.file
+
+
+def _is_factory(found: Any) -> bool:
+    """A function (or class) that can be called without arguments returns the network; any other one is the network."""
+    if not (inspect.isroutine(found) or inspect.isclass(found)):
+        return False
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+@dataclass(frozen=True)
+class Named:
+    """An object, its ``name``, the file or module ``where`` it is, as given, and its ``file`` (None for a module)."""
+
+    value: Any
+    name: str
+    where: str
+    file: Path | None
+
+
+def named_object(option: str, text: str) -> Named:
+    """The object that ``text`` names; a file is run for it.
+
+    Raises ValueError, which begins with the ``option`` that the text was given to, where there is no such object.
+    """
+    where, _, name = text.rpartition(":")
+    file = Path(where) if where.endswith(".py") else None
+    try:
+        module = import_module(where) if file is None else run_file(file)
+    except Exception as error:
+        raise ValueError(f"{option} {text}: importing {where!r} failed with {reason(error)}") from error
+    if not hasattr(module, name):
+        public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
+        raise ValueError(f"{option} {text}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
+    return Named(getattr(module, name), name, where, file)
+
+
+def run_file(path: Path) -> ModuleType:
+    """Run a Python file as a module, which can import its neighbours as a script can.
+
+    Raises FileNotFoundError where there is none, and whatever the file raises.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    importable_from(path.resolve().parent)
+    # A name of its own, so that a file called numpy.py takes no other module's place; registered before it runs, since
+    # dataclasses look their module up.
+    spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE_NAME] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def import_module(name: str) -> ModuleType:
+    """Import a module by its name, from the current folder too. Raises whatever the import raises."""
+    importable_from(Path.cwd())
+    return importlib.import_module(name)
+
+
+def importable_from(folder: Path) -> None:
+    """Let a user's code find the modules in this folder, after all others."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

@@ -1,0 +1,234 @@
+"""Renderings of a Result: text for the terminal, a self-contained page, JSON and CSV."""
+
+from __future__ import annotations
+
+import base64
+import json
+import platform
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from importlib import import_module
+from io import BytesIO
+from itertools import groupby
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pipeline import __version__
+from pipeline.cli.numbers import short
+from pipeline.cli.result import Column, Facts, Part, Result, Row, Section, Table, Text
+from pipeline.report.numbers import DASH, MINUS
+
+WIDTH = 80
+"""Characters in a line."""
+LEAST_NAME = 8
+"""Names in a table are cut where it is too wide, but not below so many letters."""
+NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[\d.])")
+"""A minus sign, which is no hyphen within a word or between numbers."""
+STATISTIC = re.compile(r"\b([A-Z])_([nP])\b")
+PROVENANCE = ("data", "model", "map", "parameters")
+"""What of a document's facts tells where it comes from."""
+
+
+def terminal(document: Result) -> str:
+    """The verdict, what it rests on, and what to keep in mind."""
+    verdict = document.verdict
+    parts = [
+        f"{document.title} of {document.subject}",
+        paragraph(f"{verdict.headline}. {verdict.sentence}"),
+        *(_section(section) for section in document.sections if section.where == "both"),
+        "\n".join(["Keep in mind", *(paragraph(caveat.text, "  - ", "    ") for caveat in document.caveats)]),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def paragraph(text: str, first: str = "  ", later: str | None = None) -> str:
+    """Wrapped text; a column's name with a hyphen or a space is not torn where it can be helped."""
+    return textwrap.fill(
+        text, WIDTH, initial_indent=first, subsequent_indent=first if later is None else later, break_on_hyphens=False
+    )
+
+
+def _section(section: Section) -> str:
+    """A title and the parts below it, tables set apart by empty lines; nothing where there are no parts."""
+    lines: list[str] = []
+    for kind, parts in groupby(section.parts, key=lambda part: isinstance(part, Table)):
+        for part in parts:
+            shown = list(_lines(part))
+            lines += ["", *shown] if shown and lines and kind else shown
+        lines += [""] if lines and kind else []
+    return "\n".join([section.title, *lines]).rstrip() if lines else ""
+
+
+def _lines(part: Part) -> Iterator[str]:
+    if isinstance(part, Facts):
+        yield from (paragraph(text, f"  {name:7} ", " " * 10) for name, text in part.lines)
+    elif isinstance(part, Text):
+        yield paragraph(part.text, "  ", "      " if part.item else "  ")
+    elif isinstance(part, Table):
+        yield from table_lines(part)
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """Names to the left, numbers to the right, in columns as wide as they need."""
+    places = [place for place, column in enumerate(table.columns) if column.where == "both"]
+    columns = [table.columns[place] for place in places]
+    groups = [(group, *_shown(table, list(rows))) for group, rows in groupby(table.rows, key=lambda row: row.group)]
+    whole = [
+        [row.cells[place] for place in places] for _, rows, _, _ in groups for row in rows if _is_whole(row, table)
+    ]
+    heads = [column.head if column.short is None else column.short for column in columns]
+    widths = [max(map(len, texts)) for texts in zip(heads, *whole, strict=True)]
+    parts = [row.cells[0] for _, rows, _, _ in groups for row in rows if not _is_whole(row, table)]
+    widths[0] = max([widths[0], *map(len, parts)])
+    indent = "    " if any(group for group, *_ in groups) else "  "
+    gap = next((gap for gap in (3, 2) if len(indent) + sum(widths) + gap * (len(widths) - 1) <= WIDTH), 1)
+    beside = len(indent) + sum(widths[1:]) + gap * (len(widths) - 1)
+    widths[0] = min(widths[0], max(LEAST_NAME, WIDTH - beside))
+    yield _line(heads, columns, widths, indent, gap)
+    for group, rows, hidden, after in groups:
+        if group:
+            yield f"  {group}"
+        for number, row in enumerate(rows):
+            if hidden and number == after:
+                yield _rest(table, hidden, indent)
+            if _is_whole(row, table):
+                yield _line([row.cells[place] for place in places], columns, widths, indent, gap)
+            else:
+                name, text = row.cells
+                yield paragraph(text, f"{indent}{short(name, widths[0]):{widths[0]}}  ", indent + "    ")
+            if row.note:
+                yield paragraph(row.note, indent + "    ")
+        if hidden and after == len(rows):
+            yield _rest(table, hidden, indent)
+
+
+def _is_whole(row: Row, table: Table) -> bool:
+    return len(row.cells) == len(table.columns)
+
+
+def _shown(table: Table, rows: Sequence[Row]) -> tuple[list[Row], int, int]:
+    """The rows that are shown, how many are not, and after how many of them that is said."""
+    if table.leading is None or len(rows) <= table.leading:
+        return list(rows), 0, 0
+    hidden, half = len(rows) - table.leading, table.leading // 2
+    if table.ends:
+        return [*rows[:half], *rows[len(rows) - (table.leading - half) :]], hidden, half
+    return list(rows[: table.leading]), hidden, table.leading
+
+
+def _rest(table: Table, hidden: int, indent: str) -> str:
+    return f"{indent}... {hidden} more{' between them' * table.ends}, in {table.file}"
+
+
+def _line(texts: Sequence[str], columns: Sequence[Column], widths: Sequence[int], indent: str, gap: int) -> str:
+    first, *others = zip(texts, columns, widths, strict=True)
+    cells = [f"{short(first[0], first[2]):{first[2]}}"]
+    cells += [f"{text:{'<' if column.kind == 'text' else '>'}{width}}" for text, column, width in others]
+    return (indent + (" " * gap).join(cells)).rstrip()
+
+
+def page(document: Result, pictures: Mapping[str, bytes]) -> str:
+    """The page; ``pictures`` holds the PNG of each figure by its stem."""
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader("pipeline.cli"), PackageLoader("pipeline.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["typeset"] = typeset
+    environment.filters["cell"] = lambda text: DASH if text == "-" else typeset(text)
+    environment.filters["told"] = told
+    return environment.get_template("audit.html").render(
+        document=document,
+        kind=lambda part: type(part).__name__,
+        groups=_groups,
+        provenance={
+            **{key.capitalize(): value for key in PROVENANCE if (value := document.facts.get(key))},
+            "Versions": versions(document),
+            "Files beside this page": list(document.files().values()),
+        },
+        pictures={stem: base64.b64encode(png).decode("ascii") for stem, png in pictures.items()},
+    )
+
+
+def typeset(text: str) -> Markup:
+    """Escaped text with minus signs and the statistics' indices."""
+    safe = NEGATIVE.sub(MINUS, escape(str(text)))
+    return Markup(STATISTIC.sub(r"\1<sub>\2</sub>", safe))
+
+
+def told(value: Any) -> Markup:
+    """A fact of any shape in a line: names with their values, lists, checksums in small type."""
+    return Markup("; ").join(_told(value)) or Markup("none")
+
+
+def _told(value: Any) -> Iterator[Markup]:
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            if one is None or one == [] or one == {}:
+                continue
+            shown = Markup('<code class="sum">{}</code>').format(one) if name.endswith("sha256") else told(one)
+            yield Markup("{} {}").format(name.replace("_", " "), shown)
+    elif isinstance(value, list | tuple):
+        plain = all(not isinstance(one, Mapping) for one in value)
+        yield Markup(", " if plain else "; ").join(told(one) for one in value)
+    elif value is not None:
+        yield Markup(escape("yes" if value is True else "no" if value is False else str(value)))
+
+
+def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    return [(group, list(some)) for group, some in groupby(rows, key=lambda row: row.group)]
+
+
+def pictures(document: Result) -> dict[str, bytes]:
+    """The PNG of each figure by its stem."""
+    from pipeline.report.style import paper
+
+    drawn = {}
+    with paper():
+        for figure in document.figures():
+            buffer = BytesIO()
+            figure.draw().savefig(buffer, metadata={"Software": None})
+            drawn[figure.stem] = buffer.getvalue()
+    return drawn
+
+
+def content(document: Result, in_folder: bool) -> dict[str, Any]:
+    """What the JSON holds, in the order in which a person reads it.
+
+    ``in_folder``: whether a folder is written, whose files it then names.
+    """
+    verdict = document.verdict
+    return {
+        "audit": document.audit,
+        "schema": document.schema,
+        "verdict": {
+            **{"outcome": verdict.outcome, "reason": verdict.reason},
+            **{**verdict.facts, "sentence": verdict.sentence},
+        },
+        "caveats": [caveat.text for caveat in document.caveats],
+        **document.facts,
+        "files": document.files() if in_folder else None,
+        "versions": versions(document),
+    }
+
+
+def json_text(document: Result, in_folder: bool) -> str:
+    """The document's JSON. NaN and infinities raise ValueError: JSON has neither."""
+    return json.dumps(content(document, in_folder), indent=2, allow_nan=False) + "\n"
+
+
+def csv_texts(document: Result) -> dict[str, str]:
+    """The text of each table by its name, without row numbers."""
+    return {name: table.to_csv(index=False, lineterminator="\n") for name, table in document.tables.items()}
+
+
+def versions(document: Result) -> dict[str, str]:
+    """This program's version, Python's, and those of the libraries that the document names."""
+    libraries = {name: str(import_module(name).__version__) for name in document.libraries}
+    return {"pipeline": __version__, "python": platform.python_version(), **libraries}

@@ -1,0 +1,370 @@
+"""An option of an audit is declared once; from it come a flag, a key of the YAML file, and a keyword in Python.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Test(Options, title="test"):
+        alpha: Share = option("level of the test", 0.05)
+        draws: Count | None = option("permutations (default: 10000)", None)
+
+The ``Settings`` of an audit derive from its groups of options. The annotation is the check (:mod:`pipeline.fields`),
+whoever gives the value: a flag and a YAML text are read as what the annotation says. An option without a default must
+be given; one with ``command`` is no keyword in Python, where arrays take the place of files and columns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import textwrap
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from inspect import get_annotations
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
+
+from pipeline.fields import Checked, described, finite, fits, hints_of
+from pipeline.messages import nearest, reason
+
+Made = TypeVar("Made", bound="Options")
+Number = Annotated[float, finite]
+Standardize = Literal["continuous", "none"] | Sequence[str]
+"""Which columns are measured in standard deviations."""
+FLAG = re.compile(r"--([a-z][a-z-]*[a-z])")
+
+
+def option(
+    doc: str,
+    default: Any = MISSING,
+    metavar: str | None = None,
+    *,
+    command: bool = False,
+    parse: Callable[[str], Any] | None = None,
+) -> Any:
+    """A field of Options: its help, its default, and how its text is read where its type does not say."""
+    extra = {"doc": doc, "metavar": metavar, "command": command, "parse": parse}
+    return field(default=default, metadata=extra)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Checked):
+    """A group of options under a ``title``, or several groups together."""
+
+    title: ClassVar[str] = ""
+
+    def __init_subclass__(cls, title: str = "", **others: Any) -> None:
+        super().__init_subclass__(**others)
+        cls.title = title
+
+    def some(self, *names: str) -> dict[str, Any]:
+        """These options with their values."""
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output(Options, title="output"):
+    """What every audit may write; not written into the YAML, since they are not what is audited."""
+
+    output: Path | None = option("write {files} into this folder", None, "DIR", command=True)
+    json: Path | None = option("write the result as JSON to this file", None, "FILE", command=True)
+    gate: bool = option(
+        "let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False, command=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows(Options, title="data"):
+    """A table of rows, and which columns the model takes."""
+
+    data: Path = option("the rows to audit: CSV or Parquet", metavar="FILE", command=True)
+    text: Sequence[str] = option(
+        "columns of a CSV that are text though they look like numbers, such as codes like 01", (), "A,B", command=True
+    )
+    missing: Sequence[str] | None = option(
+        "what stands for a missing value in a CSV, in place of the usual empty, NA, None, nan, ...; '-' for the empty "
+        "cell alone",
+        None,
+        "A,B",
+        command=True,
+    )
+    positive: str | None = option("the label's value that the model calls class 1 (where it is not 0 and 1)", None)
+    features: Sequence[str] = option(
+        "the model's input columns in its order (default: those that the model names, else all columns but the label "
+        "and others with a part of their own, in the order of the file)",
+        (),
+        "A,B,C",
+        command=True,
+    )
+    drop: Sequence[str] = option("columns that the model does not take", (), "A,B", command=True)
+
+
+OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]
+TAKES = (
+    "model.pt (TorchScript), model.pt2 (torch.export), model.joblib, model.pkl, model.skops (scikit-learn), "
+    "model.onnx, package.module:name or path/to/file.py:name"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed(Options, title="model"):
+    """How a model's file is opened, and where it is computed."""
+
+    trust_pickle: bool = option(
+        "open a file that holds a pickled model. A pickle can run any program when it is opened: only for files whose "
+        "maker you trust",
+        False,
+        command=True,
+    )
+    device: str = option("cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precise(Computed, title="model"):
+    """With the precision of a model of rows."""
+
+    dtype: Literal["float64", "float32"] = option("precision in which the model is computed", "float64")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network(Options, title="model"):
+    """The classifier of an audit that follows gradients."""
+
+    model: str = option(
+        f"{TAKES}, where the name is a model, a function x -> output, or a function without arguments that returns one "
+        "of these",
+        metavar="MODEL",
+        command=True,
+    )
+    classes: Sequence[str] | None = option(
+        "names of the model's classes, in the order of its outputs (needed where there are more than two and the "
+        "labels are not 0, 1, 2, ...)",
+        None,
+        "A,B,C",
+    )
+    output_kind: OutputKind = option(
+        "what the model returns: (n, K) scores of the classes, or (n,) or (n, 1) of class 1 (default: read off the "
+        "values, and said in the verdict)",
+        "auto",
+    )
+
+
+def option_fields(kind: type[Options]) -> Iterator[tuple[str, Field[Any], Any]]:
+    """Title, field and type of each option, in the order in which the groups are named and their options stand."""
+    hints = hints_of(kind)
+    groups = list(dict.fromkeys(base for base in _groups(kind)))
+    for base in groups:
+        for one in fields(base):
+            if one.name in get_annotations(base):
+                yield base.title, one, hints[one.name]
+
+
+def _groups(kind: type[Options]) -> Iterator[type[Options]]:
+    for base in kind.__bases__:
+        if issubclass(base, Options) and base is not Options:
+            yield from _groups(base)
+    yield kind
+
+
+def flag(name: str) -> str:
+    """``--step-size`` for ``step_size``."""
+    return f"--{name.replace('_', '-')}"
+
+
+def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str, str]) -> None:
+    """A flag for each option; none has a default here, so that those of a YAML file show through."""
+    titled: dict[str, Any] = {"": parser}
+    for title, one, hint in option_fields(kind):
+        if title not in titled:
+            titled[title] = parser.add_argument_group(title)
+        extra = one.metadata
+        told = extra["doc"].format(**words).replace("%", "%%")
+        how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": told + _default(one, told)}
+        if hint is bool:
+            how["action"] = "store_true"
+        else:
+            how["type"] = _argument(hint, extra["parse"])
+            how["metavar"] = extra["metavar"] or _choices(hint)
+            how["action"] = "extend" if _list_alone(hint) and not extra["parse"] else "store"
+        titled[title].add_argument(flag(one.name), **how)
+
+
+def _default(one: Field[Any], told: str) -> str:
+    shown = "default:" in told or one.default is MISSING or one.default in (None, False, ())
+    return "" if shown else f" (default: {one.default})"
+
+
+def _choices(hint: Any) -> str | None:
+    arguments = [one for part in get_args(hint) for one in (get_args(part) or (part,))]
+    literal = get_origin(hint) is Literal or any(get_origin(part) is Literal for part in get_args(hint))
+    return "|".join(str(one) for one in arguments if one is not NoneType) if literal else None
+
+
+def _argument(hint: Any, parse: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    def argument(text: str) -> Any:
+        try:
+            return read(text, hint, parse)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from error
+
+    return argument
+
+
+def read(text: str, hint: Any, parse: Callable[[str], Any] | None = None) -> Any:
+    """The value of this type that a text stands for. Raises ValueError where there is none."""
+    value = parse(text) if parse else _read(text, hint)
+    if not fits(value, hint):
+        raise ValueError(f"expected {described(hint).removeprefix('null or ')}, found {text!r}")
+    return value
+
+
+def _read(text: str, hint: Any) -> Any:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _read(text, arguments[0])
+    if origin in (Union, UnionType):
+        values = [_read(text, one) for one in arguments if one is not NoneType]
+        found = zip(values, (one for one in arguments if one is not NoneType), strict=True)
+        return next((value for value, one in found if fits(value, one)), text)
+    if origin is Literal:
+        return next((one for one in arguments if str(one) == text), text)
+    if _several(hint):
+        return tuple(_read(part, arguments[0]) for part in names(text))
+    if hint in (int, float):
+        try:
+            return hint(text)
+        except ValueError:
+            return text
+    return Path(text) if hint is Path else text
+
+
+def _several(hint: Any) -> bool:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Annotated, Union, UnionType):
+        return any(_several(one) for one in arguments)
+    return isinstance(origin, type) and issubclass(origin, Sequence)
+
+
+def _list_alone(hint: Any) -> bool:
+    """Whether a text can be nothing but a list, so that an option may be repeated."""
+    union = get_origin(hint) in (Union, UnionType)
+    kinds = [one for one in (get_args(hint) if union else (hint,)) if one is not NoneType]
+    return all(_several(one) or get_origin(one) is Mapping for one in kinds)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """``a,b`` or ``a,"b, c"`` as a tuple."""
+    parts = tuple(part.strip() for part in next(csv.reader([text], skipinitialspace=True), []))
+    if not parts or not all(parts):
+        raise ValueError(f"expected names separated by commas, found {text!r}")
+    return parts
+
+
+def settled(kind: type[Made], given: Mapping[str, Any], config: Path | None, audit: str) -> Made:
+    """The settings of what was ``given`` as flags, over what a YAML file says. Raises ValueError for a wrong file."""
+    values = {**({} if config is None else from_yaml(config, kind, audit)), **given}
+    if needed := missing_options(kind, values):
+        raise MissingOptions(f"the following arguments are required: {', '.join(needed)}")
+    return kind(**values)
+
+
+class MissingOptions(Exception):
+    """Options that must be given were not."""
+
+
+def missing_options(kind: type[Options], values: Iterable[str]) -> list[str]:
+    """The flags of the options without a default that are not among the values."""
+    return [flag(one.name) for _, one, _ in option_fields(kind) if one.default is MISSING and one.name not in values]
+
+
+def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
+    """The options in a YAML file, by the names of the flags without dashes before them (``step-size``, ``step_size``).
+
+    Raises ValueError for a file that cannot be read, of another audit, with an unknown option or a wrong value.
+    """
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ValueError(f"there is no file {path}: --config takes a YAML file of options") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(f"{path} cannot be read as YAML ({reason(error)}): mend it") from error
+    if not isinstance(content, Mapping):
+        raise ValueError(f"{path}: expected options such as 'alpha: 0.05', one a line")
+    known = {one.name: (one, hint) for _, one, hint in option_fields(kind)}
+    values = {}
+    for key, value in content.items():
+        name = str(key).replace("-", "_")
+        if name == "audit":
+            if str(value) != audit:
+                raise ValueError(f"{path} is of the audit {value}, not of {audit}: run `audit {value}` with it")
+            continue
+        if name not in known:
+            raise ValueError(f"{path}: {audit} has no option {key!r}{nearest(name, known)}")
+        one, hint = known[name]
+        try:
+            values[name] = _from_yaml(value, hint, one)
+        except ValueError as error:
+            raise ValueError(f"{path}: {key}: {error}") from error
+    return values
+
+
+def _from_yaml(value: Any, hint: Any, one: Field[Any]) -> Any:
+    if isinstance(value, str):
+        return read(value, hint, one.metadata["parse"])
+    # Where a text is wanted, a number that YAML made of it is that text again: positive: 1.
+    if not fits(value, hint) and isinstance(value, int | float):
+        return read(str(value).lower() if isinstance(value, bool) else str(value), hint, one.metadata["parse"])
+    value = tuple(value) if isinstance(value, list) else value
+    if not fits(value, hint):
+        raise ValueError(f"expected {described(hint)}, found {value!r}")
+    return value
+
+
+def as_yaml(settings: Options, audit: str, called: bool = False) -> str:
+    """The YAML that repeats an audit: every option but those of the output, whether it was given or is a default.
+
+    Of an audit that was ``called`` from Python, the keywords alone.
+    """
+    import yaml
+
+    kind, outputs = type(settings), {one.name for one in fields(Output)}
+    every = [one for one, _ in keywords(kind)] if called else [one for _, one, _ in option_fields(kind)]
+    content = {one.name: _plain(getattr(settings, one.name)) for one in every if one.name not in outputs}
+    given = {name: value for name, value in content.items() if value not in (None, [])}
+    again = "the keywords of a call from Python" if called else f"python -m pipeline audit {audit} --config audit.yaml"
+    text = yaml.safe_dump({"audit": audit, **given}, sort_keys=False, allow_unicode=True, width=120)
+    return f"# This audit again: {again}\n{text}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return getattr(value, "__name__", str(value))
+
+
+def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
+    """The keywords of Python as a section of a numpy-style docstring."""
+    lines = []
+    for one, hint in keywords(kind, without):
+        default = "" if one.default is MISSING else f", default {one.default!r}"
+        lines.append(f"{one.name} : {described(hint).replace('null', 'None')}{default}")
+        lines += textwrap.wrap(in_python(one.metadata["doc"]), 112, initial_indent="    ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:
+    """The options that are keywords in Python, with their types."""
+    left_out = set(without)
+    every = option_fields(kind)
+    return [(one, hint) for _, one, hint in every if not one.metadata["command"] and one.name not in left_out]
+
+
+def in_python(text: str) -> str:
+    """A sentence that speaks of flags, for whoever gave keywords: ``--step-size`` is ``step_size``."""
+    return FLAG.sub(lambda found: found[1].replace("-", "_"), text)
