@@ -26,7 +26,7 @@ import pandas as pd
 from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, parsed, whole
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.datasets.tabular import SplitConfig, random_split
 from pipeline.fields import one_of
 from pipeline.types import Dataset, Origin
 

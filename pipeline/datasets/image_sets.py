@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pipeline.datasets.image_files import Pictures
-from pipeline.datasets.splits import Split, random_split
+from pipeline.datasets.tabular import Split, random_split
 from pipeline.fields import Checked, Count, Positive
 from pipeline.types import Array, ImageDataset, Origin
 

@@ -25,7 +25,7 @@ import pandas as pd
 from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, decimal, parsed
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.datasets.tabular import SplitConfig, random_split
 from pipeline.types import Dataset, Origin
 
 FILE = "law_data.csv"

@@ -16,11 +16,9 @@ from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.tabulate.counted import counted
-from pipeline.tabulate.faults import check_named
-from pipeline.tabulate.reading import reading
-from pipeline.tabulate.rows import Roles, measured, predicted
-from pipeline.tabulate.table import Request, Table
+from pipeline.tabulate.levels import check_named
+from pipeline.tabulate.rows import Roles, counted, measured, predicted
+from pipeline.tabulate.table import Request, Table, reading
 from pipeline.types import Array
 
 Engine = Literal["duckdb", "spark", "pandas"]

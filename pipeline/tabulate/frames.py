@@ -9,9 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.messages import listed, reason
-from pipeline.tabulate.reading import Bins, Decision, Reading, Score, Threshold
 from pipeline.tabulate.source import CSV, header, local_files
-from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
+from pipeline.tabulate.table import (
+    FAULTS,
+    FIRST,
+    MISSING_TEXTS,
+    Bins,
+    Cell,
+    Decision,
+    Faulty,
+    Place,
+    Reading,
+    Request,
+    Score,
+    Threshold,
+    TooManyCells,
+)
 from pipeline.types import Array
 
 if TYPE_CHECKING:

@@ -1,24 +1,84 @@
-"""The rows themselves, where counts are not enough: clusters, scores without ties, metrics of one's own."""
+"""From what a scan found to a table of counts, or, where counts are not enough, to the rows themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.audits.permutation.outcomes import Predictions, decided
-from pipeline.tabulate import faults
-from pipeline.tabulate.counted import group_order, tally
+from pipeline.audits.permutation.outcomes import Counts, Predictions, decided
+from pipeline.tabulate import levels
 from pipeline.tabulate.frames import numbers
-from pipeline.tabulate.levels import group_names, label_classes, prediction_classes
-from pipeline.tabulate.reading import Score
-from pipeline.tabulate.table import FAULTS, Table
+from pipeline.tabulate.levels import group_names, in_order, label_classes, prediction_classes
+from pipeline.tabulate.table import FAULTS, Bins, Cell, Decision, Fault, Request, Score, Table, Threshold, TooManyCells
 from pipeline.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def counted(
+    table: Table, request: Request, cells: list[Cell] | TooManyCells, positive: str | None, against: str | None
+) -> Counts:
+    """The table group x label x cell; only cells with rows. Raises ValueError for whatever the user can mend."""
+    if isinstance(cells, TooManyCells):
+        raise levels.too_many_cells(table, cells, request.cells)
+    if not cells:
+        raise ValueError(f"{table.name} has no rows: an audit needs rows of data")
+    by_group = tally((cell.group, cell.count) for cell in cells)
+    by_label = tally((cell.label, cell.count) for cell in cells)
+    by_outcome = tally((cell.outcome, cell.count) for cell in cells)
+    levels.check_present(table, request.group, "group", by_group)
+    levels.check_present(table, request.label, "label", by_label)
+    if isinstance(request.outcome, Decision):
+        levels.check_present(table, request.outcome.column, "prediction", by_outcome)
+    else:
+        by_fault: dict[Fault, int] = tally((cell.fault, cell.count) for cell in cells)
+        levels.check_scores(table, request.outcome, "score", by_fault)
+    labels = label_classes(table, request.label, by_label, positive)
+    names = group_names(table, request.group, by_group, against)
+    if isinstance(request.outcome, Decision):
+        made = prediction_classes(table, request.outcome.column, by_outcome, labels)
+    elif isinstance(request.outcome, Threshold):
+        made = {0: 0, 1: 1}
+    else:
+        made = {outcome: k for k, outcome in enumerate(sorted(by_outcome))}
+    groups = group_order(names, against)
+    code = {name: g for g, name in enumerate(groups)}
+    decided = isinstance(request.outcome, Decision | Threshold)
+    summed = np.zeros((len(groups), 2, 2 if decided else len(made)), dtype=np.int64)
+    for cell in cells:
+        summed[code[names[cell.group]], labels[cell.label], made[cell.outcome]] += cell.count
+    if decided:
+        return Counts.of_decisions(summed, groups)
+    return Counts(summed, groups, *_bounds(request, list(made)))
+
+
+def group_order(names: Mapping[Any, str], against: str | None) -> tuple[str, ...]:
+    """The groups in order; the one that is set against the others is the first."""
+    distinct = dict.fromkeys(names.values())
+    return tuple(in_order(distinct)) if against is None else (against, f"not {against}")
+
+
+def tally(pairs: Iterable[tuple[Any, int]]) -> dict[Any, int]:
+    """The sum of the counts of each value; all missing values are one, None."""
+    total: Counter[Any] = Counter()
+    for value, count in pairs:
+        total[None if levels.is_missing(value) else value] += count
+    return dict(total)
+
+
+def _bounds(request: Request, outcomes: list[Any]) -> tuple[Array, Array]:
+    """The lower and the upper bound of the scores in each cell."""
+    if not isinstance(request.outcome, Bins):
+        scores = np.array(outcomes, dtype=np.float64)
+        return scores, scores
+    edges, bins = request.outcome.edges, np.array(outcomes, dtype=np.int64)
+    edges[-1] = request.outcome.high  # which the expression of an edge may miss by a rounding
+    return edges[bins], edges[bins + 1]
 
 
 @dataclass(frozen=True)
@@ -61,7 +121,7 @@ def predicted(
     table: Table, roles: Roles, threshold: float | None, positive: str | None, against: str | None, values: int
 ) -> Predictions:
     """One entry for each row, checked as the counts are. Raises ValueError for whatever the user can mend."""
-    faults.check_named(table, roles.columns)
+    levels.check_named(table, roles.columns)
     columns = [column for column in roles.columns.values() if column is not None]
     frame = fetched(table, columns, values)
     group, groups = _grouped(table, roles.group, frame[roles.group], against)
@@ -93,7 +153,7 @@ def measured(
     table: Table, columns: Sequence[str], label: str | None, positive: str | None, values: int
 ) -> dict[str, Array]:
     """Columns as doubles; the one called ``label`` holds two classes, and becomes 0 and 1."""
-    faults.check_named(table, {f"column {position + 1}": column for position, column in enumerate(columns)})
+    levels.check_named(table, {f"column {position + 1}": column for position, column in enumerate(columns)})
     frame = fetched(table, columns, values)
     found: dict[str, Array] = {}
     for column in columns:
@@ -121,7 +181,7 @@ class Values:
         counts = np.bincount(which + 1, minlength=len(levels) + 1).tolist()
         distinct = np.asarray(levels, dtype=object).tolist()
         by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
-        faults.check_present(table, column, role, by_value)
+        levels.check_present(table, column, role, by_value)
         return cls(which, distinct, by_value)
 
     def coded(self, codes: Mapping[Any, int]) -> Array:
@@ -146,7 +206,7 @@ def _labelled(table: Table, column: str, found: pd.Series, positive: str | None)
 
 def _numeric(table: Table, bounds: Score, role: str, found: pd.Series) -> Array:
     values, fault = numbers(found, bounds)
-    faults.check_scores(table, bounds, role, {name: int((fault == code).sum()) for code, name in enumerate(FAULTS)})
+    levels.check_scores(table, bounds, role, {name: int((fault == code).sum()) for code, name in enumerate(FAULTS)})
     return values
 
 
@@ -157,7 +217,7 @@ def _clustered(table: Table, roles: Roles, frame: pd.DataFrame, group: Array) ->
     column = str(roles.cluster)
     codes, levels = pd.factorize(frame[column])
     if missing := int((codes < 0).sum()):
-        faults.check_present(table, column, "cluster", {None: missing, "": len(codes) - missing})
+        levels.check_present(table, column, "cluster", {None: missing, "": len(codes) - missing})
     group_of = np.full(len(levels), -1)
     group_of[codes] = group
     if (torn := np.unique(codes[group_of[codes] != group])).size:

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.tabulate.reading import Bins, Decision, Reading, Threshold
-from pipeline.tabulate.table import FAULTS, Faulty, Request
+from pipeline.tabulate.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
 

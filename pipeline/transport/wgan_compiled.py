@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.transport.wgan_kernels import AREA, LANES, ROWS, Scratch, Trained, WganNetwork, WganPlan, train
-from pipeline.transport.wgan_settings import WganSettings
+from pipeline.transport.wgan_networks import WganSettings
 from pipeline.types import Array
 
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")

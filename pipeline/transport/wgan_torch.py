@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pipeline.models.device import arrays, tensors, visible_device
-from pipeline.transport.wgan_settings import WganSettings
+from pipeline.transport.wgan_networks import WganSettings
 from pipeline.types import Array
 
 

@@ -113,8 +113,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
     Raises ValueError where every setting is unstable, or where there are more classifiers than splits.
     """
-    import pandas as pd
-
     test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
     features, label = test.features[:, : config.points], test.label[:, : config.points]
     metrics = _metrics(config, dataset, test)
@@ -145,10 +143,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             steps = np.full((classifier.repetitions, 1), count(metric, regularization, schedule))
             rows += _tidy({count.__name__: steps}, (np.nan,), columns)
     rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
-    table = pd.DataFrame(rows)
-    for name, values in classifier.index.items():
-        table[name] = values[table["repetition"]]
-    return AuditResult("loss_ratio", dataset.name, classifier.method, dataset.origin, table, arrays)
+    return AuditResult.of("loss_ratio", dataset, classifier, rows, arrays)
 
 
 def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairMetric]:

@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtri
 
-from pipeline.audits.permutation.many_scores import auc_p
+from pipeline.audits.permutation.many_samples import auc_p
 from pipeline.audits.permutation.simulations import Population, limit_rejection_rate, simulated
 from pipeline.fields import Checked, Count, Counts, Share
 from pipeline.types import Array, AuditResult, Classifier, Dataset

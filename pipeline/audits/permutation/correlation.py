@@ -19,9 +19,9 @@ import numpy as np
 from pipeline.audits.permutation.draws import BLOCK
 from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
 from pipeline.audits.permutation.result import Alternative, Method, PermutationTest
+from pipeline.audits.permutation.run import GUARANTEES, with_monte_carlo
 from pipeline.audits.permutation.settings import Settings
 from pipeline.audits.permutation.studentized import MonteCarlo, until_safe
-from pipeline.audits.permutation.verdict import GUARANTEES, with_monte_carlo
 from pipeline.types import Array
 
 SETS_AT_ONCE = 16

@@ -54,8 +54,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     and the index of the classifiers.
     Raises ValueError for an attribute that the dataset does not have.
     """
-    import pandas as pd
-
     attributes = named_attributes(dataset, config.attributes)
     test, score = scores_of(dataset, classifier, "test")
     rows: list[dict[str, Any]] = []
@@ -64,10 +62,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         found = list(_tests(dataset, test.label[repetition], score[repetition], groups, config, rng))
         for (name, attribute, kind), result, adjusted in _adjusted(found):
             where = {"repetition": repetition, "attribute": attribute, "metric": name, "test": kind}
-            where |= {key: values[repetition] for key, values in classifier.index.items()}
             rows += [{**where, "statistic": key, "value": value} for key, value in _values(result, adjusted).items()]
-    table = pd.DataFrame(rows).assign(threshold=config.threshold, alpha=config.alpha)
-    return AuditResult("permutation", dataset.name, classifier.method, dataset.origin, table)
+    return AuditResult.of("permutation", dataset, classifier, rows, threshold=config.threshold, alpha=config.alpha)
 
 
 Key = tuple[str, str, str]

@@ -61,8 +61,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     ``thresholds_detected`` and ``thresholds_tested``; without test ``detectable`` by the formula. Raises ValueError for
     a size beyond the rows of the split.
     """
-    import pandas as pd
-
     attributes = named_attributes(dataset, config.attributes)
     batch, score = scores_of(dataset, classifier, config.split)  # type: ignore[arg-type]
     available = batch.label.shape[1]
@@ -96,8 +94,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
                         for sample, value in enumerate(values)
                     ]
     settings = {key: getattr(config, key) for key in ("draws", "alpha", "smallest_cell")}
-    table = pd.DataFrame(rows).assign(**settings)
-    return AuditResult("sample_size", dataset.name, classifier.method, dataset.origin, table)
+    return AuditResult.of("sample_size", dataset, classifier, rows, **settings)
 
 
 def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random.Generator) -> dict[str, Array]:
