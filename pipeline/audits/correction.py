@@ -9,8 +9,6 @@ All but the last are those of ``statsmodels.stats.multitest``. The largest |T| o
 their dependence into account, is in :func:`pipeline.audits.permutation.pairs.largest_p`.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager

@@ -13,8 +13,6 @@ native country (42) join them. These are the data of DiCiccio et al. (2020).
 Source: Dua and Graff (2017), UCI Machine Learning Repository; preprocessing of Maity et al. (2021), appendix F.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ Each repetition draws ``n`` people of each group, in random order, who are its t
 is standardised: the unit is one arrest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@ the label. Race is African-American or not. These are the data of DiCiccio et al
 Source: Larson et al. (2016), ProPublica; preprocessing of Maity et al. (2021), appendix G.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -9,8 +9,6 @@ rest of S follows and then S'; all of them are training and test rows alike. The
 is standardised, every feature having mean 0 and variance 1 already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

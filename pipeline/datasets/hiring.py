@@ -11,8 +11,6 @@ many men to train on, and ``test`` of each to test, all in random order.
 Source: Lipton et al. (2018), section 4.1, as Black et al. (2020), section 5.3, use it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ model sees the shared features only (the extra ones would make it a model of the
 that training and test rows are the same points. Rows come in random order, and nothing is standardised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

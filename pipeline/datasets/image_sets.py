@@ -4,8 +4,6 @@ A module of an image dataset is as any other (:mod:`pipeline.datasets`); its ``p
 one split, made with the first generator; ``repetitions`` does not repeat images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

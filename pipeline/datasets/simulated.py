@@ -16,8 +16,6 @@ The R repetitions are independent draws, stacked: repetition r owns the rows r n
 its training and its test rows alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

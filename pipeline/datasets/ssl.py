@@ -16,8 +16,6 @@ in :mod:`pipeline.datasets.twins.subjects`.
 Source: City of Chicago (2017), data set 4aki-r3np; preprocessing of Black et al. (2020), section 5.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -8,8 +8,6 @@ A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a d
 text, and a number is read from it where one is needed, to the last bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, get_args

@@ -3,8 +3,6 @@
 Errors say which column, how many rows and where the first ones stand, and what to do.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ No name or value of the user's enters a statement unquoted. A number enters as C
 exact decimal, since a bare 0.1 is a DECIMAL in both engines.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 How a model's output is read as a cell of a table: a decision, a thresholded, a binned or a plain score.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -11,8 +11,6 @@ The counterfactual is random. ``image`` is a draw of u, LSAT and UGPA, as publis
 draw is reproducible: each trial keeps a seed, so the same rows in the same order have the same images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple

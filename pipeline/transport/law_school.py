@@ -26,8 +26,6 @@ curvature there for its metric: the posterior of a few coefficients given thousa
 its warm-up has a step size to find and nothing else.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

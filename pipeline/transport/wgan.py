@@ -18,8 +18,6 @@ All T trials train in one job; nothing that trial t draws or computes depends on
 no longer finite stops: the generator of its last finite checkpoint stands, and the facts say so.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Wasserstein GANs in training on a CPU: what the compiled code of ``wgan_kernels`` takes and gives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

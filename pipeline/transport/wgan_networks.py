@@ -8,8 +8,6 @@ with ``w1`` (T, d, H), ``b1`` (T, H), ``w2`` (T, H, H), ``b2`` (T, H), ``w3`` (T
 outputs for a generator, k = 1 for a critic.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated

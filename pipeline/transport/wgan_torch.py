@@ -3,8 +3,6 @@
 All trials are one batch of tensors. This is what a GPU runs, and what the compiled training is tested against.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

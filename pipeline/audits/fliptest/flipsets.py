@@ -13,8 +13,6 @@ if it has equal opportunity for that label.
 Source: Black et al. 2020, Definition 1 and Proposition 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -6,8 +6,6 @@ between groups of one distribution: those of the study's block ``identical`` (se
 is learned, and halves of the audited group itself, where the map is exact transport.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -29,8 +29,6 @@ go one way with probability 2^{1-k}. Below the k with which that is at most alph
 interval.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ race dummies in them. All else is measured on the transported features alone; no
 are those of ``pipeline.transport.quality``.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ leaves them where they are; and it sends the group onto the other one, which a m
 however surely, does not. Mean, variance and error over the repetitions are the report's to take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -17,8 +17,6 @@ between the groups therefore explains a difference away (Black et al. 2020, sect
 Source: Tramer et al. 2017, with the choices of their program: depth, smallest leaf, bins, mean of the children.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, cast

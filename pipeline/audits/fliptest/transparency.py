@@ -9,8 +9,6 @@ Beyond the paper are intervals (``pipeline.audits.fliptest.intervals``), the p-v
 word for each line, its :func:`standing`. Source: Black et al. 2020, Definition 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

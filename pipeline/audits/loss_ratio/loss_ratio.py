@@ -6,8 +6,6 @@ any but the sensitive directions; the test asks whether the loss (the error rate
 Source: Maity et al. 2021, "Statistical inference for individual fairness", algorithm 1 and sections 3 and 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

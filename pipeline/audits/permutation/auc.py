@@ -1,7 +1,5 @@
 """The area under the ROC curve on the test rows, of all of them and of each group, with DeLong's standard error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

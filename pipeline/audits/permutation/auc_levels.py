@@ -12,8 +12,6 @@ un-studentised test in the limit (``simulations.limit_rejection_rate``). Source:
 variance; DiCiccio et al. 2020, section 3, for the question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

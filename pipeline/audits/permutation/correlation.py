@@ -10,8 +10,6 @@ Permuting y makes x and y independent, so that tau = 1; where they are merely un
 test of r itself has no level. T is standard normal in the limit in both cases (DiCiccio and Romano 2017).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -9,8 +9,6 @@ at most its level in every sample: for TPR, FNR, FPR and TNR within a label, for
 for accuracy and selection rate among all rows. It is Fisher's exact test of the right fourfold table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -9,8 +9,6 @@ Numba compiles anew what it keeps on disk where that file changed, but not where
 Import this module only where it is used: it imports the compiler.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

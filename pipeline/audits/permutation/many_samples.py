@@ -1,7 +1,5 @@
 """p-values of many samples at once, tables or rows with scores: what simulations of level and power are made of."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ pair these p-values come from random permutations, and are not exact even where 
 no correction: it keeps the p-value of its own test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import combinations
 

@@ -4,8 +4,6 @@ Source: DiCiccio et al. 2020, "Evaluating fairness using permutation tests"; the
 ``pipeline.audits.permutation``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast, get_args

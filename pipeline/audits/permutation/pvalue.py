@@ -4,8 +4,6 @@ With S of B permuted statistics at least as extreme as the observed one, p = (1 
 is itself one of the permutations, so that P(p <= alpha) <= alpha under exchangeability, for every B.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

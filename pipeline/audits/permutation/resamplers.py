@@ -1,7 +1,5 @@
 """Which way to permute: counts of kinds where rows repeat themselves, compiled passes over rows where they do not."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.audits.permutation.draws import CountResampler, Resampler

@@ -1,7 +1,5 @@
 """What a permutation test found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """One call for any metric: exact where exactness is free, studentised elsewhere, every other test by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -9,8 +9,6 @@ thresholds, and beside it the difference that the formula of section 5.1 detects
 with the rates f and the rows m that they are of, at threshold 1/2. Source: DiCiccio et al. 2020, section 5.1, figure 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

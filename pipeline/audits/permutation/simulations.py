@@ -4,8 +4,6 @@ An audit gives populations; the loop draws samples of each, tests them and count
 generators and on the order of the populations alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

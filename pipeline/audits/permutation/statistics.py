@@ -4,8 +4,6 @@ A *unit* is what a permutation moves: a row, or all rows of a person. Units of o
 sees, so a sample is known by its counts of each kind, an array (..., U), and a statistic is a function of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 

@@ -14,8 +14,6 @@ Each is inverted for its interval: the values d that it would not reject if (D -
 Source: DiCiccio et al. 2020.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ q being the k-th largest of the B values, k = floor(alpha (B + 1)): that is p <=
 that the published figure draws. Source: DiCiccio et al. 2020, section 5.1 and figure 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any

@@ -21,8 +21,6 @@ A block's quantile function has as many intervals as leave :data:`FEWEST_IN_INTE
 of the middle of the ranks that a value shares with its equals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

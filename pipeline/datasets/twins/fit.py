@@ -5,8 +5,6 @@ Deterministic: the same rows give the same file, but for a last digit that stand
 package's docstring gives the equations, :mod:`pipeline.datasets.twins.preserved` what may be stored.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -23,8 +23,6 @@ in the twin as in the data. The official files are public; the rule is good mann
 differential privacy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any

@@ -42,8 +42,6 @@ Sources:
 - Age's least-squares weight and the correlation of narcotic arrests with race: Black et al. (2020), section 5.2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The state of the full attack's coordinate c, from c * STATE on, holds five rows 
 compiler then sees one array, and that its rows do not overlap.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 See ``pipeline.methods.sensr_compiled.lanes`` for the letters.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
