@@ -188,9 +188,9 @@ class Values:
         """Raises ValueError where a row has no value."""
         import pandas as pd
 
-        which, levels = pd.factorize(found, use_na_sentinel=True)
-        counts = np.bincount(which + 1, minlength=len(levels) + 1).tolist()
-        distinct = np.asarray(levels, dtype=object).tolist()
+        which, distinct = pd.factorize(found, use_na_sentinel=True)
+        counts = np.bincount(which + 1, minlength=len(distinct) + 1).tolist()
+        distinct = np.asarray(distinct, dtype=object).tolist()
         by_value = tally(zip(distinct, counts[1:], strict=True)) | ({None: counts[0]} if counts[0] else {})
         levels.check_present(table, column, role, by_value)
         return cls(which, distinct, by_value)

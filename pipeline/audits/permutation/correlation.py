@@ -15,10 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.audits.permutation.draws import BLOCK
-from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.result import Alternative, Method, PermutationTest
+from pipeline.audits.permutation.pvalue import Alternative, extreme, monte_carlo_p
+from pipeline.audits.permutation.result import Method, PermutationTest, Settings
 from pipeline.audits.permutation.run import GUARANTEES, with_monte_carlo
-from pipeline.audits.permutation.settings import Settings
 from pipeline.audits.permutation.studentized import MonteCarlo, until_safe
 from pipeline.types import Array
 

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from pipeline.audits.permutation.hypergeometric import window
-from pipeline.audits.permutation.result import SIDED, Alternative
+from pipeline.audits.permutation.pvalue import SIDED, Alternative
 from pipeline.types import Array
 
 EQUAL = 1e-7
@@ -115,31 +116,22 @@ def odds_ratio(rates: Rates, alpha: float, alternative: Alternative) -> tuple[fl
         weight = np.exp(exponent - exponent.max())
         return weight / weight.sum()
 
-    def mean(log_psi: float) -> float:
-        return float((x * tilted(log_psi)).sum())
+    def odds(rising: Callable[[Array], Array], target: float) -> float:
+        """The psi at which a sum of the tilted law, which rises in log psi, reaches a target."""
 
-    def at_least(log_psi: float) -> float:
-        return float(tilted(log_psi)[at:].sum())
+        def missing(log_psi: float) -> float:
+            return float(rising(tilted(log_psi)).sum()) - target
 
-    def more(log_psi: float) -> float:
-        return float(tilted(log_psi)[at + 1 :].sum())
+        return float(np.exp(brentq(missing, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, xtol=1e-12)))
 
     if low == high:
         return np.nan, 0.0, np.inf
     tail = alpha if alternative in SIDED else alpha / 2
     lowest, highest = rates.x_a == low, rates.x_a == high
-    estimate = 0.0 if lowest else np.inf if highest else _odds(mean, rates.x_a)
-    lower = 0.0 if lowest or alternative == "less" else _odds(at_least, tail)
-    upper = np.inf if highest or alternative == "greater" else _odds(more, 1 - tail)
+    estimate = 0.0 if lowest else np.inf if highest else odds(lambda law: x * law, rates.x_a)
+    lower = 0.0 if lowest or alternative == "less" else odds(lambda law: law[at:], tail)
+    upper = np.inf if highest or alternative == "greater" else odds(lambda law: law[at + 1 :], 1 - tail)
     return estimate, lower, upper
-
-
-def _odds(rising: Callable[[float], float], target: float) -> float:
-    """The psi at which a function that rises in log psi reaches a target."""
-    from scipy.optimize import brentq
-
-    ends = -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS
-    return float(np.exp(brentq(lambda log_psi: rising(log_psi) - target, *ends, xtol=1e-12)))
 
 
 def score(rates: Rates, d: float) -> float:
@@ -163,8 +155,6 @@ def restricted(rates: Rates, d: float) -> tuple[float, float]:
 
     The slope times f_A (1 - f_A) f_B (1 - f_B) is a polynomial without poles, whose root is soon found.
     """
-    from scipy.optimize import brentq
-
     low, high = max(0.0, -d), min(1.0, 1.0 - d)
     inside = NUDGE * (high - low)
 
@@ -197,8 +187,6 @@ def score_interval(rates: Rates, alpha: float, alternative: Alternative) -> tupl
 
 def _edge(rates: Rates, end: float, z: float) -> float:
     """Where |z(d)| reaches z between the estimate and an end of the domain."""
-    from scipy.optimize import brentq
-
     if rates.difference == end or abs(score(rates, end)) <= z:
         return end
     return float(brentq(lambda d: min(abs(score(rates, d)), 2 * z) - z, rates.difference, end, xtol=1e-14))

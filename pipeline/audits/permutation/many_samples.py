@@ -9,9 +9,8 @@ from pipeline.audits.permutation.draws import split
 from pipeline.audits.permutation.exact import Rates, exact_p
 from pipeline.audits.permutation.metrics import Rate, metric_named
 from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.result import Method
+from pipeline.audits.permutation.result import Method, Settings
 from pipeline.audits.permutation.rows import RankedRows
-from pipeline.audits.permutation.settings import Settings
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
 from pipeline.types import Array
 

@@ -18,9 +18,8 @@ from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
 from pipeline.audits.permutation.resamplers import countable, resampler
-from pipeline.audits.permutation.result import PairedTests
+from pipeline.audits.permutation.result import PairedTests, Settings
 from pipeline.audits.permutation.run import resolved, tested
-from pipeline.audits.permutation.settings import Settings
 from pipeline.audits.permutation.statistics import MetricEstimate, studentized
 from pipeline.types import Array
 

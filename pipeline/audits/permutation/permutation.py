@@ -13,10 +13,9 @@ import numpy as np
 from pipeline.audits.correction import corrected_once
 from pipeline.audits.permutation.metrics import METRICS, Rate, hypothesis, metric_named
 from pipeline.audits.permutation.outcomes import Predictions, decided
-from pipeline.audits.permutation.result import Method, PermutationTest
+from pipeline.audits.permutation.result import Method, PermutationTest, Settings
 from pipeline.audits.permutation.run import tested
 from pipeline.audits.permutation.scores import named_attributes, scores_of
-from pipeline.audits.permutation.settings import Settings
 from pipeline.fields import Checked, Count, Probability, Share, at_least, finite, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 

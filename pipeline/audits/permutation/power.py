@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from pipeline.audits.permutation.result import SIDED, Alternative
+from pipeline.audits.permutation.pvalue import SIDED, Alternative
 from pipeline.types import Array
 
 

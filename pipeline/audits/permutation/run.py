@@ -9,9 +9,9 @@ from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, score_
 from pipeline.audits.permutation.exact import statistic as exact_statistic
 from pipeline.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
 from pipeline.audits.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.pvalue import SIDED, Alternative
 from pipeline.audits.permutation.resamplers import countable, decisions, resampler
-from pipeline.audits.permutation.result import SIDED, Alternative, Method, PermutationTest
-from pipeline.audits.permutation.settings import Settings
+from pipeline.audits.permutation.result import Method, PermutationTest, Settings
 from pipeline.audits.permutation.statistics import MetricEstimate
 from pipeline.audits.permutation.studentized import MonteCarlo, monte_carlo
 from pipeline.types import Array

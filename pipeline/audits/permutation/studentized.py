@@ -20,8 +20,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.audits.permutation.draws import BLOCK, Resampler
-from pipeline.audits.permutation.pvalue import SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
-from pipeline.audits.permutation.result import Alternative, Method, tails
+from pipeline.audits.permutation.pvalue import (
+    Alternative,
+    SafeStop,
+    bound,
+    extreme,
+    furthest,
+    monte_carlo_p,
+    tails,
+    wilson,
+)
+from pipeline.audits.permutation.result import Method
 from pipeline.audits.permutation.statistics import studentized
 from pipeline.types import Array
 

@@ -15,8 +15,7 @@ from scipy.special import ndtr, ndtri
 from pipeline.audits.permutation.draws import split
 from pipeline.audits.permutation.many_samples import table_p
 from pipeline.audits.permutation.outcomes import Counts
-from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.pvalue import Alternative, extreme, monte_carlo_p
 from pipeline.audits.permutation.rows import SummedRows
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.simulations import sampled
