@@ -119,6 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[10**4, 10**5, 10**6])
     parser.add_argument("--only", choices=COMMANDS, nargs="+", default=list(COMMANDS))
+    parser.add_argument("--peer-rows", type=int, default=10**5, help="the most rows that a peer is given")
     parser.add_argument("--most-pairs", type=float, default=4e8, help="no exact plan between more pairs (8 bytes each)")
     options = parser.parse_args()
     for name in options.only:
@@ -133,7 +134,7 @@ def main() -> None:
                 ours = measured(
                     [*python, "-m", "pipeline", "audit", name, *COMMANDS[name].split(), "--output", "o"], folder
                 )
-                fits = name != "fliptest" or 0.24 * n**2 <= options.most_pairs
+                fits = n <= options.peer_rows and (name != "fliptest" or 0.24 * n**2 <= options.most_pairs)
                 theirs = measured([*python, "-c", HEAD.format(folder=temporary) + text], folder) if fits else None
             ratio = f"{theirs[0] / ours[0]:.1f}" if ours and theirs else "-"
             print(f"| {n:,} | {shown(ours)} | {shown(theirs)} | {ratio} |", flush=True)
