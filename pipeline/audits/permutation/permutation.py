@@ -64,9 +64,9 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 
 STATISTICS = (
-    "p_value p_adjusted difference ci_low ci_high studentized estimate_a estimate_b n_a n_b rejected direction exact "
-    "draws undefined_draws undefined"
-).split()
+    *("p_value", "p_adjusted", "difference", "ci_low", "ci_high", "studentized", "estimate_a", "estimate_b"),
+    *("n_a", "n_b", "rejected", "direction", "exact", "draws", "undefined_draws", "undefined"),
+)
 """Names in the rows, in their order."""
 Key = tuple[str, str, str]
 
