@@ -10,10 +10,10 @@ import pytest
 
 from pipeline import io
 from pipeline.datasets import law
-from pipeline.datasets.twins import fit_copula, kinds, preserved, published_subjects
-from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
+from pipeline.datasets.twins import copula, kinds, preserved, subjects
 from pipeline.datasets.twins.fit import fit, main
 from pipeline.datasets.twins.model import Twin
+from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.seeds import generators
 from pipeline.types import Dataset
 from pipeline.workflow import plugins
@@ -225,7 +225,7 @@ def leaves(content: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("adult")])
 def test_the_script_gives_the_shipped_file_again(name: str, official: Callable[..., Path], tmp_path: Path) -> None:
     kind, _, rows = name.partition("_")
-    raw = official(kind, *([published_subjects.FILE] if kind == "ssl" else []))
+    raw = official(kind, *([subjects.FILE] if kind == "ssl" else []))
     main([kind, "--raw", str(raw), *(["--rows", rows] if rows else []), "--output", str(tmp_path / "twin.json")])
     expect_equal(io.load_json(tmp_path / "twin.json"), io.load_json(TWINS / f"{name}.json"))
 
@@ -255,7 +255,7 @@ def test_the_stored_statistics_of_the_law_school_are_those_of_the_official_rows(
     official: Callable[[str], Path],
 ) -> None:
     rows = law.parse(official("law"))
-    assert fit_copula.summary(rows, law.TWIN_ROOT) == shipped("law").preserved
+    assert copula.summary(rows, law.TWIN_ROOT) == shipped("law").preserved
     assert (rows.dtypes == draw("law").dtypes).all()
     assert list(rows) == list(draw("law"))
 

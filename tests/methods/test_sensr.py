@@ -14,7 +14,7 @@ from pipeline.fair_metric import FairMetric
 from pipeline.methods import baseline, sensr
 from pipeline.methods.adam_training import balanced_rows
 from pipeline.methods.sensr_compiled import CompiledIterations
-from pipeline.methods.sensr_compiled.full_attack import _adam_step
+from pipeline.methods.sensr_compiled.attacks import _adam_step
 from pipeline.methods.sensr_compiled.lanes import (
     DELTA,
     LANES,

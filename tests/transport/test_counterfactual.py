@@ -14,12 +14,14 @@ from scipy.special import gammaln
 from pipeline.seeds import generators
 from pipeline.transport import counterfactual
 from pipeline.transport.between import Between, fitted, mapped, transported_columns
-from pipeline.transport.counterfactual import Config, images, independent_dummies
-from pipeline.transport.knowledge import Grades, drawn, posterior
-from pipeline.transport.law_school import EQUATIONS, LOADINGS, NODES, Students, log_marginal, named
-from pipeline.transport.law_school_posterior import (
+from pipeline.transport.counterfactual import Config, Grades, drawn, images, independent_dummies, posterior
+from pipeline.transport.law_school import (
+    EQUATIONS,
+    LOADINGS,
+    NODES,
     FittedStudents,
     Sampling,
+    Students,
     compiled_slope,
     curvature,
     diagnostics,
@@ -27,6 +29,8 @@ from pipeline.transport.law_school_posterior import (
     estimates,
     expect_accurate,
     jax_rows,
+    log_marginal,
+    named,
 )
 from pipeline.types import Array, Dataset, TransportMap
 from tests.builders import dataset

@@ -13,10 +13,10 @@ from scipy.stats import ks_2samp
 
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
-from pipeline.transport import wgan, wgan_compiled, wgan_kernels, wgan_monitor
+from pipeline.transport import wgan, wgan_compiled, wgan_kernels
+from pipeline.transport.wgan import CURVES, Marginals, Selection, Watch
 from pipeline.transport.wgan_compiled import CompiledTraining
 from pipeline.transport.wgan_kernels import LANES, ROWS, add_products
-from pipeline.transport.wgan_monitor import CURVES, Marginals, Selection, Watch
 from pipeline.transport.wgan_networks import minibatches, outputs
 from pipeline.transport.wgan_torch import TorchTraining
 from pipeline.types import Array, TransportMap
@@ -386,9 +386,9 @@ def test_what_is_watched_are_means_over_the_rows_and_the_largest_statistic() -> 
 def test_only_the_first_rows_are_watched() -> None:
     rngs = generators("watch", repetitions=1)
     maps, critics = glorot_networks(rngs, (1, 4, 4, 1)), glorot_networks(rngs, (1, 4, 4, 1))
-    rows = np.random.default_rng(0).normal(size=(wgan_monitor.ROWS + 500, 1))
+    rows = np.random.default_rng(0).normal(size=(wgan.ROWS + 500, 1))
     whole = Watch([rows], [rows]).measure(maps, critics)
-    rows[wgan_monitor.ROWS :] = 1e6
+    rows[wgan.ROWS :] = 1e6
     for name, values in Watch([rows], [rows]).measure(maps, critics).items():
         np.testing.assert_array_equal(values, whole[name])
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.audits.permutation.pvalue import monte_carlo_p
 from pipeline.transport.cost import cost_matrix
 from pipeline.types import Array
@@ -84,8 +84,7 @@ def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list
     Whoever is left over is in neither.
     """
     side = min(people // 2, most)
-    dealt = [rng.permutation(people)[: 2 * side] for _ in range(draws)]
-    return [Deal(order[:side], order[side:]) for order in dealt]
+    return [Deal(*np.split(rng.permutation(people)[: 2 * side], [side])) for _ in range(draws)]
 
 
 def upper(sizes: Array, alpha: float) -> float:

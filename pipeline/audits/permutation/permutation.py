@@ -4,8 +4,6 @@ Source: DiCiccio et al. 2020, "Evaluating fairness using permutation tests"; the
 ``pipeline.audits.permutation``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast, get_args
@@ -15,10 +13,9 @@ import numpy as np
 from pipeline.audits.correction import corrected_once
 from pipeline.audits.permutation.metrics import METRICS, Rate, hypothesis, metric_named
 from pipeline.audits.permutation.outcomes import Predictions, decided
-from pipeline.audits.permutation.result import Method, PermutationTest
+from pipeline.audits.permutation.result import Method, PermutationTest, Settings
 from pipeline.audits.permutation.run import tested
 from pipeline.audits.permutation.scores import named_attributes, scores_of
-from pipeline.audits.permutation.settings import Settings
 from pipeline.fields import Checked, Count, Probability, Share, at_least, finite, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
@@ -54,8 +51,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     and the index of the classifiers.
     Raises ValueError for an attribute that the dataset does not have.
     """
-    import pandas as pd
-
     attributes = named_attributes(dataset, config.attributes)
     test, score = scores_of(dataset, classifier, "test")
     rows: list[dict[str, Any]] = []
@@ -64,12 +59,15 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         found = list(_tests(dataset, test.label[repetition], score[repetition], groups, config, rng))
         for (name, attribute, kind), result, adjusted in _adjusted(found):
             where = {"repetition": repetition, "attribute": attribute, "metric": name, "test": kind}
-            where |= {key: values[repetition] for key, values in classifier.index.items()}
             rows += [{**where, "statistic": key, "value": value} for key, value in _values(result, adjusted).items()]
-    table = pd.DataFrame(rows).assign(threshold=config.threshold, alpha=config.alpha)
-    return AuditResult("permutation", dataset.name, classifier.method, dataset.origin, table)
+    return AuditResult.of("permutation", dataset, classifier, rows, threshold=config.threshold, alpha=config.alpha)
 
 
+STATISTICS = (
+    *("p_value", "p_adjusted", "difference", "ci_low", "ci_high", "studentized", "estimate_a", "estimate_b"),
+    *("n_a", "n_b", "rejected", "direction", "exact", "draws", "undefined_draws", "undefined"),
+)
+"""Names in the rows, in their order."""
 Key = tuple[str, str, str]
 
 
@@ -109,22 +107,7 @@ def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Ke
 
 
 def _values(result: PermutationTest, adjusted: float | None) -> dict[str, float]:
-    statistics = {
-        "p_value": result.p_value,
-        "p_adjusted": adjusted,
-        "difference": result.difference,
-        "ci_low": result.ci_low,
-        "ci_high": result.ci_high,
-        "studentized": result.statistic,
-        "estimate_a": result.estimates[0],
-        "estimate_b": result.estimates[1],
-        "n_a": result.sizes[0],
-        "n_b": result.sizes[1],
-        "rejected": result.rejected,
-        "direction": result.direction,
-        "exact": result.exact,
-        "draws": result.draws,
-        "undefined_draws": result.undefined_draws,
-        "undefined": bool(result.undefined),
-    }
-    return {name: float("nan") if value is None else float(value) for name, value in statistics.items()}
+    of_groups = zip(("estimate_a", "estimate_b", "n_a", "n_b"), (*result.estimates, *result.sizes), strict=True)
+    own = {"p_adjusted": adjusted, "studentized": result.statistic, "undefined": bool(result.undefined)}
+    known = {**vars(result), **dict(of_groups), **own}
+    return {name: float("nan") if known[name] is None else float(known[name]) for name in STATISTICS}

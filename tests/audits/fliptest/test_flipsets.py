@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import models
-from pipeline.audits.fliptest.decisions import judged
+from pipeline.audits.fliptest.flipsets import Flipsets, judged
 from pipeline.audits.fliptest.marginals import marginal
-from pipeline.audits.fliptest.sets import Flipsets
-from pipeline.audits.fliptest.standing import standing
+from pipeline.audits.fliptest.transparency import standing
 from pipeline.models import kernel
 from pipeline.types import Array, Classifier
 

@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.fliptest import intervals, significance
+from pipeline.audits.fliptest import intervals, transparency
 from pipeline.audits.fliptest.intervals import (
     difference_intervals,
     expanded,
     fewest,
     mean_intervals,
+    over_trials,
     sign_intervals,
     size_intervals,
+    twice_the_median,
 )
-from pipeline.audits.fliptest.over_trials import over_trials, twice_the_median
-from pipeline.audits.fliptest.significance import subset_p_values
+from pipeline.audits.fliptest.transparency import subset_p_values
 from pipeline.types import Array
 
 
@@ -191,7 +192,7 @@ def test_a_flipset_of_everyone_or_of_nobody() -> None:
 def test_blocks_of_draws_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     values, members = np.random.default_rng(6).normal(size=(80, 3)), np.arange(80) < 11
     whole = subset_p_values(values, members, 150, np.random.default_rng(7))
-    monkeypatch.setattr(significance, "MEMBERS_AT_ONCE", 100)
+    monkeypatch.setattr(transparency, "MEMBERS_AT_ONCE", 100)
     np.testing.assert_array_equal(subset_p_values(values, members, 150, np.random.default_rng(7)), whole)
 
 
@@ -199,7 +200,7 @@ def test_the_normal_limit_would_not_do_for_small_flipsets_with_skewed_shifts() -
     rng = np.random.default_rng(8)
     n, k = 2000, 15
     values = rng.lognormal(sigma=1.5, size=n)
-    sums = significance._subset_sums((values - values.mean())[:, None], k, 40_000, rng)[:, 0] / k
+    sums = transparency._subset_sums((values - values.mean())[:, None], k, 40_000, rng)[:, 0] / k
     edge = np.quantile(sums, 0.999)
     deviation = values.std(ddof=1) * np.sqrt((1 - k / n) / k)
     assert (np.abs(sums) >= edge).mean() > 20 * 2 * stats.norm.sf(edge / deviation)
@@ -241,8 +242,7 @@ def test_from_people_to_standing() -> None:
 
     Ten studies of five trials each; the map adds an error to every image. The members' own shift is one deviation.
     """
-    from pipeline.audits.fliptest.standing import standing
-    from pipeline.audits.fliptest.transparency import transparency_report
+    from pipeline.audits.fliptest.transparency import standing, transparency_report
     from pipeline.audits.precision import Precision
 
     precision = Precision(alpha=0.05, bootstraps=400, permutations=999)

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from pipeline.audits.fliptest import subgroups
-from pipeline.audits.fliptest.guided_tree import (
+from pipeline.audits.fliptest.subgroups import (
+    Config,
     Context,
     Limits,
     best_split,
@@ -22,7 +23,6 @@ from pipeline.audits.fliptest.guided_tree import (
     p_value,
     products,
 )
-from pipeline.audits.fliptest.subgroups import Config
 from pipeline.datasets import arrests
 from pipeline.seeds import generators
 from pipeline.types import Array, Classifier, Dataset

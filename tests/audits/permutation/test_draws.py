@@ -11,23 +11,23 @@ import pytest
 from scipy import stats
 
 from pipeline.audits.permutation import draws
-from pipeline.audits.permutation.auc_statistic import BinnedAuc
 from pipeline.audits.permutation.draws import BLOCK, CountResampler, split
 from pipeline.audits.permutation.kernels import (
+    LANES,
     assign,
     choose,
     permuted_codes,
     permuted_ranks,
     permuted_sums,
     ranked_moments,
+    ranked_sums,
     shuffle,
 )
-from pipeline.audits.permutation.many_scores import TOGETHER, auc_p
+from pipeline.audits.permutation.many_samples import TOGETHER, auc_p
 from pipeline.audits.permutation.outcomes import Predictions
-from pipeline.audits.permutation.ranked_kernel import LANES, ranked_sums
-from pipeline.audits.permutation.ranked_rows import RankedRows
+from pipeline.audits.permutation.rows import RankedRows
 from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.statistics import Proportion, studentized
+from pipeline.audits.permutation.statistics import BinnedAuc, Proportion, studentized
 from pipeline.types import Array
 
 
@@ -169,7 +169,7 @@ def test_blocks_follow_one_another() -> None:
 PROGRAM = """
 import hashlib
 import numpy as np
-from pipeline.audits.permutation import kernels, ranked_kernel
+from pipeline.audits.permutation import kernels
 
 rng, digest = np.random.default_rng(3), hashlib.sha256()
 for n, sizes in ((203, [90, 113]), (301, [100, 101, 100])):
@@ -192,11 +192,11 @@ for n, sizes in ((203, [90, 113]), (301, [100, 101, 100])):
     if groups == 2:
         codes, many = np.empty((9, n), np.uint8), np.zeros((9, 2, 6, 16))
         kernels.permuted_codes(5, 0, sizes, codes)
-        ranked_kernel.ranked_sums(codes, (rng.random((n, 16)) < 0.4).astype(float), many)
+        kernels.ranked_sums(codes, (rng.random((n, 16)) < 0.4).astype(float), many)
         found += [codes, many]
     for values in found:
         digest.update(np.ascontiguousarray(values).tobytes())
-entries = [f for module in (kernels, ranked_kernel) for f in vars(module).values() if hasattr(f, "stats")]
+entries = [f for module in (kernels,) for f in vars(module).values() if hasattr(f, "stats")]
 print(digest.hexdigest(), sum(sum(f.stats.cache_misses.values()) for f in entries))
 """
 

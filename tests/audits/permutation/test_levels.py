@@ -11,15 +11,14 @@ from scipy.special import ndtr, ndtri
 
 from pipeline.audits.permutation import auc_levels, correlation_levels, rate_levels, rate_power
 from pipeline.audits.permutation.correlation import correlation_p, correlation_test, pooled_shuffle_p
-from pipeline.audits.permutation.many_tables import table_p
+from pipeline.audits.permutation.many_samples import table_p
 from pipeline.audits.permutation.outcomes import Counts
 from pipeline.audits.permutation.power import detectable, power_of, rate_variance, sample_size
-from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.pvalue import Alternative, extreme, monte_carlo_p
+from pipeline.audits.permutation.rows import SummedRows
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.simulations import sampled
 from pipeline.audits.permutation.statistics import RatioOfSums, studentized
-from pipeline.audits.permutation.summed_rows import SummedRows
 from pipeline.datasets import none as no_data
 from pipeline.methods import none as no_model
 from pipeline.seeds import generators

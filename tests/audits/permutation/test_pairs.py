@@ -8,10 +8,10 @@ import pytest
 
 from pipeline.audits.correction import corrected
 from pipeline.audits.permutation import pairs
-from pipeline.audits.permutation.clustered import summed
 from pipeline.audits.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.result import Settings
+from pipeline.audits.permutation.rows import summed
 from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.settings import Settings
 from tests.audits.permutation.builders import simulate
 
 QUICK = Settings(draws=400)

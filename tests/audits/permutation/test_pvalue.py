@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 from pipeline.audits.permutation.draws import BLOCK, CountResampler
-from pipeline.audits.permutation.largest import largest_p
-from pipeline.audits.permutation.pvalue import SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.pairs import largest_p
+from pipeline.audits.permutation.pvalue import Alternative, SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion
 from pipeline.types import Array
 

@@ -6,11 +6,9 @@ from scipy import stats
 from sklearn import metrics as reference
 from sklearn.metrics import roc_auc_score
 
-from pipeline.audits.permutation.auc_statistic import BinnedAuc
-from pipeline.audits.permutation.clustered import ClusteredRanks
 from pipeline.audits.permutation.metrics import METRICS, Mean, Rate, log_loss, metric_named
-from pipeline.audits.permutation.ranked_rows import RankedRows
-from pipeline.audits.permutation.statistics import MetricEstimate, Proportion, RatioOfSums, studentized
+from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows
+from pipeline.audits.permutation.statistics import BinnedAuc, MetricEstimate, Proportion, RatioOfSums, studentized
 from pipeline.types import Array
 
 rng = np.random.default_rng(2)

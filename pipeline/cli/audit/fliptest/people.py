@@ -26,7 +26,7 @@ from pipeline.cli.table import (
 )
 from pipeline.cli.units import units
 from pipeline.messages import SHOWN, check_columns, listed
-from pipeline.transport.categories import assigned
+from pipeline.transport.plan import assigned
 from pipeline.types import Array
 
 LEAST_ROWS = 20

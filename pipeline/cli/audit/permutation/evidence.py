@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.audits.correction import corrected_once
-from pipeline.audits.permutation import settings as testing
+from pipeline.audits.permutation import result as testing
 from pipeline.audits.permutation.correlation import correlation_test
 from pipeline.audits.permutation.metrics import (
     ALIASES,
@@ -28,8 +28,8 @@ from pipeline.audits.permutation.metrics import (
 )
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import all_pairs
-from pipeline.audits.permutation.pvalue import wilson
-from pipeline.audits.permutation.result import SIDED, Alternative, PermutationTest, tails
+from pipeline.audits.permutation.pvalue import SIDED, Alternative, tails, wilson
+from pipeline.audits.permutation.result import PermutationTest
 from pipeline.audits.permutation.run import tested
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.model import named_object

@@ -1,0 +1,316 @@
+"""Ways to permute units that are mostly different: one pass over all of them for each permutation.
+
+:class:`RankedRows` are rows by their score, for the AUC; :class:`SummedRows` units with two parts, for ratios of sums;
+:class:`ClusteredRanks` weighted rows by their score, of which those of one person move together. Their passes are
+compiled. :class:`UserRows` are for any metric of the user's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, with_replacement
+from pipeline.audits.permutation.metrics import UserMetric
+from pipeline.audits.permutation.statistics import MetricEstimate, RatioOfSums, of_moments
+from pipeline.types import Array
+
+WEIGHTS_AT_ONCE = 2**22
+
+
+@dataclass(frozen=True)
+class RankedRows:
+    """Rows in ascending order of score: ``label`` (n,) uint8, ``group`` (n,) uint8 codes of the G groups.
+
+    ``tie_end`` (n,) marks the last row of each run of equal scores; it is empty where all scores differ.
+    """
+
+    label: Array
+    group: Array
+    tie_end: Array
+    units: tuple[int, ...]
+    seed: int
+
+    @classmethod
+    def of(cls, label: Array, score: Array, group: Array, groups: int, seed: int) -> RankedRows:
+        """From rows in any order; ``group`` holds codes below ``groups``. Raises ValueError for more than 256."""
+        order = np.argsort(score, kind="stable")
+        ranked = score[order]
+        last = np.append(ranked[1:] != ranked[:-1], True)
+        tie_end = np.empty(0, dtype=bool) if last.all() else last
+        units = tuple(int(size) for size in np.bincount(group, minlength=groups))
+        return cls(label[order].astype(np.uint8), byte_codes(group[order], groups), tie_end, units, seed)
+
+    @property
+    def observed(self) -> MetricEstimate:
+        from pipeline.audits.permutation.kernels import ranked_moments
+
+        moments = np.zeros((3, 2 * len(self.units)))
+        ranked_moments(self.group, self.label, self.tie_end, moments)
+        return _estimate(moments)
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        from pipeline.audits.permutation.kernels import permuted_ranks
+
+        moments = np.zeros((size, 3, 2 * len(self.units)))
+        permuted_ranks(self.seed, block * BLOCK, np.array(self.units), self.label, self.tie_end, moments)
+        return _estimate(moments)
+
+    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
+        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
+        return np.stack([self._auc(np.sort(rows)) for rows in drawn], axis=-1)
+
+    def _auc(self, drawn: Array) -> Array:
+        """The AUC of each group in the sample of these rows, in ascending order, (G,)."""
+        from pipeline.audits.permutation.kernels import ranked_moments
+
+        run = np.cumsum(self.tie_end) - self.tie_end if len(self.tie_end) else np.arange(len(self.label))
+        tie_end = np.append(run[drawn[1:]] != run[drawn[:-1]], True)
+        moments = np.zeros((3, 2 * len(self.units)))
+        ranked_moments(self.group[drawn], self.label[drawn], tie_end, moments)
+        return _estimate(moments).value
+
+
+def _estimate(moments: Array) -> MetricEstimate:
+    """Moments (..., 3, 2 G) -> AUC and variance (G, ...)."""
+    count, total, squares = np.moveaxis(moments, (-1, -2), (0, 1)).swapaxes(0, 1)
+    return of_moments(count[1::2], count[::2], total[1::2], squares[1::2], total[::2], squares[::2])
+
+
+@dataclass(frozen=True)
+class SummedRows:
+    """Units with parts (a, b), ``statistic.parts`` (n, 2), of ``group`` (n,), codes of the G groups.
+
+    Raises ValueError for more than 256 groups.
+    """
+
+    statistic: RatioOfSums
+    group: Array
+    units: tuple[int, ...]
+    seed: int
+
+    def __post_init__(self) -> None:
+        byte_codes(self.group, len(self.units))
+
+    @property
+    def observed(self) -> MetricEstimate:
+        columns = self.statistic.moments()
+        sums = [columns[self.group == g].sum(axis=0) for g in range(len(self.units))]
+        return self.statistic.of_sums(np.stack(sums))
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        from pipeline.audits.permutation.kernels import permuted_sums
+
+        moments = self.statistic.moments()
+        # Where b = 1 throughout, as in a mean, four of the six sums are known: they are numbers of units, or repeated.
+        plain = bool((self.statistic.parts[:, 1] == 1).all())
+        columns = np.ascontiguousarray(moments[:, [0, 2]].T if plain else moments.T)
+        sums = np.zeros((size, len(self.units), len(columns)))
+        permuted_sums(self.seed, block * BLOCK, np.array(self.units), columns, sums)
+        sums[:, 0] = columns.sum(axis=1) - sums[:, 1:].sum(axis=1)
+        if plain:
+            n = np.broadcast_to(np.array(self.units, dtype=float), sums.shape[:-1])
+            sums = np.stack([sums[..., 0], n, sums[..., 1], sums[..., 0], n, n], axis=-1)
+        return self.statistic.of_sums(np.moveaxis(sums, 1, 0))
+
+    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
+        values = np.empty((len(self.units), size))
+        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
+        for draw, rows in enumerate(drawn):
+            sums = [np.bincount(self.group[rows], part[rows], len(self.units)) for part in self.statistic.parts.T]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values[:, draw] = sums[0] / sums[1]
+        return values
+
+
+def summed(values: Array, cluster: Array) -> Array:
+    """Sums over the rows of each cluster: values (n, C), cluster (n,) codes -> (clusters, C)."""
+    return np.stack([np.bincount(cluster, weights=column) for column in values.T], axis=-1)
+
+
+@dataclass(frozen=True)
+class ClusteredRanks:
+    r"""Rows in ascending order of score, with the cluster of each and the group of each cluster.
+
+    Rows of one person move together: what is permuted, resampled and counted are persons, not rows. The AUC of weighted
+    rows i of persons c has the influence of a person
+
+    .. math:: \psi_c = \frac{1}{m} \sum_{i \in c, y_i = 1} w_i (V_{10}(i) - AUC)
+                     + \frac{1}{n} \sum_{j \in c, y_j = 0} w_j (V_{01}(j) - AUC), \qquad
+              v = \frac{C}{C - 1} \sum_c \psi_c^2,
+
+    m and n being the weights of positives and negatives (Obuchowski 1997). With one row a person this is DeLong's
+    variance up to a factor 1 + O(1/n).
+
+    ``cluster``, ``label`` (uint8), ``weight`` and ``tie_end`` (last row of a run of equal scores) are (n,); ``group``
+    (C,) uint8 codes.
+    """
+
+    cluster: Array
+    label: Array
+    weight: Array
+    tie_end: Array
+    group: Array
+    units: tuple[int, ...]
+    seed: int
+
+    @classmethod
+    def of(
+        cls, label: Array, score: Array, weight: Array, cluster: Array, group: Array, groups: int, seed: int
+    ) -> ClusteredRanks:
+        """From rows in any order, all (n,) but ``group`` (C,): the code below ``groups`` of each cluster.
+
+        Raises ValueError for more than 256 groups.
+        """
+        order = np.argsort(score, kind="stable")
+        ranked = score[order]
+        tie_end = np.append(ranked[1:] != ranked[:-1], True)
+        units = tuple(int(size) for size in np.bincount(group, minlength=groups))
+        rows = cluster[order], label[order].astype(np.uint8), weight[order].astype(float)
+        return cls(*rows, tie_end, byte_codes(group, groups), units, seed)
+
+    def _held(self, weight: Array) -> Array:
+        """Weight by cluster and label, (C, 2)."""
+        cell = 2 * self.cluster + self.label
+        return np.bincount(cell, weights=weight, minlength=2 * len(self.group)).reshape(-1, 2)
+
+    def _estimate(self, weight: Array) -> MetricEstimate:
+        from pipeline.audits.permutation.kernels import clustered_auc, clustered_ranks
+
+        groups = len(self.units)
+        count, part = np.zeros(2 * groups), np.zeros((len(self.group), 2))
+        value, variance = np.empty(groups), np.empty(groups)
+        clustered_ranks(self.group, self.cluster, self.label, weight, self.tie_end, count, part)
+        clustered_auc(self.group, part, self._held(weight), count, value, variance)
+        return MetricEstimate(value, variance)
+
+    @property
+    def observed(self) -> MetricEstimate:
+        return self._estimate(self.weight)
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        from pipeline.audits.permutation.kernels import permuted_clusters
+
+        value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
+        permuted_clusters(
+            self.seed,
+            block * BLOCK,
+            np.array(self.units),
+            self.cluster,
+            self.label,
+            self.weight,
+            self.tie_end,
+            self._held(self.weight),
+            value,
+            variance,
+        )
+        return MetricEstimate(value.T, variance.T)
+
+    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
+        drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
+        times = (np.bincount(clusters, minlength=len(self.group)) for clusters in drawn)
+        return np.stack([self._estimate(self.weight * each[self.cluster]).value for each in times], axis=-1)
+
+
+@dataclass(frozen=True)
+class UserRows:
+    r"""Rows ``label``, ``score``, ``weight`` (n,), each of a ``unit`` (n,) (itself, or its cluster) in ``group`` (U,).
+
+    Any metric of the user's own, studentised by a bootstrap within every permutation (Algorithm 1):
+
+    .. math:: v_g = \frac{1}{T - 1} \sum_t \Big(f_g^{(t)} - \bar f_g\Big)^2
+
+    where f_g^{(t)} is the metric of a sample with replacement from the rows of group g: not rows copied, but the same
+    rows with multinomial weights, all T of them in one call if the metric can (DiCiccio et al. 2020, equation 1).
+
+    ``bootstraps`` is T; with 0 no variance is estimated (NaN). A ValueError of the user's function on permuted or
+    resampled rows counts as an undefined metric.
+    """
+
+    metric: UserMetric
+    label: Array
+    score: Array
+    weight: Array
+    unit: Array
+    group: Array
+    units: tuple[int, ...]
+    bootstraps: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        inside = self.group[self.unit] == 0
+        some = self._call(np.flatnonzero(inside), self.weight[inside])
+        masked = self._call(np.arange(len(self.label)), np.where(inside, self.weight, 0.0))
+        if not np.isclose(some, masked, rtol=1e-6, equal_nan=True):
+            raise ValueError(
+                f"metric {self.metric.name!r} gives {some:.6g} for the rows of a group, but {masked:.6g} when the "
+                "other rows are there with weight 0: make it a function of weighted rows"
+            )
+
+    @property
+    def observed(self) -> MetricEstimate:
+        return self._estimate(self.group, generator(self.seed, 0, 2))
+
+    def permuted(self, block: int, size: int) -> MetricEstimate:
+        rng = generator(self.seed, block)
+        estimates = [self._estimate(rng.permutation(self.group), rng) for _ in range(size)]
+        value, variance = (np.stack(parts, axis=-1) for parts in zip(*estimates, strict=True))
+        return MetricEstimate(value, variance)
+
+    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
+        rng = generator(self.seed, block, 1)
+        if not pooled:
+            return np.stack([self._resampled(rows, size, rng) for rows in self._rows(self.group)])
+        times = self._times(np.arange(len(self.group)), size, rng)[:, self.unit] * self.weight
+        return np.stack([self._calls(rows, times[:, rows]) for rows in self._rows(self.group)])
+
+    def _estimate(self, group: Array, rng: np.random.Generator) -> MetricEstimate:
+        rows = self._rows(group)
+        value = np.array([self._tried(own, self.weight[own]) for own in rows])
+        if not self.bootstraps:
+            return MetricEstimate(value, np.full(len(rows), np.nan))
+        samples = [self._resampled(own, self.bootstraps, rng) for own in rows]
+        return MetricEstimate(value, np.array([sample.var(ddof=1) for sample in samples]))
+
+    def _rows(self, group: Array) -> list[Array]:
+        own = group[self.unit]
+        return [np.flatnonzero(own == g) for g in range(len(self.units))]
+
+    def _resampled(self, rows: Array, size: int, rng: np.random.Generator) -> Array:
+        """The metric of ``size`` samples with replacement of the units of these rows, (size,)."""
+        units, place = np.unique(self.unit[rows], return_inverse=True)
+        at_once = max(1, WEIGHTS_AT_ONCE // len(rows))
+        parts = []
+        for first in range(0, size, at_once):
+            times = self._times(units, min(at_once, size - first), rng)
+            parts.append(self._calls(rows, times[:, place] * self.weight[rows]))
+        return np.concatenate(parts)
+
+    @staticmethod
+    def _times(units: Array, size: int, rng: np.random.Generator) -> Array:
+        """How often each unit is drawn in each of ``size`` samples with replacement, (size, units): multinomial."""
+        n = len(units)
+        drawn = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
+        return np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+
+    def _calls(self, rows: Array, weights: Array) -> Array:
+        """The metric of these rows under each row of weights: (T, rows) -> (T,)."""
+        if not self.metric.batched:
+            return np.array([self._tried(rows, weight) for weight in weights])
+        values = np.asarray(self.metric.function(self.label[rows], self.score[rows], weights), dtype=float)
+        if values.shape != (len(weights),):
+            raise ValueError(
+                f"expected metric {self.metric.name!r} to give {(len(weights),)} values for weights {weights.shape}, "
+                f"found {values.shape}: sum over the last axis, or do not declare it batched"
+            )
+        return values
+
+    def _tried(self, rows: Array, weight: Array) -> float:
+        try:
+            return self._call(rows, weight)
+        except ValueError:
+            return float("nan")
+
+    def _call(self, rows: Array, weight: Array) -> float:
+        return float(self.metric.function(self.label[rows], self.score[rows], weight))
