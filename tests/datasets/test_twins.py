@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.datasets.twins import copula, kinds, preserved
+from pipeline.datasets.twins import copula as copulas
+from pipeline.datasets.twins import kinds, preserved
 from pipeline.datasets.twins.copula import Block, CopulaTwin
 from pipeline.datasets.twins.copula import sample as sample_copula
 from pipeline.datasets.twins.fit import fit, intervals, main
@@ -49,7 +50,7 @@ def by_levels(rows: pd.DataFrame) -> Twin:
 
 
 def by_copula(rows: pd.DataFrame) -> CopulaTwin:
-    return copula.fit("crowd", rows, ("town", "sex"))
+    return copulas.fit("crowd", rows, ("town", "sex"))
 
 
 @pytest.fixture(scope="module")
@@ -195,8 +196,8 @@ def test_the_script_refuses_what_has_no_twin(tmp_path: Path) -> None:
 def test_a_block_is_a_large_group_or_all_the_small_ones(copula: CopulaTwin) -> None:
     assert {name: group.block for name, group in copula.groups.items()} == {
         "Ayr": "Ayr",
-        "Bray": copula.OTHERS,
-        "Cork": copula.OTHERS,
+        "Bray": copulas.OTHERS,
+        "Cork": copulas.OTHERS,
     }
 
 
@@ -228,7 +229,7 @@ def test_the_shape_is_kept_too(copula: CopulaTwin) -> None:
 
 def test_a_quantile_function_has_its_intervals_means_mean_nought_and_variance_one() -> None:
     values = np.random.default_rng(1).exponential(size=20_000)
-    quantiles, means = copula.knots((values - values.mean()) / values.std())
+    quantiles, means = copulas.knots((values - values.mean()) / values.std())
     assert ((quantiles[:-1] < means) & (means < quantiles[1:])).all()
     block = Block({}, {}, np.eye(1), quantiles[None], means[None])
     left = block.left((np.arange(1_000_000) + 0.5) / 1_000_000, 0)
@@ -240,7 +241,7 @@ def test_a_quantile_function_has_its_intervals_means_mean_nought_and_variance_on
 
 
 def test_equal_values_share_their_normal_score() -> None:
-    scores = copula.normal_scores(np.array([[3.0], [1.0], [3.0], [2.0]]))[:, 0]
+    scores = copulas.normal_scores(np.array([[3.0], [1.0], [3.0], [2.0]]))[:, 0]
     assert scores[0] == scores[2]
     # Ranks 1, 2 and twice 3.5 of four.
     np.testing.assert_allclose(scores, [0.6744898, -1.1503494, 0.6744898, -0.3186394], atol=1e-6)
