@@ -54,6 +54,21 @@ def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Es
     }
 
 
+def read_off(found: pd.DataFrame, artefact: str) -> tuple[str, ...]:
+    """A note on a figure of what can be read off the paper's, beside ours; none where nothing can."""
+    own = found[
+        (found["artefact"] == artefact)
+        & (found["kind"] != "constant")
+        & (found["reading"] != AS_LIKELY)
+        & found[["value", "ours"]].notna().all(axis=1)
+    ]
+    told = [
+        f"{one['row']}, {one['column']}: {printed(one, 'published')} (ours {printed(one, 'ours')}, {one['verdict']})"
+        for one in own.to_dict("records")
+    ]
+    return (f"Read off the published figure: {'; '.join(told)}.",) if told else ()
+
+
 def printed(line: Mapping[str, Any], side: str) -> str:
     """``published`` or ``ours`` of one compared line as text: mean with spread, k of n, or the number alone."""
     theirs = side == "published"

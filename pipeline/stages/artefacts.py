@@ -20,7 +20,7 @@ import pandas as pd
 from pipeline import io
 from pipeline.report import artefacts, claims, index, markup, provenance, reference, registry, style
 from pipeline.report.against import against
-from pipeline.report.comparison_table import beside, verdicts
+from pipeline.report.comparison_table import beside, read_off, verdicts
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
@@ -81,7 +81,8 @@ class Maker:
         else:
             with style.paper():
                 io.save_figure(artefact.figure, self.figures / name)
-            artefact = replace(artefact, figure=style.new_figure(1.0))
+            notes = (*artefact.notes, *read_off(self.compared, name))
+            artefact = replace(artefact, figure=style.new_figure(1.0), notes=notes)
         if self.captions:
             told = (artefact.title, artefact.caption, *artefact.stamp.lines())
             io.save_text("\n\n".join(map(markup.rst, told)), self.captions / f"{name}.rst")

@@ -13,7 +13,7 @@ from scipy.stats import f as fisher
 from scipy.stats import t as student
 
 from pipeline.report.comparison import COLUMNS, check_published, compare, holm
-from pipeline.report.comparison_table import PARTS, as_table, printed, tallies, tally, tally_in_words
+from pipeline.report.comparison_table import PARTS, as_table, printed, read_off, tallies, tally, tally_in_words
 from pipeline.report.departures import departures
 from pipeline.report.individual_fairness.comparison import bhattacharyya
 from pipeline.report.numbers import Estimate
@@ -210,6 +210,14 @@ def test_a_setting_that_leaves_a_choice_is_refused() -> None:
     both = pd.concat([measured([1.0]).assign(metric_split="test"), measured([2.0]).assign(metric_split="train")])
     with pytest.raises(ValueError, match=r"table_1, SenSR x T_n: several values .* metric_split"):
         verdict(entry(), both)
+
+
+def test_a_figure_says_what_can_be_read_off_the_published_one() -> None:
+    read = entry(artefact="figure_1", kind="reading", value=1.0, std=None, n=None, rounding=0.1)
+    listed = [read, entry(artefact="figure_1", kind="constant", rounding=None), entry()]
+    found = compare(pd.DataFrame(listed), measured([1.05]), ())
+    assert read_off(found, "figure_1") == ("Read off the published figure: SenSR, T_n: 1 (ours 1.05, agrees).",)
+    assert read_off(found, "figure_2") == ()
 
 
 def test_constants_are_equal_and_readings_near() -> None:
