@@ -121,7 +121,7 @@ def test_the_remedy_is_read_off_the_reason() -> None:
     [
         (0.4, 4000, 0.3, True),
         (0.3, 4000, 0.3, True),
-        (0.27, 4000, 0.3, False),
+        (0.23, 4000, 0.3, False),
         (0.14, 4000, math.nan, False),
         (0.17, 4000, math.nan, True),
         (0.17, 40, math.nan, False),
