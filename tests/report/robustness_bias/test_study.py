@@ -17,7 +17,7 @@ from pipeline.audits.robustness_bias.measures import by_level
 from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study, used
+from pipeline.report.robustness_bias import agreement, group_tables, regularizer, settings_table, study, used
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.types import AuditResult
@@ -314,3 +314,15 @@ def test_the_stamp_names_the_settings_of_the_distances_alone_that_are_shown(alon
     keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
     assert "audit.smoothing_samples" in keys
     assert "audit.deepfool_points" not in keys
+
+
+def test_what_the_scale_leaves_out_is_named_once(alone: Inputs) -> None:
+    def place(block: str, dataset: str, network: str) -> dict[str, str]:
+        return {"block": block, "dataset": dataset, "method": "standard", "method.model": network}
+
+    omitted = [place("networks", "cifar10", "vgg19"), place("networks_adience", "adience", "adience_classifier")]
+    omitted += [place("regularizer_cifar10", "cifar10", "vgg19"), place("trainings_cifar10", "cifar10", "deep_cnn")]
+    assert settings_table.left_out(alone) == ()
+    (note,) = settings_table.left_out(replace(alone, config={**alone.config, "left_out": omitted}))
+    assert note == ("Left out at smoke scale. CIFAR-10: VGG19, VGG19 with a penalty; Adience: Adience Classifier.")
+    assert study.why_nothing(alone, []) == "Not run: the smoke scale leaves it out."
