@@ -17,7 +17,7 @@ from pipeline.audits.robustness_bias.measures import by_level
 from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, group_tables, regularizer, settings_table, study, used
+from pipeline.report.robustness_bias import agreement, group_tables, heat_maps, regularizer, settings_table, study, used
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.types import AuditResult
@@ -141,6 +141,16 @@ def test_a_network_has_learned_beyond_the_largest_class_and_a_linear_model(
         assert "largest class 10.0 %" in note
         # The linear model itself is held against the largest class alone.
         assert replace(one, block=study.LINEAR).learned == (linear == 0.3)
+
+
+def test_an_early_checkpoint_that_is_no_better_than_the_largest_class_has_no_sigma() -> None:
+    known = {"accuracy": 0.6, "images": 4000, "largest": 0.4, "linear": 0.6}
+    for first, there in ((0.42, False), (0.5, True)):
+        one = audit((1, 50), curve={1: first, 50: 0.6}, **known)
+        assert one.learned
+        assert not one.sigmas(w.DEEPFOOL).empty
+        assert one.sigmas(w.DEEPFOOL, w.FIRST).empty is not there
+        assert heat_maps.not_yet([one]) == (() if there else ("Had not learned after the first epoch: AlexNet.",))
 
 
 def test_a_group_of_too_few_points_has_counts_and_no_sigma() -> None:
