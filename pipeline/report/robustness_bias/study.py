@@ -128,10 +128,9 @@ class Audited:
         Of groups with too few points only the counts; nothing of a checkpoint that is no better than the largest class.
         """
         epoch = None if self.absent else self.epoch(moment)
-        if epoch in self.curve and epoch != self.epochs[-1] and not self._beyond_the_largest_class(self.curve[epoch]):
-            return NOTHING
+        known = None if epoch is None or epoch == self.epochs[-1] else self.curve.get(epoch)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
-        if found is None:
+        if found is None or not (known is None or self._beyond_the_largest_class(known)):
             return NOTHING
         if "n_correct" not in found:
             return found

@@ -144,7 +144,7 @@ def test_a_network_has_learned_beyond_the_largest_class_and_a_linear_model(
 
 
 def test_an_early_checkpoint_that_is_no_better_than_the_largest_class_has_no_sigma() -> None:
-    known = {"accuracy": 0.6, "images": 4000, "largest": 0.4, "linear": 0.6}
+    known: dict[str, Any] = {"accuracy": 0.6, "images": 4000, "largest": 0.4, "linear": 0.6}
     for first, there in ((0.42, False), (0.5, True)):
         one = audit((1, 50), curve={1: first, 50: 0.6}, **known)
         assert one.learned
