@@ -175,7 +175,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
 
 
 def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
-    """A footnote on the networks that were no better than the largest class after their first epoch."""
+    """A footnote on the networks that had not learned after their first epoch."""
     names = [
         w.network_label(one.network)
         for one in found

@@ -6,8 +6,8 @@ that were penalised. A network stands where other studies have a method.
 A network *has learned* where Wilson's 95 % interval of its test accuracy lies above the share of the largest class plus
 ``MARGIN``, and not below the accuracy of the logistic regression on the same data less ``MARGIN``, if it is not that
 itself. One that has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says
-so. A checkpoint before the last is held against the largest class alone, and has no sigma where it is no better. Nor
-has a group of fewer than ``TOO_FEW`` correctly classified points.
+so. A checkpoint before the last has no sigma where it is no better than the largest class, or less than half as accurate
+as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points.
 """
 
 from __future__ import annotations
@@ -75,6 +75,9 @@ class Audited:
         linear = math.nan if self.block == LINEAR else self.linear
         return self._beyond_the_largest_class(self.accuracy) and not high < linear - MARGIN
 
+    def _began_to_learn(self, accuracy: float) -> bool:
+        return self._beyond_the_largest_class(accuracy) and accuracy >= self.accuracy / 2
+
     def _beyond_the_largest_class(self, accuracy: float) -> bool:
         return wilson(Estimate(accuracy, n=self.images), LEVEL)[0] > self.largest + MARGIN
 
@@ -125,12 +128,12 @@ class Audited:
     def table(self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER) -> pd.DataFrame:
         """One line for each group, one column for each statistic; without lines where it was not measured.
 
-        Of groups with too few points only the counts; nothing of a checkpoint that is no better than the largest class.
+        Of groups with too few points only the counts; nothing of a checkpoint that had not learned.
         """
         epoch = None if self.absent else self.epoch(moment)
         known = None if epoch is None or epoch == self.epochs[-1] else self.curve.get(epoch)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
-        if found is None or not (known is None or self._beyond_the_largest_class(known)):
+        if found is None or not (known is None or self._began_to_learn(known)):
             return NOTHING
         if "n_correct" not in found:
             return found

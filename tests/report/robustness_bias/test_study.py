@@ -143,9 +143,10 @@ def test_a_network_has_learned_beyond_the_largest_class_and_a_linear_model(
         assert replace(one, block=study.LINEAR).learned == (linear == 0.3)
 
 
-def test_an_early_checkpoint_that_is_no_better_than_the_largest_class_has_no_sigma() -> None:
-    known: dict[str, Any] = {"accuracy": 0.6, "images": 4000, "largest": 0.4, "linear": 0.6}
-    for first, there in ((0.42, False), (0.5, True)):
+def test_an_early_checkpoint_that_had_not_learned_has_no_sigma() -> None:
+    # No better than the largest class; half as accurate as the last; less than half.
+    for largest, first, there in ((0.4, 0.42, False), (0.1, 0.3, True), (0.1, 0.29, False)):
+        known: dict[str, Any] = {"accuracy": 0.6, "images": 4000, "largest": largest, "linear": 0.6}
         one = audit((1, 50), curve={1: first, 50: 0.6}, **known)
         assert one.learned
         assert not one.sigmas(w.DEEPFOOL).empty
