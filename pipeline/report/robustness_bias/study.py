@@ -6,8 +6,8 @@ that were penalised. A network stands where other studies have a method.
 A network *has learned* where Wilson's 95 % interval of its test accuracy lies above the share of the largest class plus
 ``MARGIN``, and not below the accuracy of the logistic regression on the same data less ``MARGIN``, if it is not that
 itself. One that has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says
-so. A checkpoint before the last has no sigma where it is no better than the largest class, or less than half as accurate
-as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points.
+so. A checkpoint before the last has no sigma where it is no better than the largest class, or less than half as
+accurate as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points.
 """
 
 from __future__ import annotations
