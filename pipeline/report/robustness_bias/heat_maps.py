@@ -168,9 +168,20 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
             "classified points, too few. Grey: not defined, as nothing outside the group is safe from any "
             "perturbation, or the group is empty. Shares of all members, so accuracy has a part in it.",
             study.failures(found, attacks),
+            *not_yet(study.run(found)),
             *study.not_run(found),
         ),
     )
+
+
+def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
+    """A footnote on the networks that had not learned after their first epoch."""
+    names = [
+        w.network_label(one.network)
+        for one in found
+        if one.epoch(w.FIRST) is not None and all(one.table(name, w.FIRST).empty for name in one.attacks)
+    ]
+    return (f"Had not learned after the first epoch: {', '.join(names)}.",) if names else ()
 
 
 def color_end(sigma: Array) -> float:

@@ -77,7 +77,7 @@ def table_2(inputs: Inputs) -> Table:
             *engines(inputs, found),
             f"{NOT_LEARNED}: did not learn. A network has learned where the 95 % interval of its accuracy lies above "
             f"the share of the largest class plus {study.MARGIN:g}, and not below the accuracy of the logistic "
-            "regression on the same data.",
+            f"regression on the same data less {study.MARGIN:g}.",
             *study.not_run(found),
         ),
     )

@@ -4,9 +4,10 @@ What the grid has as several blocks is one here: ``networks`` are all networks t
 that were penalised. A network stands where other studies have a method.
 
 A network *has learned* where Wilson's 95 % interval of its test accuracy lies above the share of the largest class plus
-``MARGIN``, and not below the accuracy of the logistic regression on the same data, if it is not that itself. One that
-has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says so. A group of
-fewer than ``TOO_FEW`` correctly classified points has no sigma.
+``MARGIN``, and not below the accuracy of the logistic regression on the same data less ``MARGIN``, if it is not that
+itself. One that has not is in no figure, count, comparison or claim: :func:`run` leaves it out and :func:`not_run` says
+so. A checkpoint before the last has no sigma where it is no better than the largest class, or less than half as
+accurate as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +32,7 @@ from pipeline.types import Array, AuditResult
 LINEAR, NETWORKS, PRETRAINING, REGULARIZER = "linear", "networks", "pretraining", "regularizer"
 TRAININGS = "trainings"
 MARGIN = 0.05
-"""Of accuracy above the share of the largest class."""
+"""Of accuracy above the share of the largest class, and below a linear model."""
 TOO_FEW = 20
 """Correctly classified points of a group: with fewer its sigma is mostly chance."""
 LEVEL = 0.95
@@ -47,7 +48,8 @@ class Audited:
 
     ``key`` is its own, ``data`` and ``model`` those of its data set and its classifier in :class:`Inputs`. ``accuracy``
     of its last checkpoint on all test images, ``images`` in number; ``largest``, the share of the largest class;
-    ``linear``, the accuracy of the logistic regression on the same data. NaN where they are not known.
+    ``linear``, the accuracy of the logistic regression on the same data. NaN where they are not known. ``curve``: the
+    accuracy after each epoch that was kept.
     """
 
     key: str
@@ -62,15 +64,22 @@ class Audited:
     images: int = 0
     largest: float = math.nan
     linear: float = math.nan
+    curve: Mapping[int, float] = field(default_factory=dict)
 
     @cached_property
     def learned(self) -> bool:
         """Whether it has learned, see above; True where its accuracy is not known."""
         if not math.isfinite(self.accuracy) or not self.images:
             return True
-        low, high = wilson(Estimate(self.accuracy, n=self.images), LEVEL)
+        _, high = wilson(Estimate(self.accuracy, n=self.images), LEVEL)
         linear = math.nan if self.block == LINEAR else self.linear
-        return low > self.largest + MARGIN and not high < linear
+        return self._beyond_the_largest_class(self.accuracy) and not high < linear - MARGIN
+
+    def _began_to_learn(self, accuracy: float) -> bool:
+        return self._beyond_the_largest_class(accuracy) and accuracy >= self.accuracy / 2
+
+    def _beyond_the_largest_class(self, accuracy: float) -> bool:
+        return wilson(Estimate(accuracy, n=self.images), LEVEL)[0] > self.largest + MARGIN
 
     @cached_property
     def absent(self) -> str:
@@ -119,11 +128,12 @@ class Audited:
     def table(self, attack: str, moment: str = w.LAST, denominator: str = w.PAPER) -> pd.DataFrame:
         """One line for each group, one column for each statistic; without lines where it was not measured.
 
-        Of groups with too few points only the counts.
+        Of groups with too few points only the counts; nothing of a checkpoint that had not learned.
         """
         epoch = None if self.absent else self.epoch(moment)
+        known = None if epoch is None or epoch == self.epochs[-1] else self.curve.get(epoch)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
-        if found is None:
+        if found is None or not (known is None or self._began_to_learn(known)):
             return NOTHING
         if "n_correct" not in found:
             return found
@@ -178,8 +188,10 @@ def _audited(inputs: Inputs) -> list[Audited]:
         classifier, data = inputs.classifiers.get(one.model), inputs.datasets.get(one.data)
         if classifier is not None and data is not None and not one.absent:
             classes = np.bincount(result.arrays[data.label_name])
-            accuracy = float(classifier.facts["test_accuracy"][-1])
-            one = replace(one, accuracy=accuracy, images=data.test_rows, largest=float(classes.max() / classes.sum()))
+            accuracy = classifier.facts["test_accuracy"].tolist()
+            curve = dict(zip(classifier.index["epoch"].tolist(), accuracy, strict=True))
+            largest = float(classes.max() / classes.sum())
+            one = replace(one, accuracy=accuracy[-1], images=data.test_rows, largest=largest, curve=curve)
         found.append(one)
     linear = {one.data: one.accuracy for one in found if one.block == LINEAR}
     return [replace(one, linear=linear.get(one.data, math.nan)) for one in found]

@@ -17,7 +17,7 @@ from pipeline.audits.robustness_bias.measures import by_level
 from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, group_tables, regularizer, study, used
+from pipeline.report.robustness_bias import agreement, group_tables, heat_maps, regularizer, settings_table, study, used
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.types import AuditResult
@@ -121,7 +121,7 @@ def test_the_remedy_is_read_off_the_reason() -> None:
     [
         (0.4, 4000, 0.3, True),
         (0.3, 4000, 0.3, True),
-        (0.27, 4000, 0.3, False),
+        (0.23, 4000, 0.3, False),
         (0.14, 4000, math.nan, False),
         (0.17, 4000, math.nan, True),
         (0.17, 40, math.nan, False),
@@ -141,6 +141,17 @@ def test_a_network_has_learned_beyond_the_largest_class_and_a_linear_model(
         assert "largest class 10.0 %" in note
         # The linear model itself is held against the largest class alone.
         assert replace(one, block=study.LINEAR).learned == (linear == 0.3)
+
+
+def test_an_early_checkpoint_that_had_not_learned_has_no_sigma() -> None:
+    # No better than the largest class; half as accurate as the last; less than half.
+    for largest, first, there in ((0.4, 0.42, False), (0.1, 0.3, True), (0.1, 0.29, False)):
+        known: dict[str, Any] = {"accuracy": 0.6, "images": 4000, "largest": largest, "linear": 0.6}
+        one = audit((1, 50), curve={1: first, 50: 0.6}, **known)
+        assert one.learned
+        assert not one.sigmas(w.DEEPFOOL).empty
+        assert one.sigmas(w.DEEPFOOL, w.FIRST).empty is not there
+        assert heat_maps.not_yet([one]) == (() if there else ("Had not learned after the first epoch: AlexNet.",))
 
 
 def test_a_group_of_too_few_points_has_counts_and_no_sigma() -> None:
@@ -314,3 +325,15 @@ def test_the_stamp_names_the_settings_of_the_distances_alone_that_are_shown(alon
     keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
     assert "audit.smoothing_samples" in keys
     assert "audit.deepfool_points" not in keys
+
+
+def test_what_the_scale_leaves_out_is_named_once(alone: Inputs) -> None:
+    def place(block: str, dataset: str, network: str) -> dict[str, str]:
+        return {"block": block, "dataset": dataset, "method": "standard", "method.model": network}
+
+    omitted = [place("networks", "cifar10", "vgg19"), place("networks_adience", "adience", "adience_classifier")]
+    omitted += [place("regularizer_cifar10", "cifar10", "vgg19"), place("trainings_cifar10", "cifar10", "deep_cnn")]
+    assert settings_table.left_out(alone) == ()
+    (note,) = settings_table.left_out(replace(alone, config={**alone.config, "left_out": omitted}))
+    assert note == ("Left out at smoke scale. CIFAR-10: VGG19, VGG19 with a penalty; Adience: Adience Classifier.")
+    assert study.why_nothing(alone, []) == "Not run: the smoke scale leaves it out."
