@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -46,7 +48,7 @@ def test_of_a_symmetric_distribution_both_two_sided_tests_are_one() -> None:
 
 def test_few_rows_against_many_that_are_ranked_almost_without_a_fault() -> None:
     data = ranked((100, 3900), (0.5, 0.96))
-    both = {
+    both: dict[str, Any] = {
         side: permutation_test(data, "auc", rng=np.random.default_rng(1), draws=2000, alternative=side)
         for side in ("two-sided", "equal-tailed")
     }
