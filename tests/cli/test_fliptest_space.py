@@ -43,7 +43,7 @@ def test_numbers_are_measured_in_standard_deviations_of_both_groups_together() -
     points = np.concatenate([made.points(groups.source.features), made.points(groups.target.features)])
     np.testing.assert_allclose(points[:, 0], (ages - ages.mean()) / ages.std())
     assert made.standardized == ("age",)
-    assert made.scales[0] == pytest.approx(ages.std())
+    assert made.each("scale")[0] == pytest.approx(ages.std())
     plain, _ = space(frame(1), frame(2, sex="m"), standardize="none")
     np.testing.assert_array_equal(plain.points(frame(1))[:, 0], frame(1)["age"])
 
@@ -80,7 +80,7 @@ def test_points_between_categories_and_whole_numbers_are_the_nearest_that_exist(
     made, _ = space(table, table.assign(sex="m", children=np.arange(40) % 4))
     points = made.points(table)
     for step, gain in ((0.4, 0), (0.6, 1)):
-        moved = made.snapped(points + step / made.scales)
+        moved = made.snapped(points + step / made.each("scale"))
         np.testing.assert_array_equal(made.frame(moved)["children"], table["children"] + gain)
         np.testing.assert_allclose(made.frame(moved)["age"], table["age"] + step)
         np.testing.assert_allclose(made.snapped(moved), moved)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline.cli.settings import TAKES, Number, Options, Output, Precise, Rows, Standardize, option
+from pipeline.cli.settings import TAKES, Number, Options, Output, Precise, Reading, Rows, Standardize, option
 from pipeline.fields import Count, Share, Size
 
 EXAMPLES = """\
@@ -119,5 +119,5 @@ class Map(Options, title="map"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Data, Groups, Predict, Precise, Map, Output):
+class Settings(Data, Reading, Groups, Predict, Precise, Map, Output):
     """Every option of FlipTest."""

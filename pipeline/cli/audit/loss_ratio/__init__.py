@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pipeline.cli.settings import Network, Options, Output, Precise, Rows, Standardize, option
+from pipeline.cli.settings import Network, Options, Output, Precise, Reading, Rows, Standardize, option
 from pipeline.fields import Count, Positive, Share, Size, at_least
 
 EXAMPLES = """\
@@ -87,5 +87,5 @@ class Test(Options, title="test and attack"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Data, Network, Precise, Metric, Test, Output):
+class Settings(Data, Reading, Network, Precise, Metric, Test, Output):
     """Every option of the loss-ratio audit."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli import words
 from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.audit.loss_ratio.evidence import Equated, Evidence, directions_in, gather, given_directions, learned
@@ -19,10 +17,10 @@ from pipeline.cli.model import Computing, Model, load_model, no_gradient
 from pipeline.cli.numbers import factor, level, p_text, plain, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, model_facts, output_conditions, probed
 from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, drawn_by
-from pipeline.cli.table import Choice, Rows, Source, attribute, classes_of, drawn, rows, sha256
+from pipeline.cli.table import Attribute, Rows, Source, attribute, classes_of, drawn, feature_names, rows, sha256
 from pipeline.cli.units import Units, units
 from pipeline.cli.words import concluded
-from pipeline.messages import listed
+from pipeline.messages import check_columns, listed
 from pipeline.types import Array
 
 FEW_ROWS = 100
@@ -93,19 +91,6 @@ attack: {steps} gradient steps of {step_size:g}, fair distance penalised with la
 WANTED = "a torch network or a function of x"
 
 
-@dataclass(frozen=True)
-class Found:
-    """What was measured, of which ``rows`` with which numbers in the file (n,), model, metric and settings."""
-
-    evidence: Evidence
-    rows: Rows
-    row_numbers: Array
-    units: Units
-    scores: Scores
-    equated: Equated
-    asked: Settings
-
-
 def from_files(asked: Settings) -> Result:
     """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
     if (asked.directions is None) == (not asked.sensitive):
@@ -126,15 +111,12 @@ def audited(
     """Learn the metric from ``teachers`` (the audited rows where there are none) or take the ``directions``; test."""
     if model.kind in ("estimator", "onnx"):
         raise no_gradient(model)
-    choice = Choice(
-        label=asked.label,
-        sensitive=tuple(attribute(text, tuple(source.table.columns)) for text in asked.sensitive),
-        include_sensitive=asked.include_sensitive,
-        **{name: tuple(value) for name, value in asked.some("features", "drop").items()},
-    )
-    everyone = rows(source.table, choice, source.name)
+    sensitive = [attribute(text, tuple(source.table.columns)) for text in asked.sensitive]
+    apart = [one.column for one in sensitive]
+    names = feature_names(source, asked, asked.label, apart, "--sensitive", asked.include_sensitive)
+    everyone = rows(source, names, sensitive)
     scale = units(everyone.features, everyone.names, asked.standardize)
-    equated, metric = _fair_metric(asked, choice, everyone, scale, source, teachers, directions)
+    equated, metric = _fair_metric(asked, sensitive, everyone, scale, teachers or source, directions)
     if asked.points is not None and asked.points > len(everyone.features):
         raise ValueError(
             f"--points asks for {asked.points} rows, but there are {len(everyone.features)}: leave it out to audit all "
@@ -150,8 +132,8 @@ def audited(
     )
     some = replace(everyone, label=label, label_levels=levels).only(numbers)
     evidence = gather(scores.evaluate, some.features, some.label, equated.metric, scale, asked, device, len(levels))
-    result = Found(evidence, some, numbers, scale, scores, equated, asked)
-    found = outcomes(result)
+    found = outcomes(evidence, some.label, scores.prediction, len(levels))
+    examples, table = examples_of(evidence, some, numbers, scale, asked.examples)
     facts: dict[str, Any] = {
         "results": found,
         "data": {
@@ -170,10 +152,10 @@ def audited(
             **{"device": device, **asked.some("dtype", "points", "seed")},
         },
         "fair_metric": {**metric, **fair_metric(equated, everyone.names)},
-        "examples": example_entries(evidence, some, numbers, scale, asked.examples),
+        "examples": examples,
         "course": course(evidence),
     }
-    test = found["loss_ratio"]
+    test, balanced = found["loss_ratio"], found["balanced_accuracy"]
     return Result(
         audit="loss-ratio",
         schema=SCHEMA,
@@ -186,15 +168,21 @@ def audited(
                 sentence=sentence(test, asked.delta, asked.alpha),
             ),
             LIMITS,
-            quantities(result, found),
+            {
+                "rows": test["n"],
+                "left_out": 100 * test["non_finite"] / len(numbers),
+                "saturated": 100 * scores.saturated / len(numbers),
+                "gain": None if balanced is None else balanced - 1 / len(levels),
+                **{"balanced": balanced, "trivial": 1 / len(levels), "classes": numbered(levels)},
+            },
             "rejected",
         ),
-        caveats=tuple(words.caveats(CAVEATS, conditions(result, facts))),
-        sections=tuple(_sections(result, facts)),
+        caveats=tuple(words.caveats(CAVEATS, conditions(evidence, some, scores, facts))),
+        sections=tuple(_sections(evidence, asked, facts)),
         facts=facts,
         tables={
             "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
-            "examples": example_rows(evidence, some, numbers, asked.examples),
+            "examples": table,
         },
         libraries=("numpy", "torch"),
         settings=asked,
@@ -203,29 +191,26 @@ def audited(
 
 def _fair_metric(
     asked: Settings,
-    choice: Choice,
+    sensitive: Sequence[Attribute],
     everyone: Rows,
     scale: Units,
-    source: Source,
-    teachers: Source | None,
+    teachers: Source,
     directions: Array | None,
 ) -> tuple[Equated, dict[str, Any]]:
     """The metric, and for the JSON where it comes from."""
     path = asked.directions
     if path is not None or directions is not None:
-        numbers = directions_in(Path(path), len(everyone.names)) if directions is None and path else directions
-        equated = given_directions(np.asarray(numbers, dtype=float), str(path or "directions"), everyone.names, scale)
+        numbers = directions_in(path, len(everyone.names)) if path is not None else np.asarray(directions, dtype=float)
+        equated = given_directions(numbers, str(path or "directions"), everyone.names, scale)
         file = None if path is None else sha256(path)
         return equated, {"source": "given", "path": str(path), "sha256": file, "rows": None, "levels": {}}
-    taught = everyone
-    if teachers is not None:
-        other = replace(choice, label=None, features=everyone.names, drop=())
-        taught = rows(teachers.table, other, teachers.name)
-    by = teachers or source
+    check_columns(teachers.table, [one.column for one in sensitive], "--sensitive", teachers.name)
+    check_columns(teachers.table, everyone.names, "--features", teachers.name)
+    taught = rows(teachers, everyone.names, sensitive)
     return learned(taught, scale), {
         "source": "learned",
-        "path": by.name,
-        "sha256": by.sha256,
+        "path": teachers.name,
+        "sha256": teachers.sha256,
         "rows": len(taught.features),
         "levels": {name: list(pair) for name, pair in taught.levels.items()},
     }
@@ -237,22 +222,9 @@ def numbered(levels: Sequence[str]) -> str:
     return listed([f"{number} is {levels[number]!r}" for number in order], 6)
 
 
-def quantities(result: Found, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What the LIMITS are of."""
-    test, audited, trivial = found["loss_ratio"], len(result.row_numbers), 1 / len(result.rows.label_levels)
-    return {
-        "rows": test["n"],
-        "left_out": 100 * test["non_finite"] / audited,
-        "saturated": 100 * result.scores.saturated / audited,
-        "gain": None if found["balanced_accuracy"] is None else found["balanced_accuracy"] - trivial,
-        **{"balanced": found["balanced_accuracy"], "trivial": trivial, "classes": numbered(result.rows.label_levels)},
-    }
-
-
-def conditions(result: Found, facts: Mapping[str, Any]) -> dict[str, Any]:
+def conditions(evidence: Evidence, some: Rows, scores: Scores, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What holds of this audit, for CAVEATS."""
-    found, evidence = facts["results"], result.evidence
-    test, data, metric = found["loss_ratio"], facts["data"], facts["fair_metric"]
+    test, data, metric = facts["results"]["loss_ratio"], facts["data"], facts["fair_metric"]
     halfway = int(np.searchsorted(evidence.steps, evidence.steps[-1] / 2))
     mean = evidence.course.mean
     growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
@@ -262,8 +234,8 @@ def conditions(result: Found, facts: Mapping[str, Any]) -> dict[str, Any]:
         "metric_of_audited_rows": metric["path"] == data["path"],
         "not_rejected": not test["rejected"],
         "still_growing": not test["rejected"] and growing,
-        "columns_of_two_values": any(len(np.unique(column)) == 2 for column in result.rows.features.T),
-        **output_conditions(result.scores, "row"),
+        "columns_of_two_values": any(len(np.unique(column)) == 2 for column in some.features.T),
+        **output_conditions(scores, "row"),
         "weak_direction": [
             {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION
         ],
@@ -275,33 +247,21 @@ def conditions(result: Found, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def outcomes(result: Found) -> dict[str, Any]:
+def outcomes(evidence: Evidence, label: Array, prediction: Array, classes: int) -> dict[str, Any]:
     """Both tests at the last step, and how well the model predicts the audited rows; NaN (no ratio exists) is null."""
-    label = result.rows.label
-    right = result.scores.prediction == label
-    by_class = [
-        right[label == c].mean() if (label == c).any() else np.nan for c in range(len(result.rows.label_levels))
-    ]
-    return {
-        **{
-            name: plain({key: getattr(test, array)[-1] for key, array in STATISTICS.items()})
-            for name, test in _tests(result.evidence)
-        },
-        **plain({"accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))}),
-    }
+    right = prediction == label
+    by_class = [right[label == one].mean() if (label == one).any() else np.nan for one in range(classes)]
+    tests = zip(TESTS, (evidence.course, evidence.error_course), strict=True)
+    last = {name: {key: getattr(test, array)[-1] for key, array in STATISTICS.items()} for name, test in tests}
+    found: dict[str, Any] = plain({**last, "accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))})
+    return found
 
 
 def course(evidence: Evidence) -> dict[str, Any]:
     """The statistics on the way, one entry for each recorded number of steps."""
-    on_the_way = {
-        name: {key: plain(np.asarray(getattr(test, STATISTICS[key]))) for key in COURSE}
-        for name, test in _tests(evidence)
-    }
-    return {"steps": list(evidence.steps), **on_the_way}
-
-
-def _tests(evidence: Evidence) -> Iterator[tuple[str, RatioTest]]:
-    return zip(TESTS, (evidence.course, evidence.error_course), strict=True)
+    tests = zip(TESTS, (evidence.course, evidence.error_course), strict=True)
+    way = {name: {key: np.asarray(getattr(test, STATISTICS[key])) for key in COURSE} for name, test in tests}
+    return {"steps": list(evidence.steps), **{name: plain(values) for name, values in way.items()}}
 
 
 def fair_metric(equated: Equated, names: tuple[str, ...]) -> dict[str, Any]:
@@ -341,14 +301,14 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
 
 
-def _sections(result: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
-    data, model, settings = facts["data"], facts["model"], result.asked
+def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> Iterator[Section]:
+    data, model = facts["data"], facts["model"]
     count = f"{data['audited']:,} rows"
     if data["audited"] < data["rows"]:
         count = f"{data['audited']:,} of {data['rows']:,} rows, drawn with seed {facts['parameters']['seed']}"
     tested = words.facts(
         TESTED,
-        **settings.some("delta", "alpha", "steps", "step_size", "regularization", "dtype"),
+        **asked.some("delta", "alpha", "steps", "step_size", "regularization", "dtype"),
         device=facts["parameters"]["device"],
         rows=count,
         features=len(data["features"]),
@@ -365,9 +325,9 @@ def _sections(result: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
         title="Loss ratios",
         caption="(a) How the loss ratios of the audited rows are distributed. (b) Their mean S_n with its two-sided "
         "interval, and the lower bound T_n, as the attack goes on.",
-        draw=drawn_by("pipeline.cli.audit.loss_ratio.figure:figure", result.evidence),
+        draw=drawn_by("pipeline.cli.audit.loss_ratio.figure:figure", evidence),
     )
-    yield Section("Found", (*_results(facts["results"], settings), drawn))
+    yield Section("Result", (*_results(facts["results"], asked.delta, asked.alpha), drawn))
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
         yield Section(
@@ -375,7 +335,7 @@ def _sections(result: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
         )
 
 
-def _results(results: Mapping[str, Any], settings: Settings) -> tuple[Table, Text, Text]:
+def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Table, Text, Text]:
     rows = []
     for key, name in TESTS.items():
         test = results[key]
@@ -385,8 +345,8 @@ def _results(results: Mapping[str, Any], settings: Settings) -> tuple[Table, Tex
         interval = span((test["ci_low"], test["ci_high"]), factor)
         decision = "rejected" if test["rejected"] else "not rejected"
         rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
-    last = Column(f"at most {settings.delta:g}?", kind="text")
-    heads = ("", "S_n", f"{level(settings.alpha)} interval", "T_n", "p-value")
+    last = Column(f"at most {delta:g}?", kind="text")
+    heads = ("", "S_n", f"{level(alpha)} interval", "T_n", "p-value")
     test = results["loss_ratio"]
     clipped = f", {test['clipped']:,} clipped" if test["clipped"] else ""
     left_out = f", {test['non_finite']:,} more not finite and left out" if test["non_finite"] else ""
@@ -433,76 +393,58 @@ def _examples(entries: Sequence[Mapping[str, Any]], classes: int) -> Table:
     return Table(columns, tuple(rows), SHOWN_EXAMPLES, file="examples.csv", notes="groups and largest changes")
 
 
-def worst(evidence: Evidence, count: int) -> Array:
-    """Positions of the ``count`` largest finite loss ratios, the largest first; ties in the order of the rows."""
-    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
-    return order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
+def examples_of(
+    evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int
+) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+    """The rows of the ``count`` largest finite ratios: for the JSON with what changed most, and as a table.
 
-
-def example_rows(evidence: Evidence, rows: Rows, row_numbers: Array, count: int) -> pd.DataFrame:
-    """Two lines for each example: ``original``, and below it ``comparable``, the point at which the attack ended.
-
+    The table has two lines for each: ``original``, and below it ``comparable``, the point at which the attack ended.
     The features stand under their own names in their own units, so that a line can be given to the model again; the
     audit's columns begin with ``audit_``.
     """
-    chosen = np.repeat(worst(evidence, count), 2)
-    comparable = np.arange(len(chosen)) % 2 == 1
-    two = len(rows.label_levels) == 2
-    loss = np.where(comparable, evidence.comparable_loss[chosen], evidence.original_loss[chosen])
-    columns: dict[str, Any] = {
-        "audit_rank": np.arange(len(chosen)) // 2 + 1,
-        "audit_row": row_numbers[chosen],
-        "audit_version": np.where(comparable, "comparable", "original"),
-        "audit_loss_ratio": evidence.ratio[chosen],
-        "audit_fair_distance": np.where(comparable, evidence.fair_distance[chosen], 0.0),
-        "audit_loss": loss,
-        f"audit_probability_of_{'1' if two else 'label'}": probability(loss, rows.label[chosen], two),
-        "audit_label": rows.label[chosen],
-    }
-    for name, group in rows.sensitive.items():
-        columns[f"audit_{name}"] = np.array(rows.levels[name])[group[chosen]]
-    points = np.where(comparable[:, None], evidence.comparable[chosen], evidence.original[chosen])
-    features = pd.DataFrame(points, columns=list(rows.names))
-    return pd.concat([pd.DataFrame(columns), features], axis=1)
-
-
-def example_entries(
-    evidence: Evidence, rows: Rows, row_numbers: Array, units: Units, count: int
-) -> list[dict[str, Any]]:
-    """The examples for the JSON document: losses and probabilities of both versions, and what changed most."""
-    two = len(rows.label_levels) == 2
-    numbers = {
-        "loss_ratio": evidence.ratio,
-        "fair_distance": evidence.fair_distance,
-        "original_loss": evidence.original_loss,
-        "comparable_loss": evidence.comparable_loss,
-        "original_probability": probability(evidence.original_loss, rows.label, two),
-        "comparable_probability": probability(evidence.comparable_loss, rows.label, two),
-    }
-    return [
+    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
+    worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
+    two = len(some.label_levels) == 2
+    loss = {"original": evidence.original_loss[worst], "comparable": evidence.comparable_loss[worst]}
+    points = {"original": evidence.original[worst], "comparable": evidence.comparable[worst]}
+    p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
+    groups = {name: np.array(some.levels[name])[group[worst]].tolist() for name, group in some.sensitive.items()}
+    parts = [
+        pd.DataFrame(
+            {
+                "audit_rank": np.arange(len(worst)) + 1,
+                "audit_row": row_numbers[worst],
+                "audit_version": version,
+                "audit_loss_ratio": evidence.ratio[worst],
+                "audit_fair_distance": evidence.fair_distance[worst] if version == "comparable" else 0.0,
+                "audit_loss": loss[version],
+                f"audit_probability_of_{'1' if two else 'label'}": p[version],
+                "audit_label": some.label[worst],
+                **{f"audit_{name}": values for name, values in groups.items()},
+            }
+        ).join(pd.DataFrame(points[version], columns=list(some.names)))
+        for version in loss
+    ]
+    moved = np.abs(units.inward(points["comparable"]) - units.inward(points["original"]))
+    entries = [
         {
             "row": int(row_numbers[i]),
-            "label": int(rows.label[i]),
-            "sensitive": {name: rows.levels[name][group[i]] for name, group in rows.sensitive.items()},
-            **{name: float(values[i]) for name, values in numbers.items()},
-            "changes": _changes(evidence, units, rows.names, i),
+            "label": int(some.label[i]),
+            "sensitive": {name: values[k] for name, values in groups.items()},
+            **{"loss_ratio": float(evidence.ratio[i]), "fair_distance": float(evidence.fair_distance[i])},
+            **{f"{version}_loss": float(values[k]) for version, values in loss.items()},
+            **{f"{version}_probability": float(values[k]) for version, values in p.items()},
+            "changes": [
+                {"feature": some.names[j], **{version: float(values[k, j]) for version, values in points.items()}}
+                for j in np.argsort(-moved[k], kind="stable")[:CHANGES]
+                if moved[k, j] > NEGLIGIBLE * moved[k].max()
+            ],
         }
-        for i in worst(evidence, count)
+        for k, i in enumerate(worst)
     ]
+    return entries, pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
 
 
 def probability(loss: Array, label: Array, two: bool) -> Array:
     """From the cross-entropy l = -log P(label | x): P(1 | x) of ``two`` classes, of more P(label | x)."""
     return np.where((label == 1) | (not two), np.exp(-loss), -np.expm1(-loss))
-
-
-def _changes(evidence: Evidence, units: Units, names: tuple[str, ...], position: int) -> list[dict[str, Any]]:
-    """The features of one row that moved most, in the units of the audit, with their values before and after."""
-    before, after = evidence.original[position], evidence.comparable[position]
-    moved = np.abs(units.inward(after) - units.inward(before))
-    order = np.argsort(-moved, kind="stable")[:CHANGES]
-    return [
-        {"feature": names[j], "original": float(before[j]), "comparable": float(after[j])}
-        for j in order
-        if moved[j] > NEGLIGIBLE * moved.max()
-    ]

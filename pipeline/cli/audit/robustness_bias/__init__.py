@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pipeline.cli.settings import Computed, Network, Number, Options, Output, option
+from pipeline.cli.settings import Computed, Network, Number, Options, Output, Reading, option
 from pipeline.fields import Count, Limit, Positive, Share, Size, at_least, not_empty
 
 EXAMPLES = """\
@@ -71,15 +71,6 @@ class Data(Options, title="images and groups"):
         "CSV or Parquet with a row for each image: its file name, true class and groups. For arrays the rows are in "
         "the order of the images",
         metavar="FILE",
-        command=True,
-    )
-    text: Sequence[str] = option(
-        "columns of a CSV that are text though they look like numbers, such as codes like 01", (), "A,B", command=True
-    )
-    missing: Sequence[str] | None = option(
-        "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...)",
-        None,
-        "A,B",
         command=True,
     )
     file: str | None = option(
@@ -176,5 +167,5 @@ class Comparison(Options, title="comparison"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Data, Network, Input, Computed, Attacks, Comparison, Output):
+class Settings(Data, Reading, Network, Input, Computed, Attacks, Comparison, Output):
     """Every option of the robustness audit."""

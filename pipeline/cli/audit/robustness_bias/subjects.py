@@ -306,8 +306,6 @@ def image_form(shape: Shape) -> Form:
     return Form(
         unit="image",
         given=f"images of shape {shape}",
-        returns="({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1",
-        fits=lambda behind: len(behind) < 2 and behind != (0,),
         remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
         f"another size, say --resize HxW; if it takes {plural(others, 'channel')}, say --channels {others}",
         precision="images are float32: let the model compute in it",
