@@ -224,11 +224,7 @@ def check_gradient(
 
 def model_facts(model: Model, scores: Scores | None = None) -> dict[str, Any]:
     """Which model was audited, and how its outputs were read, for the JSON."""
-    facts = {
-        "given": model.given,
-        "origin": model.origin,
-        "sha256": None if model.file is None else sha256(model.file),
-    }
+    facts = {"given": model.given, "origin": model.origin, "sha256": None if model.file is None else sha256(model.file)}
     if scores is None:
         return facts
     read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}

@@ -291,7 +291,7 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
         parse, hint = known[name]
         value = tuple(value) if isinstance(value, list) else value
         # Where a text is wanted, a number that YAML made of it is that text again: positive: 1.
-        if not fits(value, hint) or (parse and isinstance(value, str)):
+        if isinstance(value, str) or not fits(value, hint):
             try:
                 value = read(str(value), hint, parse)
             except ValueError as error:

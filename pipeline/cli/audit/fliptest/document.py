@@ -21,19 +21,7 @@ from pipeline.cli.audit.fliptest.people import Space, read_groups, space_of
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
 from pipeline.cli.probe import model_facts
-from pipeline.cli.result import (
-    Column,
-    Facts,
-    Figure,
-    Result,
-    Row,
-    Section,
-    Table,
-    Text,
-    Verdict,
-    drawn_by,
-    rows_of,
-)
+from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, drawn_by, rows_of
 from pipeline.cli.table import Source, level_text
 from pipeline.cli.words import concluded
 from pipeline.messages import SHOWN, listed

@@ -180,10 +180,7 @@ def audited(
         caveats=tuple(words.caveats(CAVEATS, conditions(evidence, some, scores, facts))),
         sections=tuple(_sections(evidence, asked, facts)),
         facts=facts,
-        tables={
-            "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
-            "examples": table,
-        },
+        tables={"tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]), "examples": table},
         libraries=("numpy", "torch"),
         settings=asked,
     )

@@ -102,7 +102,7 @@ def from_files(asked: Settings) -> Result:
 
 def audited(asked: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
     """Find the distances of images in an ``array``, or where the settings say, and compare the groups in the rows."""
-    wanted = chosen_attacks(asked.attack, asked.attack_setting)
+    wanted = chosen_attacks(asked)
     points = read_points(source, asked, array)
     shape = points.images.shape
     check_sizes(points.partitions, asked.min_group)
@@ -124,7 +124,7 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         check_classes(labels, subjects.classes, asked.classes, asked.label, source.name)
         kept = Kept(asked.checkpoint, made_of, made_by)
         try:
-            found = [distances(one, subjects, kept, asked.batch_size, asked.seed) for one in wanted]
+            found = [distances(one, subjects, kept, asked) for one in wanted]
         except KeyboardInterrupt:
             kept.interrupted()
             raise

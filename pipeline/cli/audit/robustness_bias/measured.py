@@ -11,8 +11,7 @@ import numpy as np
 
 from pipeline.audits.robustness_bias.intervals import sigma_intervals
 from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
-from pipeline.audits.robustness_bias.measures import by_level, survival
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.measures import by_level, curves
 from pipeline.audits.robustness_bias.significance import significance
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.attacking import Chosen
@@ -112,7 +111,7 @@ def measured(chosen: Chosen, distance: Array, subjects: Subjects, asked: Setting
                     "interval": interval[:, place],
                     "p": test.p[place],
                     "p_adjusted": test.adjusted[place],
-                    **_curve(own, partition, place, budget),
+                    **curves(own, partition, place, budget, GRID),
                 }
     known = distance[correct & ~failed]
     found = {
@@ -131,22 +130,6 @@ def measured(chosen: Chosen, distance: Array, subjects: Subjects, asked: Setting
         ],
     }
     return Measured(chosen, distance, failed, lengths, plain(found))
-
-
-def _curve(lengths: Lengths, partition: Partition, place: int, budget: float) -> dict[str, Any]:
-    """I_P, that of the others and the largest RB; RB changes only where one of the curves does."""
-    inside, outside = partition.element(place)
-    if not np.isfinite(budget):
-        return {"curve": None, "largest_bias": None}
-    steps = np.unique(np.concatenate([np.zeros(1), lengths.upto(budget)[lengths.counts & (inside | outside)]]))
-    bias = np.abs(survival(lengths, inside, steps) - survival(lengths, outside, steps))
-    largest = int(np.argmax(bias)) if np.isfinite(bias).all() else None
-    tau = np.linspace(0, budget, GRID)
-    curves = {"group": survival(lengths, inside, tau), "others": survival(lengths, outside, tau)}
-    return {
-        "largest_bias": None if largest is None else {"tau": steps[largest], "value": bias[largest]},
-        "curve": {"tau": tau, **curves},
-    }
 
 
 def settings_text(found: Entry) -> str:
