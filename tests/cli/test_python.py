@@ -166,7 +166,7 @@ def test_one_file_repeats_an_audit_and_flags_come_first(run: Command, office: Pa
         assert path.read_bytes() == Path("two", path.name).read_bytes(), path.name
     # Without the other direction, its figures are not left behind.
     options = yaml.safe_load(Path("one/audit.yaml").read_text())
-    Path("mine.yaml").write_text(yaml.safe_dump({**options, "reverse": False, "id": None, "null-draws": 0}))
+    Path("mine.yaml").write_text(yaml.safe_dump({**options, "reverse": False, "null-draws": 0}))
     Path("two/mine.txt").write_text("kept")
     assert main(["audit", "fliptest", "--config", "mine.yaml", "--output", "two", "--null-draws", "2"]) == 0
     made = json.loads(Path("two/audit.json").read_text())
@@ -263,9 +263,7 @@ def test_loss_ratio_of_three_classes_is_of_the_own_classs_loss(people: pd.DataFr
 
 def test_a_model_without_a_gradient_is_told_what_it_can_have(people: pd.DataFrame) -> None:
     tree = DecisionTreeClassifier(max_depth=2).fit(people[["income"]], people["paid"])
-    with pytest.raises(
-        ValueError, match=r"DecisionTreeClassifier is a scikit-learn model.* no gradient.*flip"
-    ):
+    with pytest.raises(ValueError, match=r"DecisionTreeClassifier is a scikit-learn model.* no gradient.*flip"):
         fa.loss_ratio(tree, people[["income"]], people["paid"], directions=[1.0])
 
 
