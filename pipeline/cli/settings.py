@@ -7,7 +7,7 @@
 
 The ``Settings`` of an audit derive from its groups of options. The annotation is the check (:mod:`pipeline.fields`),
 whoever gives the value: a flag and a YAML text are read as what the annotation says. An option without a default must
-be given; one with ``command`` is no keyword in Python, where arrays take the place of files and columns.
+be given; a ``source`` is no keyword in Python, where arrays take the place of files and columns.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ def option(
     return field(default=default, metadata=extra)
 
 
+def source(doc: str, default: Any = MISSING, metavar: str | None = None) -> Any:
+    """An option of the command line and its YAML alone: a file, a column, a place, in place of an array in Python."""
+    return option(doc, default, metavar, command=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(Checked):
     """A group of options under a ``title``, or several groups together."""
@@ -67,25 +72,22 @@ class Options(Checked):
 class Output(Options, title="output"):
     """What every audit may write; not written into the YAML, since they are not what is audited."""
 
-    output: Path | None = option("write {files} into this folder", None, "DIR", command=True)
-    json: Path | None = option("write the result as JSON to this file", None, "FILE", command=True)
-    gate: bool = option(
-        "let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False, command=True
-    )
+    output: Path | None = source("write {files} into this folder", None, "DIR")
+    json: Path | None = source("write the result as JSON to this file", None, "FILE")
+    gate: bool = source("let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Options, title="reading"):
     """How a CSV file is read."""
 
-    text: Sequence[str] = option(
-        "columns that are text though they look like numbers, such as codes like 01", (), "A,B", command=True
+    text: Sequence[str] = source(
+        "columns that are text though they look like numbers, such as codes like 01", (), "A,B"
     )
-    missing: Sequence[str] | None = option(
+    missing: Sequence[str] | None = source(
         "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...; '-': nothing)",
         None,
         "A,B",
-        command=True,
     )
 
 
@@ -93,16 +95,15 @@ class Reading(Options, title="reading"):
 class Rows(Options, title="data"):
     """A table of rows, and which columns the model takes."""
 
-    data: Path = option("the rows to audit: CSV or Parquet", metavar="FILE", command=True)
+    data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE")
     positive: str | None = option("the label's value that the model calls class 1 (where it is not 0 and 1)", None)
-    features: Sequence[str] = option(
+    features: Sequence[str] = source(
         "the model's input columns in its order (default: those that the model names, else all columns but the label "
         "and others with a part of their own, in the order of the file)",
         (),
         "A,B,C",
-        command=True,
     )
-    drop: Sequence[str] = option("columns that the model does not take", (), "A,B", command=True)
+    drop: Sequence[str] = source("columns that the model does not take", (), "A,B")
 
 
 OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]
@@ -116,11 +117,10 @@ TAKES = (
 class Computed(Options, title="model"):
     """How a model's file is opened, and where it is computed."""
 
-    trust_pickle: bool = option(
+    trust_pickle: bool = source(
         "open a file that holds a pickled model. A pickle can run any program when it is opened: only for files whose "
         "maker you trust",
         False,
-        command=True,
     )
     device: str = option("cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")
 
@@ -136,11 +136,10 @@ class Precise(Computed, title="model"):
 class Network(Options, title="model"):
     """The classifier of an audit that follows gradients."""
 
-    model: str = option(
+    model: str = source(
         f"{TAKES}, where the name is a model, a function x -> output, or a function without arguments that returns one "
         "of these",
         metavar="MODEL",
-        command=True,
     )
     classes: Sequence[str] | None = option(
         "names of the model's classes, in the order of its outputs (needed where there are more than two and the "

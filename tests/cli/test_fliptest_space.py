@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 from pipeline.audits.fliptest.dealt import Deal
+from pipeline.audits.fliptest.space import Space
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.evidence import Everyone, counterparts, null_of, places
 from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_draws
 from pipeline.cli.audit.fliptest.model import Decider
-from pipeline.cli.audit.fliptest.people import Group, Groups, Space, space_of
+from pipeline.cli.audit.fliptest.people import Group, Groups, space_of
 from pipeline.cli.model import Model
 
 

@@ -299,9 +299,7 @@ def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, run: Comman
 
 
 @pytest.mark.parametrize(("kind", "needs", "extra"), [("skops", "skops", "sklearn"), ("onnx", "onnxruntime", "onnx")])
-def test_what_is_not_installed_is_named_with_its_extra(
-    kind: str, needs: str, extra: str, run: Command, desk: Path
-) -> None:
+def test_what_is_not_installed_is_named(kind: str, needs: str, extra: str, run: Command, desk: Path) -> None:
     if importlib.util.find_spec(needs):
         pytest.skip(f"{needs} is installed")
     Path(f"model.{kind}").write_bytes(b"x")

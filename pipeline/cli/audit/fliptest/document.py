@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import Settings
@@ -17,7 +18,7 @@ from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, PERMUTATI
 from pipeline.cli.audit.fliptest.maps import candidates, null_draws
 from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
-from pipeline.cli.audit.fliptest.people import Space, read_groups, space_of
+from pipeline.cli.audit.fliptest.people import read_groups, space_of
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
 from pipeline.cli.probe import model_facts

@@ -21,12 +21,13 @@ import pandas as pd
 from pipeline.audits.fliptest.dealt import Deal, DealtSizes, deals
 from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
 from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
 from pipeline.audits.precision import Precision
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.maps import Kind
 from pipeline.cli.audit.fliptest.model import Decider
-from pipeline.cli.audit.fliptest.people import Group, Groups, Space
+from pipeline.cli.audit.fliptest.people import Group, Groups
 from pipeline.cli.numbers import plural
 from pipeline.cli.progress import followed
 from pipeline.seeds import generators

@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from pipeline.audits.fliptest.marginals import marginal
+from pipeline.audits.fliptest.space import Input, Space
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-from pipeline.cli.audit.fliptest.people import Input, Space
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
 from pipeline.report.fliptest.lines import MEAN, RANKS, SIGN, Line

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.fliptest.dealt import DealtSizes
+from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.standing import standing
 from pipeline.audits.fliptest.transparency import TransparencyReport
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-from pipeline.cli.audit.fliptest.people import Space
 from pipeline.cli.numbers import fixed, percent, plain, span
 from pipeline.transport.quality import healthy
 

@@ -22,7 +22,6 @@ from pipeline.cli.audit.robustness_bias.images import (
     Shape,
     Unreadable,
     array_images,
-    check_path,
     files_in,
     folder_images,
     joined,
@@ -89,8 +88,10 @@ def read_points(source: Source, asked: Settings, array: Array | None = None) -> 
     table, column, beside = source.table, None, dict[str, int]()
     if asked.label is not None:
         check_columns(table, [asked.label], "--label", source.name)
-    if array is None:
-        check_path(asked.images)
+    if array is None and not asked.images.exists():
+        raise ValueError(
+            f"there is no folder or file {asked.images}: --images takes a folder of images, or .npy or .npz"
+        )
     if array is None and asked.images.is_dir():
         column, images, beside = _in_folder(source, asked)
     else:
