@@ -321,15 +321,14 @@ def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
 
     Raises ValueError where there is none, and where a factory fails.
     """
-    named = named_object(option, model)
-    found, origin = named.value, f"{named.name} of {named.where}"
-    if _is_factory(found):
-        try:
-            found = found()
-        except Exception as error:
-            raise ValueError(f"{option} {model}: {named.name}() failed with {reason(error)}") from error
-        origin = f"what {named.name}() of {named.where} returns"
-    return found, origin, named.file
+    found, name, file = named_object(option, model)
+    where = model.rpartition(":")[0]
+    if not _is_factory(found):
+        return found, f"{name} of {where}", file
+    try:
+        return found(), f"what {name}() of {where} returns", file
+    except Exception as error:
+        raise ValueError(f"{option} {model}: {name}() failed with {reason(error)}") from error
 
 
 def _is_factory(found: Any) -> bool:
@@ -343,18 +342,8 @@ def _is_factory(found: Any) -> bool:
     return all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-@dataclass(frozen=True)
-class Named:
-    """An object, its ``name``, the file or module ``where`` it is, as given, and its ``file`` (None for a module)."""
-
-    value: Any
-    name: str
-    where: str
-    file: Path | None
-
-
-def named_object(option: str, text: str) -> Named:
-    """The object that ``text`` names; a file is run for it.
+def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
+    """The object that ``text`` names, its name, and the file that was run for it, None for a module.
 
     Raises ValueError, which begins with the ``option`` that the text was given to, where there is no such object.
     """
@@ -367,7 +356,7 @@ def named_object(option: str, text: str) -> Named:
     if not hasattr(module, name):
         public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         raise ValueError(f"{option} {text}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
-    return Named(getattr(module, name), name, where, file)
+    return getattr(module, name), name, file
 
 
 def run_file(path: Path) -> ModuleType:

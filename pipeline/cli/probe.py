@@ -43,15 +43,12 @@ REMEDIES = (
 class Form:
     """What an audit gives to a model and takes from it, in the words of the messages.
 
-    ``unit`` is what a model scores (row, image), ``given`` n of them in words, ``returns`` the forms of n scores, with
-    {n} for n. ``fits`` says whether a shape behind n is one of them. ``remedy`` is for a model that takes other inputs,
-    ``precision`` for one that computes in another; ``without_gradient`` says which way needs none.
+    ``unit`` is what a model scores (row, image), ``given`` n of them in words. ``remedy`` is for a model that takes
+    other inputs, ``precision`` for one that computes in another; ``without_gradient`` says which way needs none.
     """
 
     unit: str
     given: str
-    returns: str
-    fits: Callable[[tuple[int, ...]], bool]
     remedy: str
     precision: str = "try --dtype float32"
     without_gradient: str = ""
@@ -88,22 +85,11 @@ class Scores:
         return np.asarray(self.trial.argmax(1))
 
 
-def row_form(names: Sequence[str]) -> Form:
-    """Rows of the named columns, scored by a network."""
-    return Form(
-        unit="row",
-        given=f"rows of {len(names)} features",
-        returns="({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1",
-        fits=lambda shape: len(shape) < 2 and shape != (0,),
-        remedy=given_columns(names),
-    )
-
-
-def given_columns(names: Sequence[str]) -> str:
-    """What to do where a model takes other columns."""
-    return (
-        f"It was given the columns {listed(list(names))}: if it takes others, or another order, name them in --features"
-    )
+def row_form(names: Sequence[str], unit: str = "row") -> Form:
+    """Rows of the named columns."""
+    columns = listed(list(names))
+    remedy = f"It was given the columns {columns}: if it takes others, or another order, name them in --features"
+    return Form(unit, f"{unit}s of {len(names)} features", remedy)
 
 
 def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: OutputKind) -> Scores:
@@ -238,11 +224,7 @@ def check_gradient(
 
 def model_facts(model: Model, scores: Scores | None = None) -> dict[str, Any]:
     """Which model was audited, and how its outputs were read, for the JSON."""
-    facts = {
-        "given": model.given,
-        "origin": model.origin,
-        "sha256": None if model.file is None else sha256(model.file),
-    }
+    facts = {"given": model.given, "origin": model.origin, "sha256": None if model.file is None else sha256(model.file)}
     if scores is None:
         return facts
     read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
@@ -336,10 +318,10 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
 
 
 def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
-    if not (len(shape) and shape[0] == n and form.fits(shape[1:])):
+    if not (len(shape) in (1, 2) and shape[0] == n and shape[1:] != (0,)):
         raise ValueError(
-            f"expected the model to return {form.returns.format(n=n)}, for {n} {form.unit}s, found shape {shape}: "
-            f"return the scores of each {form.unit}"
+            f"expected the model to return ({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1, for {n} "
+            f"{form.unit}s, found shape {shape}: return the scores of each {form.unit}"
         )
 
 

@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from pipeline.audits.fliptest.marginals import marginal
+from pipeline.audits.fliptest.space import Input, Space
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-from pipeline.cli.audit.fliptest.people import Category, Input, Space
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
 from pipeline.report.fliptest.lines import MEAN, RANKS, SIGN, Line
@@ -51,7 +51,7 @@ def marginals(side: Side, space: Space) -> Figure:
     for number, one in enumerate(shown):
         axes = drawn.add_subplot(down, across, number + 1)
         values = {name: frame[one.name].to_numpy()[members] for name, members in people.items()}
-        (_bars if isinstance(one, Category) or one.pair else _histogram)(axes, values)
+        (_bars if one.levels is not None or one.pair else _histogram)(axes, values)
         axes.set_xlabel(label_text(one.name, LETTERS))
         axes.set_ylabel("share of the people" if number % across == 0 else "")
     handles: list[Patch | Line2D] = []
