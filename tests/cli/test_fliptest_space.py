@@ -82,7 +82,7 @@ def test_images_become_whole_numbers_and_categories_in_the_shares_of_the_target_
     made, _ = space(table, table.assign(sex="m", children=np.arange(40) % 4))
     points = made.points(table)
     for step, gain in ((0.4, 0), (0.6, 1)):
-        moved = made.snapped(points + step / made.each("scale"))
+        moved = made.snapped(points + step / made.each("scale"), points)
         np.testing.assert_array_equal(made.frame(moved)["children"], table["children"] + gain)
         np.testing.assert_allclose(made.frame(moved)["age"], table["age"] + step)
         np.testing.assert_allclose(made.snapped(moved, points), moved)

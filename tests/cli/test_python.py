@@ -43,9 +43,21 @@ def same(found: dict[str, Any], result: fa.Result) -> None:
 
 def test_a_permutation_test_is_that_of_the_command(found: Found, ledger: Path) -> None:
     rows = pd.read_parquet("preds.parquet")
-    made = found("permutation", "--score", "p", "--threshold", "0.5", "--group", "sex", "--metric", "auc,tpr,f1")
+    made = found(
+        "permutation",
+        "--score",
+        "p",
+        "--threshold",
+        "0.5",
+        "--group",
+        "sex",
+        "--metric",
+        "auc,tpr,f1",
+        "--draws",
+        "199",
+    )
     result = fa.permutation_test(
-        rows["y"], rows["p"], threshold=0.5, group=rows["sex"], metric=["auc", "tpr", "f1"], draws=99
+        rows["y"], rows["p"], threshold=0.5, group=rows["sex"], metric=["auc", "tpr", "f1"], draws=199
     )
     for entry in (*made["results"], *result.facts["results"]):
         entry["basis"] = ""
@@ -238,7 +250,7 @@ def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> N
 
 
 def test_loss_ratio_of_three_classes_is_of_the_own_classs_loss(people: pd.DataFrame) -> None:
-    """Along the only direction nothing is penalised, so that the flow is plain gradient ascent; errors are by argmax."""
+    """Along the only direction nothing is penalised: the flow is plain gradient ascent, and errors are by argmax."""
     x = people["income"].to_numpy()[:, None]
     y = np.digitize(people["income"] + np.random.default_rng(1).normal(size=300), [0, 1])
     weight = torch.tensor([[-1.0, 0.0, 1.0]], dtype=torch.float64)

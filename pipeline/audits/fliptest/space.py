@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from pipeline.transport.categories import assigned
 from pipeline.types import Array
 
 
@@ -70,14 +71,18 @@ class Input:
             return pd.Series(np.where(values > (low + high) / 2, high, low))
         return pd.Series(np.round(values) + 0.0 if self.whole else values)
 
-    def snapped(self, block: Array) -> Array:
-        """Columns (n, p) of the nearest values that the input can take; NaN stays NaN."""
-        if not self.snaps:
-            return block
-        known = ~np.isnan(block).any(axis=1)
-        made = np.full(block.shape, np.nan)
-        made[known] = self.encoded(self.decoded(block[known]))
-        return made
+    def snapped(self, block: Array, target: Array) -> Array:
+        """Finite columns (n, p) of values that the input can take: of numbers the nearest whole ones, of categories
+        and pairs those that give each the share that it has in the ``target`` (m, p).
+        """
+        if self.indicators:
+            return np.eye(block.shape[1])[assigned(block, target.mean(axis=0))]
+        if self.levels is None and self.pair is None:
+            return self.encoded(self.decoded(block)) if self.whole else block
+        low, high = (0.0, 1.0) if self.pair is None else (np.array(self.pair) - self.shift) / self.scale
+        weight, share = (block - low) / (high - low), (target > (low + high) / 2).mean()
+        above = assigned(np.hstack([1 - weight, weight]), np.array([1 - share, share]))
+        return np.where(above[:, None] == 1, high, low)
 
 
 @dataclass(frozen=True)
@@ -124,9 +129,10 @@ class Space:
         """Points (n, d) as rows of the model's inputs."""
         return pd.DataFrame({one.name: one.decoded(block) for one, block in self._blocks(points)})
 
-    def snapped(self, points: Array) -> Array:
-        """Points of the nearest categories, whole numbers and pairs of values that exist; NaN stays NaN."""
-        return np.hstack([one.snapped(block) for one, block in self._blocks(points)])
+    def snapped(self, points: Array, target: Array) -> Array:
+        """Finite points (n, d) with whole numbers that exist, and categories in the shares of the ``target`` (m, d)."""
+        sides = zip(self._blocks(points), self._blocks(target), strict=True)
+        return np.hstack([one.snapped(block, other) for (one, block), (_, other) in sides])
 
     def to_map(self, points: Array) -> Array:
         """Points (n, d) as a map sees them, (n, k)."""

@@ -187,7 +187,7 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     beyond = floor is not None and bool(floor["beyond"])
     quantities = {
         "worst_ks": first["map"]["worst_ks"],
-        "where": _ordered(first["map"]["ks"])[0][0],
+        "where": max(first["map"]["ks"], key=first["map"]["ks"].get),
         "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
         "decisions": decisions,
         "noise_floor": None if nobody else 2 / (draws + 1) / alpha,
@@ -342,8 +342,8 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
     for side in sides:
         quality, source, target = side.quality, side.way.source.level, side.way.target.level
         known = {"where": f"from {source} to {target}", "source": source, "target": target, "most": WORST_HEALTHY_KS}
-        worst = [j for j in np.argsort(-quality.ks) if quality.ks[j] > WORST_HEALTHY_KS]
-        named = listed([f"{space.labels[space.moving[j]]} ({quality.ks[j]:.2f})" for j in worst], SHOWN)
+        worst = sorted(name for name, distance in quality.ks.items() if distance > WORST_HEALTHY_KS)
+        named = listed([f"{name} ({quality.ks[name]:.2f})" for name in worst], SHOWN)
         missing = len(side.way.points) - len(side.kept)
         times = quality.compared_distance / quality.exact_distance if quality.compared else 0.0
         decided = {"negative": "positively", "positive": "negatively"}
@@ -358,7 +358,11 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
             found.setdefault(condition, []).extend([{**known, **quantities}] if holds else [])
     columns, real = len(space.moving), all(side.real for side in sides)
     fewest = min(len(sides[0].way.points), len(sides[0].way.target_points))
-    snapped = f" Categories and whole numbers are the nearest that exist ({listed(space.snapping, SHOWN)})."
+    most = max(len(sides[0].way.points), len(sides[0].way.target_points))
+    snapped = (
+        " Whole numbers are the nearest that exist, and categories have the target group's shares "
+        f"({listed(space.snapping, SHOWN)})."
+    )
     return {
         "flips_are_to_be_read": True,
         **found,
@@ -367,6 +371,7 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
+        "fewer_dealt": sides[0].null is not None and most > NOISE_PEOPLE and {"people": NOISE_PEOPLE},
         "no_noise_floor": sides[0].null is None,
         "read_as_probabilities": model.kind == PROBABILITY and asked.threshold is None,
     }

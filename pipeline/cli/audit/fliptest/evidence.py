@@ -110,11 +110,12 @@ def null_of(
     flips = []
     for deal, image in zip(dealt, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
-        place = places(image[finite], space.to_map(everyone.points[deal.target]))
+        target_points = everyone.points[deal.target]
+        place = places(image[finite], space.to_map(target_points))
         if (place >= 0).all():
             decided = everyone.decision[deal.target[place]]
         else:
-            points = space.snapped(space.from_map(image[finite], everyone.points[0]))
+            points = space.snapped(space.from_map(image[finite], everyone.points[0]), target_points)
             decided = model.decisions(model.scores(space.frame(points)))
         flips.append(Flipsets(everyone.decision[deal.source[finite]], decided))
     found = DealtSizes.of(flips)
@@ -190,7 +191,7 @@ def gather_healthy(
     """By the first of the ``kinds`` of map, each with its deals, that is healthy in all directions, or the last."""
     for place, (kind, null_draws) in enumerate(kinds):
         sides = gather(groups, space, model, scores, kind, asked, null_draws)
-        if place == len(kinds) - 1 or all(healthy(side.quality.ks) for side in sides):
+        if place == len(kinds) - 1 or all(side.quality.healthy for side in sides):
             return sides, place
     raise AssertionError("expected at least one kind of map")
 
@@ -212,7 +213,8 @@ def gather(
     for way in ways:
         own, others = space.to_map(way.points), space.to_map(way.target_points)
         everyone = np.concatenate([own, others])
-        dealt.append(deals(len(own), len(others), null_draws, _rngs(asked, "deals", way.direction)[0]))
+        (rng,) = _rngs(asked, "deals", way.direction)
+        dealt.append(deals(len(own), len(others), null_draws, rng, NOISE_PEOPLE))
         pairs += [(own, others), *((everyone[deal.source], everyone[deal.target]) for deal in dealt[-1])]
         rngs += [*_rngs(asked, "map", way.direction), *_rngs(asked, "null", way.direction, null_draws)]
     with followed(kind.fit, 1, f"fitting {plural(len(pairs), 'map')} ({kind.name})", "pipeline.transport") as fit:
@@ -224,7 +226,7 @@ def gather(
         null = None
         if deal:
             alike = Everyone.of(space, model, way.source.features, way.target.features)
-            null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws])
+            null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(way.points))
         sides.append(_side(way, images[first], space, model, asked, facts, null))
     return sides
 
@@ -252,7 +254,9 @@ def _side(
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # How good the map is, in the space that it was fitted in.
     own, others, mapped = (space.to_map(side) for side in (points, way.target_points, found.points))
-    quality = Quality(ks(others, mapped), mean_distance(own, mapped, "l1"))
+    distances = dict(zip((space.labels[place] for place in space.moving), ks(others, mapped), strict=True))
+    distances[SCORE] = ks(way.target_score[:, None], score_image[:, None])[0]
+    quality = Quality(distances, mean_distance(own, mapped, "l1"))
     if (found.person < 0).any():
         (draw,) = _rngs(asked, "compared", way.direction)
         compared = min(COMPARED, len(own), len(others))

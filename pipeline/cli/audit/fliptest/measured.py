@@ -14,7 +14,6 @@ from pipeline.audits.fliptest.standing import standing
 from pipeline.audits.fliptest.transparency import TransparencyReport
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.numbers import fixed, percent, plain, span
-from pipeline.transport.quality import healthy
 
 LINE = (
     "mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "mean_shift_p", "mean_shift_p_adjusted", "rank_mean",

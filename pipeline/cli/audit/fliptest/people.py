@@ -13,7 +13,6 @@ from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.table import Source, distinct, drawn, feature_names, level_named, numeric, two_classes
 from pipeline.cli.units import units
 from pipeline.messages import SHOWN, check_columns, listed
-from pipeline.transport.categories import assigned
 from pipeline.types import Array
 
 LEAST_ROWS = 20

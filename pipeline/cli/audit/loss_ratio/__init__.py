@@ -101,5 +101,5 @@ class Test(Options, title="test and attack"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Data, Reading, Network, Precise, Metric, Test, Output):
+class Settings(Data, Reading, Network, Precise, Metric, People, Test, Output):
     """Every option of the loss-ratio audit."""

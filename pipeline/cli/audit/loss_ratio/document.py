@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli import words
 from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.audit.loss_ratio.evidence import (
@@ -81,6 +82,8 @@ CHANGES = 4
 """How many changed features an example names in the terminal."""
 NEGLIGIBLE = 0.01
 """A feature that moved by less than this share of the largest move is not named."""
+VERSIONS = ("original", "comparable", "possible")
+"""Of an example: as it is, where the attack ended, and the nearest person who could exist."""
 SCHEMA = 2
 SHOWN_LOADINGS = 5
 SHOWN_EXAMPLES = 5
@@ -144,7 +147,11 @@ def audited(
         source.table[asked.label], scores.trial.shape[1], asked.classes, asked.positive, source.name
     )
     some = replace(everyone, label=label, label_levels=levels).only(numbers)
-    evidence = gather(scores.evaluate, some.features, some.label, equated.metric, scale, asked, device, len(levels))
+    people = people_of(everyone, asked.one_hot)
+    bounds = bounds_of(asked.bounds, everyone, people)
+    evidence = gather(
+        scores.evaluate, some.features, some.label, equated.metric, scale, asked, people, bounds, device, len(levels)
+    )
     found = outcomes(evidence, some.label, scores.prediction, len(levels))
     examples, table = examples_of(evidence, some, numbers, scale, asked.examples)
     facts: dict[str, Any] = {
@@ -165,6 +172,12 @@ def audited(
             **{"device": device, **asked.some("dtype", "points", "seed")},
         },
         "fair_metric": {**metric, **fair_metric(equated, everyone.names)},
+        "bounds": {
+            "given": asked.bounds,
+            "one_hot": list(asked.one_hot),
+            "outside": int(evidence.outside.sum()),
+            "within": None if evidence.within is None else statistics(evidence.within),
+        },
         "examples": examples,
         "course": course(evidence),
     }
@@ -239,12 +252,18 @@ def conditions(evidence: Evidence, some: Rows, scores: Scores, facts: Mapping[st
     mean = evidence.course.mean
     growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
     share = float(np.nanmax(evidence.ratio / np.nansum(evidence.ratio)))
+    within = facts["bounds"]["within"]
     return {
         "held_out_rows": True,
         "metric_of_audited_rows": metric["path"] == data["path"],
         "not_rejected": not test["rejected"],
         "still_growing": not test["rejected"] and growing,
-        "columns_of_two_values": any(len(np.unique(column)) == 2 for column in some.features.T),
+        "no_bounds": within is not None
+        and {
+            **{"outside": facts["bounds"]["outside"], "audited": data["audited"]},
+            **{"mean": factor(within["S_n"]), "bound": factor(within["T_n"])},
+        },
+        "whole_columns": bool((some.features == np.round(some.features)).all(axis=0).any()),
         **output_conditions(scores, "row"),
         "weak_direction": [
             {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION
@@ -262,14 +281,14 @@ def outcomes(evidence: Evidence, label: Array, prediction: Array, classes: int) 
     right = prediction == label
     by_class = [right[label == one].mean() if (label == one).any() else np.nan for one in range(classes)]
     tests = zip(TESTS, (evidence.course, evidence.error_course), strict=True)
-    last = {name: {key: getattr(test, array)[-1] for key, array in STATISTICS.items()} for name, test in tests}
-    found: dict[str, Any] = plain({**last, "accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))})
+    last = {name: statistics(test, -1) for name, test in tests}
+    return {**last, **plain({"accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))})}
+
+
+def statistics(test: RatioTest, place: int | tuple[()] = ()) -> dict[str, Any]:
+    """The numbers of a test, or of one at a ``place`` of its leading axis; NaN (no ratio exists) is null."""
+    found: dict[str, Any] = plain({key: np.asarray(getattr(test, array))[place] for key, array in STATISTICS.items()})
     return found
-
-
-def statistics(test: RatioTest) -> dict[str, Any]:
-    """The numbers of a test, or a list of each along its leading axis; NaN (no ratio exists) is null."""
-    return {key: plain(np.asarray(getattr(test, array))) for key, array in STATISTICS.items()}
 
 
 def course(evidence: Evidence) -> dict[str, Any]:
@@ -351,6 +370,18 @@ def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> 
         )
 
 
+def _kept(bounds: Mapping[str, Any], audited: int) -> str:
+    """Where comparables were kept, and of those that were not how many are beyond the data."""
+    beyond = f"{bounds['outside']:,} of {audited:,} are outside that of the data"
+    if bounds["given"] == "data":
+        return "within the range of the data"
+    if bounds["within"] is None:
+        return f"within {bounds['given']}; {beyond}"
+    within = bounds["within"]
+    kept = f"kept within it, S_n is {factor(within['S_n'])} and T_n {factor(within['T_n'])}"
+    return f"within no range: {beyond}; {kept}"
+
+
 def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Table, Text, Text]:
     rows = []
     for key, name in TESTS.items():
@@ -423,15 +454,18 @@ def examples_of(
 ) -> tuple[list[dict[str, Any]], pd.DataFrame]:
     """The rows of the ``count`` largest finite ratios: for the JSON with what changed most, and as a table.
 
-    The table has two lines for each: ``original``, and below it ``comparable``, the point at which the attack ended.
+    The table has three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``,
+    the nearest person who could exist.
     The features stand under their own names in their own units, so that a line can be given to the model again; the
     audit's columns begin with ``audit_``.
     """
     order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
     worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
     two = len(some.label_levels) == 2
-    loss = {"original": evidence.original_loss[worst], "comparable": evidence.comparable_loss[worst]}
-    points = {"original": evidence.original[worst], "comparable": evidence.comparable[worst]}
+    loss = {version: getattr(evidence, f"{version}_loss")[worst] for version in VERSIONS}
+    points = {version: getattr(evidence, version)[worst] for version in VERSIONS}
+    none = np.full(len(worst), np.nan)
+    distance = {"original": 0.0, "comparable": evidence.fair_distance[worst], "possible": none}
     p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
     groups = {name: np.array(some.levels[name])[group[worst]].tolist() for name, group in some.sensitive.items()}
     parts = [
@@ -441,7 +475,7 @@ def examples_of(
                 "audit_row": row_numbers[worst],
                 "audit_version": version,
                 "audit_loss_ratio": evidence.ratio[worst],
-                "audit_fair_distance": evidence.fair_distance[worst] if version == "comparable" else 0.0,
+                "audit_fair_distance": distance[version],
                 "audit_loss": loss[version],
                 f"audit_probability_of_{'1' if two else 'label'}": p[version],
                 "audit_label": some.label[worst],

@@ -399,7 +399,9 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
         return plan
     number = len({hypothesis for job in jobs for hypothesis in job.hypotheses})
     times = {"none": 1.0, "max_t": 1.0, "by": float(np.sum(number / np.arange(1, number + 1)))}
-    least = math.ceil(times.get(plan.correction, number) / plan.asked.alpha - ROUNDING) - 1
+    tails_of = [tails(plan.alternative(metric)) for metric in plan.metrics if plan.drawn(metric)]
+    times_each = times.get(plan.correction, number) * max(tails_of, default=1)
+    least = math.ceil(times_each / plan.asked.alpha - ROUNDING) - 1
     if plan.asked.draws is not None and least > plan.draws:
         raise ValueError(
             f"--draws {plan.draws} cannot reject at level {plan.asked.alpha:g} in "
@@ -414,7 +416,7 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterat
     if asked.between and (unknown := [name for name in asked.between if name not in known]):
         raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
     # One-sided, the hypotheses of complementary rates are opposite ones.
-    what = hypothesis(metric) if asked.alternative == "two-sided" else metric.name
+    what = metric.name if plan.one_sided else hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
     if asked.between:
         first, second = asked.between
@@ -444,13 +446,12 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterat
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
     against = len(known) > 2 and not (asked.between or asked.pairs)
-    drawn = not isinstance(metric, Rate) or plan.weighted or asked.method not in ("auto", "exact")
     for two in (
         (against_rest(content, place) for place in range(len(known)))
         if against
         else (content.pair(a, b) for a, b in places)
     ):
-        yield Job(partial(compared, two), ((grouping, *two.groups, what),), drawn)
+        yield Job(partial(compared, two), ((grouping, *two.groups, what),), plan.drawn(metric))
 
 
 def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
@@ -471,7 +472,7 @@ def _correlation(table: Table, plan: Plan, name: str, column: str) -> Callable[[
     what = f"{score} - {asked.label}" if error else score
 
     def test(plan: Plan) -> list[Finding]:
-        settings = plan.asked.some("method", "alternative", "alpha", "resampling_risk")
+        settings = {**plan.asked.some("method", "alpha", "resampling_risk"), "alternative": plan.alternative()}
         rng = plan.rng(column, name)
         made = correlation_test(value, found[column], rng=rng, names=(what, column), draws=plan.draws, **settings)
         own = replace(made, metric=name)
