@@ -157,7 +157,13 @@ def gather(
     comparable = units.outward(np.asarray(flow.x, dtype=np.float64))
     error, errors = misclassified(flow.original_loss, label), misclassified(flow.losses, label)
     if classes > 2:
-        error, last = (mistaken(scores, x, label, asked.dtype, device) for x in (features, comparable))
+        # Of more classes an error is another's larger score, not a loss beyond log 2.
+        with torch.no_grad():
+            both = [torch.tensor(x, dtype=getattr(torch, asked.dtype), device=device) for x in (features, comparable)]
+            found = [
+                torch.cat([scores(rows).argmax(1) for rows in x.split(CPU_BLOCK_ROWS)]).cpu().numpy() for x in both
+            ]
+        error, last = ((predicted != label).astype(float) for predicted in found)
         errors = np.full_like(errors, np.nan)
         errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
     return Evidence(
@@ -171,14 +177,6 @@ def gather(
         ratio=ratios.values,
         fair_distance=fair_distance,
     )
-
-
-def mistaken(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, label: Array, dtype: str, device: str) -> Array:
-    """1 where the largest score is another class's than the label's, (n,)."""
-    with torch.no_grad():
-        blocks = torch.tensor(x, dtype=getattr(torch, dtype), device=device).split(CPU_BLOCK_ROWS)
-        predicted = torch.cat([scores(block).argmax(1) for block in blocks]).cpu().numpy()
-    return (predicted != label).astype(float)
 
 
 def recorded_steps(steps: int) -> tuple[int, ...]:
