@@ -86,7 +86,7 @@ class Columns:
     def add(self, argument: str, values: Any) -> str | None:
         """The name of a column of these values (n,): their own, or the argument's; None without values.
 
-        Raises ValueError for values that are not one a row.
+        Raises ValueError for values that are not one a row, or of the same rows in another order.
         """
         import numpy as np
         import pandas as pd
@@ -97,7 +97,10 @@ class Columns:
             raise ValueError(f"expected {argument} to be one value a row, found {_shown(values)}")
         column = values if isinstance(values, pd.Series) else pd.Series(values)
         for other, known in self._columns.items():
-            self._check(argument, column, other, known)
+            if len(column) != len(known):
+                raise ValueError(f"expected {argument} of {len(known)} rows as {other} has, found {len(column)}")
+            if not column.index.equals(known.index) and set(column.index) == set(known.index):
+                raise ValueError(f"{argument} has the rows of {other} in another order: put them into one, by .reindex")
         name = argument if column.name is None else str(column.name)
         if name in self._columns and self._columns[name].tolist() != column.tolist():
             raise ValueError(f"two columns are called {name!r}: rename the one in {argument}")
@@ -150,14 +153,6 @@ class Columns:
         import pandas as pd
 
         return pd.DataFrame({name: column.reset_index(drop=True) for name, column in self._columns.items()})
-
-    @staticmethod
-    def _check(argument: str, column: pd.Series, other: str, known: pd.Series) -> None:
-        """ValueError for columns of unequal length, or with the same rows in another order."""
-        if len(column) != len(known):
-            raise ValueError(f"expected {argument} of {len(known)} rows as {other} has, found {len(column)}")
-        if not column.index.equals(known.index) and set(column.index) == set(known.index):
-            raise ValueError(f"{argument} has the rows of {other} in another order: put them into one, with .reindex")
 
 
 def _shown(values: Any) -> str:

@@ -223,32 +223,24 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
     """The model in a file, by the kind of file that it is."""
     if path.suffix == ".onnx":
         return Onnx(path), "ONNX program"
-    if path.suffix == ".skops":
-        return _from_skops(path, trust_pickle), "skops archive"
     if path.suffix in PICKLES:
-        return _from_pickle(path, trust_pickle), "pickled model"
-    return _network_in(path, trust_pickle, computing.device)
+        _check_trusted(path, trust_pickle, "model", "save it with skops.io.dump")
+        import joblib
 
-
-def _from_skops(path: Path, trust_pickle: bool) -> Any:
+        return _unpickled(path, lambda: joblib.load(path)), "pickled model"
+    if path.suffix != ".skops":
+        return _network_in(path, trust_pickle, computing.device)
     skops = _extra("skops.io", path, "sklearn")
     try:
         unknown = skops.get_untrusted_types(file=path)
         if not unknown or trust_pickle:
-            return skops.load(path, trusted=unknown)
+            return skops.load(path, trusted=unknown), "skops archive"
     except Exception as error:
         raise ValueError(f"{path} cannot be opened as a skops archive ({reason(error)}): save it again") from error
     raise ValueError(
         f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)}): if you trust its maker add "
         "--trust-pickle"
     )
-
-
-def _from_pickle(path: Path, trust_pickle: bool) -> Any:
-    _check_trusted(path, trust_pickle, "model", "save it with skops.io.dump")
-    import joblib
-
-    return _unpickled(path, lambda: joblib.load(path))
 
 
 def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
@@ -280,18 +272,13 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
             if path.suffix == ".pt2":
                 logging.getLogger("torch.export").setLevel(logging.CRITICAL)
                 return torch.export.load(path).module(), "exported program"
-            if _is_torchscript(path):
+            # A TorchScript archive is told from a pickle in an archive by its file of constants.
+            inside = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
+            if any(name.endswith("/constants.pkl") for name in inside):
                 return torch.jit.load(path, map_location=device), "TorchScript network"
     except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
     return _pickled_network(path, trust_pickle, device), "pickled network"
-
-
-def _is_torchscript(path: Path) -> bool:
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return any(name.endswith("/constants.pkl") for name in archive.namelist())
 
 
 def _pickled_network(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn.Module:
@@ -350,7 +337,11 @@ def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
     where, _, name = text.rpartition(":")
     file = Path(where) if where.endswith(".py") else None
     try:
-        module = import_module(where) if file is None else run_file(file)
+        if file is not None:
+            module = run_file(file)
+        else:
+            importable_from(Path.cwd())
+            module = importlib.import_module(where)
     except Exception as error:
         raise ValueError(f"{option} {text}: importing {where!r} failed with {reason(error)}") from error
     if not hasattr(module, name):
@@ -376,12 +367,6 @@ def run_file(path: Path) -> ModuleType:
     sys.modules[MODULE_NAME] = module
     spec.loader.exec_module(module)
     return module
-
-
-def import_module(name: str) -> ModuleType:
-    """Import a module by its name, from the current folder too. Raises whatever the import raises."""
-    importable_from(Path.cwd())
-    return importlib.import_module(name)
 
 
 def importable_from(folder: Path) -> None:

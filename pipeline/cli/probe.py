@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,16 +15,14 @@ from pipeline.cli.model import Model
 from pipeline.cli.settings import OutputKind
 from pipeline.cli.table import sha256
 from pipeline.messages import SHOWN, listed, reason
+from pipeline.models.outputs import ROUNDING, Kind, class_scores, detected_kind
 from pipeline.types import Array
 
 if TYPE_CHECKING:
     import torch
 
 Inputs = TypeVar("Inputs")
-Kind: TypeAlias = Literal["logits", "log-probabilities", "probability"]
 BLOCK_ROWS = 8192
-ROUNDING = 1e-4
-"""How far probabilities may be from summing to 1, in float32 arithmetic."""
 CHANGE = 1e-3
 """A relative change of an output beyond this is no rounding, not even in float32."""
 REMEDIES = (
@@ -52,11 +50,6 @@ class Form:
     remedy: str
     precision: str = "try --dtype float32"
     without_gradient: str = ""
-
-    @property
-    def one(self) -> str:
-        """``a row``, ``an image``."""
-        return f"{'an' if self.unit[0] in 'aeiou' else 'a'} {self.unit}"
 
 
 @dataclass(frozen=True)
@@ -102,13 +95,13 @@ def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: Out
 
     form = row_form(names)
     with torch.no_grad():
-        outputs = [tensor_of(model.evaluate, block, form) for block in _blocks(features)]
+        outputs = [tensor_of(model.evaluate, block, form) for block in features.split(BLOCK_ROWS)]
         output = torch.cat(outputs).detach().cpu()
         check_finite(output.numpy(), range(len(output)), form)
         first = features[:BLOCK_ROWS]
         check_alone(lambda x: tensor_of(model.evaluate, x, form).detach().cpu().numpy(), first, output.numpy(), form)
     scores = read(output, model.evaluate, kind)
-    check_gradient(scores.evaluate, _blocks(features), form)
+    check_gradient(scores.evaluate, features.split(BLOCK_ROWS), form)
     return scores
 
 
@@ -162,9 +155,10 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
     some = -(-len(inputs) // 3)
     alone, before = evaluate(inputs[:some]), together[:some]
     if bool((np.abs(alone - before) > CHANGE * (1 + np.abs(before))).any()):
+        article = "an" if form.unit[0] in "aeiou" else "a"
         raise ValueError(
-            f"the model's output for {form.one} changes with the other {form.unit}s of its batch, or from call to "
-            f"call: expected a function of each {form.unit} alone that draws no random numbers (a network in "
+            f"the model's output for {article} {form.unit} changes with the other {form.unit}s of its batch, or from "
+            f"call to call: expected a function of each {form.unit} alone that draws no random numbers (a network in "
             "evaluation mode, .eval(): no dropout, fixed batch normalisation)"
         )
 
@@ -247,62 +241,18 @@ def output_conditions(scores: Scores, unit: str) -> dict[str, Any]:
     }
 
 
-def detected_kind(output: torch.Tensor) -> Kind:
-    """Read the kind off finite outputs (n, K), (n, 1) or (n,).
-
-    All within [0, 1] (and, in several columns, summing to 1): ``probability``. Several columns whose exponentials
-    sum to 1: ``log-probabilities``. Anything else: ``logits``.
-    """
-    output = output.double()
-    unit = bool(((output >= 0) & (output <= 1)).all())
-    if output.ndim == 1 or output.shape[1] == 1:
-        return "probability" if unit else "logits"
-    if unit and bool(((output.sum(1) - 1).abs() < ROUNDING).all()):
-        return "probability"
-    return "log-probabilities" if bool((output.logsumexp(1).abs() < ROUNDING).all()) else "logits"
-
-
 def check_kind(output: torch.Tensor, kind: Kind) -> None:
     """ValueError where the values cannot be of the kind that the user says they are."""
-    if kind == "probability" and not bool(((output >= 0) & (output <= 1)).all()):
+    low, high = float(output.min()), float(output.max())
+    wanted = {
+        "probability": ("in [0, 1]", low >= 0 and high <= 1),
+        "log-probabilities": ("of at most 0", high <= ROUNDING),
+    }
+    told, fits = wanted.get(kind, ("", True))
+    if not fits:
         raise ValueError(
-            f"--output-kind probability: expected values in [0, 1], found {float(output.min()):.4g} to "
-            f"{float(output.max()):.4g}: these look like logits"
+            f"--output-kind {kind}: expected values {told}, found {low:.4g} to {high:.4g}: these look like logits"
         )
-    if kind == "log-probabilities" and not bool((output <= ROUNDING).all()):
-        raise ValueError(
-            f"--output-kind log-probabilities: expected values of at most 0, found {float(output.max()):.4g}: "
-            "these look like logits"
-        )
-
-
-def class_scores(kind: Kind, edge: float = 0.0) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A map from raw outputs to logits (n, K), K >= 2: log P(y = c | x) up to a constant of the row.
-
-    One column holds class 1 alone. Then the score of class 0 is 0 for a logit (sigmoid is softmax of (0, logit)),
-    log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l. Probabilities are kept ``edge`` away
-    from 0 and 1, so that with an edge above 0 all scores are finite.
-    """
-    import torch
-
-    def scores(output: torch.Tensor) -> torch.Tensor:
-        if output.ndim == 2 and output.shape[1] > 1:
-            return (output.clamp(edge, 1) if edge else output).log() if kind == "probability" else output
-        one = output.reshape(-1)
-        if kind == "logits":
-            return torch.stack((torch.zeros_like(one), one), dim=1)
-        if edge:
-            p = (one if kind == "probability" else one.exp()).clamp(edge, 1 - edge)
-            return torch.stack((torch.log1p(-p), p.log()), dim=1)
-        if kind == "probability":
-            return torch.stack((torch.log1p(-one), one.log()), dim=1)
-        return torch.stack((torch.log(-torch.expm1(one)), one), dim=1)
-
-    return scores
-
-
-def _blocks(x: torch.Tensor) -> Iterable[torch.Tensor]:
-    yield from x.split(BLOCK_ROWS)
 
 
 def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:

@@ -180,7 +180,8 @@ def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str,
             told += f" (default: {one.default})"
         how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": told, "action": "store_true"}
         if hint is not bool:
-            kinds = [part for part in _alternatives(hint) if part is not NoneType]
+            parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            kinds = [part for part in parts if part is not NoneType]
             choices = [str(value) for part in kinds if get_origin(part) is Literal for value in get_args(part)]
             how["metavar"] = extra["metavar"] or ("|".join(choices) or None)
             how["type"] = partial(_argument, hint=hint, parse=extra["parse"])
@@ -225,10 +226,6 @@ def _read(text: str, hint: Any) -> Any:
         return hint(text) if hint in (int, float, Path) else text
     except ValueError:
         return text
-
-
-def _alternatives(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
 def _several(hint: Any) -> bool:

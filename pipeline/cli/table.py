@@ -116,12 +116,7 @@ class Rows:
     def only(self, places: Array) -> Rows:
         """The rows at these places (m,)."""
         sensitive = {name: group[places] for name, group in self.sensitive.items()}
-        return replace(
-            self,
-            features=self.features[places],
-            label=self.label[places] if len(self.label) else self.label,
-            sensitive=sensitive,
-        )
+        return replace(self, features=self.features[places], label=self.label[places], sensitive=sensitive)
 
 
 def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -> Rows:
@@ -241,12 +236,8 @@ def class_numbers(column: pd.Series, classes: Sequence[str] | None, path: str) -
 
     Raises ValueError for missing labels, names without ``classes``, and names that are not among them.
     """
+    distinct(column, "--label", path)
     holds = f"{path}: the label {column.name!r}"
-    missing = column.index[column.isna()].tolist()
-    if missing:
-        raise ValueError(
-            f"{holds} is missing in {listed(missing, SHOWN)} (rows counted from 0): fill it in or remove these rows"
-        )
     texts = [level_text(value) for value in column]
     number = {name: place for place, name in enumerate(classes or ())}
     if classes is not None and len(number) < len(classes):
@@ -286,7 +277,6 @@ def classes_of(
     """The label (n,) as numbers of the outputs of a model of ``count`` classes, and what these stand for."""
     if classes is None and (count == 2 or positive is not None):
         return two_classes(column, positive, path)
-    distinct(column, "--label", path)
     label = class_numbers(column, classes, path)
     check_classes(label, count, classes, column.name, path)
     if classes is None and len(np.unique(label)) <= 2:
@@ -363,9 +353,8 @@ def _examples(column: pd.Series) -> str:
 
 def _at(where: Sequence[int]) -> str:
     """``row 7`` or ``3 rows: 7, 9, 12``, rows counted from 0."""
-    if len(where) == 1:
-        return f"row {where[0]} (counted from 0)"
-    return f"{len(where)} rows: {listed(list(where), SHOWN)} (counted from 0)"
+    rows = f"row {where[0]}" if len(where) == 1 else f"{len(where)} rows: {listed(list(where), SHOWN)}"
+    return f"{rows} (counted from 0)"
 
 
 def drawn(rows: Array, count: int | None, *what: str) -> Array:

@@ -16,7 +16,8 @@ from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.model import Decider, of_frames
 from pipeline.cli.audit.fliptest.model import probed as tried
 from pipeline.cli.model import MODULE_NAME, Computing, Model, load_model, named_object
-from pipeline.cli.probe import Kind, check_kind, class_scores, detected_kind, probed, read
+from pipeline.cli.probe import check_kind, probed, read
+from pipeline.models.outputs import Kind, class_scores, detected_kind
 
 Linear = Callable[..., torch.nn.Module]
 CPU = Computing("cpu")

@@ -250,7 +250,7 @@ def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> N
 
 
 def test_loss_ratio_of_three_classes_is_of_the_own_classs_loss(people: pd.DataFrame) -> None:
-    """Along the only direction nothing is penalised: the flow is plain gradient ascent, and errors are by argmax."""
+    """Along the only direction nothing is penalised, so the flow is plain gradient ascent; errors are by argmax."""
     x = people["income"].to_numpy()[:, None]
     y = np.digitize(people["income"] + np.random.default_rng(1).normal(size=300), [0, 1])
     weight = torch.tensor([[-1.0, 0.0, 1.0]], dtype=torch.float64)

@@ -42,8 +42,6 @@ USAGE = "%(prog)s --data FILE --group COLUMN --source LEVEL --target LEVEL\n    
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Rows, title="data"):
-    """Which people, and how far apart they are."""
-
     label: str | None = source("the column with the true class", None, "COLUMN")
     include_group: bool = source("the group column is an input of the model too", False)
     id: str | None = source("a column that names the rows in results; no input of the model", None, "COLUMN")
@@ -59,8 +57,6 @@ class Data(Rows, title="data"):
 
 @dataclass(frozen=True, kw_only=True)
 class Groups(Options, title="groups"):
-    """Who is compared with whom."""
-
     group: str = source("the column with the protected attribute", metavar="COLUMN")
     source: str = option("the group whose people are looked at", metavar="LEVEL")
     target: str = option("the group that counterparts are sought in", metavar="LEVEL")
@@ -70,8 +66,6 @@ class Groups(Options, title="groups"):
 
 @dataclass(frozen=True, kw_only=True)
 class Predict(Options, title="model"):
-    """Who is decided positively."""
-
     predict: str = source(
         f"{TAKES}, where the name is a model, a function of a data frame of the features, or a function without "
         "arguments that returns one of these. It gives a decision, a probability or a score for each row, or a "
@@ -94,8 +88,6 @@ class Predict(Options, title="model"):
 
 @dataclass(frozen=True, kw_only=True)
 class Map(Options, title="map"):
-    """Who is whose counterpart, and how certain that is."""
-
     map: str = option(
         "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
         "docs/fliptest.md; auto: entropic, and exact where that is poor and can be fitted in a minute (default: auto)",

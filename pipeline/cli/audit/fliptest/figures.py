@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -146,14 +146,8 @@ def _bars(axes: Axes, values: Mapping[str, Array]) -> None:
             )
         else:
             axes.bar(places, share, 0.84, color=FLIPSET_COLORS[name], alpha=0.55, linewidth=0)
-    _name_levels(axes, [label_text(_level(level), 12) for level in named] + (["others"] if rest else []))
-
-
-def _level(level: object) -> str:
-    return f"{level:g}" if isinstance(level, float) else str(level)
-
-
-def _name_levels(axes: Axes, texts: Sequence[str]) -> None:
+    told = [f"{level:g}" if isinstance(level, float) else str(level) for level in named]
+    texts = [label_text(text, 12) for text in told] + (["others"] if rest else [])
     slanted = sum(map(len, texts)) > LETTERS
     axes.set_xticks(range(len(texts)), texts, rotation=35 if slanted else 0, ha="right" if slanted else "center")
     axes.tick_params(axis="x", length=0)

@@ -176,9 +176,7 @@ def transparency(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "direction": found["direction"],
-                "source": found["source"],
-                "target": found["target"],
+                **{key: found[key] for key in ("direction", "source", "target")},
                 "flipset": name,
                 "members": found["flipsets"][name]["size"],
                 **line,

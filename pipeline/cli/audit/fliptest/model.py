@@ -12,9 +12,10 @@ from scipy.special import softmax
 
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.model import Computing, Model
-from pipeline.cli.probe import BLOCK_ROWS, ROUNDING, array_of, check_alone, check_finite, row_form
+from pipeline.cli.probe import BLOCK_ROWS, array_of, check_alone, check_finite, row_form
 from pipeline.cli.table import level_text, numeric
 from pipeline.messages import SHOWN, listed
+from pipeline.models.outputs import ROUNDING
 from pipeline.types import Array
 
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"

@@ -135,14 +135,25 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
     """
     frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
     check_columns(frame, asked.categorical, "--categorical", "the model's input")
-    categories = [name for name in frame.columns if name in asked.categorical or _is_category(frame[name])]
+    texts = ("O", "U", "S", "b")  # kinds of objects, text, and true and false
+    categories = [
+        name
+        for name, kind in frame.dtypes.items()
+        if name in asked.categorical or kind == "category" or getattr(kind, "kind", "O") in texts
+    ]
     numbers = [name for name in frame.columns if name not in categories]
     values = numeric(frame, numbers, path) if numbers else np.zeros((len(frame), 0))
     measured = units(values, numbers, asked.standardize)
     inputs = []
     for name in frame.columns:
         if name in categories:
-            inputs.append(Input(name, levels=_levels(frame[name], path)))
+            levels = distinct(frame[name], "feature", path)
+            if len(levels) > MOST_LEVELS:
+                raise ValueError(
+                    f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
+                    f"category: if it is a name or an identifier leave it out, --drop {name}; else group its values"
+                )
+            inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue
         j = numbers.index(name)
         distinct_values = np.unique(values[:, j])
@@ -161,20 +172,3 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
             f"{groups.target.level}: a map needs features that vary; name others with --features"
         )
     return replace(still, moving=moving)
-
-
-def _is_category(column: pd.Series) -> bool:
-    from pandas.api.types import is_bool_dtype, is_object_dtype, is_string_dtype
-
-    kind = column.dtype
-    return kind == "category" or is_bool_dtype(kind) or is_object_dtype(kind) or is_string_dtype(kind)
-
-
-def _levels(column: pd.Series, path: str) -> pd.Series:
-    levels = distinct(column, "feature", path)
-    if len(levels) > MOST_LEVELS:
-        raise ValueError(
-            f"{path}: column {column.name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
-            f"category: if it is a name or an identifier leave it out, --drop {column.name}; else group its values"
-        )
-    return pd.Series(levels, dtype=column.dtype)

@@ -39,8 +39,6 @@ USAGE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Rows, title="data"):
-    """Which rows are audited, in which units."""
-
     label: str = source("the column with the true class", metavar="COLUMN")
     include_sensitive: bool = source("the sensitive columns are inputs of the model too", False)
     standardize: Standardize | None = option(
@@ -55,8 +53,6 @@ class Data(Rows, title="data"):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(Options, title="fair metric (one of the first two)"):
-    """What the fair metric ignores."""
-
     sensitive: Sequence[str] = source(
         "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
         (),
@@ -90,8 +86,6 @@ class People(Options, title="who could exist"):
 
 @dataclass(frozen=True, kw_only=True)
 class Test(Options, title="test and attack"):
-    """The tolerance, and how far the attack goes."""
-
     delta: Positive = option("tolerated ratio, from the 4/5 rule", 1.25)
     alpha: Share = option("level of the test", 0.05)
     regularization: Positive = option("weight of fair distance", 50.0, "LAMBDA")

@@ -45,8 +45,6 @@ Range = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Options, title="data"):
-    """What of each row is known."""
-
     predictions: str = source(
         "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size", metavar="FILE"
     )
@@ -62,8 +60,6 @@ class Data(Options, title="data"):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Options, title="comparison"):
-    """Which tests."""
-
     group: Sequence[str] = source("columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL")
     between: Sequence[str] | None = option("only these two groups, in this order", None, "A,B")
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
@@ -75,8 +71,6 @@ class Comparison(Options, title="comparison"):
 
 @dataclass(frozen=True, kw_only=True)
 class Test(Options, title="test"):
-    """How to test."""
-
     alpha: Share = option("level of the test", 0.05)
     method: Literal["auto", "exact", "studentized", "unstudentized", "bootstrap", "lift"] = option(
         "auto: exact for rates, studentized otherwise; the last three are there to compare with (default: auto)", "auto"
@@ -105,8 +99,6 @@ class Test(Options, title="test"):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Options, title="reading"):
-    """How files are read and scores are counted."""
-
     engine: Literal["duckdb", "spark", "pandas"] = source(
         "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; pandas: "
         "small files",

@@ -11,7 +11,7 @@ import pandas as pd
 
 from pipeline.cli import words
 from pipeline.cli.audit.permutation import Settings
-from pipeline.cli.audit.permutation.evidence import CORRELATIONS, Evidence, Finding, Plan, gather, hypotheses, planned
+from pipeline.cli.audit.permutation.evidence import CORRELATIONS, Finding, Plan, gather, hypotheses, planned
 from pipeline.cli.numbers import decimal, level, p_text, plain, plural, short, span
 from pipeline.cli.result import Column, Facts, Figure, Outcome, Result, Row, Section, Table, Verdict, drawn_by
 from pipeline.cli.table import sha256
@@ -82,18 +82,25 @@ def from_files(asked: Settings) -> Result:
     """The tests of the rows in files. Raises ValueError for everything that the user can mend."""
     plan = planned(asked)
     with opened(asked.predictions, asked.engine, asked.threads, asked.memory) as table:
-        return audited(plan, table, None if asked.engine == "spark" else _files(asked.predictions))
+        if asked.engine == "spark":
+            return audited(plan, table)
+        files = {Path(path): Path(path).stat().st_size for path in local_files(asked.predictions).paths}
+        hashed = sum(files.values()) <= HASHED_BYTES
+        told = [
+            {"path": str(one), "bytes": size, "sha256": sha256(one) if hashed else None} for one, size in files.items()
+        ]
+        return audited(plan, table, told)
 
 
 def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
     """Count, test, say what follows; ``files`` are those that the rows are from."""
-    evidence = gather(table, plan)
-    plan, asked = evidence.plan, plan.asked
-    results = [result(finding) for finding in evidence.findings]
-    found = verdict(results, evidence)
+    findings, plan = gather(table, plan)
+    asked = plan.asked
+    results = [result(finding) for finding in findings]
+    found = verdict(results, findings, plan)
     tested = plan.testing()
     facts = {
-        "data": {"path": asked.predictions, "files": files, "rows": evidence.rows, **asked.some(*COLUMNS)},
+        "data": {"path": asked.predictions, "files": files, "rows": table.size(), **asked.some(*COLUMNS)},
         "parameters": {
             **asked.some("alpha", "alternative", "method"),
             **{"draws": plan.draws, "bootstraps": tested.bootstraps, "smoothing": tested.smoothing},
@@ -112,20 +119,12 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         title="Permutation audit",
         subject=asked.predictions,
         verdict=found,
-        caveats=tuple(words.caveats(CAVEATS, conditions(evidence.findings, plan))),
+        caveats=tuple(words.caveats(CAVEATS, conditions(findings, plan))),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
         tables={"tests": frame_of(by_evidence(results))},
         settings=asked,
     )
-
-
-def _files(source: str) -> list[dict[str, Any]]:
-    paths = [Path(path) for path in local_files(source).paths]
-    hashed = sum(path.stat().st_size for path in paths) <= HASHED_BYTES
-    return [
-        {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path) if hashed else None} for path in paths
-    ]
 
 
 def result(finding: Finding) -> dict[str, Any]:
@@ -158,9 +157,9 @@ def result(finding: Finding) -> dict[str, Any]:
     )
 
 
-def verdict(results: Sequence[Entry], evidence: Evidence) -> Verdict:
+def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -> Verdict:
     """Whether any test rejects that rests on enough units; inconclusive where too little could be tested."""
-    number, plan, findings = hypotheses(evidence.findings), evidence.plan, evidence.findings
+    number = hypotheses(findings)
     small = [
         not (finding.test.exact or finding.test.undefined) and finding.fewest < LEAST_UNITS for finding in findings
     ]
@@ -190,24 +189,19 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
     found = sorted((entry for entry in known if entry["rejected"]), key=lambda entry: entry["adjusted_p_value"])
-    if not found and len(known) == 1:
-        entry = known[0]
-        remain = span(entry["interval"], without_ends=UNBOUNDED)
-        if entry["metric"] in CORRELATIONS:
-            return (
-                f"No {entry['title']} with {entry['grouping']} is found {tested}. This is no proof: values from "
-                f"{remain} remain possible."
-            )
-        names = " and ".join(group["name"] for group in entry["groups"])
-        return (
-            f"No difference of {entry['title']} between {names} is found {tested}. This is no proof of equality: "
-            f"differences from {remain} remain possible."
-        )
     if not found:
-        return (
-            f"No difference is found {tested} in {plural(len(known), 'test')}. This is no proof of equality: the "
-            "intervals say which differences remain possible."
-        )
+        entry = known[0]
+        remain = f"{span(entry['interval'], without_ends=UNBOUNDED)} remain possible."
+        if len(known) > 1:
+            return (
+                f"No difference is found {tested} in {plural(len(known), 'test')}. This is no proof of equality: the "
+                "intervals say which differences remain possible."
+            )
+        if entry["metric"] in CORRELATIONS:
+            of = f"{entry['title']} with {entry['grouping']}"
+            return f"No {of} is found {tested}. This is no proof: values from {remain}"
+        of = f"{entry['title']} between {' and '.join(group['name'] for group in entry['groups'])}"
+        return f"No difference of {of} is found {tested}. This is no proof of equality: differences from {remain}"
     named = "; ".join(difference(entry) for entry in found[:NAMED])
     more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
     if len(known) == 1:

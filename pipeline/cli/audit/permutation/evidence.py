@@ -49,6 +49,7 @@ CORRELATIONS: Mapping[str, str] = {
 }
 SEVERAL = {"equalized_odds": ("tpr", "fpr")}
 """Notions of fairness that are about more than one metric."""
+KNOWN = (*METRICS, *ALIASES, *SEVERAL, *CORRELATIONS)
 DRAWS, OWN_DRAWS = 10_000, 1_000
 UNIT = (0.0, 1.0)
 ROUNDING = 1e-9
@@ -131,22 +132,17 @@ class Plan:
 
 def planned(asked: Settings) -> Plan:
     """The plan of the settings. Raises ValueError where they do not fit together."""
-    every: list[Any] = [asked.metric] if isinstance(asked.metric, str) or callable(asked.metric) else list(asked.metric)
-    parts = [part for one in every for part in SEVERAL.get(one, (one,))]
+    parts: list[Any] = [part for one in asked.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     correlations = tuple(name for name in named if name in CORRELATIONS)
-    metrics = tuple(_metric(name) for name in named if name not in CORRELATIONS)
+    if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
+        raise ValueError(
+            f"--metric {unknown[0]}: expected one of {', '.join(KNOWN)}; or path/to/file.py:name for one of your own"
+        )
+    others = [name for name in named if name not in CORRELATIONS]
+    metrics = tuple(metric_named(name) if name in METRICS else own_metric(name) for name in others)
     _check_columns(asked, metrics, correlations)
     return Plan(asked, metrics, correlations, asked.draws or DRAWS, asked.draws or OWN_DRAWS)
-
-
-def _metric(name: Any) -> Metric:
-    if not isinstance(name, str) or ":" in name:
-        return own_metric(name)
-    if name not in METRICS:
-        known = ", ".join([*METRICS, *ALIASES, *SEVERAL, *CORRELATIONS])
-        raise ValueError(f"--metric {name}: expected one of {known}; or path/to/file.py:name for one of your own")
-    return metric_named(name)
 
 
 def _of_decisions(metric: Metric) -> bool:
@@ -343,15 +339,6 @@ def hypotheses(findings: Sequence[Finding]) -> int:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """All findings, the metrics of each pair of groups together; how many rows; the plan with the draws made."""
-
-    findings: tuple[Finding, ...]
-    rows: int
-    plan: Plan
-
-
-@dataclass(frozen=True)
 class Job:
     """Tests yet to be made, of so many ``hypotheses``; ``drawn``: whether by random permutations."""
 
@@ -360,8 +347,11 @@ class Job:
     drawn: bool
 
 
-def gather(table: Table, plan: Plan) -> Evidence:
-    """Read, test and correct. Raises ValueError for whatever the user can mend."""
+def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
+    """Read, test and correct: the metrics of each pair of groups together, and the plan with the draws that were made.
+
+    Raises ValueError for whatever the user can mend.
+    """
     jobs: list[Job] = []
     for text in dict.fromkeys(plan.asked.group):
         grouping = attribute(text, table.columns)
@@ -385,7 +375,7 @@ def gather(table: Table, plan: Plan) -> Evidence:
     except FailedMetric as error:
         raise ValueError(str(error)) from error
     findings = [finding for pair in together.values() for finding in pair]
-    return Evidence(_corrected(findings, plan.correction, plan.draws), table.size(), plan)
+    return _corrected(findings, plan.correction, plan.draws), plan
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:

@@ -59,8 +59,6 @@ AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Options, title="images and groups"):
-    """Which images, of which classes and groups."""
-
     images: Path = source(
         "a folder of PNG and JPEG files, at any depth; or .npy, .npz of shape (n, c, h, w), (n, h, w, c) or (n, h, w), "
         "uint8 or floating in [0, 1]",
@@ -112,8 +110,6 @@ class Data(Options, title="images and groups"):
 
 @dataclass(frozen=True, kw_only=True)
 class Input(Options, title="model"):
-    """What the network does to pixels before anything else."""
-
     mean: Channels = option("subtracted from each channel before the model, in pixels in [0, 1]", 0.0, "M|R,G,B")
     std: Channels = option(
         "each channel is divided by this before the model. Distances stay in pixels in [0, 1]", 1.0, "S|R,G,B"
@@ -122,8 +118,6 @@ class Input(Options, title="model"):
 
 @dataclass(frozen=True, kw_only=True)
 class Attacks(Options, title="distances"):
-    """How distances are found."""
-
     attack: Annotated[Sequence[AttackName], not_empty] = option(
         "deepfool: upper bounds, fast; fmn: tighter, about five times the cost; carlini_wagner: as published, near a "
         "hundred times the cost; smoothing: certified lower bounds of the smoothed model, dearer still; exact: linear "
@@ -147,8 +141,6 @@ class Attacks(Options, title="distances"):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Options, title="comparison"):
-    """How groups are compared; the verdict is by the ``denominator``."""
-
     denominator: Literal["correct", "paper"] = option(
         "what the verdict is of. correct: the images classified correctly alone; paper: all images of a group, those "
         "classified wrongly at distance 0, as published. Both are reported",

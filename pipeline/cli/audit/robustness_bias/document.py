@@ -233,12 +233,10 @@ def _measured(facts: Entry, settings: Settings) -> Facts:
 
 def images_text(data: Entry, parameters: Entry) -> str:
     """How many images were audited, and of what shape."""
-    said = f"{data['audited']:,} images"
-    if data["audited"] < data["rows"]:
-        said = f"{data['audited']:,} of {data['rows']:,} images"
-        if parameters["points"]:
-            said += f", drawn with seed {parameters['seed']}"
-    return f"{said}; {' x '.join(map(str, data['shape']))} (channels x height x width)"
+    of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
+    drawn = f", drawn with seed {parameters['seed']}" if of and parameters["points"] else ""
+    shape = " x ".join(map(str, data["shape"]))
+    return f"{data['audited']:,}{of} images{drawn}; {shape} (channels x height x width)"
 
 
 def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Table:

@@ -42,7 +42,10 @@ def curves(attack: Measured, subjects: Subjects, denominator: str, images: str) 
     down = 1 + max(row for row, _ in places)
     drawn = new_figure(2.75 * down)
     grid = drawn.add_gridspec(down, ACROSS)
-    tau = _budgets(found["budget"], lengths)
+    known = lengths.length[lengths.length > 0]
+    farthest = float(np.quantile(known, NEARLY_ALL)) if len(known) else 1.0
+    # To nearly the largest length, or to the budget that was asked for where that is less.
+    tau = np.linspace(0, farthest if found["budget"] is None else min(farthest, found["budget"]), GRID)
     for number, (partition, entry, (row, columns)) in enumerate(
         zip(partitions, found["partitions"], places, strict=True)
     ):
@@ -107,14 +110,6 @@ def _panel(
     wide = len(named) > SIDE_BY_SIDE
     beside: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if wide else {"loc": "upper right"}
     axes.legend(borderaxespad=0.2, labelspacing=0.25, handlelength=2.2, **beside)
-
-
-def _budgets(budget: float | None, lengths: Lengths) -> Array:
-    """From 0 to nearly the largest length, or to the budget that was asked for where that is less."""
-    known = lengths.length[lengths.length > 0]
-    farthest = float(np.quantile(known, NEARLY_ALL)) if len(known) else 1.0
-    limit = farthest if budget is None else min(farthest, budget)
-    return np.linspace(0, limit, GRID)
 
 
 def _settle(drawn: Figure) -> None:

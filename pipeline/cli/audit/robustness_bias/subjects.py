@@ -101,7 +101,18 @@ def read_points(source: Source, asked: Settings, array: Array | None = None) -> 
     partitions = tuple(partition_of(table[name], source.name) for name in columns)
     everyone = Points(images, np.arange(len(table)), label, partitions, passed_over, column, **beside)
     everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
-    return everyone.only(_drawn(everyone, asked.points, asked.seed))
+    n = len(everyone.rows)
+    if asked.points is None:
+        return everyone
+    if asked.points > n:
+        raise ValueError(
+            f"--points asks for {asked.points:,} images, but there are {n:,}: leave it out to audit all of them"
+        )
+    # So many that keep the shares of classes and groups.
+    traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
+    _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
+    (rng,) = generators("audit", "robustness", "points", str(asked.seed), repetitions=1)
+    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[: asked.points]))
 
 
 def _in_array(source: Source, asked: Settings, array: Array | None) -> Images:
@@ -207,22 +218,6 @@ def check_sizes(partitions: Sequence[Partition], least: int) -> None:
                 f"{listed(small, SHOWN)}. Audit more images, merge these levels or empty their cells (a level unknown "
                 f"is left out), compare other columns with --group, or lower --min-group"
             )
-
-
-def _drawn(everyone: Points, points: int | None, seed: int) -> Array:
-    """Which points are audited, (n,) bool: all, or so many that keep the shares of classes and groups."""
-    n = len(everyone.rows)
-    if points is None:
-        return np.ones(n, dtype=bool)
-    if points > n:
-        raise ValueError(f"--points asks for {points:,} images, but there are {n:,}: leave it out to audit all of them")
-    traits = [one.codes for one in everyone.partitions]
-    traits += [] if everyone.label is None else [everyone.label]
-    _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
-    (rng,) = generators("audit", "robustness", "points", str(seed), repetitions=1)
-    drawn = np.zeros(n, dtype=bool)
-    drawn[stratified_order(cells.ravel(), rng)[:points]] = True
-    return drawn
 
 
 @dataclass(frozen=True)
