@@ -148,7 +148,7 @@ clean:
 
 lock: | $(BIN)/uv
 	@set -e; $(LIKE_PIP); \
-	  $(BIN)/uv pip compile --quiet pyproject.toml --extra dev --python-version 3.11 --no-annotate \
+	  $(BIN)/uv pip compile --quiet pyproject.toml --extra dev --extra study --python-version 3.11 --no-annotate \
 	    --no-emit-find-links --no-emit-index-url --custom-compile-command 'make lock' --output-file requirements.lock
 	@# One lock serves machines with and without a GPU: which build of torch, and the CUDA libraries that it pins itself,
 	@# are left to the installer.

@@ -71,11 +71,6 @@ def permutation_test(
     Result
         ``to_frame()`` has a row for each test, the strongest evidence first.
 
-    Raises
-    ------
-    ValueError
-        For whatever can be mended; the message says how.
-
     References
     ----------
     DiCiccio et al., "Evaluating fairness using permutation tests", KDD 2020.
@@ -91,11 +86,12 @@ def permutation_test(
     name_a  estimate_a name_b  estimate_b higher
          f        0.25      m        0.75      m
     """
-    from pipeline.cli.audit.permutation.document import audited, planned
+    from pipeline.cli.audit.permutation.document import audited
+    from pipeline.cli.audit.permutation.evidence import planned
     from pipeline.tabulate import opened
 
     columns = Columns()
-    named = {
+    named: dict[str, Any] = {
         "label": columns.add("y", y),
         "score": columns.add("score", score),
         "prediction": columns.add("prediction", prediction),
@@ -148,11 +144,6 @@ def loss_ratio(
     Result
         ``to_frame("examples")`` has the most unfair examples, each beside its comparable individual.
 
-    Raises
-    ------
-    ValueError
-        For whatever can be mended; the message says how.
-
     References
     ----------
     Maity et al., "Statistical inference for individual fairness", ICLR 2021.
@@ -167,15 +158,9 @@ def loss_ratio(
     >>> loss_ratio(lambda x: x @ weight, X, y, directions=[1, 0], steps=200).outcome
     'rejected'
     """
-    import numpy as np
-
-    from pipeline.cli.audit.loss_ratio.document import audited
-    from pipeline.cli.model import Computing, load_model
-    from pipeline.cli.table import Source
-
     if (sensitive is None) == (directions is None):
         raise ValueError(
-            "the fair metric is learned from sensitive attributes, or given by directions: give one of them"
+            "the fair metric is learned from sensitive attributes, or given by directions: say one of them"
         )
     columns = Columns()
     named = {
@@ -183,11 +168,11 @@ def loss_ratio(
         "label": columns.add("y", y),
         "sensitive": columns.several("sensitive", sensitive),
     }
-    asked = LossRatioSettings(data="X", model="", **named, **settings)
-    made = load_model(model, False, Computing(asked.device, asked.dtype), wanted="a torch network or a function of x")
+    from pipeline.cli.table import Source
+
     teachers = None if metric_data is None else Source("metric_data", metric_data.reset_index(drop=True))
-    given = None if directions is None else np.asarray(directions, dtype=float)
-    return audited(asked, Source("X", columns.frame()), made, teachers, given)
+    given = {"data": "X", "model": "", **named, **settings}
+    return columns.audited("loss_ratio", "X", model, given, teachers=teachers, directions=directions)
 
 
 @keyworded(FlipTestSettings)
@@ -225,11 +210,6 @@ def fliptest(
     Result
         ``to_frame("flipsets")`` has everybody who flips, ``to_frame("transparency")`` in what they differ.
 
-    Raises
-    ------
-    ValueError
-        For whatever can be mended; the message says how.
-
     References
     ----------
     Black, Yeom and Fredrikson, "FlipTest: fairness testing via optimal transport", FAT* 2020.
@@ -246,10 +226,6 @@ def fliptest(
     >>> result.outcome
     'rejected'
     """
-    from pipeline.cli.audit.fliptest.document import WANTED, audited
-    from pipeline.cli.model import Computing, load_model
-    from pipeline.cli.table import Source
-
     columns = Columns()
     named = {
         "features": columns.all("X", X),
@@ -257,9 +233,7 @@ def fliptest(
         "label": columns.add("y", y),
         "id": columns.add("id", ids),
     }
-    asked = FlipTestSettings(data="X", predict="", **named, **settings)
-    made = load_model(model, False, Computing(asked.device, asked.dtype), "model", WANTED)
-    return audited(asked, Source("X", columns.frame()), made)
+    return columns.audited("fliptest", "X", model, {"data": "X", "predict": "", **named, **settings})
 
 
 @keyworded(RobustnessSettings)
@@ -289,11 +263,6 @@ def robustness_bias(
     Result
         ``to_frame()`` has every measure of every group, ``to_frame("distances")`` every image.
 
-    Raises
-    ------
-    ValueError
-        For whatever can be mended; the message says how.
-
     References
     ----------
     Nanda et al., "Fairness through robustness", FAccT 2021.
@@ -309,14 +278,7 @@ def robustness_bias(
     >>> result.outcome, result.verdict.facts["closer"]
     ('rejected', [{'partition': 'dark', 'level': 'True'}])
     """
-    import numpy as np
-
-    from pipeline.cli.audit.robustness_bias.document import WANTED, audited
-    from pipeline.cli.model import Computing, load_model
-    from pipeline.cli.table import Source
-
     columns = Columns()
     named = {"group": columns.several("group", groups), "label": columns.add("y", y)}
-    asked = RobustnessSettings(images="images", partition="groups", model="", **named, **settings)
-    made = load_model(model, False, Computing(asked.device, "float32"), wanted=WANTED)
-    return audited(asked, Source("groups", columns.frame()), made, np.asarray(images))
+    given = {"images": "images", "partition": "groups", "model": "", **named, **settings}
+    return columns.audited("robustness_bias", "groups", model, given, array=images)

@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from pipeline.cli.result import Caveat, Result
@@ -22,46 +23,43 @@ Audit = TypeVar("Audit", bound=Callable[..., Result])
 def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     """Give a function ``(arrays, **settings)`` the options of ``kind`` as keywords, in its signature and docstring.
 
+    It raises TypeError for a keyword that is missing or does not exist, and ValueError for whatever else can be mended.
     What it raises and says speaks of keywords, where the command line speaks of flags.
     """
 
     def decorate(function: Audit) -> Audit:
         signature = inspect.signature(function)
-        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-        hints, taken = get_type_hints(kind), {one.name for one in own}
-        options = {
-            one.name: inspect.Parameter(
-                one.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if one.default is MISSING else one.default,
-                annotation=hints[one.name],
-            )
-            for one, _ in keywords(kind, taken)
-        }
-
+        arrays = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        taken = {one.name for one in arrays}
+        options, hints = dict[str, inspect.Parameter](), get_type_hints(kind)
+        for one, _ in keywords(kind, taken):
+            default = inspect.Parameter.empty if one.default is MISSING else one.default
+            kinds = {"default": default, "annotation": hints[one.name]}
+            options[one.name] = inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, **kinds)
         checks = {one.name: hint for one, hint in keywords(kind, taken)}
 
         @functools.wraps(function)
-        def audit(*arrays: Any, **given: Any) -> Result:
-            known = {**signature.parameters, **options}
+        def audit(*positional: Any, **given: Any) -> Result:
             for name in given:
-                if name not in known or name == "settings":
-                    raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest(name, known)}")
+                if name not in options and name not in taken:
+                    raise TypeError(
+                        f"{function.__name__}() has no argument {name!r}{nearest(name, [*taken, *options])}"
+                    )
             needed = [name for name, one in options.items() if one.default is one.empty and name not in given]
             if needed:
                 raise TypeError(f"{function.__name__}() needs {listed(needed)}")
-            # One value where several may be: a list of one.
-            alone = {name for name, one in checks.items() if name in given and fits([given[name]], one)}
-            given |= {name: [given[name]] for name in alone if not fits(given[name], checks[name])}
+            for name, hint in checks.items():
+                # One value where several may be is a list of one.
+                if name in given and not fits(given[name], hint) and fits([given[name]], hint):
+                    given[name] = [given[name]]
             try:
-                return spoken(function(*arrays, **given))
+                return spoken(function(*positional, **given))
             except ValueError as error:
                 raise ValueError(in_python(str(error))) from error
 
-        audit.__signature__ = signature.replace(parameters=[*own, *options.values()])  # type: ignore[attr-defined]
+        audit.__signature__ = signature.replace(parameters=[*arrays, *options.values()])  # type: ignore[attr-defined]
         if function.__doc__:
-            told = documented(kind, taken).replace("\n", "\n    ")
-            audit.__doc__ = function.__doc__.replace("%(settings)s", told)
+            audit.__doc__ = function.__doc__.replace("%(settings)s", documented(kind, taken).replace("\n", "\n    "))
         return audit  # type: ignore[return-value]
 
     return decorate
@@ -88,7 +86,7 @@ class Columns:
     def add(self, argument: str, values: Any) -> str | None:
         """The name of a column of these values (n,): their own, or the argument's; None without values.
 
-        Raises ValueError for values that are not one a row.
+        Raises ValueError for values that are not one a row, or of the same rows in another order.
         """
         import numpy as np
         import pandas as pd
@@ -99,7 +97,10 @@ class Columns:
             raise ValueError(f"expected {argument} to be one value a row, found {_shown(values)}")
         column = values if isinstance(values, pd.Series) else pd.Series(values)
         for other, known in self._columns.items():
-            self._check(argument, column, other, known)
+            if len(column) != len(known):
+                raise ValueError(f"expected {argument} of {len(known)} rows as {other} has, found {len(column)}")
+            if not column.index.equals(known.index) and set(column.index) == set(known.index):
+                raise ValueError(f"{argument} has the rows of {other} in another order: put them into one, by .reindex")
         name = argument if column.name is None else str(column.name)
         if name in self._columns and self._columns[name].tolist() != column.tolist():
             raise ValueError(f"two columns are called {name!r}: rename the one in {argument}")
@@ -134,19 +135,24 @@ class Columns:
             values = pd.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
         return tuple(str(self.add(argument, values[name])) for name in values.columns)
 
+    def audited(self, audit: str, source: str, model: Any, given: Mapping[str, Any], **others: Any) -> Result:
+        """The audit of a model on these columns, which messages call ``source``; ``others`` is what it takes beside."""
+        from pipeline.cli.model import Computing, load_model
+        from pipeline.cli.table import Source
+
+        home = import_module(f"pipeline.cli.audit.{audit}.document")
+        asked = home.Settings(**given)
+        computing = Computing(asked.device, getattr(asked, "dtype", "float32"))
+        found: Result = home.audited(
+            asked, Source(source, self.frame()), load_model(model, False, computing, wanted=home.WANTED), **others
+        )
+        return found
+
     def frame(self) -> pd.DataFrame:
         """All columns, rows counted from 0."""
         import pandas as pd
 
         return pd.DataFrame({name: column.reset_index(drop=True) for name, column in self._columns.items()})
-
-    @staticmethod
-    def _check(argument: str, column: pd.Series, other: str, known: pd.Series) -> None:
-        """ValueError for columns of unequal length, or with the same rows in another order."""
-        if len(column) != len(known):
-            raise ValueError(f"expected {argument} of {len(known)} rows as {other} has, found {len(column)}")
-        if not column.index.equals(known.index) and set(column.index) == set(known.index):
-            raise ValueError(f"{argument} has the rows of {other} in another order: put them into one, with .reindex")
 
 
 def _shown(values: Any) -> str:

@@ -24,7 +24,8 @@ CONDA_ONLY = {"python", "pip", "setuptools", "openjdk"}
 def project() -> dict[str, str]:
     """Every dependency of pyproject.toml, development tools included, with its exact version."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    texts = [*declared["dependencies"], *declared["optional-dependencies"]["dev"]]
+    extras = declared["optional-dependencies"]
+    texts = [*declared["dependencies"], *extras["study"], *extras["torch"], *extras["dev"]]
     pins: dict[str, str] = {}
     for requirement in map(Requirement, texts):
         (pin,) = requirement.specifier

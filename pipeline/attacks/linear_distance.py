@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeline.attacks.distances import Distances
 from pipeline.types import Array
+
+if TYPE_CHECKING:
+    import torch
 
 BLOCK_NUMBERS = 1 << 22
 """At most so many float64 numbers in one array of intermediate results."""
@@ -43,6 +47,30 @@ def linear_distance_in_box(weight: Array, bias: Array, images: Array, label: Arr
         return to_plane_in_box(gap, w[y][:, None] - w, x[:, None])
 
     return _distances(weight, bias, images, label, each, len(np.atleast_1d(bias)))
+
+
+def affine(
+    logits: Callable[[torch.Tensor], torch.Tensor], images: Array, device: torch.device
+) -> tuple[Array, Array, float]:
+    """W (K, d) and b (K,) of f(x) = W x + b: b is f(0), and row k of W the gradient of the k-th score.
+
+    Third, how wrong that is: the largest difference between the margins of f and of W x + b on the ``images``
+    (n, c, h, w), as a share of the largest margin; rounding alone for a network that is affine.
+    """
+    import torch
+
+    nothing = torch.zeros((1, *images.shape[1:]), device=device, requires_grad=True)
+    with torch.enable_grad():
+        (at_0,) = logits(nothing)
+        slopes = [torch.autograd.grad(logit, nothing, retain_graph=True, allow_unused=True)[0] for logit in at_0]
+    rows = [torch.zeros_like(nothing) if slope is None else slope for slope in slopes]
+    weight = torch.stack([row.flatten() for row in rows]).double().cpu().numpy()
+    bias = at_0.detach().double().cpu().numpy()
+    with torch.no_grad():
+        there = logits(torch.from_numpy(images).to(device)).double().cpu().numpy()
+    expected = images.reshape(len(images), -1).astype(np.float64) @ weight.T + bias
+    gaps, wanted = (values - values[:, :1] for values in (there, expected))
+    return weight, bias, float(np.abs(gaps - wanted).max() / max(float(np.abs(gaps).max()), 1e-12))
 
 
 def to_plane_in_box(gap: Array, v: Array, x: Array) -> Array:

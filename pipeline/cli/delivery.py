@@ -84,7 +84,9 @@ def folder_written(path: Path) -> Iterator[Path]:
                 file.replace(path / file.name)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.chmod(0o777 & ~_umask())
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o777 & ~mask)
             temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -92,9 +94,3 @@ def folder_written(path: Path) -> Iterator[Path]:
 
 def _existing_parent(path: Path) -> Path:
     return next(parent for parent in path.absolute().parents if parent.exists())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -71,11 +71,12 @@ def parser() -> ArgumentParser:
     names = audit.add_subparsers(dest="audit", metavar="AUDIT", required=True, title="audits")
     for name, module in audits().items():
         described = inspect.getdoc(module) or ""
+        width = shutil.get_terminal_size().columns - 2
         command = names.add_parser(
             name,
             usage=getattr(module, "USAGE", None),
             help=described.partition("\n")[0],
-            description=_filled(described),
+            description="\n\n".join(textwrap.fill(part, width) for part in described.split("\n\n")),
             epilog=module.EXAMPLES + EXITS.format(page=module.PAGE),
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
@@ -127,12 +128,6 @@ def _run(arguments: Namespace) -> int:
     for path in written:
         print(f"written: {path}")
     return STATUS[found.outcome] if settings.gate else 0
-
-
-def _filled(text: str) -> str:
-    """Paragraphs of a docstring, wrapped to the width that argparse gives to everything else."""
-    width = shutil.get_terminal_size().columns - 2
-    return "\n\n".join(textwrap.fill(paragraph, width) for paragraph in text.split("\n\n"))
 
 
 def _failed(debug: bool, message: str, status: int) -> int:

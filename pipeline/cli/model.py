@@ -223,32 +223,24 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
     """The model in a file, by the kind of file that it is."""
     if path.suffix == ".onnx":
         return Onnx(path), "ONNX program"
-    if path.suffix == ".skops":
-        return _from_skops(path, trust_pickle), "skops archive"
     if path.suffix in PICKLES:
-        return _from_pickle(path, trust_pickle), "pickled model"
-    return _network_in(path, trust_pickle, computing.device)
+        _check_trusted(path, trust_pickle, "model", "save it with skops.io.dump")
+        import joblib
 
-
-def _from_skops(path: Path, trust_pickle: bool) -> Any:
+        return _unpickled(path, lambda: joblib.load(path)), "pickled model"
+    if path.suffix != ".skops":
+        return _network_in(path, trust_pickle, computing.device)
     skops = _extra("skops.io", path, "sklearn")
     try:
         unknown = skops.get_untrusted_types(file=path)
         if not unknown or trust_pickle:
-            return skops.load(path, trusted=unknown)
+            return skops.load(path, trusted=unknown), "skops archive"
     except Exception as error:
         raise ValueError(f"{path} cannot be opened as a skops archive ({reason(error)}): save it again") from error
     raise ValueError(
         f"{path} holds objects that skops does not know to be safe ({listed(unknown, 5)}): if you trust its maker add "
         "--trust-pickle"
     )
-
-
-def _from_pickle(path: Path, trust_pickle: bool) -> Any:
-    _check_trusted(path, trust_pickle, "model", "save it with skops.io.dump")
-    import joblib
-
-    return _unpickled(path, lambda: joblib.load(path))
 
 
 def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
@@ -280,18 +272,13 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
             if path.suffix == ".pt2":
                 logging.getLogger("torch.export").setLevel(logging.CRITICAL)
                 return torch.export.load(path).module(), "exported program"
-            if _is_torchscript(path):
+            # A TorchScript archive is told from a pickle in an archive by its file of constants.
+            inside = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
+            if any(name.endswith("/constants.pkl") for name in inside):
                 return torch.jit.load(path, map_location=device), "TorchScript network"
     except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
     return _pickled_network(path, trust_pickle, device), "pickled network"
-
-
-def _is_torchscript(path: Path) -> bool:
-    if not zipfile.is_zipfile(path):
-        return False
-    with zipfile.ZipFile(path) as archive:
-        return any(name.endswith("/constants.pkl") for name in archive.namelist())
 
 
 def _pickled_network(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn.Module:
@@ -321,15 +308,14 @@ def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:
 
     Raises ValueError where there is none, and where a factory fails.
     """
-    named = named_object(option, model)
-    found, origin = named.value, f"{named.name} of {named.where}"
-    if _is_factory(found):
-        try:
-            found = found()
-        except Exception as error:
-            raise ValueError(f"{option} {model}: {named.name}() failed with {reason(error)}") from error
-        origin = f"what {named.name}() of {named.where} returns"
-    return found, origin, named.file
+    found, name, file = named_object(option, model)
+    where = model.rpartition(":")[0]
+    if not _is_factory(found):
+        return found, f"{name} of {where}", file
+    try:
+        return found(), f"what {name}() of {where} returns", file
+    except Exception as error:
+        raise ValueError(f"{option} {model}: {name}() failed with {reason(error)}") from error
 
 
 def _is_factory(found: Any) -> bool:
@@ -343,31 +329,25 @@ def _is_factory(found: Any) -> bool:
     return all(p.default is not p.empty or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-@dataclass(frozen=True)
-class Named:
-    """An object, its ``name``, the file or module ``where`` it is, as given, and its ``file`` (None for a module)."""
-
-    value: Any
-    name: str
-    where: str
-    file: Path | None
-
-
-def named_object(option: str, text: str) -> Named:
-    """The object that ``text`` names; a file is run for it.
+def named_object(option: str, text: str) -> tuple[Any, str, Path | None]:
+    """The object that ``text`` names, its name, and the file that was run for it, None for a module.
 
     Raises ValueError, which begins with the ``option`` that the text was given to, where there is no such object.
     """
     where, _, name = text.rpartition(":")
     file = Path(where) if where.endswith(".py") else None
     try:
-        module = import_module(where) if file is None else run_file(file)
+        if file is not None:
+            module = run_file(file)
+        else:
+            importable_from(Path.cwd())
+            module = importlib.import_module(where)
     except Exception as error:
         raise ValueError(f"{option} {text}: importing {where!r} failed with {reason(error)}") from error
     if not hasattr(module, name):
         public = [known for known, value in vars(module).items() if callable(value) and not known.startswith("_")]
         raise ValueError(f"{option} {text}: {where!r} has no {name!r}. It has: {', '.join(public) or 'nothing'}")
-    return Named(getattr(module, name), name, where, file)
+    return getattr(module, name), name, file
 
 
 def run_file(path: Path) -> ModuleType:
@@ -387,12 +367,6 @@ def run_file(path: Path) -> ModuleType:
     sys.modules[MODULE_NAME] = module
     spec.loader.exec_module(module)
     return module
-
-
-def import_module(name: str) -> ModuleType:
-    """Import a module by its name, from the current folder too. Raises whatever the import raises."""
-    importable_from(Path.cwd())
-    return importlib.import_module(name)
 
 
 def importable_from(folder: Path) -> None:

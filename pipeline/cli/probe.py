@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,16 +15,14 @@ from pipeline.cli.model import Model
 from pipeline.cli.settings import OutputKind
 from pipeline.cli.table import sha256
 from pipeline.messages import SHOWN, listed, reason
+from pipeline.models.outputs import ROUNDING, Kind, class_scores, detected_kind
 from pipeline.types import Array
 
 if TYPE_CHECKING:
     import torch
 
 Inputs = TypeVar("Inputs")
-Kind: TypeAlias = Literal["logits", "log-probabilities", "probability"]
 BLOCK_ROWS = 8192
-ROUNDING = 1e-4
-"""How far probabilities may be from summing to 1, in float32 arithmetic."""
 CHANGE = 1e-3
 """A relative change of an output beyond this is no rounding, not even in float32."""
 REMEDIES = (
@@ -43,23 +41,15 @@ REMEDIES = (
 class Form:
     """What an audit gives to a model and takes from it, in the words of the messages.
 
-    ``unit`` is what a model scores (row, image), ``given`` n of them in words, ``returns`` the forms of n scores, with
-    {n} for n. ``fits`` says whether a shape behind n is one of them. ``remedy`` is for a model that takes other inputs,
-    ``precision`` for one that computes in another; ``without_gradient`` says which way needs none.
+    ``unit`` is what a model scores (row, image), ``given`` n of them in words. ``remedy`` is for a model that takes
+    other inputs, ``precision`` for one that computes in another; ``without_gradient`` says which way needs none.
     """
 
     unit: str
     given: str
-    returns: str
-    fits: Callable[[tuple[int, ...]], bool]
     remedy: str
     precision: str = "try --dtype float32"
     without_gradient: str = ""
-
-    @property
-    def one(self) -> str:
-        """``a row``, ``an image``."""
-        return f"{'an' if self.unit[0] in 'aeiou' else 'a'} {self.unit}"
 
 
 @dataclass(frozen=True)
@@ -88,22 +78,11 @@ class Scores:
         return np.asarray(self.trial.argmax(1))
 
 
-def row_form(names: Sequence[str]) -> Form:
-    """Rows of the named columns, scored by a network."""
-    return Form(
-        unit="row",
-        given=f"rows of {len(names)} features",
-        returns="({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1",
-        fits=lambda shape: len(shape) < 2 and shape != (0,),
-        remedy=given_columns(names),
-    )
-
-
-def given_columns(names: Sequence[str]) -> str:
-    """What to do where a model takes other columns."""
-    return (
-        f"It was given the columns {listed(list(names))}: if it takes others, or another order, name them in --features"
-    )
+def row_form(names: Sequence[str], unit: str = "row") -> Form:
+    """Rows of the named columns."""
+    columns = listed(list(names))
+    remedy = f"It was given the columns {columns}: if it takes others, or another order, name them in --features"
+    return Form(unit, f"{unit}s of {len(names)} features", remedy)
 
 
 def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: OutputKind) -> Scores:
@@ -116,13 +95,13 @@ def probed(model: Model, features: torch.Tensor, names: Sequence[str], kind: Out
 
     form = row_form(names)
     with torch.no_grad():
-        outputs = [tensor_of(model.evaluate, block, form) for block in _blocks(features)]
+        outputs = [tensor_of(model.evaluate, block, form) for block in features.split(BLOCK_ROWS)]
         output = torch.cat(outputs).detach().cpu()
         check_finite(output.numpy(), range(len(output)), form)
         first = features[:BLOCK_ROWS]
         check_alone(lambda x: tensor_of(model.evaluate, x, form).detach().cpu().numpy(), first, output.numpy(), form)
     scores = read(output, model.evaluate, kind)
-    check_gradient(scores.evaluate, _blocks(features), form)
+    check_gradient(scores.evaluate, features.split(BLOCK_ROWS), form)
     return scores
 
 
@@ -176,9 +155,10 @@ def check_alone(evaluate: Callable[[Any], Array], inputs: Any, together: Array, 
     some = -(-len(inputs) // 3)
     alone, before = evaluate(inputs[:some]), together[:some]
     if bool((np.abs(alone - before) > CHANGE * (1 + np.abs(before))).any()):
+        article = "an" if form.unit[0] in "aeiou" else "a"
         raise ValueError(
-            f"the model's output for {form.one} changes with the other {form.unit}s of its batch, or from call to "
-            f"call: expected a function of each {form.unit} alone that draws no random numbers (a network in "
+            f"the model's output for {article} {form.unit} changes with the other {form.unit}s of its batch, or from "
+            f"call to call: expected a function of each {form.unit} alone that draws no random numbers (a network in "
             "evaluation mode, .eval(): no dropout, fixed batch normalisation)"
         )
 
@@ -238,11 +218,7 @@ def check_gradient(
 
 def model_facts(model: Model, scores: Scores | None = None) -> dict[str, Any]:
     """Which model was audited, and how its outputs were read, for the JSON."""
-    facts = {
-        "given": model.given,
-        "origin": model.origin,
-        "sha256": None if model.file is None else sha256(model.file),
-    }
+    facts = {"given": model.given, "origin": model.origin, "sha256": None if model.file is None else sha256(model.file)}
     if scores is None:
         return facts
     read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
@@ -265,62 +241,18 @@ def output_conditions(scores: Scores, unit: str) -> dict[str, Any]:
     }
 
 
-def detected_kind(output: torch.Tensor) -> Kind:
-    """Read the kind off finite outputs (n, K), (n, 1) or (n,).
-
-    All within [0, 1] (and, in several columns, summing to 1): ``probability``. Several columns whose exponentials
-    sum to 1: ``log-probabilities``. Anything else: ``logits``.
-    """
-    output = output.double()
-    unit = bool(((output >= 0) & (output <= 1)).all())
-    if output.ndim == 1 or output.shape[1] == 1:
-        return "probability" if unit else "logits"
-    if unit and bool(((output.sum(1) - 1).abs() < ROUNDING).all()):
-        return "probability"
-    return "log-probabilities" if bool((output.logsumexp(1).abs() < ROUNDING).all()) else "logits"
-
-
 def check_kind(output: torch.Tensor, kind: Kind) -> None:
     """ValueError where the values cannot be of the kind that the user says they are."""
-    if kind == "probability" and not bool(((output >= 0) & (output <= 1)).all()):
+    low, high = float(output.min()), float(output.max())
+    wanted = {
+        "probability": ("in [0, 1]", low >= 0 and high <= 1),
+        "log-probabilities": ("of at most 0", high <= ROUNDING),
+    }
+    told, fits = wanted.get(kind, ("", True))
+    if not fits:
         raise ValueError(
-            f"--output-kind probability: expected values in [0, 1], found {float(output.min()):.4g} to "
-            f"{float(output.max()):.4g}: these look like logits"
+            f"--output-kind {kind}: expected values {told}, found {low:.4g} to {high:.4g}: these look like logits"
         )
-    if kind == "log-probabilities" and not bool((output <= ROUNDING).all()):
-        raise ValueError(
-            f"--output-kind log-probabilities: expected values of at most 0, found {float(output.max()):.4g}: "
-            "these look like logits"
-        )
-
-
-def class_scores(kind: Kind, edge: float = 0.0) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A map from raw outputs to logits (n, K), K >= 2: log P(y = c | x) up to a constant of the row.
-
-    One column holds class 1 alone. Then the score of class 0 is 0 for a logit (sigmoid is softmax of (0, logit)),
-    log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l. Probabilities are kept ``edge`` away
-    from 0 and 1, so that with an edge above 0 all scores are finite.
-    """
-    import torch
-
-    def scores(output: torch.Tensor) -> torch.Tensor:
-        if output.ndim == 2 and output.shape[1] > 1:
-            return (output.clamp(edge, 1) if edge else output).log() if kind == "probability" else output
-        one = output.reshape(-1)
-        if kind == "logits":
-            return torch.stack((torch.zeros_like(one), one), dim=1)
-        if edge:
-            p = (one if kind == "probability" else one.exp()).clamp(edge, 1 - edge)
-            return torch.stack((torch.log1p(-p), p.log()), dim=1)
-        if kind == "probability":
-            return torch.stack((torch.log1p(-one), one.log()), dim=1)
-        return torch.stack((torch.log(-torch.expm1(one)), one), dim=1)
-
-    return scores
-
-
-def _blocks(x: torch.Tensor) -> Iterable[torch.Tensor]:
-    yield from x.split(BLOCK_ROWS)
 
 
 def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
@@ -336,10 +268,10 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
 
 
 def _check_shape(shape: tuple[int, ...], n: int, form: Form) -> None:
-    if not (len(shape) and shape[0] == n and form.fits(shape[1:])):
+    if not (len(shape) in (1, 2) and shape[0] == n and shape[1:] != (0,)):
         raise ValueError(
-            f"expected the model to return {form.returns.format(n=n)}, for {n} {form.unit}s, found shape {shape}: "
-            f"return the scores of each {form.unit}"
+            f"expected the model to return ({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1, for {n} "
+            f"{form.unit}s, found shape {shape}: return the scores of each {form.unit}"
         )
 
 

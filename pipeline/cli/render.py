@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from pipeline import __version__
 from pipeline.cli.numbers import short
-from pipeline.cli.result import Column, Facts, Part, Result, Row, Section, Table, Text
+from pipeline.cli.result import Facts, Part, Result, Row, Section, Table, Text
 from pipeline.report.numbers import DASH, MINUS
 
 WIDTH = 80
@@ -76,59 +76,50 @@ def table_lines(table: Table) -> Iterator[str]:
     """Names to the left, numbers to the right, in columns as wide as they need."""
     places = [place for place, column in enumerate(table.columns) if column.where == "both"]
     columns = [table.columns[place] for place in places]
-    groups = [(group, *_shown(table, list(rows))) for group, rows in groupby(table.rows, key=lambda row: row.group)]
-    whole = [
-        [row.cells[place] for place in places] for _, rows, _, _ in groups for row in rows if _is_whole(row, table)
+    groups = [(group, list(rows)) for group, rows in groupby(table.rows, key=lambda row: row.group)]
+    leading = len(table.rows) if table.leading is None else table.leading
+    # Which rows are shown: the first, or the first and the last with a word of those between them.
+    first = leading // 2 if table.ends else leading
+    shown = [
+        [*rows[:first], *rows[len(rows) - (leading - first) :]] if len(rows) > leading else rows for _, rows in groups
     ]
+    cells = {id(row): [row.cells[place] for place in places] for rows in shown for row in rows if _is_whole(row, table)}
     heads = [column.head if column.short is None else column.short for column in columns]
-    widths = [max(map(len, texts)) for texts in zip(heads, *whole, strict=True)]
-    parts = [row.cells[0] for _, rows, _, _ in groups for row in rows if not _is_whole(row, table)]
-    widths[0] = max([widths[0], *map(len, parts)])
-    indent = "    " if any(group for group, *_ in groups) else "  "
+    widths = [max(map(len, texts)) for texts in zip(heads, *cells.values(), strict=True)]
+    widths[0] = max([widths[0], *(len(row.cells[0]) for rows in shown for row in rows)])
+    indent = "    " if any(group for group, _ in groups) else "  "
     gap = next((gap for gap in (3, 2) if len(indent) + sum(widths) + gap * (len(widths) - 1) <= WIDTH), 1)
     beside = len(indent) + sum(widths[1:]) + gap * (len(widths) - 1)
     widths[0] = min(widths[0], max(LEAST_NAME, WIDTH - beside))
-    yield _line(heads, columns, widths, indent, gap)
-    for group, rows, hidden, after in groups:
+
+    def line(texts: Sequence[str]) -> str:
+        sides = ["<" if place == 0 or column.kind == "text" else ">" for place, column in enumerate(columns)]
+        cut = [short(texts[0], widths[0]), *texts[1:]]
+        aligned = (f"{text:{side}{width}}" for text, side, width in zip(cut, sides, widths, strict=True))
+        return (indent + (" " * gap).join(aligned)).rstrip()
+
+    yield line(heads)
+    for (group, every), rows in zip(groups, shown, strict=True):
+        hidden = len(every) - len(rows)
+        rest = f"{indent}... {hidden} more{' between them' * table.ends}, in {table.file}"
         if group:
             yield f"  {group}"
         for number, row in enumerate(rows):
-            if hidden and number == after:
-                yield _rest(table, hidden, indent)
+            if hidden and number == first:
+                yield rest
             if _is_whole(row, table):
-                yield _line([row.cells[place] for place in places], columns, widths, indent, gap)
+                yield line(cells[id(row)])
             else:
                 name, text = row.cells
                 yield paragraph(text, f"{indent}{short(name, widths[0]):{widths[0]}}  ", indent + "    ")
             if row.note:
                 yield paragraph(row.note, indent + "    ")
-        if hidden and after == len(rows):
-            yield _rest(table, hidden, indent)
+        if hidden and first == len(rows):
+            yield rest
 
 
 def _is_whole(row: Row, table: Table) -> bool:
     return len(row.cells) == len(table.columns)
-
-
-def _shown(table: Table, rows: Sequence[Row]) -> tuple[list[Row], int, int]:
-    """The rows that are shown, how many are not, and after how many of them that is said."""
-    if table.leading is None or len(rows) <= table.leading:
-        return list(rows), 0, 0
-    hidden, half = len(rows) - table.leading, table.leading // 2
-    if table.ends:
-        return [*rows[:half], *rows[len(rows) - (table.leading - half) :]], hidden, half
-    return list(rows[: table.leading]), hidden, table.leading
-
-
-def _rest(table: Table, hidden: int, indent: str) -> str:
-    return f"{indent}... {hidden} more{' between them' * table.ends}, in {table.file}"
-
-
-def _line(texts: Sequence[str], columns: Sequence[Column], widths: Sequence[int], indent: str, gap: int) -> str:
-    first, *others = zip(texts, columns, widths, strict=True)
-    cells = [f"{short(first[0], first[2]):{first[2]}}"]
-    cells += [f"{text:{'<' if column.kind == 'text' else '>'}{width}}" for text, column, width in others]
-    return (indent + (" " * gap).join(cells)).rstrip()
 
 
 def page(document: Result, pictures: Mapping[str, bytes]) -> str:

@@ -7,7 +7,7 @@
 
 The ``Settings`` of an audit derive from its groups of options. The annotation is the check (:mod:`pipeline.fields`),
 whoever gives the value: a flag and a YAML text are read as what the annotation says. An option without a default must
-be given; one with ``command`` is no keyword in Python, where arrays take the place of files and columns.
+be given; a ``source`` is no keyword in Python, where arrays take the place of files and columns.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import textwrap
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
 from inspect import get_annotations
 from pathlib import Path
 from types import NoneType, UnionType
@@ -47,6 +48,11 @@ def option(
     return field(default=default, metadata=extra)
 
 
+def source(doc: str, default: Any = MISSING, metavar: str | None = None) -> Any:
+    """An option of the command line and its YAML alone: a file, a column, a place, in place of an array in Python."""
+    return option(doc, default, metavar, command=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(Checked):
     """A group of options under a ``title``, or several groups together."""
@@ -66,10 +72,22 @@ class Options(Checked):
 class Output(Options, title="output"):
     """What every audit may write; not written into the YAML, since they are not what is audited."""
 
-    output: Path | None = option("write {files} into this folder", None, "DIR", command=True)
-    json: Path | None = option("write the result as JSON to this file", None, "FILE", command=True)
-    gate: bool = option(
-        "let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False, command=True
+    output: Path | None = source("write {files} into this folder", None, "DIR")
+    json: Path | None = source("write the result as JSON to this file", None, "FILE")
+    gate: bool = source("let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Options, title="reading"):
+    """How a CSV file is read."""
+
+    text: Sequence[str] = source(
+        "columns that are text though they look like numbers, such as codes like 01", (), "A,B"
+    )
+    missing: Sequence[str] | None = source(
+        "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...; '-': nothing)",
+        None,
+        "A,B",
     )
 
 
@@ -77,26 +95,15 @@ class Output(Options, title="output"):
 class Rows(Options, title="data"):
     """A table of rows, and which columns the model takes."""
 
-    data: Path = option("the rows to audit: CSV or Parquet", metavar="FILE", command=True)
-    text: Sequence[str] = option(
-        "columns of a CSV that are text though they look like numbers, such as codes like 01", (), "A,B", command=True
-    )
-    missing: Sequence[str] | None = option(
-        "what stands for a missing value in a CSV, in place of the usual empty, NA, None, nan, ...; '-' for the empty "
-        "cell alone",
-        None,
-        "A,B",
-        command=True,
-    )
+    data: Path = source("the rows to audit: CSV or Parquet", metavar="FILE")
     positive: str | None = option("the label's value that the model calls class 1 (where it is not 0 and 1)", None)
-    features: Sequence[str] = option(
+    features: Sequence[str] = source(
         "the model's input columns in its order (default: those that the model names, else all columns but the label "
         "and others with a part of their own, in the order of the file)",
         (),
         "A,B,C",
-        command=True,
     )
-    drop: Sequence[str] = option("columns that the model does not take", (), "A,B", command=True)
+    drop: Sequence[str] = source("columns that the model does not take", (), "A,B")
 
 
 OutputKind = Literal["auto", "logits", "log-probabilities", "probability"]
@@ -110,11 +117,10 @@ TAKES = (
 class Computed(Options, title="model"):
     """How a model's file is opened, and where it is computed."""
 
-    trust_pickle: bool = option(
+    trust_pickle: bool = source(
         "open a file that holds a pickled model. A pickle can run any program when it is opened: only for files whose "
         "maker you trust",
         False,
-        command=True,
     )
     device: str = option("cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")
 
@@ -130,11 +136,10 @@ class Precise(Computed, title="model"):
 class Network(Options, title="model"):
     """The classifier of an audit that follows gradients."""
 
-    model: str = option(
+    model: str = source(
         f"{TAKES}, where the name is a model, a function x -> output, or a function without arguments that returns one "
         "of these",
         metavar="MODEL",
-        command=True,
     )
     classes: Sequence[str] | None = option(
         "names of the model's classes, in the order of its outputs (needed where there are more than two and the "
@@ -151,12 +156,9 @@ class Network(Options, title="model"):
 
 def option_fields(kind: type[Options]) -> Iterator[tuple[str, Field[Any], Any]]:
     """Title, field and type of each option, in the order in which the groups are named and their options stand."""
-    hints = hints_of(kind)
-    groups = list(dict.fromkeys(base for base in _groups(kind)))
-    for base in groups:
-        for one in fields(base):
-            if one.name in get_annotations(base):
-                yield base.title, one, hints[one.name]
+    hints = hints_of(kind)  # type: ignore[arg-type]
+    for base in dict.fromkeys(_groups(kind)):
+        yield from ((base.title, one, hints[one.name]) for one in fields(base) if one.name in get_annotations(base))
 
 
 def _groups(kind: type[Options]) -> Iterator[type[Options]]:
@@ -164,11 +166,6 @@ def _groups(kind: type[Options]) -> Iterator[type[Options]]:
         if issubclass(base, Options) and base is not Options:
             yield from _groups(base)
     yield kind
-
-
-def flag(name: str) -> str:
-    """``--step-size`` for ``step_size``."""
-    return f"--{name.replace('_', '-')}"
 
 
 def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str, str]) -> None:
@@ -179,35 +176,31 @@ def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str,
             titled[title] = parser.add_argument_group(title)
         extra = one.metadata
         told = extra["doc"].format(**words).replace("%", "%%")
-        how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": told + _default(one, told)}
-        if hint is bool:
-            how["action"] = "store_true"
-        else:
-            how["type"] = _argument(hint, extra["parse"])
-            how["metavar"] = extra["metavar"] or _choices(hint)
-            how["action"] = "extend" if _list_alone(hint) and not extra["parse"] else "store"
+        if one.default not in (MISSING, None, False, ()) and "default:" not in told:
+            told += f" (default: {one.default})"
+        how: dict[str, Any] = {"default": argparse.SUPPRESS, "help": told, "action": "store_true"}
+        if hint is not bool:
+            parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+            kinds = [part for part in parts if part is not NoneType]
+            choices = [str(value) for part in kinds if get_origin(part) is Literal for value in get_args(part)]
+            how["metavar"] = extra["metavar"] or ("|".join(choices) or None)
+            how["type"] = partial(_argument, hint=hint, parse=extra["parse"])
+            # What can be nothing but a list may be repeated.
+            repeated = all(_several(part) or get_origin(part) is Mapping for part in kinds) and not extra["parse"]
+            how["action"] = "extend" if repeated else "store"
         titled[title].add_argument(flag(one.name), **how)
 
 
-def _default(one: Field[Any], told: str) -> str:
-    shown = "default:" in told or one.default is MISSING or one.default in (None, False, ())
-    return "" if shown else f" (default: {one.default})"
+def flag(name: str) -> str:
+    """``--step-size`` for ``step_size``."""
+    return f"--{name.replace('_', '-')}"
 
 
-def _choices(hint: Any) -> str | None:
-    arguments = [one for part in get_args(hint) for one in (get_args(part) or (part,))]
-    literal = get_origin(hint) is Literal or any(get_origin(part) is Literal for part in get_args(hint))
-    return "|".join(str(one) for one in arguments if one is not NoneType) if literal else None
-
-
-def _argument(hint: Any, parse: Callable[[str], Any] | None) -> Callable[[str], Any]:
-    def argument(text: str) -> Any:
-        try:
-            return read(text, hint, parse)
-        except ValueError as error:
-            raise ArgumentTypeError(str(error)) from error
-
-    return argument
+def _argument(text: str, hint: Any, parse: Callable[[str], Any] | None) -> Any:
+    try:
+        return read(text, hint, parse)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from error
 
 
 def read(text: str, hint: Any, parse: Callable[[str], Any] | None = None) -> Any:
@@ -223,33 +216,23 @@ def _read(text: str, hint: Any) -> Any:
     if origin is Annotated:
         return _read(text, arguments[0])
     if origin in (Union, UnionType):
-        values = [_read(text, one) for one in arguments if one is not NoneType]
-        found = zip(values, (one for one in arguments if one is not NoneType), strict=True)
-        return next((value for value, one in found if fits(value, one)), text)
+        every = ((_read(text, one), one) for one in arguments if one is not NoneType)
+        return next((value for value, one in every if fits(value, one)), text)
     if origin is Literal:
         return next((one for one in arguments if str(one) == text), text)
     if _several(hint):
         return tuple(_read(part, arguments[0]) for part in names(text))
-    if hint in (int, float):
-        try:
-            return hint(text)
-        except ValueError:
-            return text
-    return Path(text) if hint is Path else text
+    try:
+        return hint(text) if hint in (int, float, Path) else text
+    except ValueError:
+        return text
 
 
 def _several(hint: Any) -> bool:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Annotated, Union, UnionType):
-        return any(_several(one) for one in arguments)
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _several(get_args(hint)[0])
     return isinstance(origin, type) and issubclass(origin, Sequence)
-
-
-def _list_alone(hint: Any) -> bool:
-    """Whether a text can be nothing but a list, so that an option may be repeated."""
-    union = get_origin(hint) in (Union, UnionType)
-    kinds = [one for one in (get_args(hint) if union else (hint,)) if one is not NoneType]
-    return all(_several(one) or get_origin(one) is Mapping for one in kinds)
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -260,21 +243,20 @@ def names(text: str) -> tuple[str, ...]:
     return parts
 
 
-def settled(kind: type[Made], given: Mapping[str, Any], config: Path | None, audit: str) -> Made:
-    """The settings of what was ``given`` as flags, over what a YAML file says. Raises ValueError for a wrong file."""
-    values = {**({} if config is None else from_yaml(config, kind, audit)), **given}
-    if needed := missing_options(kind, values):
-        raise MissingOptions(f"the following arguments are required: {', '.join(needed)}")
-    return kind(**values)
-
-
 class MissingOptions(Exception):
     """Options that must be given were not."""
 
 
-def missing_options(kind: type[Options], values: Iterable[str]) -> list[str]:
-    """The flags of the options without a default that are not among the values."""
-    return [flag(one.name) for _, one, _ in option_fields(kind) if one.default is MISSING and one.name not in values]
+def settled(kind: type[Made], given: Mapping[str, Any], config: Path | None, audit: str) -> Made:
+    """The settings of what was ``given`` as flags, over what a YAML file says.
+
+    Raises ValueError for a wrong file, and MissingOptions for options without a default that nobody gave.
+    """
+    values = {**({} if config is None else from_yaml(config, kind, audit)), **given}
+    needed = [one.name for _, one, _ in option_fields(kind) if one.default is MISSING and one.name not in values]
+    if needed:
+        raise MissingOptions(f"the following arguments are required: {', '.join(map(flag, needed))}")
+    return kind(**values)
 
 
 def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
@@ -292,34 +274,26 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
         raise ValueError(f"{path} cannot be read as YAML ({reason(error)}): mend it") from error
     if not isinstance(content, Mapping):
         raise ValueError(f"{path}: expected options such as 'alpha: 0.05', one a line")
-    known = {one.name: (one, hint) for _, one, hint in option_fields(kind)}
+    if (of := content.get("audit", audit)) != audit:
+        raise ValueError(f"{path} is of the audit {of}, not of {audit}: run `audit {of}` with it")
+    known = {one.name: (one.metadata["parse"], hint) for _, one, hint in option_fields(kind)}
     values = {}
     for key, value in content.items():
         name = str(key).replace("-", "_")
         if name == "audit":
-            if str(value) != audit:
-                raise ValueError(f"{path} is of the audit {value}, not of {audit}: run `audit {value}` with it")
             continue
         if name not in known:
             raise ValueError(f"{path}: {audit} has no option {key!r}{nearest(name, known)}")
-        one, hint = known[name]
-        try:
-            values[name] = _from_yaml(value, hint, one)
-        except ValueError as error:
-            raise ValueError(f"{path}: {key}: {error}") from error
+        parse, hint = known[name]
+        value = tuple(value) if isinstance(value, list) else value
+        # Where a text is wanted, a number that YAML made of it is that text again: positive: 1.
+        if isinstance(value, str) or not fits(value, hint):
+            try:
+                value = read(str(value), hint, parse)
+            except ValueError as error:
+                raise ValueError(f"{path}: {key}: {error}") from error
+        values[name] = value
     return values
-
-
-def _from_yaml(value: Any, hint: Any, one: Field[Any]) -> Any:
-    if isinstance(value, str):
-        return read(value, hint, one.metadata["parse"])
-    # Where a text is wanted, a number that YAML made of it is that text again: positive: 1.
-    if not fits(value, hint) and isinstance(value, int | float):
-        return read(str(value).lower() if isinstance(value, bool) else str(value), hint, one.metadata["parse"])
-    value = tuple(value) if isinstance(value, list) else value
-    if not fits(value, hint):
-        raise ValueError(f"expected {described(hint)}, found {value!r}")
-    return value
 
 
 def as_yaml(settings: Options, audit: str, called: bool = False) -> str:
@@ -343,9 +317,14 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return getattr(value, "__name__", str(value))
+    kept = value is None or isinstance(value, bool | int | float | str)
+    return value if kept else getattr(value, "__name__", str(value))
+
+
+def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:
+    """The options that are keywords in Python, with their types."""
+    every = ((one, hint) for _, one, hint in option_fields(kind) if not one.metadata["command"])
+    return [(one, hint) for one, hint in every if one.name not in set(without)]
 
 
 def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
@@ -356,13 +335,6 @@ def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
         lines.append(f"{one.name} : {described(hint).replace('null', 'None')}{default}")
         lines += textwrap.wrap(in_python(one.metadata["doc"]), 112, initial_indent="    ", subsequent_indent="    ")
     return "\n".join(lines)
-
-
-def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:
-    """The options that are keywords in Python, with their types."""
-    left_out = set(without)
-    every = option_fields(kind)
-    return [(one, hint) for _, one, hint in every if not one.metadata["command"] and one.name not in left_out]
 
 
 def in_python(text: str) -> str:

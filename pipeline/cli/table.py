@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from pipeline.cli import settings as options
 from pipeline.messages import SHOWN, check_columns, listed, reason
 from pipeline.seeds import generators
 from pipeline.tabulate.source import csv_header
@@ -97,22 +98,6 @@ def attribute(text: str, columns: Sequence[str]) -> Attribute:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the user says about the columns. ``features`` empty: every column that has no other part.
-
-    ``option`` is what the audit calls its sensitive columns on the command line, ``named_by`` what names the features.
-    """
-
-    label: str | None
-    sensitive: tuple[Attribute, ...] = ()
-    include_sensitive: bool = False
-    features: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    option: str = "--sensitive"
-    named_by: str = "--features"
-
-
-@dataclass(frozen=True)
 class Rows:
     """Arrays of n rows: ``features`` (n, d) float64, ``label`` (n,) int64 from 0 (empty without a label).
 
@@ -131,56 +116,56 @@ class Rows:
     def only(self, places: Array) -> Rows:
         """The rows at these places (m,)."""
         sensitive = {name: group[places] for name, group in self.sensitive.items()}
-        return replace(
-            self,
-            features=self.features[places],
-            label=self.label[places] if len(self.label) else self.label,
-            sensitive=sensitive,
-        )
+        return replace(self, features=self.features[places], label=self.label[places], sensitive=sensitive)
 
 
-def rows(table: pd.DataFrame, choice: Choice, source: str) -> Rows:
-    """The arrays that ``choice`` makes of the table; ValueError names the column, the rows and what to do.
+def rows(source: Source, names: Sequence[str], sensitive: Sequence[Attribute]) -> Rows:
+    """The arrays of the named features and of sensitive attributes; ValueError names the column and what to do.
 
     The label is left to :func:`classes_of`, which has to know how many classes the model tells apart.
     """
-    names = feature_names(table, choice, source)
-    coded = {attribute.name: two_levels(table, attribute, source) for attribute in choice.sensitive}
-    columns = {attribute.column for attribute in choice.sensitive}
+    coded = {one.name: two_levels(source.table, one, source.name) for one in sensitive}
+    columns = {one.column for one in sensitive}
     return Rows(
-        features=numeric(table, names, source),
-        names=names,
+        features=numeric(source.table, names, source.name),
+        names=tuple(names),
         sensitive={name: code for name, (code, _) in coded.items()},
         levels={name: levels for name, (_, levels) in coded.items()},
         sensitive_inputs=tuple(position for position, name in enumerate(names) if name in columns),
     )
 
 
-def feature_names(table: pd.DataFrame, choice: Choice, path: str) -> tuple[str, ...]:
-    """The model's input columns in their order: ``choice.features``, or all columns that have no other part."""
-    label = () if choice.label is None else (choice.label,)
-    sensitive = tuple(attribute.column for attribute in choice.sensitive)
-    check_columns(table, label, "--label", path)
-    check_columns(table, sensitive, choice.option, path)
-    check_columns(table, choice.features, choice.named_by, path)
-    check_columns(table, choice.drop, "--drop", path)
-    if set(label) & set(sensitive):
-        raise ValueError(
-            f"column {choice.label!r} is given as --label and as {choice.option}: it can only be one of them"
-        )
-    if not choice.features:
-        left_out = {*label, *choice.drop, *(() if choice.include_sensitive else sensitive)}
-        names = tuple(name for name in table.columns if name not in left_out)
-        if not names:
-            raise ValueError(f"{path}: no feature column is left beside label, {choice.option[2:]} and dropped columns")
-        return names
-    repeated = sorted({name for name in choice.features if choice.features.count(name) > 1})
+def feature_names(
+    source: Source, asked: options.Rows, label: str | None, apart: Sequence[str], option: str, included: bool
+) -> tuple[str, ...]:
+    """The model's input columns in their order: those asked for, or all columns that have no other part.
+
+    The columns ``apart``, which the ``option`` names, are inputs only where they are asked for, or ``included``.
+    """
+    table, path = source.table, source.name
+    labels = () if label is None else (label,)
+    for names, named_by in (
+        (labels, "--label"),
+        (apart, option),
+        (asked.features, "--features"),
+        (asked.drop, "--drop"),
+    ):
+        check_columns(table, names, named_by, path)
+    if label in apart:
+        raise ValueError(f"column {label!r} is given as --label and as {option}: it can only be one of them")
+    if not asked.features:
+        left_out = {*labels, *asked.drop, *(() if included else apart)}
+        every = tuple(name for name in table.columns if name not in left_out)
+        if not every:
+            raise ValueError(f"{path}: no feature column is left beside label, {option[2:]} and dropped columns")
+        return every
+    repeated = sorted({name for name in asked.features if list(asked.features).count(name) > 1})
     if repeated:
         raise ValueError(f"--features names {listed(repeated)} more than once: name each column once")
-    both = [name for name in choice.features if name in {*label, *choice.drop}]
+    both = [name for name in asked.features if name in {*labels, *asked.drop}]
     if both:
         raise ValueError(f"--features names {listed(both)}, which is also the label or dropped: leave one of them out")
-    return choice.features
+    return tuple(asked.features)
 
 
 LARGEST = 1e100
@@ -251,12 +236,8 @@ def class_numbers(column: pd.Series, classes: Sequence[str] | None, path: str) -
 
     Raises ValueError for missing labels, names without ``classes``, and names that are not among them.
     """
+    distinct(column, "--label", path)
     holds = f"{path}: the label {column.name!r}"
-    missing = column.index[column.isna()].tolist()
-    if missing:
-        raise ValueError(
-            f"{holds} is missing in {listed(missing, SHOWN)} (rows counted from 0): fill it in or remove these rows"
-        )
     texts = [level_text(value) for value in column]
     number = {name: place for place, name in enumerate(classes or ())}
     if classes is not None and len(number) < len(classes):
@@ -296,7 +277,6 @@ def classes_of(
     """The label (n,) as numbers of the outputs of a model of ``count`` classes, and what these stand for."""
     if classes is None and (count == 2 or positive is not None):
         return two_classes(column, positive, path)
-    distinct(column, "--label", path)
     label = class_numbers(column, classes, path)
     check_classes(label, count, classes, column.name, path)
     if classes is None and len(np.unique(label)) <= 2:
@@ -373,9 +353,8 @@ def _examples(column: pd.Series) -> str:
 
 def _at(where: Sequence[int]) -> str:
     """``row 7`` or ``3 rows: 7, 9, 12``, rows counted from 0."""
-    if len(where) == 1:
-        return f"row {where[0]} (counted from 0)"
-    return f"{len(where)} rows: {listed(list(where), SHOWN)} (counted from 0)"
+    rows = f"row {where[0]}" if len(where) == 1 else f"{len(where)} rows: {listed(list(where), SHOWN)}"
+    return f"{rows} (counted from 0)"
 
 
 def drawn(rows: Array, count: int | None, *what: str) -> Array:

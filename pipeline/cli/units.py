@@ -67,16 +67,12 @@ def units(features: Array, names: Sequence[str], asked: Asked) -> Units:
             )
     if asked is None or asked == "none":
         return Units(np.zeros(d), np.ones(d))
-    chosen = continuous if asked == "continuous" else [_position(name, names) for name in asked]
+    if asked != "continuous" and (unknown := [name for name in asked if name not in names]):
+        raise ValueError(f"--standardize names {unknown[0]!r}, which is no feature. Features: {listed(names)}")
+    chosen = continuous if asked == "continuous" else [names.index(name) for name in asked]
     constant = [names[j] for j in chosen if spread[j] == 0]
     if constant:
         raise ValueError(f"--standardize: {listed(constant)} is the same in all rows: leave it out of the list")
     shift, scale = np.zeros(d), np.ones(d)
     shift[chosen], scale[chosen] = features[:, chosen].mean(axis=0), spread[chosen]
     return Units(shift, scale, tuple(names[j] for j in chosen))
-
-
-def _position(name: str, names: Sequence[str]) -> int:
-    if name not in names:
-        raise ValueError(f"--standardize names {name!r}, which is no feature. Features: {listed(names)}")
-    return names.index(name)

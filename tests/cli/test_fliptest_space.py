@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 from pipeline.audits.fliptest.dealt import Deal
+from pipeline.audits.fliptest.space import Space
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.evidence import Everyone, counterparts, null_of, places
 from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_draws
 from pipeline.cli.audit.fliptest.model import Decider
-from pipeline.cli.audit.fliptest.people import Group, Groups, Space, space_of
+from pipeline.cli.audit.fliptest.people import Group, Groups, space_of
 from pipeline.cli.model import Model
 
 
@@ -43,7 +44,7 @@ def test_numbers_are_measured_in_standard_deviations_of_both_groups_together() -
     points = np.concatenate([made.points(groups.source.features), made.points(groups.target.features)])
     np.testing.assert_allclose(points[:, 0], (ages - ages.mean()) / ages.std())
     assert made.standardized == ("age",)
-    assert made.scales[0] == pytest.approx(ages.std())
+    assert made.each("scale")[0] == pytest.approx(ages.std())
     plain, _ = space(frame(1), frame(2, sex="m"), standardize="none")
     np.testing.assert_array_equal(plain.points(frame(1))[:, 0], frame(1)["age"])
 
@@ -81,7 +82,7 @@ def test_images_become_whole_numbers_and_categories_in_the_shares_of_the_target_
     made, _ = space(table, table.assign(sex="m", children=np.arange(40) % 4))
     points = made.points(table)
     for step, gain in ((0.4, 0), (0.6, 1)):
-        moved = made.snapped(points + step / made.scales, points)
+        moved = made.snapped(points + step / made.each("scale"), points)
         np.testing.assert_array_equal(made.frame(moved)["children"], table["children"] + gain)
         np.testing.assert_allclose(made.frame(moved)["age"], table["age"] + step)
         np.testing.assert_allclose(made.snapped(moved, points), moved)

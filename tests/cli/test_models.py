@@ -16,7 +16,8 @@ from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.model import Decider, of_frames
 from pipeline.cli.audit.fliptest.model import probed as tried
 from pipeline.cli.model import MODULE_NAME, Computing, Model, load_model, named_object
-from pipeline.cli.probe import Kind, check_kind, class_scores, detected_kind, probed, read
+from pipeline.cli.probe import check_kind, probed, read
+from pipeline.models.outputs import Kind, class_scores, detected_kind
 
 Linear = Callable[..., torch.nn.Module]
 CPU = Computing("cpu")
@@ -98,11 +99,10 @@ def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(
 def test_a_file_called_like_a_library_is_itself_and_finds_its_neighbour(folder: Path) -> None:
     Path("numpy.py").write_text("from beside_it import number\nclass Box:\n    content = number\n")
     Path("beside_it.py").write_text("number = 7\n")
-    named = named_object("--metric", "numpy.py:Box")
-    assert (named.value().content, named.name, named.where, named.file) == (7, "Box", "numpy.py", Path("numpy.py"))
+    box, *where = named_object("--metric", "numpy.py:Box")
+    assert (box().content, *where) == (7, "Box", Path("numpy.py"))
     assert sys.modules["numpy"] is np
-    module = named_object("--model", "beside_it:number")
-    assert (module.value, module.where, module.file) == (7, "beside_it", None)
+    assert named_object("--model", "beside_it:number") == (7, "number", None)
 
 
 LOGITS = torch.randn(200, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 3

@@ -29,7 +29,7 @@ def test_a_decision_is_near_where_its_adjusted_p_value_is(lowest: float) -> None
     made = _corrected(_found(*tests), "holm", 99)
     low, high = made[0].adjusted_low, made[0].adjusted_high
     assert (low, made[0].adjusted, high) == pytest.approx((lowest / 1.25, lowest, lowest / 0.8))
-    assert bool(list(of_draws(list(made), _asked()))) == (lowest == 0.05)
+    assert bool(of_draws(list(made), _asked())["near_the_level"]) == (lowest == 0.05)
 
 
 def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:

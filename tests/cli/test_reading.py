@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from pipeline.cli.table import Attribute, Choice, attribute, classes_of, read_table, rows, sha256
+from pipeline.cli import settings as options
+from pipeline.cli.table import Attribute, Source, attribute, classes_of, feature_names, read_table, rows, sha256
 from pipeline.cli.units import units
 from pipeline.messages import listed, reason
 
@@ -25,7 +26,8 @@ TABLE = pd.DataFrame(
         "race": ["x", "y", "z", "x"],
     }
 )
-CHOICE = Choice(label="y", sensitive=(Attribute("sex"), Attribute("race", "x")))
+SENSITIVE = (Attribute("sex"), Attribute("race", "x"))
+DATA = Source(PATH, TABLE)
 X = np.column_stack([np.arange(8.0), 1000 * np.arange(8.0) ** 2, np.arange(8) % 2, np.full(8, 3.0)])
 NAMES = ("near", "far", "binary", "constant")
 
@@ -45,8 +47,13 @@ def test_csv_and_parquet_hold_the_same_numbers_to_the_last_bit(tmp_path: Path) -
     assert sha256(tmp_path / "t.csv") == hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
 
 
+def named(source: Source, apart: tuple[str, ...] = ("sex", "race"), included: bool = False, **given: Any) -> Any:
+    asked = options.Rows(data=Path(PATH), **given)
+    return feature_names(source, asked, "y", apart, "--sensitive", included)
+
+
 def test_features_are_all_columns_without_another_part_in_the_files_order_or_those_named() -> None:
-    made = rows(TABLE, CHOICE, PATH)
+    made = rows(DATA, named(DATA), SENSITIVE)
     assert made.names == ("b", "a")
     np.testing.assert_array_equal(made.features, [[1.5, 1], [2, 0], [-1, 1], [0, 1]])
     assert made.features.dtype == np.float64
@@ -54,17 +61,17 @@ def test_features_are_all_columns_without_another_part_in_the_files_order_or_tho
     np.testing.assert_array_equal(made.sensitive["race=x"], [1, 0, 0, 1])
     assert made.levels == {"sex": ("f", "m"), "race=x": ("not x", "x")}
     assert made.sensitive_inputs == ()
-    assert rows(TABLE, replace(CHOICE, features=("a", "b")), PATH).names == ("a", "b")
-    assert rows(TABLE, replace(CHOICE, drop=("b",)), PATH).names == ("a",)
+    assert named(DATA, features=("a", "b")) == ("a", "b")
+    assert named(DATA, drop=("b",)) == ("a",)
 
 
 def test_a_sensitive_column_can_be_an_input() -> None:
-    table = TABLE.assign(sex=[1, 0, 0, 1], race=[0, 1, 1, 0])
-    choice = Choice(label="y", sensitive=(Attribute("sex"), Attribute("race")), include_sensitive=True)
-    made = rows(table, choice, PATH)
-    assert made.names == ("b", "sex", "a", "race")
-    assert made.sensitive_inputs == (1, 3)
-    assert rows(table, replace(choice, include_sensitive=False, features=("race", "b")), PATH).sensitive_inputs == (0,)
+    source = Source(PATH, TABLE.assign(sex=[1, 0, 0, 1], race=[0, 1, 1, 0]))
+    both = (Attribute("sex"), Attribute("race"))
+    names = named(source, included=True)
+    assert names == ("b", "sex", "a", "race")
+    assert rows(source, names, both).sensitive_inputs == (1, 3)
+    assert rows(source, named(source, features=("race", "b")), both).sensitive_inputs == (0,)
 
 
 @pytest.mark.parametrize(

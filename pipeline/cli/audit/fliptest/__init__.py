@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeline.cli.settings import TAKES, Number, Options, Output, Precise, Rows, Standardize, option
+from pipeline.cli.settings import TAKES, Number, Options, Output, Precise, Reading, Rows, Standardize, option, source
 from pipeline.fields import Count, Share, Size
 
 EXAMPLES = """\
@@ -42,13 +42,9 @@ USAGE = "%(prog)s --data FILE --group COLUMN --source LEVEL --target LEVEL\n    
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Rows, title="data"):
-    """Which people, and how far apart they are."""
-
-    label: str | None = option("the column with the true class", None, "COLUMN", command=True)
-    include_group: bool = option("the group column is an input of the model too", False, command=True)
-    id: str | None = option(
-        "a column that names the rows in results; no input of the model", None, "COLUMN", command=True
-    )
+    label: str | None = source("the column with the true class", None, "COLUMN")
+    include_group: bool = source("the group column is an input of the model too", False)
+    id: str | None = source("a column that names the rows in results; no input of the model", None, "COLUMN")
     categorical: Sequence[str] = option("columns of numbers that are codes of categories", (), "A,B")
     standardize: Standardize = option(
         "measure columns in standard deviations of both groups together: those of more than two values, none, or the "
@@ -61,9 +57,7 @@ class Data(Rows, title="data"):
 
 @dataclass(frozen=True, kw_only=True)
 class Groups(Options, title="groups"):
-    """Who is compared with whom."""
-
-    group: str = option("the column with the protected attribute", metavar="COLUMN", command=True)
+    group: str = source("the column with the protected attribute", metavar="COLUMN")
     source: str = option("the group whose people are looked at", metavar="LEVEL")
     target: str = option("the group that counterparts are sought in", metavar="LEVEL")
     reverse: bool = option("look at the target group's people too", False)
@@ -72,14 +66,11 @@ class Groups(Options, title="groups"):
 
 @dataclass(frozen=True, kw_only=True)
 class Predict(Options, title="model"):
-    """Who is decided positively."""
-
-    predict: str = option(
+    predict: str = source(
         f"{TAKES}, where the name is a model, a function of a data frame of the features, or a function without "
         "arguments that returns one of these. It gives a decision, a probability or a score for each row, or a "
         "column of scores for each class",
         metavar="MODEL",
-        command=True,
     )
     classes: Sequence[str] | None = option(
         "names of the model's classes, in the order of its outputs, of which --positive is one (default: those that "
@@ -97,8 +88,6 @@ class Predict(Options, title="model"):
 
 @dataclass(frozen=True, kw_only=True)
 class Map(Options, title="map"):
-    """Who is whose counterpart, and how certain that is."""
-
     map: str = option(
         "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
         "docs/fliptest.md; auto: entropic, and exact where that is poor and can be fitted in a minute (default: auto)",
@@ -119,5 +108,5 @@ class Map(Options, title="map"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Data, Groups, Predict, Precise, Map, Output):
+class Settings(Data, Reading, Groups, Predict, Precise, Map, Output):
     """Every option of FlipTest."""

@@ -4,42 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE
+from pipeline.audits.fliptest.space import Space
+from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, NOISE_PEOPLE, PERMUTATIONS, Side, gather_healthy
 from pipeline.cli.audit.fliptest.maps import candidates, null_draws
 from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
-from pipeline.cli.audit.fliptest.people import Space, read_groups, space_of
+from pipeline.cli.audit.fliptest.people import read_groups, space_of
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
 from pipeline.cli.probe import model_facts
-from pipeline.cli.result import (
-    Caveat,
-    Column,
-    Facts,
-    Figure,
-    Result,
-    Row,
-    Section,
-    Table,
-    Text,
-    Verdict,
-    drawn_by,
-    rows_of,
-)
+from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, drawn_by, rows_of
 from pipeline.cli.table import Source, level_text
 from pipeline.cli.words import concluded
 from pipeline.messages import SHOWN, listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
-from pipeline.types import Array
 
 SCHEMA = 2
 SHOWN_LINES = 5
@@ -82,11 +69,9 @@ ROWS_A_COLUMN = 10
 """With fewer rows for each column that the map moves, few people have a near counterpart."""
 FAR = 1.5
 """A map that moves people by so many times the distance of exact transport does not seek the nearest counterparts."""
-FIRST = """
+CAVEATS = """
 flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
   may justify the difference, or be what is unjust about it. FlipTest says who to look at, and where.
-"""
-OF_A_SIDE = """
 poor_map: The map {where} is poor: counterparts are not distributed as {target} are, by the Kolmogorov-Smirnov distance
   of {named}; {most:g} is the most that is trusted. Flips may come from that. Try another map, or other settings of this
   one (--map-setting).
@@ -95,8 +80,6 @@ no_image: {missing:,} people of {source} have no finite image and are left out.
 far_counterparts: The map {where} moves people {times:.1f} times as far as exact transport does: its counterparts are
   not the nearest ones.
 empty_flipset: Everybody in {source} is decided {decided}, so that the {flipset} flipset is empty whatever the map.
-"""
-LAST = """
 few_rows: A group has only {fewest} rows: counterparts depend on which rows are in the file, and other rows would give
   other flipsets.
 many_columns: The map moves {columns} columns, many for {fewest} rows: few people have a near counterpart. --features or
@@ -113,16 +96,6 @@ no_noise_floor: The intervals and p-values take the map as given. How many flips
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
   cuts elsewhere.
 """
-
-
-@dataclass(frozen=True)
-class Found:
-    """What was found in each direction between points of ``space``, by the ``model``."""
-
-    sides: tuple[Side, ...]
-    space: Space
-    model: Decider
-    asked: Settings
 
 
 def from_files(asked: Settings) -> Result:
@@ -150,12 +123,16 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
     decider, scores = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
     sides, used = gather_healthy(groups, space, decider, scores, kinds, asked)
     kind, deals = kinds[used]
-    found = Found(tuple(sides), space, decider, asked)
     results = [result(side, space, asked.alpha) for side in sides]
-    labels = None if first.label is None or second.label is None else np.concatenate([first.label, second.label])
+    accuracy = balanced = None
+    if first.label is not None and second.label is not None:
+        label = np.concatenate([first.label, second.label])
+        right = decider.decisions(scores) == label
+        by_class = [float(right[label == one].mean()) for one in (0, 1) if (label == one).any()]
+        accuracy, balanced = float(right.mean()), sum(by_class) / 2 if len(by_class) == 2 else None
     facts: dict[str, Any] = {
         "results": results,
-        **accuracies(labels, decider.decisions(scores)),
+        **{"accuracy": accuracy, "balanced_accuracy": balanced},
         "data": {
             "path": source.name,
             "sha256": source.sha256,
@@ -193,22 +170,13 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         title="FlipTest",
         subject=f"{model.given} on {source.name}",
         verdict=verdict(facts, decided, asked.alpha),
-        caveats=tuple(caveats(found)),
-        sections=tuple(_sections(found, facts)),
+        caveats=tuple(words.caveats(CAVEATS, conditions(sides, space, decider, asked))),
+        sections=tuple(_sections(sides, space, facts, asked.alpha)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
         libraries=("numpy", "torch") if model.is_module else ("numpy",),
         settings=asked,
     )
-
-
-def accuracies(label: Array | None, decision: Array) -> dict[str, float | None]:
-    """The share of right decisions (n,), and its mean over the true classes; None where these are not known."""
-    if label is None:
-        return {"accuracy": None, "balanced_accuracy": None}
-    right = decision == label
-    by_class = [float(right[label == one].mean()) for one in (0, 1) if (label == one).any()]
-    return {"accuracy": float(right.mean()), "balanced_accuracy": sum(by_class) / 2 if len(by_class) == 2 else None}
 
 
 def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
@@ -219,7 +187,7 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     beyond = floor is not None and bool(floor["beyond"])
     quantities = {
         "worst_ks": first["map"]["worst_ks"],
-        "where": _ordered(first["map"]["ks"])[0][0],
+        "where": max(first["map"]["ks"], key=first["map"]["ks"].get),
         "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
         "decisions": decisions,
         "noise_floor": None if nobody else 2 / (draws + 1) / alpha,
@@ -239,41 +207,53 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     )
 
 
-def _sections(found: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
+def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], alpha: float) -> Iterator[Section]:
     yield Section("What was tested", (_tested(facts),))
-    for number, (side, entry) in enumerate(zip(found.sides, facts["results"], strict=True)):
+    for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
         # The sentence of the first direction is the verdict above.
         said = (Text(entry["sentence"]),) if number else ()
-        yield Section(
-            f"From {entry['source']} to {entry['target']}", (*said, _rates(entry), _sizes(entry, found.asked.alpha))
-        )
-        yield Section("Who flips", (Text(_explained(entry)), *_figures(side, found)), where="page", below=True)
+        yield Section(f"From {entry['source']} to {entry['target']}", (*said, *_counts(entry, alpha)))
+        yield Section("Who flips", tuple(_explained(side, entry, space, alpha)), where="page", below=True)
         for name in FLIPSETS:
             members = entry["flipsets"][name]["size"]
             if members:
                 title = f"How the {members:,} of the {name} flipset differ from their counterparts"
                 yield Section(title, (_report(entry["transparency"][name]), Text(LINES)), below=True)
-        yield Section("How good the map is", (_quality(entry),), below=True)
-        distances = (_distances(entry),)
-        yield Section(f"Counterparts and {entry['target']}, feature by feature", distances, where="page", below=True)
+        quality, target = entry["map"], entry["target"]
+        distances = sorted(quality["ks"].items(), key=lambda item: -item[1])
+        worst = ", ".join(f"{feature} {distance:.3f}" for feature, distance in distances[:SHOWN_KS])
+        moved = f"L1 {quality['distance']:.2f} on average"
+        if quality["compared"]:
+            moved += (
+                f"; for {quality['compared']} of them {quality['compared_distance']:.2f}, where exact transport needs "
+                f"{quality['exact_distance']:.2f}"
+            )
+        fit = f"Kolmogorov-Smirnov distance to {target}: {worst} (0 is best, above {WORST_HEALTHY_KS:g} is poor)"
+        yield Section("How good the map is", (Facts((("fit", fit), ("moved", moved))),), below=True)
+        rows = tuple(Row((feature, f"{distance:.3f}")) for feature, distance in distances)
+        table = Table((Column("feature"), Column("Kolmogorov-Smirnov distance")), rows)
+        yield Section(f"Counterparts and {target}, feature by feature", (table,), where="page", below=True)
 
 
 def _tested(facts: Mapping[str, Any]) -> Facts:
     data, model, chosen = facts["data"], facts["model"], facts["map"]
     first, given, levels = facts["results"][0], data["given_label"], data["label_levels"]
     left_out = ", ".join(f"{count:,} {reason}" for reason, count in data["left_out"].items() if count)
-    restricted = [] if given is None else [f"{data['label']} is {levels[given]!r} (true label {given})"]
+    accuracy = "unknown, since the label is not read as 0 and 1: --positive names its class 1"
+    if facts["accuracy"] is not None:
+        balanced = facts["balanced_accuracy"]
+        accuracy = f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
     return words.facts(
         TESTED,
         group=f"{data['group']}: {first['source']} mapped to {first['target']}",
         back=", and back" if len(facts["results"]) > 1 else "",
-        given=restricted,
+        given=[] if given is None else [f"{data['label']} is {levels[given]!r} (true label {given})"],
         rows=data["rows"],
         left_out=f", without {left_out}" if left_out else "",
         features=plural(len(data["features"]), "feature"),
         units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
         **{name: model[name] for name in ("origin", "output", "threshold")},
-        accuracy=[] if data["label"] is None else [_accuracy(facts)],
+        accuracy=[] if data["label"] is None else [accuracy],
         told="as told" if model["threshold_given"] else "by default",
         name=chosen["name"],
         instead=f" (in place of {listed(chosen['poor'])}, which was poor)" if chosen["poor"] else "",
@@ -281,65 +261,50 @@ def _tested(facts: Mapping[str, Any]) -> Facts:
     )
 
 
-def _accuracy(facts: Mapping[str, Any]) -> str:
-    if facts["accuracy"] is None:
-        return "unknown, since the label is not read as 0 and 1: --positive names its class 1"
-    balanced = facts["balanced_accuracy"]
-    return f"{facts['accuracy']:.3f}" + ("" if balanced is None else f", balanced {balanced:.3f}")
-
-
-def _rates(found: Entry) -> Table:
-    decided = found["positives"]
+def _counts(found: Entry, alpha: float) -> Iterator[Table]:
+    """Who is decided positively, and the sizes of the flipsets."""
+    decided, floor = found["positives"], found["noise"]
     counts = (
         (found["source"], found["n_source"], decided["source"]),
         ("their counterparts", found["n_source"], decided["counterparts"]),
         (found["target"], found["n_target"], decided["target"]),
     )
     rows = [Row((name, COUNT(people), COUNT(number), percent(number / people))) for name, people, number in counts]
-    return Table((Column(""), Column("people"), Column("decided positively", "positive"), Column("share")), tuple(rows))
-
-
-def _sizes(found: Entry, alpha: float) -> Table:
-    floor = found["noise"]
+    yield Table((Column(""), Column("people"), Column("decided positively", "positive"), Column("share")), tuple(rows))
     rows = []
     entries = [(f"{name} flipset", found["flipsets"][name], name) for name in FLIPSETS]
     for name, entry, key in [*entries, ("net", found["net"], "net")]:
         noise = (span(floor[key]["range"], COUNT),) if floor else ()
         rows.append(Row((name, COUNT(entry["size"]), percent(entry["share"]), span(entry["interval"], COUNT), *noise)))
     heads = ("", "size", "share", f"{level(alpha)} interval", *((f"{floor['draws']} deals alike",) if floor else ()))
-    return Table(tuple(map(Column, heads)), tuple(rows))
+    yield Table(tuple(map(Column, heads)), tuple(rows))
 
 
-def _explained(found: Entry) -> str:
-    alike = (
-        f" Deals alike: smallest and largest size between groups that {found['noise']['draws']} times were dealt at "
+def _explained(side: Side, found: Entry, space: Space, alpha: float) -> Iterator[Text | Figure]:
+    direction, floor = found["direction"], found["noise"]
+    alike = floor and (
+        f" Deals alike: smallest and largest size between groups that {floor['draws']} times were dealt at "
         "random from everybody, with a map of their own."
-        if found["noise"]
-        else ""
     )
-    return (
+    yield Text(
         f"Positive flipset: decided positively, while the counterpart in {found['target']} is not. Negative flipset: "
         "the reverse. Net: positive less negative. Whether a positive decision is good for people is for the reader to "
-        f"say. Intervals are for other people of the same population under the same map.{alike}"
+        f"say. Intervals are for other people of the same population under the same map.{alike or ''}"
     )
-
-
-def _figures(side: Side, found: Found) -> Iterator[Figure]:
-    direction = side.way.direction
     yield Figure(
         f"marginals_{direction}",
         "Marginals",
-        f"How the people who flip are distributed, beside all of {side.way.source.level}. The features that lead the "
+        f"How the people who flip are distributed, beside all of {found['source']}. The features that lead the "
         "transparency reports, in their own units; the furthest tails are left out.",
-        drawn_by(f"{FIGURES}:marginals", side, found.space),
+        drawn_by(f"{FIGURES}:marginals", side, space),
     )
     yield Figure(
         f"transparency_{direction}",
         "Transparency report",
         "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
         "in standard deviations, or in shares of a category. Right: the mean of its sign. Hatched, grey name: noise. "
-        f"Pale: as the whole group. Lines: {level(found.asked.alpha)} intervals.",
-        drawn_by(f"{FIGURES}:transparency", side, found.space, found.asked.alpha),
+        f"Pale: as the whole group. Lines: {level(alpha)} intervals.",
+        drawn_by(f"{FIGURES}:transparency", side, space, alpha),
     )
 
 
@@ -371,74 +336,42 @@ def _report(report: Sequence[Entry]) -> Table:
     return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), file="transparency.csv")
 
 
-def _quality(found: Entry) -> Facts:
-    quality = found["map"]
-    worst = ", ".join(f"{feature} {distance:.3f}" for feature, distance in _ordered(quality["ks"])[:SHOWN_KS])
-    moved = f"L1 {quality['distance']:.2f} on average"
-    if quality["compared"]:
-        moved += (
-            f"; for {quality['compared']} of them {quality['compared_distance']:.2f}, where exact transport needs "
-            f"{quality['exact_distance']:.2f}"
-        )
-    fit = f"Kolmogorov-Smirnov distance to {found['target']}: {worst} (0 is best, above {WORST_HEALTHY_KS:g} is poor)"
-    return Facts((("fit", fit), ("moved", moved)))
-
-
-def _distances(found: Entry) -> Table:
-    rows = [Row((feature, f"{distance:.3f}")) for feature, distance in _ordered(found["map"]["ks"])]
-    return Table((Column("feature"), Column("Kolmogorov-Smirnov distance")), tuple(rows))
-
-
-def _ordered(distances: Mapping[str, float]) -> list[tuple[str, float]]:
-    return sorted(distances.items(), key=lambda item: -item[1])
-
-
-def caveats(found: Found) -> Iterator[Caveat]:
-    """The conditions that hold of this audit, the general ones first."""
-    yield from words.caveats(FIRST, {"flips_are_to_be_read": True})
-    for side in found.sides:
-        yield from words.caveats(OF_A_SIDE, _of_a_side(side))
-    yield from words.caveats(LAST, _of_all(found))
-
-
-def _of_a_side(side: Side) -> dict[str, Any]:
-    quality, source, target = side.quality, side.way.source.level, side.way.target.level
-    known = {"where": f"from {source} to {target}", "source": source, "target": target, "most": WORST_HEALTHY_KS}
-    worst = [(name, distance) for name, distance in _ordered(quality.ks) if distance > WORST_HEALTHY_KS]
-    named = listed([f"{name} ({distance:.2f})" for name, distance in worst], SHOWN)
-    missing = len(side.way.points) - len(side.kept)
-    far = quality.compared and quality.compared_distance > FAR * quality.exact_distance
-    alike = ((1, "positively", "negative"), (0, "negatively", "positive"))
-    return {
-        "poor_map": worst and {**known, "named": named},
-        "fit_broke_down": side.facts.get("non_finite") and known,
-        "no_image": missing and {**known, "missing": missing},
-        "far_counterparts": far and {**known, "times": quality.compared_distance / quality.exact_distance},
-        "empty_flipset": [
-            {**known, "decided": decided, "flipset": flipset}
-            for value, decided, flipset in alike
-            if (side.flips.decision == value).all()
-        ],
-    }
-
-
-def _of_all(found: Found) -> dict[str, Any]:
-    side, space, columns = found.sides[0], found.space, len(found.space.moving)
-    fewest = min(len(side.way.points), len(side.way.target_points))
+def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:
+    """What holds of this audit, for CAVEATS."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for side in sides:
+        quality, source, target = side.quality, side.way.source.level, side.way.target.level
+        known = {"where": f"from {source} to {target}", "source": source, "target": target, "most": WORST_HEALTHY_KS}
+        worst = sorted(name for name, distance in quality.ks.items() if distance > WORST_HEALTHY_KS)
+        named = listed([f"{name} ({quality.ks[name]:.2f})" for name in worst], SHOWN)
+        missing = len(side.way.points) - len(side.kept)
+        times = quality.compared_distance / quality.exact_distance if quality.compared else 0.0
+        decided = {"negative": "positively", "positive": "negatively"}
+        always = {"negative": (side.flips.decision == 1).all(), "positive": (side.flips.decision == 0).all()}
+        for condition, holds, quantities in (
+            ("poor_map", worst, {"named": named}),
+            ("fit_broke_down", side.facts.get("non_finite"), {}),
+            ("no_image", missing, {"missing": missing}),
+            ("far_counterparts", times > FAR, {"times": times}),
+            *(("empty_flipset", always[one], {"flipset": one, "decided": decided[one]}) for one in decided),
+        ):
+            found.setdefault(condition, []).extend([{**known, **quantities}] if holds else [])
+    columns, real = len(space.moving), all(side.real for side in sides)
+    fewest = min(len(sides[0].way.points), len(sides[0].way.target_points))
+    most = max(len(sides[0].way.points), len(sides[0].way.target_points))
     snapped = (
         " Whole numbers are the nearest that exist, and categories have the target group's shares "
         f"({listed(space.snapping, SHOWN)})."
     )
-    real = all(side.real for side in found.sides)
     return {
+        "flips_are_to_be_read": True,
+        **found,
         "few_rows": fewest < FEW_ROWS and {"fewest": fewest},
         "many_columns": fewest < ROWS_A_COLUMN * columns and {"fewest": fewest, "columns": columns},
         "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
-        "fewer_dealt": side.null is not None
-        and max(len(side.way.points), len(side.way.target_points)) > NOISE_PEOPLE
-        and {"people": NOISE_PEOPLE},
-        "no_noise_floor": side.null is None,
-        "read_as_probabilities": found.model.kind == PROBABILITY and found.asked.threshold is None,
+        "fewer_dealt": sides[0].null is not None and most > NOISE_PEOPLE and {"people": NOISE_PEOPLE},
+        "no_noise_floor": sides[0].null is None,
+        "read_as_probabilities": model.kind == PROBABILITY and asked.threshold is None,
     }

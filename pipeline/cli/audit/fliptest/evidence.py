@@ -12,7 +12,7 @@ with them is no noise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -21,12 +21,14 @@ import pandas as pd
 from pipeline.audits.fliptest.dealt import Deal, DealtSizes, deals
 from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
+from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
 from pipeline.audits.precision import Precision
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.maps import Kind
 from pipeline.cli.audit.fliptest.model import Decider
-from pipeline.cli.audit.fliptest.people import Group, Groups, Space
+from pipeline.cli.audit.fliptest.people import Group, Groups
 from pipeline.cli.numbers import plural
 from pipeline.cli.progress import followed
 from pipeline.seeds import generators
@@ -109,21 +111,17 @@ def null_of(
     flips = []
     for deal, image in zip(dealt, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
-        decided = _decided(space, model, everyone, deal.target, image[finite])
+        target_points = everyone.points[deal.target]
+        place = places(image[finite], space.to_map(target_points))
+        if (place >= 0).all():
+            decided = everyone.decision[deal.target[place]]
+        else:
+            points = space.snapped(space.from_map(image[finite], everyone.points[0]), target_points)
+            decided = model.decisions(model.scores(space.frame(points)))
         flips.append(Flipsets(everyone.decision[deal.source[finite]], decided))
     found = DealtSizes.of(flips)
     share = people / len(dealt[0].source)
     return found if share == 1 else DealtSizes(found.positive * share, found.negative * share)
-
-
-def _decided(space: Space, model: Decider, everyone: Everyone, target: Array, images: Array) -> Array:
-    """Decisions (n,) about finite images (n, k) between dealt groups."""
-    target_points = everyone.points[target]
-    place = places(images, space.to_map(target_points))
-    if (place >= 0).all():
-        return everyone.decision[target[place]]
-    points = space.snapped(space.from_map(images, everyone.points[0]), target_points)
-    return model.decisions(model.scores(space.frame(points)))
 
 
 @dataclass(frozen=True)
@@ -139,9 +137,9 @@ class Quality:
 
     ks: Mapping[str, float]
     distance: float
-    compared: int
-    compared_distance: float
-    exact_distance: float
+    compared: int = 0
+    compared_distance: float = np.nan
+    exact_distance: float = np.nan
 
     @property
     def healthy(self) -> bool:
@@ -166,9 +164,8 @@ class Way:
 class Side:
     """What was found in one direction.
 
-    ``rows`` are the row numbers of the n people who have a counterpart in ``found`` (``non_finite`` more have none);
-    ``points`` (n, d), ``score``, ``score_image`` (n,) and the decisions in ``flips`` are theirs. ``facts`` are the
-    map's own about its fit.
+    ``kept`` are the places of the n people who have a counterpart in ``found``; ``points`` (n, d), ``score_image`` (n,)
+    and the decisions in ``flips`` are theirs. ``facts`` are the map's own about its fit.
     """
 
     way: Way
@@ -184,11 +181,6 @@ class Side:
     null: DealtSizes | None
 
     @property
-    def points(self) -> Array:
-        """The people who have a counterpart, (n, d)."""
-        return self.way.points[self.kept]
-
-    @property
     def real(self) -> bool:
         """Whether every counterpart is a person of the target group."""
         return bool((self.found.person >= 0).all())
@@ -197,9 +189,9 @@ class Side:
 def gather_healthy(
     groups: Groups, space: Space, model: Decider, scores: Array, kinds: Sequence[tuple[Kind, int]], asked: Settings
 ) -> tuple[list[Side], int]:
-    """The first of the ``kinds`` of map, each with its deals, that is healthy in all directions, or the last."""
-    for place, (kind, deals_made) in enumerate(kinds):
-        sides = gather(groups, space, model, scores, kind, asked, deals_made)
+    """By the first of the ``kinds`` of map, each with its deals, that is healthy in all directions, or the last."""
+    for place, (kind, null_draws) in enumerate(kinds):
+        sides = gather(groups, space, model, scores, kind, asked, null_draws)
         if place == len(kinds) - 1 or all(side.quality.healthy for side in sides):
             return sides, place
     raise AssertionError("expected at least one kind of map")
@@ -213,51 +205,31 @@ def gather(
     ``scores`` are those of the source group, then of the target group. Raises ValueError where a map cannot be fitted
     and where the model fails on counterparts.
     """
-    ways = _ways(groups, space, scores, asked.reverse)
-    dealt = [
-        deals(
-            len(way.points), len(way.target_points), null_draws, _rngs(asked, "deals", way.direction)[0], NOISE_PEOPLE
-        )
-        for way in ways
-    ]
-    pairs = [pair for way, deal in zip(ways, dealt, strict=True) for pair in _pairs(space, way, deal)]
-    rngs = [rng for way in ways for rng in _fit_rngs(way, asked, null_draws)]
-    title = f"fitting {plural(len(pairs), 'map')} ({kind.name})"
-    with followed(kind.fit, 1, title, "pipeline.transport") as fit:
+    here, there = ((group, space.points(group.features)) for group in (groups.source, groups.target))
+    score, other = np.split(scores, [len(here[1])])
+    ways = [Way("forward", here[0], there[0], here[1], there[1], score, other)]
+    if asked.reverse:
+        ways.append(Way("reverse", there[0], here[0], there[1], here[1], other, score))
+    pairs, rngs, dealt = [], [], []
+    for way in ways:
+        own, others = space.to_map(way.points), space.to_map(way.target_points)
+        everyone = np.concatenate([own, others])
+        (rng,) = _rngs(asked, "deals", way.direction)
+        dealt.append(deals(len(own), len(others), null_draws, rng, NOISE_PEOPLE))
+        pairs += [(own, others), *((everyone[deal.source], everyone[deal.target]) for deal in dealt[-1])]
+        rngs += [*_rngs(asked, "map", way.direction), *_rngs(asked, "null", way.direction, null_draws)]
+    with followed(kind.fit, 1, f"fitting {plural(len(pairs), 'map')} ({kind.name})", "pipeline.transport") as fit:
         images, maps = fit(pairs, rngs)
     sides = []
     for place, (way, deal) in enumerate(zip(ways, dealt, strict=True)):
         first = place * (1 + null_draws)
         facts = {name: float(values[first]) for name, values in maps.facts.items()}
-        own, *others = images[first : first + 1 + null_draws]
-        sides.append(_side(way, own, space, model, asked, facts, _null(way, deal, others, space, model)))
+        null = None
+        if deal:
+            alike = Everyone.of(space, model, way.source.features, way.target.features)
+            null = null_of(space, model, alike, deal, images[first + 1 : first + 1 + null_draws], len(way.points))
+        sides.append(_side(way, images[first], space, model, asked, facts, null))
     return sides
-
-
-def _ways(groups: Groups, space: Space, scores: Array, reverse: bool) -> list[Way]:
-    source, target = groups.source, groups.target
-    points, others = space.points(source.features), space.points(target.features)
-    score, other = np.split(scores, [len(points)])
-    forward = Way("forward", source, target, points, others, score, other)
-    return [forward, Way("reverse", target, source, others, points, other, score)] if reverse else [forward]
-
-
-def _pairs(space: Space, way: Way, dealt: Sequence[Deal]) -> list[tuple[Array, Array]]:
-    """Source and target of a direction's own map, then those of its deals."""
-    own, other = space.to_map(way.points), space.to_map(way.target_points)
-    everyone = np.concatenate([own, other])
-    return [(own, other), *((everyone[deal.source], everyone[deal.target]) for deal in dealt)]
-
-
-def _fit_rngs(way: Way, asked: Settings, null_draws: int) -> list[np.random.Generator]:
-    return [*_rngs(asked, "map", way.direction), *_rngs(asked, "null", way.direction, null_draws)]
-
-
-def _null(way: Way, dealt: Sequence[Deal], images: Sequence[Array], space: Space, model: Decider) -> DealtSizes | None:
-    if not dealt:
-        return None
-    everyone = Everyone.of(space, model, way.source.features, way.target.features)
-    return null_of(space, model, everyone, dealt, images, len(way.points))
 
 
 def _side(
@@ -275,13 +247,28 @@ def _side(
         raise ValueError(
             f"the map has no finite image of any row of {way.source.level}: its fit failed; try --map exact"
         )
-    found = counterparts(space, images[kept], way.target, way.target_points)
+    points, found = way.points[kept], counterparts(space, images[kept], way.target, way.target_points)
     score_image = model.scores(found.frame.set_axis(way.source.rows[kept]))
     flips = Flipsets(model.decisions(way.score[kept]), model.decisions(score_image))
     (rng,) = _rngs(asked, "intervals", way.direction)
     precision = Precision(asked.alpha, BOOTSTRAPS, PERMUTATIONS)
-    points = way.points[kept]
     moving = np.isin(np.arange(points.shape[1]), space.moving)
+    # How good the map is, in the space that it was fitted in.
+    own, others, mapped = (space.to_map(side) for side in (points, way.target_points, found.points))
+    distances = dict(zip((space.labels[place] for place in space.moving), ks(others, mapped), strict=True))
+    distances[SCORE] = ks(way.target_score[:, None], score_image[:, None])[0]
+    quality = Quality(distances, mean_distance(own, mapped, "l1"))
+    if (found.person < 0).any():
+        (draw,) = _rngs(asked, "compared", way.direction)
+        compared = min(COMPARED, len(own), len(others))
+        some = draw.choice(len(own), compared, replace=False)
+        exact = exact_distances(own[some], others[draw.choice(len(others), compared, replace=False)])["l1"]
+        quality = replace(
+            quality,
+            compared=compared,
+            compared_distance=mean_distance(own[some], mapped[some], "l1"),
+            exact_distance=exact,
+        )
     return Side(
         way=way,
         kept=kept,
@@ -289,32 +276,15 @@ def _side(
         score_image=score_image,
         flips=flips,
         target_decision=model.decisions(way.target_score),
-        intervals=size_intervals(int(flips.positive.sum()), int(flips.negative.sum()), len(kept), precision.alpha),
+        intervals=size_intervals(int(flips.positive.sum()), int(flips.negative.sum()), len(kept), asked.alpha),
         reports={
             name: transparency_report(points, found.points, getattr(flips, name), precision, rng, lines=moving)
             for name, rng in zip(FLIPSETS, rng.spawn(2), strict=True)
         },
-        quality=_quality(space, way, points, found, score_image, asked),
+        quality=quality,
         facts=facts,
         null=null,
     )
-
-
-def _quality(
-    space: Space, way: Way, points: Array, found: Counterparts, score_image: Array, asked: Settings
-) -> Quality:
-    """How good the map is, in the space that it was fitted in."""
-    own, images, others = (space.to_map(side) for side in (points, found.points, way.target_points))
-    compared, distance, exact = 0, np.nan, np.nan
-    if (found.person < 0).any():
-        (rng,) = _rngs(asked, "compared", way.direction)
-        compared = min(COMPARED, len(own), len(others))
-        some = rng.choice(len(own), compared, replace=False)
-        distance = mean_distance(own[some], images[some], "l1")
-        exact = exact_distances(own[some], others[rng.choice(len(others), compared, replace=False)])["l1"]
-    by_column = dict(zip((space.labels[place] for place in space.moving), ks(others, images), strict=True))
-    by_score = {SCORE: ks(way.target_score[:, None], score_image[:, None])[0]}
-    return Quality(by_column | by_score, mean_distance(own, images, "l1"), compared, distance, exact)
 
 
 def _rngs(asked: Settings, what: str, direction: str, count: int = 1) -> tuple[np.random.Generator, ...]:

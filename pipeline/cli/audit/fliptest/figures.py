@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from pipeline.audits.fliptest.marginals import marginal
+from pipeline.audits.fliptest.space import Input, Space
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-from pipeline.cli.audit.fliptest.people import Category, Input, Space
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
 from pipeline.report.fliptest.bars import limits
@@ -51,7 +51,7 @@ def marginals(side: Side, space: Space) -> Figure:
     for number, one in enumerate(shown):
         axes = drawn.add_subplot(down, across, number + 1)
         values = {name: frame[one.name].to_numpy()[members] for name, members in people.items()}
-        (_bars if isinstance(one, Category) or one.pair else _histogram)(axes, values)
+        (_bars if one.levels is not None or one.pair else _histogram)(axes, values)
         axes.set_xlabel(label_text(one.name, LETTERS))
         axes.set_ylabel("share of the people" if number % across == 0 else "")
     handles: list[Patch | Line2D] = []
@@ -146,14 +146,8 @@ def _bars(axes: Axes, values: Mapping[str, Array]) -> None:
             )
         else:
             axes.bar(places, share, 0.84, color=FLIPSET_COLORS[name], alpha=0.55, linewidth=0)
-    _name_levels(axes, [label_text(_level(level), 12) for level in named] + (["others"] if rest else []))
-
-
-def _level(level: object) -> str:
-    return f"{level:g}" if isinstance(level, float) else str(level)
-
-
-def _name_levels(axes: Axes, texts: Sequence[str]) -> None:
+    told = [f"{level:g}" if isinstance(level, float) else str(level) for level in named]
+    texts = [label_text(text, 12) for text in told] + (["others"] if rest else [])
     slanted = sum(map(len, texts)) > LETTERS
     axes.set_xticks(range(len(texts)), texts, rotation=35 if slanted else 0, ha="right" if slanted else "center")
     axes.tick_params(axis="x", length=0)

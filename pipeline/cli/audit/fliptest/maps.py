@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,8 +16,9 @@ from pipeline.messages import nearest
 from pipeline.types import Array, TransportMap
 from pipeline.workflow import plugins
 
-CONF = Path(__file__).resolve().parents[4] / "conf" / "transport"
-"""One file of settings for each map."""
+_CHECKOUT = Path(__file__).resolve().parents[4] / "conf" / "transport"
+CONF = _CHECKOUT if _CHECKOUT.is_dir() else Path(sys.prefix, "share", "fairness-audits", "transport")
+"""One file of settings for each map: in the project's folder, or where it was installed."""
 PREFERRED: Mapping[str, Mapping[str, Any]] = {"exact": {"image": "sample"}, "wgan": {"selection": "best"}}
 """Where an audit differs from the files: counterparts are real people where they can be, and the best map is kept."""
 

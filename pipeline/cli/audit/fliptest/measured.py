@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.fliptest.dealt import DealtSizes
-from pipeline.audits.fliptest.transparency import TransparencyReport, standing
+from pipeline.audits.fliptest.space import Space
+from pipeline.audits.fliptest.standing import standing
+from pipeline.audits.fliptest.transparency import TransparencyReport
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
-from pipeline.cli.audit.fliptest.people import Space
 from pipeline.cli.numbers import fixed, percent, plain, span
-from pipeline.types import Array
 
 LINE = (
     "mean_shift", "mean_shift_ci_low", "mean_shift_ci_high", "mean_shift_p", "mean_shift_p_adjusted", "rank_mean",
@@ -79,7 +79,10 @@ def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> d
     adjusted = {"p_either_adjusted": min(1.0, 2 * p_either), "p_net_adjusted": min(1.0, 2 * p_net)}
     return {
         "draws": len(null.net),
-        **{name: _spread(getattr(null, name), n) for name in ("positive", "negative", "either", "net")},
+        **{
+            name: {"mean": values.mean(), "range": [values.min(), values.max()], "mean_share": values.mean() / n}
+            for name, values in ((name, getattr(null, name)) for name in ("positive", "negative", "either", "net"))
+        },
         "p_either": p_either,
         "p_net": p_net,
         **adjusted,
@@ -93,12 +96,13 @@ def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[s
     ``mean_shift_standing`` and ``mean_sign_standing`` are :func:`~pipeline.audits.fliptest.transparency.standing`, None
     for features that do not move and for the lines of nobody.
     """
+    scale, shift = space.each("scale"), space.each("shift")
     order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
     return [
         {
             "feature": space.labels[j],
-            "unit": space.scales[j],
-            "members_mean": report.feature_mean[j] * space.scales[j] + space.shifts[j],
+            "unit": scale[j],
+            "members_mean": report.feature_mean[j] * scale[j] + shift[j],
             **{name: getattr(report, name)[j] for name in LINE},
             **{f"{kind}_standing": _standing(report, kind, j, alpha) for kind in ("mean_shift", "mean_sign")},
         }
@@ -114,11 +118,12 @@ def _standing(report: TransparencyReport, kind: str, j: int, alpha: float) -> st
 def sentence(found: Mapping[str, Any]) -> str:
     """What was found in one direction, in plain sentences."""
     n, source, target = found["n_source"], found["source"], found["target"]
-    positive, negative = (found["flipsets"][name] for name in FLIPSETS)
+    sets = (found["flipsets"][name] for name in FLIPSETS)
+    positive, negative = (f"{one['size']:,} ({percent(one['share'])})" for one in sets)
     said = (
-        f"Of {n:,} people of group {source}, {counted(positive)} are in the positive flipset: decided positively, "
-        f"while their counterparts in {target} are not. {counted(negative)} are in the negative one: not decided "
-        "positively, while their counterparts are."
+        f"Of {n:,} people of group {source}, {positive} are in the positive flipset: decided positively, while their "
+        f"counterparts in {target} are not. {negative} are in the negative one: not decided positively, while their "
+        "counterparts are."
     )
     if found["noise"] is None:
         return f"{said} How many flips there are between groups that are alike was not measured."
@@ -129,15 +134,6 @@ def sentence(found: Mapping[str, Any]) -> str:
         return f"{said} In {floor['draws']} deals, too few to tell whether that is noise, {many}."
     verb = "is more than noise" if floor["beyond"] else "is not shown to be more than noise"
     return f"{said} That {verb} of the map and of chance: {many} ({p})."
-
-
-def counted(flipset: Mapping[str, Any]) -> str:
-    """A size with its share."""
-    return f"{flipset['size']:,} ({percent(flipset['share'])})"
-
-
-def _spread(values: Array, n: int) -> dict[str, Any]:
-    return {"mean": values.mean(), "range": [values.min(), values.max()], "mean_share": values.mean() / n}
 
 
 def flipsets(sides: Sequence[Side]) -> pd.DataFrame:
@@ -180,9 +176,7 @@ def transparency(results: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "direction": found["direction"],
-                "source": found["source"],
-                "target": found["target"],
+                **{key: found[key] for key in ("direction", "source", "target")},
                 "flipset": name,
                 "members": found["flipsets"][name]["size"],
                 **line,

@@ -12,9 +12,10 @@ from scipy.special import softmax
 
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.model import Computing, Model
-from pipeline.cli.probe import BLOCK_ROWS, ROUNDING, Form, array_of, check_alone, check_finite, given_columns
+from pipeline.cli.probe import BLOCK_ROWS, array_of, check_alone, check_finite, row_form
 from pipeline.cli.table import level_text, numeric
 from pipeline.messages import SHOWN, listed
+from pipeline.models.outputs import ROUNDING
 from pipeline.types import Array
 
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
@@ -69,11 +70,20 @@ class Decider:
 
 
 def of_frames(model: Model, computing: Computing, path: str) -> Model:
-    """The model as a function of a data frame of its inputs, which it cannot change."""
-    if model.kind == "onnx":
-        return replace(model, evaluate=lambda frame: model.evaluate(numeric(frame, list(frame.columns), path)))
-    evaluate = _of_network(model, computing, path) if model.is_module else lambda frame: model.evaluate(frame.copy())
-    return replace(model, evaluate=evaluate)
+    """The model as a function of a data frame of its inputs, which it cannot change; a network in blocks of rows."""
+
+    def of_network(frame: pd.DataFrame) -> Any:
+        import torch
+
+        x = torch.tensor(numeric(frame, list(frame.columns), path), dtype=computing.dtype, device=computing.device)
+        with torch.no_grad():
+            return torch.cat([model.evaluate(block) for block in x.split(BLOCK_ROWS)])
+
+    ways: dict[str, Callable[[pd.DataFrame], Any]] = {
+        "network": of_network,
+        "onnx": lambda frame: model.evaluate(numeric(frame, list(frame.columns), path)),
+    }
+    return replace(model, evaluate=ways.get(model.kind, lambda frame: model.evaluate(frame.copy())))
 
 
 def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple[Decider, Array]:
@@ -85,11 +95,12 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
     if raw.is_module:
         numeric(frame, list(frame.columns), path)  # says which columns are text; any other failure is the network's
     output = checked(raw, frame, "row")
-    check_alone(lambda some: checked(raw, some, "row"), frame, output, _form(frame, "row"))
+    check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = asked.threshold, output.shape[1] if output.ndim == 2 else 0
     positive = _positive(raw, asked, columns)
     if not columns:
-        kind = _kind(output)
+        unit = bool((output >= 0).all() and (output <= 1).all())
+        kind = DECISION if set(np.unique(output)) <= {0.0, 1.0} else PROBABILITY if unit else SCORE
         if kind == SCORE and threshold is None and raw.kind == "estimator":
             threshold = 0.0  # decision_function
         if kind == SCORE and threshold is None:
@@ -122,42 +133,14 @@ def _positive(raw: Model, asked: Settings, columns: int) -> int:
             f"the model tells the classes {listed(names, SHOWN)} apart: say with --positive which of them counts as "
             "decided positively, against the rest"
         )
+    if asked.positive is not None and asked.label is None:
+        raise ValueError("--positive is about the true label: name its column with --label, or leave it out")
     return 1
 
 
 def checked(raw: Model, frame: pd.DataFrame, unit: str) -> Array:
     """What the model returns for the rows, as finite float64 numbers (n,) or (n, K)."""
-    form = _form(frame, unit)
+    form = row_form(frame.columns, unit)
     output = array_of(raw.evaluate, frame, form)
     check_finite(output, frame.index, form)
     return output[:, 0] if output.shape[1:] == (1,) else output
-
-
-def _form(frame: pd.DataFrame, unit: str) -> Form:
-    return Form(
-        unit=unit,
-        given=f"{unit}s of {frame.shape[1]} features",
-        returns="({n},) decisions or scores, or ({n}, K) scores of K classes",
-        fits=lambda shape: len(shape) < 2 and shape != (0,),
-        remedy=given_columns(list(frame.columns)),
-    )
-
-
-def _kind(output: Array) -> str:
-    """What finite outputs (n,) are, read off their values."""
-    if set(np.unique(output)) <= {0.0, 1.0}:
-        return DECISION
-    return PROBABILITY if bool((output >= 0).all() and (output <= 1).all()) else SCORE
-
-
-def _of_network(network: Model, computing: Computing, path: str) -> Callable[[pd.DataFrame], Any]:
-    """A network as a function of a frame of numbers, in blocks of rows."""
-    import torch
-
-    def evaluate(frame: pd.DataFrame) -> torch.Tensor:
-        x = torch.tensor(numeric(frame, list(frame.columns), path), dtype=computing.dtype, device=device)
-        with torch.no_grad():
-            return torch.cat([network.evaluate(block) for block in x.split(BLOCK_ROWS)])
-
-    device = computing.device
-    return evaluate

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pipeline.cli.settings import Network, Options, Output, Precise, Rows, Standardize, option
+from pipeline.cli.settings import Network, Options, Output, Precise, Reading, Rows, Standardize, option, source
 from pipeline.fields import Count, Positive, Share, Size, at_least
 
 EXAMPLES = """\
@@ -39,10 +39,8 @@ USAGE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Rows, title="data"):
-    """Which rows are audited, in which units."""
-
-    label: str = option("the column with the true class", metavar="COLUMN", command=True)
-    include_sensitive: bool = option("the sensitive columns are inputs of the model too", False, command=True)
+    label: str = source("the column with the true class", metavar="COLUMN")
+    include_sensitive: bool = source("the sensitive columns are inputs of the model too", False)
     standardize: Standardize | None = option(
         "measure columns in standard deviations: those of more than two values, none, or the named ones. The model "
         "sees the columns as they are (default: none, refused where columns are far from unit scale)",
@@ -55,23 +53,17 @@ class Data(Rows, title="data"):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(Options, title="fair metric (one of the first two)"):
-    """What the fair metric ignores."""
-
-    sensitive: Sequence[str] = option(
+    sensitive: Sequence[str] = source(
         "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
         (),
         "A,B=LEVEL",
-        command=True,
     )
-    directions: Path | None = option(
+    directions: Path | None = source(
         ".npy of shape (number, features): displacements that should make no difference, in the columns' units",
         None,
         "FILE",
-        command=True,
     )
-    metric_data: Path | None = option(
-        "rows to learn the metric from (default: the rows of --data)", None, "FILE", command=True
-    )
+    metric_data: Path | None = source("rows to learn the metric from (default: the rows of --data)", None, "FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +86,6 @@ class People(Options, title="who could exist"):
 
 @dataclass(frozen=True, kw_only=True)
 class Test(Options, title="test and attack"):
-    """The tolerance, and how far the attack goes."""
-
     delta: Positive = option("tolerated ratio, from the 4/5 rule", 1.25)
     alpha: Share = option("level of the test", 0.05)
     regularization: Positive = option("weight of fair distance", 50.0, "LAMBDA")
@@ -105,5 +95,5 @@ class Test(Options, title="test and attack"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Data, Network, Precise, Metric, People, Test, Output):
+class Settings(Data, Reading, Network, Precise, Metric, People, Test, Output):
     """Every option of the loss-ratio audit."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,10 @@ from pipeline.cli.model import Computing, Model, load_model, no_gradient
 from pipeline.cli.numbers import factor, level, p_text, plain, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, model_facts, output_conditions, probed
 from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, drawn_by
-from pipeline.cli.table import Choice, Rows, Source, attribute, classes_of, drawn, rows, sha256
+from pipeline.cli.table import Attribute, Rows, Source, attribute, classes_of, drawn, feature_names, rows, sha256
 from pipeline.cli.units import Units, units
 from pipeline.cli.words import concluded
-from pipeline.messages import listed
+from pipeline.messages import check_columns, listed
 from pipeline.types import Array
 
 FEW_ROWS = 100
@@ -83,6 +82,8 @@ CHANGES = 4
 """How many changed features an example names in the terminal."""
 NEGLIGIBLE = 0.01
 """A feature that moved by less than this share of the largest move is not named."""
+VERSIONS = ("original", "comparable", "possible")
+"""Of an example: as it is, where the attack ended, and the nearest person who could exist."""
 SCHEMA = 2
 SHOWN_LOADINGS = 5
 SHOWN_EXAMPLES = 5
@@ -106,19 +107,6 @@ comparables: {kept}
 WANTED = "a torch network or a function of x"
 
 
-@dataclass(frozen=True)
-class Found:
-    """What was measured, of which ``rows`` with which numbers in the file (n,), model, metric and settings."""
-
-    evidence: Evidence
-    rows: Rows
-    row_numbers: Array
-    units: Units
-    scores: Scores
-    equated: Equated
-    asked: Settings
-
-
 def from_files(asked: Settings) -> Result:
     """Read, check, learn the metric, attack, test. Raises ValueError for everything that the user can mend."""
     if (asked.directions is None) == (not asked.sensitive):
@@ -139,15 +127,12 @@ def audited(
     """Learn the metric from ``teachers`` (the audited rows where there are none) or take the ``directions``; test."""
     if model.kind in ("estimator", "onnx"):
         raise no_gradient(model)
-    choice = Choice(
-        label=asked.label,
-        sensitive=tuple(attribute(text, tuple(source.table.columns)) for text in asked.sensitive),
-        include_sensitive=asked.include_sensitive,
-        **{name: tuple(value) for name, value in asked.some("features", "drop").items()},
-    )
-    everyone = rows(source.table, choice, source.name)
+    sensitive = [attribute(text, tuple(source.table.columns)) for text in asked.sensitive]
+    apart = [one.column for one in sensitive]
+    names = feature_names(source, asked, asked.label, apart, "--sensitive", asked.include_sensitive)
+    everyone = rows(source, names, sensitive)
     scale = units(everyone.features, everyone.names, asked.standardize)
-    equated, metric = _fair_metric(asked, choice, everyone, scale, source, teachers, directions)
+    equated, metric = _fair_metric(asked, sensitive, everyone, scale, teachers or source, directions)
     if asked.points is not None and asked.points > len(everyone.features):
         raise ValueError(
             f"--points asks for {asked.points} rows, but there are {len(everyone.features)}: leave it out to audit all "
@@ -167,8 +152,8 @@ def audited(
     evidence = gather(
         scores.evaluate, some.features, some.label, equated.metric, scale, asked, people, bounds, device, len(levels)
     )
-    result = Found(evidence, some, numbers, scale, scores, equated, asked)
-    found = outcomes(result)
+    found = outcomes(evidence, some.label, scores.prediction, len(levels))
+    examples, table = examples_of(evidence, some, numbers, scale, asked.examples)
     facts: dict[str, Any] = {
         "results": found,
         "data": {
@@ -193,10 +178,10 @@ def audited(
             "outside": int(evidence.outside.sum()),
             "within": None if evidence.within is None else statistics(evidence.within),
         },
-        "examples": example_entries(evidence, some, numbers, scale, asked.examples),
+        "examples": examples,
         "course": course(evidence),
     }
-    test = found["loss_ratio"]
+    test, balanced = found["loss_ratio"], found["balanced_accuracy"]
     return Result(
         audit="loss-ratio",
         schema=SCHEMA,
@@ -209,16 +194,19 @@ def audited(
                 sentence=sentence(test, asked.delta, asked.alpha),
             ),
             LIMITS,
-            quantities(result, found),
+            {
+                "rows": test["n"],
+                "left_out": 100 * test["non_finite"] / len(numbers),
+                "saturated": 100 * scores.saturated / len(numbers),
+                "gain": None if balanced is None else balanced - 1 / len(levels),
+                **{"balanced": balanced, "trivial": 1 / len(levels), "classes": numbered(levels)},
+            },
             "rejected",
         ),
-        caveats=tuple(words.caveats(CAVEATS, conditions(result, facts))),
-        sections=tuple(_sections(result, facts)),
+        caveats=tuple(words.caveats(CAVEATS, conditions(evidence, some, scores, facts))),
+        sections=tuple(_sections(evidence, asked, facts)),
         facts=facts,
-        tables={
-            "tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]),
-            "examples": example_rows(evidence, some, numbers, asked.examples),
-        },
+        tables={"tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]), "examples": table},
         libraries=("numpy", "torch"),
         settings=asked,
     )
@@ -226,29 +214,26 @@ def audited(
 
 def _fair_metric(
     asked: Settings,
-    choice: Choice,
+    sensitive: Sequence[Attribute],
     everyone: Rows,
     scale: Units,
-    source: Source,
-    teachers: Source | None,
+    teachers: Source,
     directions: Array | None,
 ) -> tuple[Equated, dict[str, Any]]:
     """The metric, and for the JSON where it comes from."""
     path = asked.directions
     if path is not None or directions is not None:
-        numbers = directions_in(Path(path), len(everyone.names)) if directions is None and path else directions
-        equated = given_directions(np.asarray(numbers, dtype=float), str(path or "directions"), everyone.names, scale)
+        numbers = directions_in(path, len(everyone.names)) if path is not None else np.asarray(directions, dtype=float)
+        equated = given_directions(numbers, str(path or "directions"), everyone.names, scale)
         file = None if path is None else sha256(path)
         return equated, {"source": "given", "path": str(path), "sha256": file, "rows": None, "levels": {}}
-    taught = everyone
-    if teachers is not None:
-        other = replace(choice, label=None, features=everyone.names, drop=())
-        taught = rows(teachers.table, other, teachers.name)
-    by = teachers or source
+    check_columns(teachers.table, [one.column for one in sensitive], "--sensitive", teachers.name)
+    check_columns(teachers.table, everyone.names, "--features", teachers.name)
+    taught = rows(teachers, everyone.names, sensitive)
     return learned(taught, scale), {
         "source": "learned",
-        "path": by.name,
-        "sha256": by.sha256,
+        "path": teachers.name,
+        "sha256": teachers.sha256,
         "rows": len(taught.features),
         "levels": {name: list(pair) for name, pair in taught.levels.items()},
     }
@@ -260,40 +245,26 @@ def numbered(levels: Sequence[str]) -> str:
     return listed([f"{number} is {levels[number]!r}" for number in order], 6)
 
 
-def quantities(result: Found, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What the LIMITS are of."""
-    test, audited, trivial = found["loss_ratio"], len(result.row_numbers), 1 / len(result.rows.label_levels)
-    return {
-        "rows": test["n"],
-        "left_out": 100 * test["non_finite"] / audited,
-        "saturated": 100 * result.scores.saturated / audited,
-        "gain": None if found["balanced_accuracy"] is None else found["balanced_accuracy"] - trivial,
-        **{"balanced": found["balanced_accuracy"], "trivial": trivial, "classes": numbered(result.rows.label_levels)},
-    }
-
-
-def conditions(result: Found, facts: Mapping[str, Any]) -> dict[str, Any]:
+def conditions(evidence: Evidence, some: Rows, scores: Scores, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What holds of this audit, for CAVEATS."""
-    found, evidence = facts["results"], result.evidence
-    test, data, metric = found["loss_ratio"], facts["data"], facts["fair_metric"]
+    test, data, metric = facts["results"]["loss_ratio"], facts["data"], facts["fair_metric"]
     halfway = int(np.searchsorted(evidence.steps, evidence.steps[-1] / 2))
     mean = evidence.course.mean
     growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
     share = float(np.nanmax(evidence.ratio / np.nansum(evidence.ratio)))
+    within = facts["bounds"]["within"]
     return {
         "held_out_rows": True,
         "metric_of_audited_rows": metric["path"] == data["path"],
         "not_rejected": not test["rejected"],
         "still_growing": not test["rejected"] and growing,
-        "no_bounds": facts["bounds"]["within"] is not None
+        "no_bounds": within is not None
         and {
-            "outside": facts["bounds"]["outside"],
-            "audited": len(result.row_numbers),
-            "mean": factor(facts["bounds"]["within"]["S_n"]),
-            "bound": factor(facts["bounds"]["within"]["T_n"]),
+            **{"outside": facts["bounds"]["outside"], "audited": data["audited"]},
+            **{"mean": factor(within["S_n"]), "bound": factor(within["T_n"])},
         },
-        "whole_columns": bool((result.rows.features == np.round(result.rows.features)).all(axis=0).any()),
-        **output_conditions(result.scores, "row"),
+        "whole_columns": bool((some.features == np.round(some.features)).all(axis=0).any()),
+        **output_conditions(scores, "row"),
         "weak_direction": [
             {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION
         ],
@@ -305,38 +276,26 @@ def conditions(result: Found, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def outcomes(result: Found) -> dict[str, Any]:
+def outcomes(evidence: Evidence, label: Array, prediction: Array, classes: int) -> dict[str, Any]:
     """Both tests at the last step, and how well the model predicts the audited rows; NaN (no ratio exists) is null."""
-    label = result.rows.label
-    right = result.scores.prediction == label
-    by_class = [
-        right[label == c].mean() if (label == c).any() else np.nan for c in range(len(result.rows.label_levels))
-    ]
-    return {
-        **{
-            name: {key: values[-1] for key, values in statistics(test).items()}
-            for name, test in _tests(result.evidence)
-        },
-        **plain({"accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))}),
-    }
+    right = prediction == label
+    by_class = [right[label == one].mean() if (label == one).any() else np.nan for one in range(classes)]
+    tests = zip(TESTS, (evidence.course, evidence.error_course), strict=True)
+    last = {name: statistics(test, -1) for name, test in tests}
+    return {**last, **plain({"accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))})}
 
 
-def statistics(test: RatioTest) -> dict[str, Any]:
-    """The numbers of a test, or a list of each along its leading axis; NaN (no ratio exists) is null."""
-    return {key: plain(np.asarray(getattr(test, array))) for key, array in STATISTICS.items()}
+def statistics(test: RatioTest, place: int | tuple[()] = ()) -> dict[str, Any]:
+    """The numbers of a test, or of one at a ``place`` of its leading axis; NaN (no ratio exists) is null."""
+    found: dict[str, Any] = plain({key: np.asarray(getattr(test, array))[place] for key, array in STATISTICS.items()})
+    return found
 
 
 def course(evidence: Evidence) -> dict[str, Any]:
     """The statistics on the way, one entry for each recorded number of steps."""
-    on_the_way = {
-        name: {key: plain(np.asarray(getattr(test, STATISTICS[key]))) for key in COURSE}
-        for name, test in _tests(evidence)
-    }
-    return {"steps": list(evidence.steps), **on_the_way}
-
-
-def _tests(evidence: Evidence) -> Iterator[tuple[str, RatioTest]]:
-    return zip(TESTS, (evidence.course, evidence.error_course), strict=True)
+    tests = zip(TESTS, (evidence.course, evidence.error_course), strict=True)
+    way = {name: {key: np.asarray(getattr(test, STATISTICS[key])) for key in COURSE} for name, test in tests}
+    return {"steps": list(evidence.steps), **{name: plain(values) for name, values in way.items()}}
 
 
 def fair_metric(equated: Equated, names: tuple[str, ...]) -> dict[str, Any]:
@@ -376,14 +335,14 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
 
 
-def _sections(result: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
-    data, model, settings = facts["data"], facts["model"], result.asked
+def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> Iterator[Section]:
+    data, model = facts["data"], facts["model"]
     count = f"{data['audited']:,} rows"
     if data["audited"] < data["rows"]:
         count = f"{data['audited']:,} of {data['rows']:,} rows, drawn with seed {facts['parameters']['seed']}"
     tested = words.facts(
         TESTED,
-        **settings.some("delta", "alpha", "steps", "step_size", "regularization", "dtype"),
+        **asked.some("delta", "alpha", "steps", "step_size", "regularization", "dtype"),
         device=facts["parameters"]["device"],
         rows=count,
         features=len(data["features"]),
@@ -401,9 +360,9 @@ def _sections(result: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
         title="Loss ratios",
         caption="(a) How the loss ratios of the audited rows are distributed. (b) Their mean S_n with its two-sided "
         "interval, and the lower bound T_n, as the attack goes on.",
-        draw=drawn_by("pipeline.cli.audit.loss_ratio.figure:figure", result.evidence),
+        draw=drawn_by("pipeline.cli.audit.loss_ratio.figure:figure", evidence),
     )
-    yield Section("Found", (*_results(facts["results"], settings), drawn))
+    yield Section("Result", (*_results(facts["results"], asked.delta, asked.alpha), drawn))
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
         yield Section(
@@ -423,7 +382,7 @@ def _kept(bounds: Mapping[str, Any], audited: int) -> str:
     return f"within no range: {beyond}; {kept}"
 
 
-def _results(results: Mapping[str, Any], settings: Settings) -> tuple[Table, Text, Text]:
+def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Table, Text, Text]:
     rows = []
     for key, name in TESTS.items():
         test = results[key]
@@ -433,8 +392,8 @@ def _results(results: Mapping[str, Any], settings: Settings) -> tuple[Table, Tex
         interval = span((test["ci_low"], test["ci_high"]), factor)
         decision = "rejected" if test["rejected"] else "not rejected"
         rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
-    last = Column(f"at most {settings.delta:g}?", kind="text")
-    heads = ("", "S_n", f"{level(settings.alpha)} interval", "T_n", "p-value")
+    last = Column(f"at most {delta:g}?", kind="text")
+    heads = ("", "S_n", f"{level(alpha)} interval", "T_n", "p-value")
     test = results["loss_ratio"]
     clipped = f", {test['clipped']:,} clipped" if test["clipped"] else ""
     left_out = f", {test['non_finite']:,} more not finite and left out" if test["non_finite"] else ""
@@ -490,90 +449,61 @@ def _examples(entries: Sequence[Mapping[str, Any]], classes: int) -> Table:
     return Table(columns, tuple(rows), SHOWN_EXAMPLES, file="examples.csv", notes="groups and largest changes")
 
 
-def worst(evidence: Evidence, count: int) -> Array:
-    """Positions of the ``count`` largest finite loss ratios, the largest first; ties in the order of the rows."""
-    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
-    return order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
+def examples_of(
+    evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int
+) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+    """The rows of the ``count`` largest finite ratios: for the JSON with what changed most, and as a table.
 
-
-def example_rows(evidence: Evidence, rows: Rows, row_numbers: Array, count: int) -> pd.DataFrame:
-    """Three lines for each example: ``original``; ``comparable``, the point at which the attack ended; ``possible``,
+    The table has three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``,
     the nearest person who could exist.
-
     The features stand under their own names in their own units, so that a line can be given to the model again; the
     audit's columns begin with ``audit_``.
     """
-    chosen = worst(evidence, count)
-    versions = ("original", "comparable", "possible")
-    two = len(rows.label_levels) == 2
-
-    def woven(*parts: Array) -> Array:
-        """(k,) or (k, d) of each version to the lines of all."""
-        return np.stack(parts, axis=1).reshape(-1, *parts[0].shape[1:])
-
-    loss = woven(*(getattr(evidence, f"{version}_loss")[chosen] for version in versions))
-    distance = evidence.fair_distance[chosen]
-    points = woven(*(getattr(evidence, version)[chosen] for version in versions))
-    chosen = np.repeat(chosen, 3)
-    columns: dict[str, Any] = {
-        "audit_rank": np.arange(len(chosen)) // 3 + 1,
-        "audit_row": row_numbers[chosen],
-        "audit_version": np.resize(versions, len(chosen)),
-        "audit_loss_ratio": evidence.ratio[chosen],
-        "audit_fair_distance": woven(0 * distance, distance, np.full_like(distance, np.nan)),
-        "audit_loss": loss,
-        f"audit_probability_of_{'1' if two else 'label'}": probability(loss, rows.label[chosen], two),
-        "audit_label": rows.label[chosen],
-    }
-    for name, group in rows.sensitive.items():
-        columns[f"audit_{name}"] = np.array(rows.levels[name])[group[chosen]]
-    features = pd.DataFrame(points, columns=list(rows.names))
-    return pd.concat([pd.DataFrame(columns), features], axis=1)
-
-
-def example_entries(
-    evidence: Evidence, rows: Rows, row_numbers: Array, units: Units, count: int
-) -> list[dict[str, Any]]:
-    """The examples for the JSON document: losses and probabilities of both versions, and what changed most."""
-    two = len(rows.label_levels) == 2
-    numbers = {
-        "loss_ratio": evidence.ratio,
-        "fair_distance": evidence.fair_distance,
-        "original_loss": evidence.original_loss,
-        "comparable_loss": evidence.comparable_loss,
-        "possible_loss": evidence.possible_loss,
-        "original_probability": probability(evidence.original_loss, rows.label, two),
-        "comparable_probability": probability(evidence.comparable_loss, rows.label, two),
-    }
-    return [
+    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
+    worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
+    two = len(some.label_levels) == 2
+    loss = {version: getattr(evidence, f"{version}_loss")[worst] for version in VERSIONS}
+    points = {version: getattr(evidence, version)[worst] for version in VERSIONS}
+    none = np.full(len(worst), np.nan)
+    distance = {"original": 0.0, "comparable": evidence.fair_distance[worst], "possible": none}
+    p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
+    groups = {name: np.array(some.levels[name])[group[worst]].tolist() for name, group in some.sensitive.items()}
+    parts = [
+        pd.DataFrame(
+            {
+                "audit_rank": np.arange(len(worst)) + 1,
+                "audit_row": row_numbers[worst],
+                "audit_version": version,
+                "audit_loss_ratio": evidence.ratio[worst],
+                "audit_fair_distance": distance[version],
+                "audit_loss": loss[version],
+                f"audit_probability_of_{'1' if two else 'label'}": p[version],
+                "audit_label": some.label[worst],
+                **{f"audit_{name}": values for name, values in groups.items()},
+            }
+        ).join(pd.DataFrame(points[version], columns=list(some.names)))
+        for version in loss
+    ]
+    moved = np.abs(units.inward(points["comparable"]) - units.inward(points["original"]))
+    entries = [
         {
             "row": int(row_numbers[i]),
-            "label": int(rows.label[i]),
-            "sensitive": {name: rows.levels[name][group[i]] for name, group in rows.sensitive.items()},
-            **{name: float(values[i]) for name, values in numbers.items()},
-            "changes": _changes(evidence, units, rows.names, i),
+            "label": int(some.label[i]),
+            "sensitive": {name: values[k] for name, values in groups.items()},
+            **{"loss_ratio": float(evidence.ratio[i]), "fair_distance": float(evidence.fair_distance[i])},
+            **{f"{version}_loss": float(values[k]) for version, values in loss.items()},
+            **{f"{version}_probability": float(values[k]) for version, values in p.items()},
+            "changes": [
+                {"feature": some.names[j], **{version: float(values[k, j]) for version, values in points.items()}}
+                for j in np.argsort(-moved[k], kind="stable")[:CHANGES]
+                if moved[k, j] > NEGLIGIBLE * moved[k].max()
+            ],
         }
-        for i in worst(evidence, count)
+        for k, i in enumerate(worst)
     ]
+    return entries, pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
 
 
 def probability(loss: Array, label: Array, two: bool) -> Array:
     """From the cross-entropy l = -log P(label | x): P(1 | x) of ``two`` classes, of more P(label | x)."""
     return np.where((label == 1) | (not two), np.exp(-loss), -np.expm1(-loss))
-
-
-def _changes(evidence: Evidence, units: Units, names: tuple[str, ...], position: int) -> list[dict[str, Any]]:
-    """The features of one row that moved most, in the units of the audit, with their values before and after."""
-    before, after = evidence.original[position], evidence.comparable[position]
-    moved = np.abs(units.inward(after) - units.inward(before))
-    order = np.argsort(-moved, kind="stable")[:CHANGES]
-    return [
-        {
-            "feature": names[j],
-            "original": float(before[j]),
-            "comparable": float(after[j]),
-            "possible": float(evidence.possible[position, j]),
-        }
-        for j in order
-        if moved[j] > NEGLIGIBLE * moved.max()
-    ]

@@ -231,6 +231,7 @@ def gather(
     with torch.no_grad():
         at_possible = cross_entropy(scored(scores, possible, asked.dtype, device), torch.as_tensor(label).to(device))[0]
     if classes > 2:
+        # Of more classes an error is another's larger score, not a loss beyond log 2.
         error, last = (
             (scored(scores, x, asked.dtype, device).argmax(1).cpu().numpy() != label).astype(float)
             for x in (features, comparable)

@@ -69,15 +69,8 @@ def _course(axes: Axes, evidence: Evidence) -> None:
 
 def _legend(axes: Axes) -> None:
     """In one line above the panel, where it can cover nothing."""
-    axes.legend(
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=4,
-        handlelength=1.9,
-        handletextpad=0.4,
-        columnspacing=1.0,
-        borderaxespad=0.2,
-    )
+    space = {"handlelength": 1.9, "handletextpad": 0.4, "columnspacing": 1.0, "borderaxespad": 0.2}
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, **space)
 
 
 def _scale(axes: Axes, which: str, values: Array) -> None:

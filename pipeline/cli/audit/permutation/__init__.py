@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pipeline.cli.settings import Number, Options, Output, option
+from pipeline.cli.settings import Number, Options, Output, option, source
 from pipeline.fields import Count, Limit, Share, Size, at_least
 
 EXAMPLES = """\
@@ -45,35 +45,25 @@ Range = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Options, title="data"):
-    """What of each row is known."""
-
-    predictions: str = option(
-        "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size",
-        metavar="FILE",
-        command=True,
+    predictions: str = source(
+        "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size", metavar="FILE"
     )
-    label: str = option("the column with the true class, 0 or 1", metavar="COLUMN", command=True)
+    label: str = source("the column with the true class, 0 or 1", metavar="COLUMN")
     positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
     real_label: bool = option("the label is any number (regression): for errors and correlations", False)
-    score: str | None = option(
-        "the column with the model's score or probability of class 1", None, "COLUMN", command=True
-    )
-    prediction: str | None = option("the column with the model's decision, 0 or 1", None, "COLUMN", command=True)
+    score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
+    prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
     threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")
-    cluster: str | None = option("persons (or other units) whose rows belong together", None, "COLUMN", command=True)
-    weight: str | None = option("sampling weights", None, "COLUMN", command=True)
+    cluster: str | None = source("persons (or other units) whose rows belong together", None, "COLUMN")
+    weight: str | None = source("sampling weights", None, "COLUMN")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Options, title="comparison"):
-    """Which tests."""
-
-    group: Sequence[str] = option(
-        "columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL", command=True
-    )
+    group: Sequence[str] = source("columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL")
     between: Sequence[str] | None = option("only these two groups, in this order", None, "A,B")
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
-    attribute: Sequence[str] = option("columns of numbers, for correlation metrics", (), "A,B", command=True)
+    attribute: Sequence[str] = source("columns of numbers, for correlation metrics", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
         "metrics (see below), or path/to/file.py:name", metavar="NAME"
     )
@@ -81,8 +71,6 @@ class Comparison(Options, title="comparison"):
 
 @dataclass(frozen=True, kw_only=True)
 class Test(Options, title="test"):
-    """How to test."""
-
     alpha: Share = option("level of the test", 0.05)
     method: Literal["auto", "exact", "studentized", "unstudentized", "bootstrap", "lift"] = option(
         "auto: exact for rates, studentized otherwise; the last three are there to compare with (default: auto)", "auto"
@@ -111,16 +99,13 @@ class Test(Options, title="test"):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Options, title="reading"):
-    """How files are read and scores are counted."""
-
-    engine: Literal["duckdb", "spark", "pandas"] = option(
+    engine: Literal["duckdb", "spark", "pandas"] = source(
         "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; pandas: "
         "small files",
         "duckdb",
-        command=True,
     )
-    threads: Count | None = option("of the engine (default: all cores)", None, "N", command=True)
-    memory: str | None = option("of the engine, such as 4GB; more goes to disk", None, "SIZE", command=True)
+    threads: Count | None = source("of the engine (default: all cores)", None, "N")
+    memory: str | None = source("of the engine, such as 4GB; more goes to disk", None, "SIZE")
     bins: Literal["auto", "none"] | Annotated[int, at_least(2)] = option(
         "count scores in N bins of equal width; none: take every row as it is; auto: 1000 bins where there are more "
         "than 100000 rows and many distinct scores (default: auto)",

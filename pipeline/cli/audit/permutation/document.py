@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ import pandas as pd
 
 from pipeline.cli import words
 from pipeline.cli.audit.permutation import Settings
-from pipeline.cli.audit.permutation.evidence import CORRELATIONS, Evidence, Finding, Plan, gather, hypotheses, planned
+from pipeline.cli.audit.permutation.evidence import CORRELATIONS, Finding, Plan, gather, hypotheses, planned
 from pipeline.cli.numbers import decimal, level, p_text, plain, plural, short, span
-from pipeline.cli.result import Caveat, Column, Facts, Figure, Outcome, Result, Row, Section, Table, Verdict, drawn_by
+from pipeline.cli.result import Column, Facts, Figure, Outcome, Result, Row, Section, Table, Verdict, drawn_by
 from pipeline.cli.table import sha256
 from pipeline.cli.words import INCONCLUSIVE, concluded
 from pipeline.tabulate import opened
@@ -81,18 +82,25 @@ def from_files(asked: Settings) -> Result:
     """The tests of the rows in files. Raises ValueError for everything that the user can mend."""
     plan = planned(asked)
     with opened(asked.predictions, asked.engine, asked.threads, asked.memory) as table:
-        return audited(plan, table, None if asked.engine == "spark" else _files(asked.predictions))
+        if asked.engine == "spark":
+            return audited(plan, table)
+        files = {Path(path): Path(path).stat().st_size for path in local_files(asked.predictions).paths}
+        hashed = sum(files.values()) <= HASHED_BYTES
+        told = [
+            {"path": str(one), "bytes": size, "sha256": sha256(one) if hashed else None} for one, size in files.items()
+        ]
+        return audited(plan, table, told)
 
 
 def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None = None) -> Result:
     """Count, test, say what follows; ``files`` are those that the rows are from."""
-    evidence = gather(table, plan)
-    plan, asked = evidence.plan, plan.asked
-    results = [result(finding) for finding in evidence.findings]
-    found = verdict(results, evidence)
+    findings, plan = gather(table, plan)
+    asked = plan.asked
+    results = [result(finding) for finding in findings]
+    found = verdict(results, findings, plan)
     tested = plan.testing()
     facts = {
-        "data": {"path": asked.predictions, "files": files, "rows": evidence.rows, **asked.some(*COLUMNS)},
+        "data": {"path": asked.predictions, "files": files, "rows": table.size(), **asked.some(*COLUMNS)},
         "parameters": {
             **asked.some("alpha", "alternative", "method"),
             **{"draws": plan.draws, "bootstraps": tested.bootstraps, "smoothing": tested.smoothing},
@@ -111,20 +119,12 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         title="Permutation audit",
         subject=asked.predictions,
         verdict=found,
-        caveats=tuple(caveats(evidence.findings, plan)),
+        caveats=tuple(words.caveats(CAVEATS, conditions(findings, plan))),
         sections=tuple(_sections(facts, found, plan)),
         facts=facts,
         tables={"tests": frame_of(by_evidence(results))},
         settings=asked,
     )
-
-
-def _files(source: str) -> list[dict[str, Any]]:
-    paths = [Path(path) for path in local_files(source).paths]
-    hashed = sum(path.stat().st_size for path in paths) <= HASHED_BYTES
-    return [
-        {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path) if hashed else None} for path in paths
-    ]
 
 
 def result(finding: Finding) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def result(finding: Finding) -> dict[str, Any]:
             "adjusted_p_value": finding.adjusted,
             "rejected": finding.rejected,
             "rejected_unadjusted": test.rejected,
-            "higher": finding.higher,
+            "higher": test.higher if finding.rejected else None,
             "direction": test.direction if finding.rejected else 0,
             **{name: getattr(test, name) for name in ("method", "exact", "draws", "undefined_draws", "odds_ratio")},
             "guarantee": test.guarantee,
@@ -157,9 +157,9 @@ def result(finding: Finding) -> dict[str, Any]:
     )
 
 
-def verdict(results: Sequence[Entry], evidence: Evidence) -> Verdict:
+def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -> Verdict:
     """Whether any test rejects that rests on enough units; inconclusive where too little could be tested."""
-    number, plan, findings = hypotheses(evidence.findings), evidence.plan, evidence.findings
+    number = hypotheses(findings)
     small = [
         not (finding.test.exact or finding.test.undefined) and finding.fewest < LEAST_UNITS for finding in findings
     ]
@@ -189,24 +189,19 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
     found = sorted((entry for entry in known if entry["rejected"]), key=lambda entry: entry["adjusted_p_value"])
-    if not found and len(known) == 1:
-        entry = known[0]
-        remain = span(entry["interval"], without_ends=UNBOUNDED)
-        if entry["metric"] in CORRELATIONS:
-            return (
-                f"No {entry['title']} with {entry['grouping']} is found {tested}. This is no proof: values from "
-                f"{remain} remain possible."
-            )
-        names = " and ".join(group["name"] for group in entry["groups"])
-        return (
-            f"No difference of {entry['title']} between {names} is found {tested}. This is no proof of equality: "
-            f"differences from {remain} remain possible."
-        )
     if not found:
-        return (
-            f"No difference is found {tested} in {plural(len(known), 'test')}. This is no proof of equality: the "
-            "intervals say which differences remain possible."
-        )
+        entry = known[0]
+        remain = f"{span(entry['interval'], without_ends=UNBOUNDED)} remain possible."
+        if len(known) > 1:
+            return (
+                f"No difference is found {tested} in {plural(len(known), 'test')}. This is no proof of equality: the "
+                "intervals say which differences remain possible."
+            )
+        if entry["metric"] in CORRELATIONS:
+            of = f"{entry['title']} with {entry['grouping']}"
+            return f"No {of} is found {tested}. This is no proof: values from {remain}"
+        of = f"{entry['title']} between {' and '.join(group['name'] for group in entry['groups'])}"
+        return f"No difference of {of} is found {tested}. This is no proof of equality: differences from {remain}"
     named = "; ".join(difference(entry) for entry in found[:NAMED])
     more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
     if len(known) == 1:
@@ -234,32 +229,36 @@ def difference(entry: Entry) -> str:
 
 def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
     """One row for each test."""
-    rows = []
-    for entry in results:
-        row = {key: entry[key] for key in ("grouping", "metric")}
-        for letter, group in zip("ab", entry["groups"], strict=True):
-            row |= {f"{key}_{letter}": group[key] for key in ("name", "rows", "units", "estimate")}
-        row |= {"difference": entry["difference"], "ci_low": entry["interval"][0], "ci_high": entry["interval"][1]}
-        row |= {key: entry[key] for key in ("statistic", "p_value")}
-        row |= {"p_low": entry["p_value_interval"][0], "p_high": entry["p_value_interval"][1]}
-        row |= {key: entry[key] for key in ("adjusted_p_value", "rejected", "higher", "method", "exact", "draws")}
-        rows.append(row | {"undefined": entry["undefined"]})
-    return pd.DataFrame(rows)
+    keys = ("adjusted_p_value", "rejected", "higher", "method", "exact", "draws", "undefined")
+    return pd.DataFrame(
+        [
+            {
+                **{key: entry[key] for key in ("grouping", "metric")},
+                **{
+                    f"{key}_{letter}": group[key]
+                    for letter, group in zip("ab", entry["groups"], strict=True)
+                    for key in ("name", "rows", "units", "estimate")
+                },
+                **{"difference": entry["difference"], "ci_low": entry["interval"][0], "ci_high": entry["interval"][1]},
+                **{key: entry[key] for key in ("statistic", "p_value")},
+                **dict(zip(("p_low", "p_high"), entry["p_value_interval"], strict=True)),
+                **{key: entry[key] for key in keys},
+            }
+            for entry in results
+        ]
+    )
 
 
 def by_evidence(results: Sequence[Entry]) -> list[Entry]:
     """The tests that reject, then the others, then those that are undefined; the smallest p-values first."""
-    infinite = float("inf")
-    return sorted(
-        results,
-        key=lambda entry: (
-            entry["undefined"] is not None,
-            not entry["rejected"],
-            infinite if entry["adjusted_p_value"] is None else entry["adjusted_p_value"],
-            infinite if entry["p_value"] is None else entry["p_value"],
-            -abs(entry["difference"] or 0.0),
-        ),
+    p = [
+        [math.inf if entry[key] is None else entry[key] for key in ("adjusted_p_value", "p_value")] for entry in results
+    ]
+    state = [(entry["undefined"] is not None, not entry["rejected"]) for entry in results]
+    order = sorted(
+        range(len(results)), key=lambda place: (*state[place], *p[place], -abs(results[place]["difference"] or 0.0))
     )
+    return [results[place] for place in order]
 
 
 def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[Section]:
@@ -269,8 +268,17 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
     if len(pairs) == 1 and results[0]["metric"] not in CORRELATIONS:
         sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
         title = f"{results[0]['grouping']}: {' and '.join(sizes)}"
-    figures = () if found.facts["undefined"] == len(results) else (_figure(by_evidence(results), plan.asked.alpha),)
-    yield Section(title, (_tests(by_evidence(results), len(pairs) > 1, plan), *figures))
+    ordered = by_evidence(results)
+    figure = Figure(
+        "differences",
+        "Differences with their intervals",
+        "The metric in the first group minus that in the second (a correlation: itself), with its "
+        f"{level(plan.asked.alpha)} interval. Filled: rejected after the correction. Open: not rejected. "
+        "Undefined: left out.",
+        drawn_by("pipeline.cli.audit.permutation.figure:figure", ordered),
+    )
+    figures = () if found.facts["undefined"] == len(results) else (figure,)
+    yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *figures))
 
 
 def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
@@ -304,7 +312,7 @@ def _place(entry: Entry) -> tuple[str, ...]:
 
 def _tests(entries: Sequence[Entry], named: bool, plan: Plan) -> Table:
     """A line for each test; ``named``: whether of several pairs of groups, which the line then names."""
-    stopping = plan.asked.resampling_risk is not None
+    until = "" if plan.asked.resampling_risk is None else " until the decision was safe"
     rows = []
     for entry in entries:
         alone = entry["metric"] in CORRELATIONS
@@ -317,7 +325,10 @@ def _tests(entries: Sequence[Entry], named: bool, plan: Plan) -> Table:
         difference = f"{'+' if entry['difference'] > 0 else ''}{decimal(entry['difference'])}"
         interval = span(entry["interval"], without_ends=UNBOUNDED)
         p, adjusted = p_text(entry["p_value"]), p_text(entry["adjusted_p_value"])
-        cells = (name, *estimates, difference, interval, p, adjusted, _worth(entry, stopping), entry["higher"] or "-")
+        low, high = map(p_text, entry["p_value_interval"])
+        drawn = f"{entry['method']}, {entry['draws']:,} draws{until}: p in {low} to {high}"
+        worth = "exact" if entry["exact"] else drawn
+        cells = (name, *estimates, difference, interval, p, adjusted, worth, entry["higher"] or "-")
         rows.append(Row(cells, group="rejected" if entry["rejected"] else "not rejected"))
     one = not named and entries[0]["metric"] not in CORRELATIONS
     first, second = (group["name"] for group in entries[0]["groups"]) if one else ("first", "second")
@@ -335,92 +346,52 @@ def _tests(entries: Sequence[Entry], named: bool, plan: Plan) -> Table:
     return Table(columns, tuple(rows), SHOWN_TESTS, file="tests.csv")
 
 
-def _worth(entry: Entry, stopping: bool) -> str:
-    if entry["exact"]:
-        return "exact"
-    low, high = entry["p_value_interval"]
-    until = " until the decision was safe" if stopping else ""
-    return f"{entry['method']}, {entry['draws']:,} draws{until}: p in {p_text(low)} to {p_text(high)}"
-
-
-def _figure(results: Sequence[Entry], alpha: float) -> Figure:
-    return Figure(
-        stem="differences",
-        title="Differences with their intervals",
-        caption="The metric in the first group minus that in the second (a correlation: itself), with its "
-        f"{level(alpha)} interval. Filled: rejected after the correction. Open: not rejected. Undefined: left out.",
-        draw=drawn_by("pipeline.cli.audit.permutation.figure:figure", results),
-    )
-
-
-def caveats(every: Sequence[Finding], plan: Plan) -> Iterator[Caveat]:
-    """The conditions that hold of this audit, the general ones first."""
+def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
+    """What holds of this audit, for CAVEATS."""
     findings = [finding for finding in every if not finding.test.undefined]
-    always = {"held_out_rows": True, "independent_rows": plan.asked.cluster is None}
-    found = {**always, **_of_number(findings, plan), **_of_size(findings, plan), **_of_draws(findings, plan)}
-    yield from words.caveats(CAVEATS, found)
-
-
-def of_draws(findings: Sequence[Finding], plan: Plan) -> Iterator[Caveat]:
-    """What the number of draws leaves in doubt."""
-    yield from words.caveats(CAVEATS, _of_draws(findings, plan))
-
-
-def _of_number(findings: Sequence[Finding], plan: Plan) -> dict[str, Any]:
-    number, alpha = hypotheses(findings), plan.asked.alpha
+    asked, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
     families = {(finding.grouping, finding.test.metric) for finding in findings}
-    if number < 2:
-        return {}
-    if plan.correction == "none":
-        return {"no_correction": {"number": number, "alpha": alpha, "chance": 1 - (1 - alpha) ** number}}
-    if plan.correction == "max_t" and len(families) > 1:
-        return {"correction_by_metric": {"families": len(families)}}
-    return {
-        "several_tests": True,
-        "one_hypothesis_twice": number < len(findings) and plan.correction != "max_t",
+    by_metric, alone = plan.correction == "max_t" and len(families) > 1, plan.correction == "none"
+    small = sorted(
+        (one for one in findings if not one.test.exact and one.fewest < FEW_UNITS), key=lambda one: one.fewest
+    )
+    few = small and {
+        "fewest": small[0].fewest,
+        "what": "positives or negatives" if small[0].test.metric == "auc" else "units",
+        "least": FEW_UNITS,
+        "where": f"{small[0].test.metric} of {small[0].grouping}",
+        "more": f" and {len(small) - 1} more" if len(small) > 1 else "",
     }
-
-
-def _of_size(findings: Sequence[Finding], plan: Plan) -> dict[str, Any]:
-    small = [finding for finding in findings if not finding.test.exact and finding.fewest < FEW_UNITS]
-    few: Mapping[str, Any] = {}
-    if small:
-        first = min(small, key=lambda finding: finding.fewest)
-        few = {
-            "fewest": first.fewest,
-            "what": "positives or negatives" if first.test.metric == "auc" else "units",
-            "least": FEW_UNITS,
-            "where": f"{first.test.metric} of {first.grouping}",
-            "more": f" and {len(small) - 1} more" if len(small) > 1 else "",
-        }
-    compared = COMPARISONS.get(plan.asked.method)
     return {
+        "held_out_rows": True,
+        "independent_rows": asked.cluster is None,
+        "no_correction": number > 1
+        and alone
+        and {"number": number, "alpha": alpha, "chance": 1 - (1 - alpha) ** number},
+        "correction_by_metric": number > 1 and by_metric and {"families": len(families)},
+        "several_tests": number > 1 and not (alone or by_metric),
+        "one_hypothesis_twice": 1 < number < len(findings) and not (alone or plan.correction == "max_t"),
         "few_units": few,
-        "binned_scores": [
-            {"basis": basis} for basis in sorted({finding.basis for finding in findings if "bins" in finding.basis})
-        ],
-        "method_to_compare_with": compared and {"told": compared},
+        "binned_scores": [{"basis": basis} for basis in sorted({one.basis for one in findings if "bins" in one.basis})],
+        "method_to_compare_with": asked.method in COMPARISONS and {"told": COMPARISONS[asked.method]},
+        **of_draws(findings, plan),
     }
 
 
-def _of_draws(findings: Sequence[Finding], plan: Plan) -> dict[str, Any]:
+def of_draws(findings: Sequence[Finding], plan: Plan) -> dict[str, Any]:
+    """What the number of draws leaves in doubt."""
     alpha, risk = plan.asked.alpha, plan.asked.resampling_risk
-    close = [
-        finding
-        for finding in findings
-        if finding.adjusted_low is not None
-        and finding.adjusted_high is not None
-        and finding.adjusted_low <= alpha < finding.adjusted_high
-    ]
+    ends = [(one, one.adjusted_low, one.adjusted_high) for one in findings]
+    close = [one for one, low, high in ends if low is not None and high is not None and low <= alpha < high]
     undefined = sum(finding.test.undefined_draws for finding in findings)
-    near = close and {
-        "many": f"{len(close)} p-value{'s are' if len(close) > 1 else ' is'}",
-        "alpha": alpha,
-        "where": f"{close[0].test.metric} of {close[0].grouping}",
-    }
     stopped = risk is not None and not all(finding.test.exact for finding in findings)
     return {
-        "near_the_level": near,
+        "near_the_level": close
+        and {
+            "many": f"{len(close)} p-value{'s are' if len(close) > 1 else ' is'}",
+            "alpha": alpha,
+            "where": f"{close[0].test.metric} of {close[0].grouping}",
+        },
         "stopped_early": stopped and {"alpha": alpha, "risk": risk, "level": level(risk or 0.0)},
         "undefined_draws": undefined and {"count": undefined},
     }

@@ -49,6 +49,7 @@ CORRELATIONS: Mapping[str, str] = {
 }
 SEVERAL = {"equalized_odds": ("tpr", "fpr")}
 """Notions of fairness that are about more than one metric."""
+KNOWN = (*METRICS, *ALIASES, *SEVERAL, *CORRELATIONS)
 DRAWS, OWN_DRAWS = 10_000, 1_000
 UNIT = (0.0, 1.0)
 ROUNDING = 1e-9
@@ -131,22 +132,17 @@ class Plan:
 
 def planned(asked: Settings) -> Plan:
     """The plan of the settings. Raises ValueError where they do not fit together."""
-    every: list[Any] = [asked.metric] if isinstance(asked.metric, str) or callable(asked.metric) else list(asked.metric)
-    parts = [part for one in every for part in SEVERAL.get(one, (one,))]
+    parts: list[Any] = [part for one in asked.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
     correlations = tuple(name for name in named if name in CORRELATIONS)
-    metrics = tuple(_metric(name) for name in named if name not in CORRELATIONS)
+    if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
+        raise ValueError(
+            f"--metric {unknown[0]}: expected one of {', '.join(KNOWN)}; or path/to/file.py:name for one of your own"
+        )
+    others = [name for name in named if name not in CORRELATIONS]
+    metrics = tuple(metric_named(name) if name in METRICS else own_metric(name) for name in others)
     _check_columns(asked, metrics, correlations)
     return Plan(asked, metrics, correlations, asked.draws or DRAWS, asked.draws or OWN_DRAWS)
-
-
-def _metric(name: Any) -> Metric:
-    if not isinstance(name, str) or ":" in name:
-        return own_metric(name)
-    if name not in METRICS:
-        known = ", ".join([*METRICS, *ALIASES, *SEVERAL, *CORRELATIONS])
-        raise ValueError(f"--metric {name}: expected one of {known}; or path/to/file.py:name for one of your own")
-    return metric_named(name)
 
 
 def _of_decisions(metric: Metric) -> bool:
@@ -189,8 +185,7 @@ def own_metric(given: Any) -> UserMetric:
     """
     found, name = given, getattr(given, "__name__", type(given).__name__)
     if isinstance(given, str):
-        named = named_object("--metric", given)
-        found, name = named.value, named.name
+        found, name, _ = named_object("--metric", given)
     text = given if isinstance(given, str) else name
     if isinstance(found, UserMetric):
         return replace(found, function=_watched(text, found.function))
@@ -238,44 +233,41 @@ class Data:
 
 
 def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
-    """The metrics with their data, each kind of which is read once."""
-    columns = {
-        "label": plan.asked.label,
-        "group": grouping.column,
-        "against": grouping.level,
-        "positive": plan.asked.positive,
-        "score": plan.asked.score,
-    }
-    kinds = {"decisions": decisions, "scores": scores, "rows": rows}
+    """The metrics with their data, each kind of which is read once: counts of decisions, of scores, or the rows."""
+    asked = plan.asked
+    columns = {"group": grouping.column, "against": grouping.level, **asked.some("label", "positive", "score")}
+    alone = bool(asked.cluster or asked.weight or asked.real_label)
     found: dict[str, Data] = {}
     for metric in plan.metrics:
-        kind = _kind(plan, metric)
+        kind = "decisions" if _of_decisions(metric) else "scores"
+        kind = "rows" if alone or isinstance(metric, UserMetric) else kind
         if kind not in found:
-            found[kind] = kinds[kind](table, plan, columns)
+            found[kind] = {"decisions": decisions, "scores": scores, "rows": rows}[kind](table, plan, columns)
         yield metric, found[kind]
 
 
 def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Counts of group x label x decision."""
-    cut = {"prediction": plan.asked.prediction, "threshold": plan.asked.threshold, "bounds": plan.asked.score_range}
-    counted = contingency(table, **{**columns, **cut, "score": None if plan.asked.prediction else plan.asked.score})
-    how = plan.asked.prediction if plan.asked.prediction else f"{plan.asked.score} >= {plan.asked.threshold:g}"
-    return Data(counted, f"counts of decisions ({how})")
+    asked = plan.asked
+    cut = {**asked.some("prediction", "threshold"), "bounds": asked.score_range}
+    counted = contingency(table, **{**columns, **cut, "score": None if asked.prediction else asked.score})
+    return Data(counted, f"counts of decisions ({asked.prediction or f'{asked.score} >= {asked.threshold:g}'})")
 
 
 def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     """Counts of group x label x score where there are many rows, else the rows."""
-    if plan.asked.bins == "none" or (plan.asked.bins == "auto" and table.size() <= ROWS):
+    bins, score = plan.asked.bins, str(plan.asked.score)
+    if bins == "none" or (bins == "auto" and table.size() <= ROWS):
         return rows(table, plan, columns)
-    score, bins = str(plan.asked.score), BINS if plan.asked.bins == "auto" else plan.asked.bins
     # The number is an estimate, good to a few per cent; where it matters the counts themselves decide.
-    if plan.asked.bins == "auto" and table.distinct((score,))[score] <= 2 * DISTINCT:
+    if bins == "auto" and table.distinct((score,))[score] <= 2 * DISTINCT:
         exact = contingency(table, **columns, bounds=plan.bounds)
         if len(exact.lower) <= DISTINCT:
             return Data(exact, f"counts of {len(exact.lower):,} distinct scores")
+    number = BINS if bins == "auto" else bins
     low, high = plan.asked.score_range or UNIT
-    counted = contingency(table, **columns, bins=bins, bounds=plan.asked.score_range)
-    return Data(counted, f"counts of scores in {bins:,} bins from {low:g} to {high:g}")
+    counted = contingency(table, **columns, bins=number, bounds=(low, high) if plan.asked.score_range else None)
+    return Data(counted, f"counts of scores in {number:,} bins from {low:g} to {high:g}")
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
@@ -283,31 +275,6 @@ def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     given = plan.asked.some("real_label", "prediction", "threshold", "cluster", "weight")
     content = predictions(table, **columns, **given, bounds=plan.bounds)
     return Data(content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row")
-
-
-def correlated(table: Table, plan: Plan, metric: str, attribute: str) -> tuple[Array, Array]:
-    """What is correlated: the score or the error of each row (n,), and the attribute (n,)."""
-    columns = [str(plan.asked.score), attribute] + ([plan.asked.label] if metric == "error_correlation" else [])
-    label = None if plan.asked.real_label else plan.asked.label
-    found = numbers(table, columns, label=label, positive=plan.asked.positive)
-    value = found[str(plan.asked.score)]
-    return (value - found[plan.asked.label] if metric == "error_correlation" else value), found[attribute]
-
-
-def _kind(plan: Plan, metric: Metric) -> str:
-    if plan.asked.cluster or plan.asked.weight or plan.asked.real_label or isinstance(metric, UserMetric):
-        return "rows"
-    return "decisions" if _of_decisions(metric) else "scores"
-
-
-def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
-    """One group, and all the others together."""
-    name = content.groups[place]
-    names = (name, f"not {name}")
-    if isinstance(content, Predictions):
-        return replace(content, group=(content.group != place).astype(np.int64), groups=names)
-    own = content.table[place]
-    return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
 
 
 def varies(content: Counts | Predictions, metric: Metric) -> bool:
@@ -329,22 +296,14 @@ def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
     if isinstance(content, Counts):
         kinds = content.table.sum(axis=2) if isinstance(metric, Auc) else metric.split(content.table)[:, :2].sum(axis=1)
         return int(kinds.min())
-    return min(_units(content, kind & (content.group == g)) for kind in _kinds(content, metric) for g in (0, 1))
-
-
-def _kinds(content: Predictions, metric: Auc | Rate) -> Iterator[Array]:
-    """Which rows (n,) are of each kind."""
-    counts = np.ones(len(content.label), dtype=bool) if content.weight is None else content.weight > 0
     if isinstance(metric, Auc):
-        yield from (counts & (content.label == label) for label in (0, 1))
+        of_kind = [content.label == label for label in (0, 1)]
     else:
         assert content.prediction is not None
-        among = np.array(metric.among, dtype=bool)
-        yield counts & among[content.label.astype(int), content.prediction.astype(int)]
-
-
-def _units(content: Predictions, rows: Array) -> int:
-    return int(rows.sum()) if content.cluster is None else len(np.unique(content.cluster[rows]))
+        of_kind = [np.array(metric.among, dtype=bool)[content.label.astype(int), content.prediction.astype(int)]]
+    counts = np.ones(len(content.label), dtype=bool) if content.weight is None else content.weight > 0
+    unit = np.arange(len(content.label)) if content.cluster is None else content.cluster
+    return min(len(np.unique(unit[counts & kind & (content.group == g)])) for kind in of_kind for g in (0, 1))
 
 
 @dataclass(frozen=True)
@@ -352,10 +311,9 @@ class Finding:
     """One test with its place among all.
 
     ``fewest`` units of one kind (positives, say) are in one of the groups; ``varied``: whether the model does not say
-    the same of all of them. ``hypothesis`` is what the test is of: two
-    tests of one hypothesis, such as equal TPR and equal FNR, are counted once. ``adjusted`` is the p-value after the
-    correction, and ``adjusted_low`` to ``adjusted_high`` where it would lie after infinitely many draws (None where
-    the test is undefined).
+    the same of all of them. ``hypothesis`` is what the test is of: two tests of one hypothesis, such as equal TPR and
+    equal FNR, are counted once. ``adjusted`` is the p-value after the correction, and ``adjusted_low`` to
+    ``adjusted_high`` where it would lie after infinitely many draws (None where the test is undefined).
     """
 
     grouping: str
@@ -374,24 +332,10 @@ class Finding:
         """Whether equality is rejected after the correction."""
         return self.adjusted is not None and self.adjusted <= self.test.alpha
 
-    @property
-    def higher(self) -> str | None:
-        """The group concluded to have the larger metric."""
-        return self.test.higher if self.rejected else None
-
 
 def hypotheses(findings: Sequence[Finding]) -> int:
     """How many hypotheses the tests that are defined are of."""
     return len({finding.hypothesis for finding in findings if finding.test.p_value is not None})
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """All findings in the order asked for, how many rows there are, and the request with the draws that were made."""
-
-    findings: tuple[Finding, ...]
-    rows: int
-    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -403,8 +347,11 @@ class Job:
     drawn: bool
 
 
-def gather(table: Table, plan: Plan) -> Evidence:
-    """Read, test and correct. Raises ValueError for whatever the user can mend."""
+def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
+    """Read, test and correct: the metrics of each pair of groups together, and the plan with the draws that were made.
+
+    Raises ValueError for whatever the user can mend.
+    """
     jobs: list[Job] = []
     for text in dict.fromkeys(plan.asked.group):
         grouping = attribute(text, table.columns)
@@ -412,17 +359,27 @@ def gather(table: Table, plan: Plan) -> Evidence:
             jobs += _group_jobs(plan, grouping.name, metric, data)
     for column in dict.fromkeys(plan.asked.attribute):
         for name in plan.correlations:
-            tests = partial(_correlation, name, column, *correlated(table, plan, name, column))
-            jobs.append(Job(tests, ((column, name),), drawn=True))
-    _check_stopping(plan, jobs)
+            jobs.append(Job(_correlation(table, plan, name, column), ((column, name),), drawn=True))
+    several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
+    if plan.asked.resampling_risk is not None and several:
+        raise ValueError(
+            "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
+            f"correction for {len(jobs)} tests: leave it out, or say --correct none"
+        )
     plan = with_enough_draws(plan, jobs)
-    with followed(partial(_done, plan), len(jobs), "permutations") as follow:
-        findings = [finding for job in jobs for finding in follow(job)]
-    return Evidence(_corrected(_by_pair(findings), plan.correction, plan.draws), table.size(), plan)
+    together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
+    try:
+        with followed(lambda job: job.tests(plan), len(jobs), "permutations") as tests:
+            for finding in (finding for job in jobs for finding in tests(job)):
+                together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
+    except FailedMetric as error:
+        raise ValueError(str(error)) from error
+    findings = [finding for pair in together.values() for finding in pair]
+    return _corrected(findings, plan.correction, plan.draws), plan
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
-    """The request with as many draws as the correction needs for one test to be rejected by itself.
+    """The plan with as many draws as the correction needs for one test to be rejected by itself.
 
     B draws give no p-value below 1 / (B + 1), with equal tails 2 / (B + 1), which the correction multiplies: by the
     number m of hypotheses (Holm, Bonferroni, Benjamini-Hochberg), by m (1 + 1/2 + ... + 1/m) (Benjamini-Yekutieli), or
@@ -435,100 +392,100 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     tails_of = [tails(plan.alternative(metric)) for metric in plan.metrics if plan.drawn(metric)]
     times_each = times.get(plan.correction, number) * max(tails_of, default=1)
     least = math.ceil(times_each / plan.asked.alpha - ROUNDING) - 1
-    draws, own = max(plan.draws, least), max(plan.own_draws, least)
-    if plan.asked.draws is not None and draws > plan.draws:
+    if plan.asked.draws is not None and least > plan.draws:
         raise ValueError(
             f"--draws {plan.draws} cannot reject at level {plan.asked.alpha:g} in "
             f"{plural(number, 'test')}, whatever the difference: give at least --draws {least}, or leave it out"
         )
-    return replace(plan, draws=draws, own_draws=own)
-
-
-def _done(plan: Plan, job: Job) -> list[Finding]:
-    try:
-        return job.tests(plan)
-    except FailedMetric as error:
-        raise ValueError(str(error)) from error
+    return replace(plan, draws=max(plan.draws, least), own_draws=max(plan.own_draws, least))
 
 
 def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterator[Job]:
     """One job for each group against the others, or for each pair; with max-T, one for all pairs."""
-    content = data.content
-    known = content.groups
-    if plan.asked.between and (unknown := [name for name in plan.asked.between if name not in known]):
+    asked, content, known = plan.asked, data.content, data.content.groups
+    if asked.between and (unknown := [name for name in asked.between if name not in known]):
         raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
+    # One-sided, the hypotheses of complementary rates are opposite ones.
     what = metric.name if plan.one_sided else hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
-    if plan.asked.between:
-        places = [(known.index(plan.asked.between[0]), known.index(plan.asked.between[1]))]
+    if asked.between:
+        first, second = asked.between
+        places = [(known.index(first), known.index(second))]
+
+    def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
+        few, of = fewest(content, metric), (grouping, *test.groups, what)
+        few, varied = min(test.units) if few is None else few, varies(content, metric)
+        return Finding(grouping, metric.title, test, data.basis, few, of, varied, adjusted)
+
+    def compared(content: Counts | Predictions, plan: Plan) -> list[Finding]:
+        rng = plan.rng(grouping, metric.name, *content.groups)
+        return [found(content, tested(content, metric, plan.testing(metric), rng))]
+
+    def all_at_once(plan: Plan) -> list[Finding]:
+        some = content.pair(*places[0]) if asked.between else content
+        named = metric if isinstance(metric, UserMetric) else metric.name
+        rng = plan.rng(grouping, metric.name, "max_t")
+        every = all_pairs(some, named, plan.testing(metric), rng=rng, correction="max_t")
+        pairs = combinations(range(len(some.groups)), 2)
+        return [
+            found(some.pair(*pair), test, adjusted)
+            for pair, test, adjusted in zip(pairs, every.tests, every.adjusted, strict=True)
+        ]
+
     if plan.correction == "max_t":
-        names = tuple((grouping, known[a], known[b], what) for a, b in places)
-        yield Job(partial(_all_at_once, grouping, metric, data), names, drawn=True)
+        yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    compared = (content.pair(a, b) for a, b in places)
-    if len(known) > 2 and not (plan.asked.between or plan.asked.pairs):
-        compared = (against_rest(content, place) for place in range(len(known)))
-    for two in compared:
-        yield Job(partial(_compared, grouping, metric, data, two), ((grouping, *two.groups, what),), plan.drawn(metric))
+    against = len(known) > 2 and not (asked.between or asked.pairs)
+    for two in (
+        (against_rest(content, place) for place in range(len(known)))
+        if against
+        else (content.pair(a, b) for a, b in places)
+    ):
+        yield Job(partial(compared, two), ((grouping, *two.groups, what),), plan.drawn(metric))
 
 
-def _check_stopping(plan: Plan, jobs: Sequence[Job]) -> None:
-    """ValueError where draws would stop at a decision that is not the one taken after a correction."""
-    several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
-    if plan.asked.resampling_risk is not None and several:
-        raise ValueError(
-            "--resampling-risk stops when the decision of a test by itself is safe, which is another than that after a "
-            f"correction for {len(jobs)} tests: leave it out, or say --correct none"
-        )
+def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
+    """One group, and all the others together."""
+    names = (content.groups[place], f"not {content.groups[place]}")
+    if isinstance(content, Predictions):
+        return replace(content, group=(content.group != place).astype(np.int64), groups=names)
+    own = content.table[place]
+    return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
 
 
-def _compared(grouping: str, metric: Metric, data: Data, content: Counts | Predictions, plan: Plan) -> list[Finding]:
-    rng = plan.rng(grouping, metric.name, *content.groups)
-    return [_found(grouping, metric, data, content, tested(content, metric, plan.testing(metric), rng))]
+def _correlation(table: Table, plan: Plan, name: str, column: str) -> Callable[[Plan], list[Finding]]:
+    """The test of the score, or of the error, and an attribute of each row."""
+    asked, score, error = plan.asked, str(plan.asked.score), name == "error_correlation"
+    columns = [score, column, *([asked.label] if error else [])]
+    found = numbers(table, columns, label=None if asked.real_label else asked.label, positive=asked.positive)
+    value = found[score] - found[asked.label] if error else found[score]
+    what = f"{score} - {asked.label}" if error else score
 
+    def test(plan: Plan) -> list[Finding]:
+        settings = {**plan.asked.some("method", "alpha", "resampling_risk"), "alternative": plan.alternative()}
+        rng = plan.rng(column, name)
+        made = correlation_test(value, found[column], rng=rng, names=(what, column), draws=plan.draws, **settings)
+        own = replace(made, metric=name)
+        return [Finding(column, CORRELATIONS[name], own, "every row", len(value), (column, name))]
 
-def _found(grouping: str, metric: Metric, data: Data, content: Counts | Predictions, test: PermutationTest) -> Finding:
-    """The finding of a test on the two groups in ``content``."""
-    few = fewest(content, metric)
-    # One-sided, the hypotheses of complementary rates are opposite ones.
-    what = metric.name if test.alternative in SIDED else hypothesis(metric)
-    fewest_units = min(test.units) if few is None else few
-    return Finding(
-        grouping, metric.title, test, data.basis, fewest_units, (grouping, *test.groups, what), varies(content, metric)
-    )
-
-
-def _all_at_once(grouping: str, metric: Metric, data: Data, plan: Plan) -> list[Finding]:
-    content = data.content
-    if plan.asked.between is not None:
-        content = content.pair(*(content.groups.index(name) for name in plan.asked.between))
-    rng = plan.rng(grouping, metric.name, "max_t")
-    named = metric if isinstance(metric, UserMetric) else metric.name
-    found = all_pairs(content, named, plan.testing(metric), rng=rng, correction="max_t")
-    pairs = combinations(range(len(content.groups)), 2)
-    return [
-        replace(_found(grouping, metric, data, content.pair(*pair), test), adjusted=adjusted)
-        for pair, test, adjusted in zip(pairs, found.tests, found.adjusted, strict=True)
-    ]
-
-
-def _correlation(name: str, attribute: str, value: Array, levels: Array, plan: Plan) -> list[Finding]:
-    what = str(plan.asked.score) if name == "correlation" else f"{plan.asked.score} - {plan.asked.label}"
-    settings = plan.asked.some("method", "alpha", "resampling_risk")
-    rng, alternative = plan.rng(attribute, name), plan.alternative()
-    test = correlation_test(
-        value, levels, rng=rng, names=(what, attribute), draws=plan.draws, alternative=alternative, **settings
-    )
-    test = replace(test, metric=name)
-    return [Finding(attribute, CORRELATIONS[name], test, "every row", len(value), (attribute, name))]
+    return test
 
 
 def _corrected(findings: list[Finding], correction: str, draws: int) -> tuple[Finding, ...]:
     """Over all hypotheses of the run; max-T has been done for each metric, and a correlation is alone in its own."""
-    if correction == "max_t":
-        return tuple(_corrected_together(finding, finding.test.draws or draws) for finding in findings)
-    known = [position for position, finding in enumerate(findings) if finding.test.p_value is not None]
     placed = list(findings)
+    if correction == "max_t":
+        for position, finding in enumerate(findings):
+            test = finding.test
+            value = test.p_value if test.metric in CORRELATIONS else finding.adjusted
+            low, high = test.p_low, test.p_high
+            if value is not None and value != test.p_value:
+                # p-values of draws of all groups have a Monte-Carlo interval of their own.
+                number = test.draws or draws
+                low, high = wilson(max(0, min(number, round(value * (number + 1)) - 1)), number)
+            placed[position] = replace(finding, adjusted=value, adjusted_low=low, adjusted_high=high)
+        return tuple(placed)
+    known = [position for position, finding in enumerate(findings) if finding.test.p_value is not None]
     if known:
         tests = [findings[position].test for position in known]
         of = [findings[position].hypothesis for position in known]
@@ -538,21 +495,3 @@ def _corrected(findings: list[Finding], correction: str, draws: int) -> tuple[Fi
         for position, low, value, high in zip(known, *adjusted, strict=True):
             placed[position] = replace(findings[position], adjusted=value, adjusted_low=low, adjusted_high=high)
     return tuple(placed)
-
-
-def _corrected_together(finding: Finding, draws: int) -> Finding:
-    """The end of max-T: p-values of draws of all groups have a Monte-Carlo interval of their own."""
-    test = finding.test
-    value = test.p_value if test.metric in CORRELATIONS else finding.adjusted
-    if value is None or value == test.p_value:
-        return replace(finding, adjusted=value, adjusted_low=test.p_low, adjusted_high=test.p_high)
-    low, high = wilson(max(0, min(draws, round(value * (draws + 1)) - 1)), draws)
-    return replace(finding, adjusted=value, adjusted_low=low, adjusted_high=high)
-
-
-def _by_pair(findings: list[Finding]) -> list[Finding]:
-    """The metrics of each pair of groups together; pairs, and metrics within each, in the order of the findings."""
-    place: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
-    for finding in findings:
-        place.setdefault((finding.grouping, finding.test.groups), []).append(finding)
-    return [finding for together in place.values() for finding in together]

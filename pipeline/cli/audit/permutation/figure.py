@@ -32,12 +32,8 @@ def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
         axes.plot([-furthest if low is None else low, furthest if high is None else high], [place] * 2, color=color)
         face = color if entry["rejected"] else "white"
         axes.plot(entry["difference"], place, marker="o", markersize=4.5, color=color, markerfacecolor=face)
-    axes.set_yticks(range(len(entries)), [_name(entry) for entry in entries])
+    names = [f"{entry['metric']}, {' and '.join(group['name'] for group in entry['groups'])}" for entry in entries]
+    axes.set_yticks(range(len(entries)), [label_text(name, LETTERS) for name in names])
     axes.set_ylim(len(entries) - 0.4, -0.6)
     axes.set_xlabel("difference" if any(entry["metric"] not in CORRELATIONS for entry in entries) else "correlation")
     return drawn
-
-
-def _name(entry: Mapping[str, Any]) -> str:
-    a, b = (group["name"] for group in entry["groups"])
-    return label_text(f"{entry['metric']}, {a} and {b}", LETTERS)

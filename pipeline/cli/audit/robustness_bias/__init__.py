@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pipeline.cli.settings import Computed, Network, Number, Options, Output, option
+from pipeline.cli.settings import Computed, Network, Number, Options, Output, Reading, option, source
 from pipeline.fields import Count, Limit, Positive, Share, Size, at_least, not_empty
 
 EXAMPLES = """\
@@ -59,49 +59,33 @@ AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
 
 @dataclass(frozen=True, kw_only=True)
 class Data(Options, title="images and groups"):
-    """Which images, of which classes and groups."""
-
-    images: Path = option(
+    images: Path = source(
         "a folder of PNG and JPEG files, at any depth; or .npy, .npz of shape (n, c, h, w), (n, h, w, c) or (n, h, w), "
         "uint8 or floating in [0, 1]",
         metavar="FOLDER|FILE",
-        command=True,
     )
-    partition: Path = option(
+    partition: Path = source(
         "CSV or Parquet with a row for each image: its file name, true class and groups. For arrays the rows are in "
         "the order of the images",
         metavar="FILE",
-        command=True,
     )
-    text: Sequence[str] = option(
-        "columns of a CSV that are text though they look like numbers, such as codes like 01", (), "A,B", command=True
-    )
-    missing: Sequence[str] | None = option(
-        "what stands for a missing value in a CSV, beside the empty cell (default: NA, None, nan, ...)",
-        None,
-        "A,B",
-        command=True,
-    )
-    file: str | None = option(
+    file: str | None = source(
         "the column of file names, relative to the folder; folders and suffix may be left out where that is unique "
         "(default: file, filename, image or path, else the first column)",
         None,
         "COLUMN",
-        command=True,
     )
-    label: str | None = option(
+    label: str | None = source(
         "the column with the true class. Without it the model's own prediction is taken for the label: every image "
         "then counts as classified correctly",
         None,
         "COLUMN",
-        command=True,
     )
-    group: Sequence[str] = option(
+    group: Sequence[str] = source(
         "columns whose levels are compared; may be repeated, and may name the label (default: all other columns of at "
         "most 20 levels)",
         (),
         "COLUMN",
-        command=True,
     )
     min_group: Annotated[int, at_least(2)] = option("refuse groups of fewer audited images", 10, "N")
     points: Annotated[int, at_least(2)] | None = option(
@@ -117,8 +101,8 @@ class Data(Options, title="images and groups"):
         "S|HxW",
         parse=size,
     )
-    channels: Literal[1, 3] | None = option("grey or colour (default: grey where all images are)", None, command=True)
-    array: str | None = option("the array in an .npz (default: the only one, or images)", None, "NAME", command=True)
+    channels: Literal[1, 3] | None = source("grey or colour (default: grey where all images are)", None)
+    array: str | None = source("the array in an .npz (default: the only one, or images)", None, "NAME")
     layout: Literal["nchw", "nhwc"] | None = option(
         "order of an array's axes (default: where 1 or 3 channels are)", None
     )
@@ -126,8 +110,6 @@ class Data(Options, title="images and groups"):
 
 @dataclass(frozen=True, kw_only=True)
 class Input(Options, title="model"):
-    """What the network does to pixels before anything else."""
-
     mean: Channels = option("subtracted from each channel before the model, in pixels in [0, 1]", 0.0, "M|R,G,B")
     std: Channels = option(
         "each channel is divided by this before the model. Distances stay in pixels in [0, 1]", 1.0, "S|R,G,B"
@@ -136,8 +118,6 @@ class Input(Options, title="model"):
 
 @dataclass(frozen=True, kw_only=True)
 class Attacks(Options, title="distances"):
-    """How distances are found."""
-
     attack: Annotated[Sequence[AttackName], not_empty] = option(
         "deepfool: upper bounds, fast; fmn: tighter, about five times the cost; carlini_wagner: as published, near a "
         "hundred times the cost; smoothing: certified lower bounds of the smoothed model, dearer still; exact: linear "
@@ -161,8 +141,6 @@ class Attacks(Options, title="distances"):
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Options, title="comparison"):
-    """How groups are compared; the verdict is by the ``denominator``."""
-
     denominator: Literal["correct", "paper"] = option(
         "what the verdict is of. correct: the images classified correctly alone; paper: all images of a group, those "
         "classified wrongly at distance 0, as published. Both are reported",
@@ -176,5 +154,5 @@ class Comparison(Options, title="comparison"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Data, Network, Input, Computed, Attacks, Comparison, Output):
+class Settings(Data, Reading, Network, Input, Computed, Attacks, Comparison, Output):
     """Every option of the robustness audit."""

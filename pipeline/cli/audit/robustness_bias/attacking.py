@@ -11,7 +11,7 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,14 +19,14 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-import torch
 
 from pipeline.attacks.carlini_wagner import carlini_wagner
 from pipeline.attacks.deepfool import deepfool
 from pipeline.attacks.distances import CPU_BATCH, GPU_BATCH, Distances, Execution
 from pipeline.attacks.fmn import fmn
-from pipeline.attacks.linear_distance import linear_distance
+from pipeline.attacks.linear_distance import affine, linear_distance
 from pipeline.attacks.smoothing import certify
+from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.subjects import Subjects
 from pipeline.cli.progress import followed
 from pipeline.io import written
@@ -69,14 +69,18 @@ class Chosen:
         return BOUNDS.get(self.name, "upper")
 
 
-def chosen_attacks(names: Sequence[str], given: Sequence[str] | Mapping[str, Any]) -> list[Chosen]:
+def chosen_attacks(asked: Settings) -> list[Chosen]:
     """The attacks with their settings: those of the functions in ``pipeline.attacks`` but for ``ATTACK.KEY=VALUE``.
 
     Raises ValueError for settings that do not exist, are no numbers, or belong to an attack that is not made.
     """
-    every = {name: _defaults(name) for name in dict.fromkeys(names)}
-    texts = [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else given
-    for text in texts:
+    every: dict[str, dict[str, Any]] = {}
+    for name in dict.fromkeys(asked.attack):
+        parameters = [] if name == EXACT else inspect.signature(FUNCTIONS[name]).parameters.values()
+        own = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in OURS]
+        every[name] = {one.name: one.default for one in own}
+    given = asked.attack_setting
+    for text in [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else given:
         where, equals, value = text.partition("=")
         name, dot, key = where.partition(".")
         if not (equals and dot):
@@ -86,40 +90,32 @@ def chosen_attacks(names: Sequence[str], given: Sequence[str] | Mapping[str, Any
         if key not in every[name]:
             known = listed(list(every[name])) or "none"
             raise ValueError(f"--attack-setting {text}: {name} has no setting {key!r}. It has: {known}")
-        every[name][key] = _number(value, type(every[name][key]), text)
+        kind = type(every[name][key])
+        try:
+            number = float(value)
+            every[name][key] = kind(number)
+        except (ValueError, OverflowError):
+            number = every[name][key] = float("nan")
+        if every[name][key] != number:
+            wanted = "a number" if kind is float else "a whole number"
+            raise ValueError(f"--attack-setting {text}: expected {wanted}, found {value!r}")
     return [Chosen(name, settings) for name, settings in every.items()]
 
 
-def _defaults(name: str) -> dict[str, Any]:
-    if name == EXACT:
-        return {}
-    parameters = inspect.signature(FUNCTIONS[name]).parameters.values()
-    return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in OURS}
-
-
-def _number(text: str, kind: type, given: str) -> int | float:
-    try:
-        number = float(text)
-        if kind is float:
-            return number
-        if number.is_integer():
-            return int(number)
-    except (ValueError, OverflowError):
-        pass
-    wanted = "a number" if kind is float else "a whole number"
-    raise ValueError(f"--attack-setting {given}: expected {wanted}, found {text!r}")
-
-
-def distances(chosen: Chosen, subjects: Subjects, kept: Kept, batch_size: int | None, seed: int) -> Array:
+def distances(chosen: Chosen, subjects: Subjects, kept: Kept, asked: Settings) -> Array:
     """The distances (n,) of the points that are classified correctly; NaN for others, and where the attack fails.
 
     Those that ``kept`` holds are taken from it; others are kept there, part by part.
     """
-    attack, size = _made(chosen, subjects, batch_size, seed)
+    attack, size = _made(chosen, subjects, asked)
     distance = np.full(len(subjects.prediction), np.nan)
     right = np.flatnonzero(subjects.correct)
-    keys = [_key(subjects.digests[point], int(subjects.prediction[point])) for point in range(len(distance))]
-    known = kept.known(chosen.name)
+    # What identifies an image and the class that it is to leave: 32 hexadecimal digits.
+    keys = [
+        hashlib.sha256(digest + int(label).to_bytes(8, "big")).hexdigest()[:32]
+        for digest, label in zip(subjects.digests, subjects.prediction, strict=True)
+    ]
+    known = kept.found[chosen.name]
     parts = [right[start : start + size] for start in range(0, len(right), size)]
 
     def attacked(part: Array) -> None:
@@ -142,25 +138,27 @@ def distances(chosen: Chosen, subjects: Subjects, kept: Kept, batch_size: int | 
     return distance
 
 
-def _key(digest: bytes, label: int) -> str:
-    """What identifies an image and the class that it is to leave: 32 hexadecimal digits."""
-    return hashlib.sha256(digest + label.to_bytes(8, "big")).hexdigest()[:32]
-
-
-def _made(chosen: Chosen, subjects: Subjects, batch_size: int | None, seed: int) -> tuple[Attack, int]:
+def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, int]:
     """The attack on this network, and how many images it is made on at a time.
 
     Raises ValueError for settings out of range, before anything is computed.
     """
-    usual = CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
+    size = asked.batch_size or (CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH)
     if chosen.name == EXACT:
-        return _exact(subjects), batch_size or usual
-    how = Execution(batch_size=batch_size, device=subjects.device, keep_adversarial=False)
+        points = subjects.points
+        some = points.images.pixels(points.rows[:CPU_BATCH])
+        weight, bias, misfit = affine(subjects.classifier.evaluate, some, subjects.device)
+        if misfit > LINEARITY:
+            raise ValueError(
+                f"--attack exact is for linear models, expected scores W x + b; found scores that differ from it by "
+                f"{100 * misfit:.2g} % of their size: take --attack deepfool (an upper bound), or smoothing"
+            )
+        return lambda images, label, streams: linear_distance(weight, bias, images, label), size
+    how = Execution(batch_size=asked.batch_size, device=subjects.device, keep_adversarial=False)
     function = partial(FUNCTIONS[chosen.name], subjects.classifier.evaluate, **chosen.settings, execution=how)
     attack: Attack = lambda images, label, streams: function(images, label)  # noqa: E731
-    size = batch_size or usual
     if chosen.name == SMOOTHING:
-        attack = lambda images, label, streams: function(images, label, seed=seed, rows=streams)  # noqa: E731
+        attack = lambda images, label, streams: function(images, label, seed=asked.seed, rows=streams)  # noqa: E731
         size = CERTIFIED_TOGETHER
     nothing = np.zeros(0, dtype=np.int64)
     try:
@@ -170,56 +168,19 @@ def _made(chosen: Chosen, subjects: Subjects, batch_size: int | None, seed: int)
     return attack, size
 
 
-def _exact(subjects: Subjects) -> Attack:
-    """The closed form, after a check that the network is affine in the pixels."""
-    weight, bias = affine(subjects)
-    return lambda images, label, streams: linear_distance(weight, bias, images, label)
-
-
-def affine(subjects: Subjects) -> tuple[Array, Array]:
-    """W (K, d) and b (K,) of f(x) = W x + b: b is f(0), and row k of W the gradient of the k-th score.
-
-    Raises ValueError where the scores of the audited images show that the network is something else.
-    """
-    classifier, points = subjects.classifier, subjects.points
-    nothing = torch.zeros((1, *points.images.shape), device=subjects.device, requires_grad=True)
-    with torch.enable_grad():
-        (logits,) = classifier.evaluate(nothing)
-        slopes = [torch.autograd.grad(logit, nothing, retain_graph=True, allow_unused=True)[0] for logit in logits]
-    rows = [torch.zeros_like(nothing) if slope is None else slope for slope in slopes]
-    weight = torch.stack([row.flatten() for row in rows]).double().cpu().numpy()
-    bias = logits.detach().double().cpu().numpy()
-    some = points.images.pixels(points.rows[:CPU_BATCH])
-    with torch.no_grad():
-        there = classifier.evaluate(torch.from_numpy(some).to(subjects.device)).double().cpu().numpy()
-    expected = some.reshape(len(some), -1).astype(np.float64) @ weight.T + bias
-    gaps, wanted = (values - values[:, :1] for values in (there, expected))
-    worst = float(np.abs(gaps - wanted).max() / max(float(np.abs(gaps).max()), 1e-12))
-    if worst > LINEARITY:
-        raise ValueError(
-            f"--attack exact is for linear models, expected scores W x + b; found scores that differ from it by "
-            f"{100 * worst:.2g} % of their size: take --attack deepfool (an upper bound), or smoothing"
-        )
-    return weight, bias
-
-
 class Kept:
-    """``what`` says of which network the distances are; ``settings`` are those of each attack that is to be made."""
+    """Distances by attack and key of the image, NaN where an attack failed, in a file where a ``path`` is given.
+
+    ``what`` says of which network the distances are; ``settings`` are those of each attack that is to be made.
+    """
 
     def __init__(self, path: Path | None, what: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> None:
-        self.path = path
-        self.what = dict(what)
+        self.path, self.what = path, dict(what)
         self.settings: dict[str, Any] = {name: dict(values) for name, values in settings.items()}
         self.found: dict[str, dict[str, float]] = {name: {} for name in settings}
-        self.taken = 0
-        self.unsaved = 0
-        self.saved_at = time.monotonic()
+        self.unsaved, self.saved_at = 0, time.monotonic()
         if path is not None and path.exists():
             self._load(path)
-
-    def known(self, attack: str) -> dict[str, float]:
-        """Distances of the attack by the key of the image, NaN where it failed."""
-        return self.found[attack]
 
     def add(self, attack: str, distances: Mapping[str, float]) -> None:
         """Take up new distances, and write the file now and then."""
@@ -249,6 +210,7 @@ class Kept:
 
     def _load(self, path: Path) -> None:
         """Take up the file. Raises ValueError for a file of something else, of another network or of other settings."""
+        new = "give the name of a new file"
         try:
             stored = np.load(path, allow_pickle=False)
             if isinstance(stored, np.ndarray):
@@ -257,25 +219,19 @@ class Kept:
                 header = json.loads(stored["header"].tobytes())
                 arrays = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise ValueError(
-                f"--checkpoint {path} holds something else than distances of this audit: give the name of a new file"
-            ) from error
+            raise ValueError(f"--checkpoint {path} holds something else than distances of this audit: {new}") from error
         if header.get("format") != FORMAT:
-            raise ValueError(f"--checkpoint {path} is of another version of this program: give the name of a new file")
-        self._check(path, header)
-        for name, settings in header["settings"].items():
-            keys, values = arrays[f"key_{name}"].tolist(), arrays[f"distance_{name}"].tolist()
-            self.found[name] = dict(zip(keys, values, strict=True))
-            self.settings[name] = settings
-        self.taken = sum(map(len, self.found.values()))
-
-    def _check(self, path: Path, header: Mapping[str, Any]) -> None:
+            raise ValueError(f"--checkpoint {path} is of another version of this program: {new}")
         other = [name for name, value in self.what.items() if header["what"].get(name) != value]
         for name, settings in header["settings"].items():
             mine = self.settings.get(name, settings)
             other += [f"{name}.{key}" for key in mine if settings.get(key) != mine[key]]
         if other:
             raise ValueError(
-                f"--checkpoint {path} was made with another {', '.join(other)}: give the name of a new file, or the "
-                "arguments that it was made with"
+                f"--checkpoint {path} was made with another {', '.join(other)}: {new}, or the arguments that it was "
+                "made with"
             )
+        for name, settings in header["settings"].items():
+            keys, values = arrays[f"key_{name}"].tolist(), arrays[f"distance_{name}"].tolist()
+            self.found[name] = dict(zip(keys, values, strict=True))
+            self.settings[name] = settings

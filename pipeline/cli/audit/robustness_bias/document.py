@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,10 +21,9 @@ from pipeline.cli.audit.robustness_bias.measured import (
     OTHER,
     POOR,
     WHOSE,
-    Evidence,
+    Measured,
     at_ceiling,
-    gather,
-    result,
+    measured,
     settings_text,
     verdict,
 )
@@ -33,7 +31,7 @@ from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, l
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, output_conditions
-from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, drawn_by, rows_of
+from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, drawn_by, rows_of
 from pipeline.cli.table import Source, check_classes
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
@@ -64,23 +62,19 @@ FEW = 30
 """In a smaller group, intervals of percentiles are rather too short."""
 CEILING = 0.2
 """Where a larger share of the certified radii is the largest one, that is the number of samples and not the model."""
-OF_LABELS = """
+CAVEATS = f"""
 no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
   classified correctly, no distance is 0, and both denominators are the same. Images that the model gets wrong count for
   a group's robustness here; with labels they would count against it.
-poor_accuracy: Few images are classified correctly of {groups}. If the model is better than that, look at --mean, --std,
-  --classes, --channels and --resize: it may not see what it was trained on.
-upper_bounds: The distances of {attacks} are upper bounds: a smaller change that fools the model may exist, and an
-  attack may come closer to the boundary for one group than for another.{more}
-"""
-OF_AN_ATTACK = """
+poor_accuracy: Few images are classified correctly of {{groups}}. If the model is better than that, look at --mean,
+  --std, --classes, --channels and --resize: it may not see what it was trained on.
+upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist, and an
+  attack may come closer to the boundary for one group than for another.{{more}}
 linear_model: The exact distances are those of a linear model; that pixels end at 0 and 1 is not taken into account.
-certified_radii: The radii of {attack} are lower bounds, each wrong with probability at most {alpha:g}, and of another
-  model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
-certified_ceiling: {share:.0f} % of the radii are the largest that {samples:,} samples at sigma {sigma:g} can certify,
-  {largest:.3g}: among these images no difference can be seen. More samples, or a larger sigma, see further.
-"""
-OF_IMAGES = f"""
+certified_radii: The radii of {{attack}} are lower bounds, each wrong with probability at most {{alpha:g}}, and of
+  another model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
+certified_ceiling: {{share:.0f}} % of the radii are the largest that {{samples:,}} samples at sigma {{sigma:g}} can
+  certify, {{largest:.3g}}: among these images no difference can be seen. More samples, or a larger sigma, see further.
 closer_is_not_worse: A group that is closer to the boundary need not be treated worse: smaller changes of its images
   change the prediction. Groups may differ in their classes, or in the contrast of their pictures.
 failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where}}. They are probably far from the
@@ -99,15 +93,6 @@ small_group: {{group}} has {{count}} images: the intervals of so small groups ar
 """
 
 
-@dataclass(frozen=True)
-class Found:
-    """What was found of the ``subjects`` by each attack."""
-
-    subjects: Subjects
-    evidence: tuple[Evidence, ...]
-    asked: Settings
-
-
 def from_files(asked: Settings) -> Result:
     """Read, check, classify, attack, compare. Raises ValueError for everything that the user can mend."""
     source = Source.read(asked.partition, asked.text, asked.missing)
@@ -117,7 +102,7 @@ def from_files(asked: Settings) -> Result:
 
 def audited(asked: Settings, source: Source, model: Model, array: Array | None = None) -> Result:
     """Find the distances of images in an ``array``, or where the settings say, and compare the groups in the rows."""
-    wanted = chosen_attacks(asked.attack, asked.attack_setting)
+    wanted = chosen_attacks(asked)
     points = read_points(source, asked, array)
     shape = points.images.shape
     check_sizes(points.partitions, asked.min_group)
@@ -139,14 +124,12 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         check_classes(labels, subjects.classes, asked.classes, asked.label, source.name)
         kept = Kept(asked.checkpoint, made_of, made_by)
         try:
-            found = [distances(one, subjects, kept, asked.batch_size, asked.seed) for one in wanted]
+            found = [distances(one, subjects, kept, asked) for one in wanted]
         except KeyboardInterrupt:
             kept.interrupted()
             raise
-    evidence = tuple(
-        gather(one, distance, subjects.correct, partitions, asked) for one, distance in zip(wanted, found, strict=True)
-    )
-    results = [result(one, subjects) for one in evidence]
+    attacks = [measured(one, distance, subjects, asked) for one, distance in zip(wanted, found, strict=True)]
+    results = [one.entry for one in attacks]
     facts: dict[str, Any] = {
         "accuracy": None if label is None else float(subjects.correct.mean()),
         "data": {
@@ -178,38 +161,46 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         schema=SCHEMA,
         title="Robustness audit",
         subject=f"{model.given} on {asked.images}",
-        verdict=verdict(results[0], evidence[0], subjects, asked),
-        caveats=tuple(caveats(subjects, evidence)),
-        sections=tuple(_sections(Found(subjects, evidence, asked), facts)),
+        verdict=verdict(attacks[0], subjects, asked),
+        caveats=tuple(words.caveats(CAVEATS, conditions(subjects, attacks))),
+        sections=tuple(_sections(subjects, attacks, asked, facts)),
         facts=facts,
-        tables={"groups": table_of_groups(results), "distances": table_of_images(subjects, evidence, asked.classes)},
+        tables={"groups": table_of_groups(results), "distances": table_of_images(subjects, attacks, asked.classes)},
         libraries=("numpy", "torch"),
         settings=asked,
     )
 
 
-def _sections(found: Found, facts: Mapping[str, Any]) -> Iterator[Section]:
-    chosen, alpha, labelled = found.asked.denominator, found.asked.alpha, facts["accuracy"] is not None
-    other = OTHER[chosen]
-    yield Section("What was measured", (_measured(facts, found.asked),))
-    for evidence, entry in zip(found.evidence, facts["results"], strict=True):
+def _sections(
+    subjects: Subjects, attacks: Sequence[Measured], asked: Settings, facts: Mapping[str, Any]
+) -> Iterator[Section]:
+    chosen, alpha, labelled = asked.denominator, asked.alpha, facts["accuracy"] is not None
+    other, images = OTHER[chosen], images_text(facts["data"], facts["parameters"])
+    yield Section("What was measured", (_measured(facts, asked),))
+    for one in attacks:
+        entry = one.entry
         title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
-        words = Text(
+        explained = Text(
             "right: share classified correctly; median: of their distances; sigma: how much larger the mean distance "
             f"of the group is than that of all others, up to T = {_number(entry['budget'])}; sigma*: the same of "
             f"{WHOSE[other]}."
         )
-        yield Section(title, (_groups(entry, chosen, alpha, labelled), words))
-        figure = _figure(evidence, found.subjects, entry, chosen, images_text(facts["data"], facts["parameters"]))
-        yield Section("How much each group withstands", (figure,), where="page", below=True)
-        parts = (
-            _groups(entry, other, alpha, labelled),
-            Text(
-                "Intervals: bootstrap. p: permutations of who is in the group; adjusted (Holm) over all groups of this "
-                "attack. Largest RB: the largest difference of shares I_P between the group and the others, and the "
-                "size of change where it is."
-            ),
+        yield Section(title, (_groups(entry, chosen, alpha, labelled), explained))
+        figure = Figure(
+            f"curves_{entry['attack']}",
+            "Curves I_P",
+            "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
+            f"the boundary; in brackets the number of its images and sigma. Of {WHOSE[chosen]}, by "
+            f"{settings_text(entry)}.",
+            drawn_by("pipeline.cli.audit.robustness_bias.figures:curves", one, subjects, chosen, images),
         )
+        yield Section("How much each group withstands", (figure,), where="page", below=True)
+        more = Text(
+            "Intervals: bootstrap. p: permutations of who is in the group; adjusted (Holm) over all groups of this "
+            "attack. Largest RB: the largest difference of shares I_P between the group and the others, and the "
+            "size of change where it is."
+        )
+        parts = (_groups(entry, other, alpha, labelled), more)
         yield Section(f"The same of {WHOSE[other]}", parts, where="page", below=True)
 
 
@@ -242,12 +233,10 @@ def _measured(facts: Entry, settings: Settings) -> Facts:
 
 def images_text(data: Entry, parameters: Entry) -> str:
     """How many images were audited, and of what shape."""
-    said = f"{data['audited']:,} images"
-    if data["audited"] < data["rows"]:
-        said = f"{data['audited']:,} of {data['rows']:,} images"
-        if parameters["points"]:
-            said += f", drawn with seed {parameters['seed']}"
-    return f"{said}; {' x '.join(map(str, data['shape']))} (channels x height x width)"
+    of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
+    drawn = f", drawn with seed {parameters['seed']}" if of and parameters["points"] else ""
+    shape = " x ".join(map(str, data["shape"]))
+    return f"{data['audited']:,}{of} images{drawn}; {shape} (channels x height x width)"
 
 
 def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Table:
@@ -283,19 +272,6 @@ def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Tab
     return Table(columns, tuple(rows), SHOWN_LEVELS, ends=True, file="groups.csv")
 
 
-def _figure(evidence: Evidence, subjects: Subjects, found: Entry, denominator: str, images: str) -> Figure:
-    return Figure(
-        stem=f"curves_{evidence.chosen.name}",
-        title="Curves I_P",
-        caption="The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
-        f"the boundary; in brackets the number of its images and sigma. Of {WHOSE[denominator]}, by "
-        f"{settings_text(found)}.",
-        draw=drawn_by(
-            "pipeline.cli.audit.robustness_bias.figures:curves", evidence, subjects, found, denominator, images
-        ),
-    )
-
-
 def _once(values: Sequence[float]) -> str:
     return f"{values[0]:g}" if len(set(values)) == 1 else f"[{', '.join(f'{value:g}' for value in values)}]"
 
@@ -308,7 +284,7 @@ def _signed(value: float | None) -> str:
     return "-" if value is None else SIGNED(value)
 
 
-def table_of_images(subjects: Subjects, evidence: Sequence[Evidence], classes: Sequence[str] | None) -> pd.DataFrame:
+def table_of_images(subjects: Subjects, attacks: Sequence[Measured], classes: Sequence[str] | None) -> pd.DataFrame:
     """One row for each audited image.
 
     ``distance_<attack>`` is empty where the image is classified wrongly or the attack failed; ``length_<attack>`` is
@@ -321,7 +297,7 @@ def table_of_images(subjects: Subjects, evidence: Sequence[Evidence], classes: S
         columns["audit_label"] = _named(some.label, classes)
     columns["audit_prediction"] = _named(subjects.prediction, classes)
     columns["audit_correct"] = subjects.correct
-    for one in evidence:
+    for one in attacks:
         columns[f"distance_{one.chosen.name}"] = one.distance
         columns[f"length_{one.chosen.name}"] = np.where(one.failed, np.nan, one.lengths["paper"].length)
         columns[f"failed_{one.chosen.name}"] = one.failed
@@ -361,81 +337,55 @@ def _named(codes: Array, classes: Sequence[str] | None) -> Array:
     return codes if classes is None else np.array(classes, dtype=object)[codes]
 
 
-def caveats(subjects: Subjects, evidence: Sequence[Evidence]) -> Iterator[Caveat]:
-    """The conditions that hold of this audit: of the labels first, then what is always so, then what was seen."""
-    unlabelled, correct = subjects.points.label is None, subjects.correct
-    few = [
-        f"{name} ({100 * correct[inside].mean():.0f} %)"
-        for name, inside in _members(subjects)
-        if inside.any() and correct[inside].mean() < POOR
-    ]
-    upper = [one.chosen.name for one in evidence if one.chosen.bound == "upper"]
-    more = "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) tells."
-    yield from words.caveats(
-        OF_LABELS,
-        {
-            "no_label": unlabelled,
-            "poor_accuracy": bool(few and not unlabelled) and {"groups": listed(few, SHOWN)},
-            "upper_bounds": upper and {"attacks": " and ".join(upper), "more": more},
-        },
-    )
-    for one in evidence:
-        yield from words.caveats(OF_AN_ATTACK, _of_an_attack(one))
-    found = {
-        "closer_is_not_worse": True,
-        "failed_attacks": [_failures(subjects, one) for one in evidence if one.failed.any()],
-        **output_conditions(subjects.classifier, "image"),
-        **_of_images(subjects),
-        **_of_groups(subjects),
+def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any]:
+    """What holds of this audit, for CAVEATS."""
+    points, correct, partitions = subjects.points, subjects.correct, subjects.points.partitions
+    members = {
+        f"{one.name} = {name}": one.codes == place for one in partitions for place, name in enumerate(one.levels)
     }
-    yield from words.caveats(OF_IMAGES, found)
-
-
-def _members(subjects: Subjects) -> Iterator[tuple[str, Array]]:
-    """Every level of every partition, with its members (n,)."""
-    for partition in subjects.points.partitions:
-        for place, name in enumerate(partition.levels):
-            yield f"{partition.name} = {name}", partition.element(place)[0]
-
-
-def _of_an_attack(one: Evidence) -> dict[str, Any]:
-    if one.chosen.bound != "lower":
-        return {"linear_model": one.chosen.bound == "exact"}
-    known = one.distance[np.isfinite(one.distance)]
-    share = at_ceiling(known) if len(known) else 0.0
-    settings = {"attack": one.chosen.name, **one.chosen.settings}
-    ceiling = share > CEILING and {**settings, "share": 100 * share, "largest": known.max()}
-    return {"certified_radii": settings, "certified_ceiling": ceiling}
-
-
-def _failures(subjects: Subjects, one: Evidence) -> dict[str, Any]:
-    counts = {name: (one.failed[inside].sum(), subjects.correct[inside].sum()) for name, inside in _members(subjects)}
-    many = [f"{name} ({failed})" for name, (failed, right) in counts.items() if failed > MANY_FAILED * max(1, right)]
-    where = f": {listed(many, SHOWN)}" if many else ""
-    correct = int(subjects.correct.sum())
-    return {"attack": one.chosen.name, "failed": int(one.failed.sum()), "correct": correct, "where": where}
-
-
-def _of_images(subjects: Subjects) -> dict[str, Any]:
-    images, points = subjects.points.images, subjects.points
-    told = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
-    lost = f"{len(told):,} image{' was' if len(told) == 1 else 's were'}"
-    return {
-        "unreadable_images": told and {"images": lost, "told": listed(told, SHOWN)},
-        "unlisted_images": points.unlisted and {"count": points.unlisted},
-        "other_files": points.others and {"count": points.others},
-        "resized": images.resized,
-        "converted_images": [{"told": note} for note in images.notes],
-    }
-
-
-def _of_groups(subjects: Subjects) -> dict[str, Any]:
-    partitions, passed_over = subjects.points.partitions, subjects.points.passed_over
-    told = listed([f"{name} ({why})" for name, why in passed_over.items()], SHOWN)
+    share = {name: correct[inside].mean() for name, inside in members.items() if inside.any()}
+    few = [f"{name} ({100 * right:.0f} %)" for name, right in share.items() if right < POOR]
+    upper = [one.chosen.name for one in attacks if one.chosen.bound == "upper"]
+    certified = [(one, one.distance[np.isfinite(one.distance)]) for one in attacks if one.chosen.bound == "lower"]
+    ceilings = [(one, known, at_ceiling(known)) for one, known in certified if len(known)]
+    failures = []
+    for one in (one for one in attacks if one.failed.any()):
+        lost = {name: (one.failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
+        many = [f"{name} ({failed})" for name, (failed, right) in lost.items() if failed > MANY_FAILED * max(1, right)]
+        counts = {"failed": int(one.failed.sum()), "correct": int(correct.sum())}
+        failures.append({"attack": one.chosen.name, **counts, "where": f": {listed(many, SHOWN)}" if many else ""})
+    unreadable = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
+    passed_over = [f"{name} ({why})" for name, why in points.passed_over.items()]
     unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
     smallest = {f"{one.name} = {one.levels[sizes(one).argmin()]}": int(sizes(one).min()) for one in partitions}
     return {
+        "no_label": points.label is None,
+        "poor_accuracy": bool(few and points.label is not None) and {"groups": listed(few, SHOWN)},
+        "upper_bounds": upper
+        and {
+            "attacks": " and ".join(upper),
+            "more": "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) tells.",
+        },
+        "linear_model": any(one.chosen.bound == "exact" for one in attacks),
+        "certified_radii": [{"attack": one.chosen.name, **one.chosen.settings} for one, _ in certified],
+        "certified_ceiling": [
+            {**one.chosen.settings, "share": 100 * at, "largest": known.max()}
+            for one, known, at in ceilings
+            if at > CEILING
+        ],
+        "closer_is_not_worse": True,
+        "failed_attacks": failures,
+        **output_conditions(subjects.classifier, "image"),
+        "unreadable_images": unreadable
+        and {
+            "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
+            "told": listed(unreadable, SHOWN),
+        },
+        "unlisted_images": points.unlisted and {"count": points.unlisted},
+        "other_files": points.others and {"count": points.others},
+        "resized": points.images.resized,
+        "converted_images": [{"told": note} for note in points.images.notes],
         "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
-        "columns_passed_over": passed_over and {"told": told},
+        "columns_passed_over": passed_over and {"told": listed(passed_over, SHOWN)},
         "small_group": [{"group": name, "count": count} for name, count in smallest.items() if count < FEW],
     }

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from pipeline.audits.robustness_bias.lengths import Lengths
 from pipeline.audits.robustness_bias.measures import survival
 from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Evidence, settings_text
+from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, settings_text
 from pipeline.cli.audit.robustness_bias.subjects import Subjects
 from pipeline.cli.numbers import label_text
 from pipeline.report.style import FAINT, new_figure, panel_letter, print_stamp
@@ -31,18 +31,21 @@ LETTERS = 22
 """Longer names are cut."""
 
 
-def curves(evidence: Evidence, subjects: Subjects, found: Mapping[str, Any], denominator: str, images: str) -> Figure:
-    """All partitions by one attack, whose entry in the JSON is ``found``.
+def curves(attack: Measured, subjects: Subjects, denominator: str, images: str) -> Figure:
+    """All partitions by one attack.
 
     To be drawn and saved within :func:`pipeline.report.style.paper`.
     """
     partitions = subjects.points.partitions
-    lengths = evidence.lengths[denominator]
+    lengths, found = attack.lengths[denominator], attack.entry
     places = placed([len(partition) for partition in partitions])
     down = 1 + max(row for row, _ in places)
     drawn = new_figure(2.75 * down)
     grid = drawn.add_gridspec(down, ACROSS)
-    tau = _budgets(evidence, lengths)
+    known = lengths.length[lengths.length > 0]
+    farthest = float(np.quantile(known, NEARLY_ALL)) if len(known) else 1.0
+    # To nearly the largest length, or to the budget that was asked for where that is less.
+    tau = np.linspace(0, farthest if found["budget"] is None else min(farthest, found["budget"]), GRID)
     for number, (partition, entry, (row, columns)) in enumerate(
         zip(partitions, found["partitions"], places, strict=True)
     ):
@@ -107,14 +110,6 @@ def _panel(
     wide = len(named) > SIDE_BY_SIDE
     beside: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if wide else {"loc": "upper right"}
     axes.legend(borderaxespad=0.2, labelspacing=0.25, handlelength=2.2, **beside)
-
-
-def _budgets(evidence: Evidence, lengths: Lengths) -> Array:
-    """From 0 to nearly the largest length, or to the budget that was asked for where that is less."""
-    known = lengths.length[lengths.length > 0]
-    farthest = float(np.quantile(known, NEARLY_ALL)) if len(known) else 1.0
-    limit = min(farthest, evidence.budget) if np.isfinite(evidence.budget) else farthest
-    return np.linspace(0, limit, GRID)
 
 
 def _settle(drawn: Figure) -> None:

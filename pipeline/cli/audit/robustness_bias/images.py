@@ -59,112 +59,41 @@ class Images:
     notes: tuple[str, ...] = ()
 
     def one(self, point: int) -> Array:
-        """The image of this number, (c, h, w) float32 in [0, 1]. Raises Unreadable."""
+        """The image of this number, (c, h, w) float32 in [0, 1]. Raises Unreadable.
+
+        Resized bilinearly, averaged first where it shrinks.
+        """
         pixels = self.raw(point)
-        return _resized(pixels, self.shape[1:]) if self.resized else pixels
+        if not self.resized or pixels.shape == self.shape:
+            return pixels
+        made = torch.nn.functional.interpolate(
+            torch.from_numpy(pixels)[None], self.shape[1:], mode="bilinear", align_corners=False, antialias=True
+        )
+        return made[0].clamp(0, 1).numpy()
 
     def pixels(self, points: Array) -> Array:
         """The images of these numbers, (m, c, h, w). Raises Unreadable."""
         return np.stack([self.one(int(point)) for point in points]) if len(points) else np.zeros((0, *self.shape))
 
 
-def _resized(pixels: Array, size: tuple[int, ...]) -> Array:
-    """Bilinear, averaged first where it shrinks; within [0, 1]."""
-    if pixels.shape[1:] == size:
-        return pixels
-    made = torch.nn.functional.interpolate(
-        torch.from_numpy(pixels)[None], size, mode="bilinear", align_corners=False, antialias=True
-    )
-    return made[0].clamp(0, 1).numpy()
-
-
-def common_size(
-    sizes: Sequence[tuple[int, int]], names: Sequence[str], resize: Sequence[int] | None
-) -> tuple[int, int]:
-    """The size (h, w) of all images; ValueError where they differ and none was asked for."""
-    if resize is not None:
-        height, width = resize
-        return height, width
-    first = sizes[0]
-    for size, name in zip(sizes, names, strict=True):
-        if size != first:
-            raise ValueError(
-                f"expected images of one size, found {first[0]} x {first[1]} ({names[0]}) and {size[0]} x {size[1]} "
-                f"({name}): --resize {first[0]}x{first[1]} makes them alike; distances are then of the resized images"
-            )
-    return first
-
-
-def check_path(path: Path) -> None:
-    """ValueError where ``--images`` is neither a folder nor a file of arrays."""
-    if not path.exists():
-        raise ValueError(f"there is no folder or file {path}: --images takes a folder of images, or .npy or .npz")
-    if path.is_file() and path.suffix.lower() not in ARRAYS:
-        raise ValueError(
-            f"expected --images to be a folder of PNG and JPEG files, or a file ending in {', '.join(ARRAYS)}; found "
-            f"the file {path}: give the folder that it is in"
-        )
-
-
 def array_images(array: Array, path: object, layout: str | None, resize: Sequence[int] | None) -> Images:
     """The images of an array; ValueError for another shape, and numbers that are no pixels."""
     if array.ndim == 3:
         array = array[:, None]
-    elif array.ndim == 4 and _channels_last(array, layout, path):
-        array = array.transpose(0, 3, 1, 2)
+    elif array.ndim == 4:
+        first, last = array.shape[1] in COLOURS, array.shape[3] in COLOURS
+        if layout is None and first and last:
+            raise ValueError(
+                f"{path}: of shape {array.shape} both the second and the last axis may be channels: say --layout nchw "
+                "or --layout nhwc"
+            )
+        array = array.transpose(0, 3, 1, 2) if (last if layout is None else layout == "nhwc") else array
     if array.ndim != 4 or array.shape[1] not in COLOURS or not len(array):
         raise ValueError(f"{path}: expected images of shape {FORMS}; found shape {array.shape}: write it again so")
-    scale = _scale(array, path)
-    return Images(
-        names=tuple(str(row) for row in range(len(array))),
-        shape=(int(array.shape[1]), *(resize or (int(array.shape[2]), int(array.shape[3])))),
-        raw=lambda point: np.ascontiguousarray(array[point], dtype=np.float32) / scale,
-        resized=resize is not None,
-        unreadable={},
-    )
-
-
-def loaded(path: Path, member: str | None) -> Array:
-    """The array in a file; ValueError for one that cannot be read, or has no such array."""
-    try:
-        if path.suffix.lower() == ".npy":
-            if member is not None:
-                raise ValueError(f"--array {member} is for an .npz: {path} holds one array")
-            return np.load(path, mmap_mode="r", allow_pickle=False)
-        with np.load(path, allow_pickle=False) as stored:
-            name = member or (stored.files[0] if len(stored.files) == 1 else USUAL)
-            if name not in stored.files:
-                what = f"no array {name!r}" if member else f"{len(stored.files)} arrays, none of them {USUAL!r}"
-                raise ValueError(f"{path} has {what}: name one of {listed(stored.files)} with --array")
-            return np.asarray(stored[name])
-    except (OSError, BadZipFile, EOFError) as error:
-        raise ValueError(f"{path} cannot be read ({reason(error)}): write it with numpy.save") from error
-    except ValueError as error:
-        if "--array" in str(error):
-            raise
-        raise ValueError(f"{path} does not hold arrays of numbers: write it with numpy.save") from error
-
-
-def _channels_last(array: Array, layout: str | None, path: object) -> bool:
-    """Whether the channels are the last axis; ValueError where both could be."""
-    if layout is not None:
-        return layout == "nhwc"
-    first, last = array.shape[1] in COLOURS, array.shape[3] in COLOURS
-    if first and last:
-        raise ValueError(
-            f"{path}: of shape {array.shape} both the second and the last axis may be channels: say --layout nchw or "
-            "--layout nhwc"
-        )
-    return last
-
-
-def _scale(array: Array, path: object) -> np.float32:
-    """What the array is divided by; ValueError unless it holds pixels."""
-    if array.dtype == np.uint8:
-        return np.float32(HIGHEST)
-    if array.dtype.kind != "f":
+    if array.dtype != np.uint8 and array.dtype.kind != "f":
         raise ValueError(f"{path}: expected images of uint8 or floating numbers, found {array.dtype}: convert them")
-    for start in range(0, len(array), AT_ONCE):
+    scale = np.float32(HIGHEST if array.dtype == np.uint8 else 1)
+    for start in range(0, len(array) if array.dtype.kind == "f" else 0, AT_ONCE):
         part = array[start : start + AT_ONCE]
         low, high = float(part.min()), float(part.max())
         # NaN fails both comparisons.
@@ -173,7 +102,40 @@ def _scale(array: Array, path: object) -> np.float32:
                 f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: divide by the "
                 "maximum, undo the normalisation, and state it with --mean and --std"
             )
-    return np.float32(1)
+    height, width = resize or array.shape[2:]
+    return Images(
+        names=tuple(str(row) for row in range(len(array))),
+        shape=(int(array.shape[1]), int(height), int(width)),
+        raw=lambda point: np.ascontiguousarray(array[point], dtype=np.float32) / scale,
+        resized=resize is not None,
+        unreadable={},
+    )
+
+
+def loaded(path: Path, member: str | None) -> Array:
+    """The array in a file; ValueError for one that cannot be read, or has no such array."""
+    if path.suffix.lower() not in ARRAYS:
+        raise ValueError(
+            f"expected --images to be a folder of PNG and JPEG files, or a file ending in {', '.join(ARRAYS)}; found "
+            f"the file {path}: give the folder that it is in"
+        )
+    if path.suffix.lower() == ".npy" and member is not None:
+        raise ValueError(f"--array {member} is for an .npz: {path} holds one array")
+    try:
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            return stored
+        with stored:
+            files = list(stored.files)
+            name = member or (files[0] if len(files) == 1 else USUAL)
+            if name in files:
+                return np.asarray(stored[name])
+    except (OSError, BadZipFile, EOFError) as error:
+        raise ValueError(f"{path} cannot be read ({reason(error)}): write it with numpy.save") from error
+    except ValueError as error:
+        raise ValueError(f"{path} does not hold arrays of numbers: write it with numpy.save") from error
+    what = f"no array {name!r}" if member else f"{len(files)} arrays, none of them {USUAL!r}"
+    raise ValueError(f"{path} has {what}: name one of {listed(files)} with --array")
 
 
 def files_in(path: Path) -> tuple[list[str], int]:
@@ -181,15 +143,10 @@ def files_in(path: Path) -> tuple[list[str], int]:
 
     Raises ValueError where there is no image file. Hidden files and folders are passed over.
     """
-    found, others = [], 0
-    for file in sorted(path.rglob("*")):
-        below = file.relative_to(path)
-        if not file.is_file() or any(part.startswith(".") for part in below.parts):
-            continue
-        if file.suffix.lower() in SUFFIXES:
-            found.append(below.as_posix())
-        else:
-            others += 1
+    below = [file.relative_to(path) for file in sorted(path.rglob("*")) if file.is_file()]
+    seen = [file for file in below if not any(part.startswith(".") for part in file.parts)]
+    found = [file.as_posix() for file in seen if file.suffix.lower() in SUFFIXES]
+    others = len(seen) - len(found)
     if not found:
         raise ValueError(
             f"expected {path} to hold image files ending in {', '.join(SUFFIXES)}, found none"
@@ -206,49 +163,41 @@ def folder_images(path: Path, names: Sequence[str], channels: int | None, resize
     none can be read, and for files of several sizes without ``resize``.
     """
     unreadable: dict[int, str] = {}
-    modes, sizes, known = [], [], []
+    known: list[tuple[str, str, tuple[int, int]]] = []
     for point, name in enumerate(names):
         try:
-            mode, size = _header(path / name)
+            with _opened(path / name) as image:
+                known.append((name, image.mode, (image.height, image.width)))
         except Unreadable as error:
             unreadable[point] = str(error)
-            continue
-        modes.append(mode)
-        sizes.append(size)
-        known.append(name)
     if not known:
         told = listed([f"{names[point]} ({why})" for point, why in unreadable.items()], SHOWN)
         raise ValueError(f"none of the {len(names)} images below {path} can be read: {told}: write them again")
+    first, _, (height, width) = known[0]
+    if resize is not None:
+        height, width = resize
+    elif other := next(((name, size) for name, _, size in known if size != (height, width)), None):
+        raise ValueError(
+            f"expected images of one size, found {height} x {width} ({first}) and {other[1][0]} x {other[1][1]} "
+            f"({other[0]}): --resize {height}x{width} makes them alike; distances are then of the resized images"
+        )
+    modes = [mode for _, mode, _ in known]
     count = channels or (1 if all(mode in GREY for mode in modes) else 3)
-    size = common_size(sizes, known, resize)
+    grey, transparent = sum(mode in GREY for mode in modes), sum("A" in mode for mode in modes)
+    whose = "All images are" if grey == len(modes) else f"{grey:,} of {len(modes):,} images are"
+    notes = {
+        f"{transparent:,} images have a transparency channel, which was dropped.": transparent > 0,
+        f"{whose} grey and were given to the model as three equal channels.": count == 3 and grey > 0,
+        f"{len(modes) - grey:,} images are in colour and were turned to grey.": count == 1 and grey < len(modes),
+    }
     return Images(
         names=tuple(names),
-        shape=(count, *size),
+        shape=(count, height, width),
         raw=lambda point: _decoded(path / names[point], count),
         resized=resize is not None,
         unreadable=unreadable,
-        notes=tuple(_notes(modes, count)),
+        notes=tuple(note for note, holds in notes.items() if holds),
     )
-
-
-def _notes(modes: Sequence[str], channels: int) -> list[str]:
-    said = []
-    transparent = sum("A" in mode for mode in modes)
-    if transparent:
-        said.append(f"{transparent:,} images have a transparency channel, which was dropped.")
-    grey = sum(mode in GREY for mode in modes)
-    if channels == 3 and grey:
-        whose = "All images are" if grey == len(modes) else f"{grey:,} of {len(modes):,} images are"
-        said.append(f"{whose} grey and were given to the model as three equal channels.")
-    if channels == 1 and grey < len(modes):
-        said.append(f"{len(modes) - grey:,} images are in colour and were turned to grey.")
-    return said
-
-
-def _header(file: Path) -> tuple[str, tuple[int, int]]:
-    """Mode and size (h, w) of an image file."""
-    with _opened(file) as image:
-        return image.mode, (image.height, image.width)
 
 
 def _decoded(file: Path, channels: int) -> Array:
@@ -291,11 +240,28 @@ def joined(column: pd.Series, files: Sequence[str], path: Path, table: str, name
             f"{table}: column {column.name!r} names no file in {listed(empty, SHOWN)} (rows counted from 0): fill it "
             "in or remove these rows"
         )
+    meant: dict[str, list[str]] = {}
+    for file in files:
+        name = file.rpartition("/")[2]
+        for short in {name, file.rpartition(".")[0], name.rpartition(".")[0]}:
+            meant.setdefault(short, []).append(file)
+    meant |= {file: [file] for file in files}
     asked = [str(value).replace("\\", "/").removeprefix("./") for value in column]
-    meant = _meant(files)
     absent = [name for name in asked if name not in meant]
     if absent:
-        raise ValueError(_absent(absent, files, path, str(column.name), table, named))
+        shown = f"{table}: column {column.name!r} names {listed(absent, SHOWN)}"
+        others = [name for name in absent if (path / name).is_file()]
+        if others:
+            raise ValueError(
+                f"{shown}, which {'are' if len(others) > 1 else 'is'} in {path} but no image file (expected "
+                f"{', '.join(SUFFIXES)}): convert it, or remove these rows"
+            )
+        near = difflib.get_close_matches(absent[0], files, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else f", which holds files such as {files[0]!r}"
+        remedy = "" if named else "; --file names the column of file names if it is another"
+        raise ValueError(
+            f"{shown}: no such file below {path}{hint}. Add {len(absent):,} missing files or remove their rows{remedy}"
+        )
     ambiguous = [name for name in asked if len(meant[name]) > 1]
     if ambiguous:
         raise ValueError(
@@ -309,28 +275,3 @@ def joined(column: pd.Series, files: Sequence[str], path: Path, table: str, name
             f"{table}: expected one row for each image, found several for {listed(repeated, SHOWN)}: keep one of them"
         )
     return found
-
-
-def _meant(files: Sequence[str]) -> dict[str, list[str]]:
-    """The files that a name may stand for: a path below the folder, or the same without its folders or its suffix."""
-    meant: dict[str, list[str]] = {}
-    for file in files:
-        name = file.rpartition("/")[2]
-        for short in {name, file.rpartition(".")[0], name.rpartition(".")[0]}:
-            meant.setdefault(short, []).append(file)
-    return meant | {file: [file] for file in files}
-
-
-def _absent(absent: Sequence[str], files: Sequence[str], path: Path, column: str, table: str, named: bool) -> str:
-    """Why names of the table are no images of the folder."""
-    shown = f"{table}: column {column!r} names {listed(absent, SHOWN)}"
-    other = [name for name in absent if (path / name).is_file()]
-    if other:
-        return (
-            f"{shown}, which {'are' if len(other) > 1 else 'is'} in {path} but no image file (expected "
-            f"{', '.join(SUFFIXES)}): convert it, or remove these rows"
-        )
-    near = difflib.get_close_matches(absent[0], files, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else f", which holds files such as {files[0]!r}"
-    remedy = "" if named else "; --file names the column of file names if it is another"
-    return f"{shown}: no such file below {path}{hint}. Add {len(absent):,} missing files or remove their rows{remedy}"

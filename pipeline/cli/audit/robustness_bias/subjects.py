@@ -22,7 +22,6 @@ from pipeline.cli.audit.robustness_bias.images import (
     Shape,
     Unreadable,
     array_images,
-    check_path,
     files_in,
     folder_images,
     joined,
@@ -86,11 +85,13 @@ def read_points(source: Source, asked: Settings, array: Array | None = None) -> 
 
     Raises ValueError for everything about images and table that the user can mend.
     """
-    table, column, beside = source.table, None, {}
+    table, column, beside = source.table, None, dict[str, int]()
     if asked.label is not None:
         check_columns(table, [asked.label], "--label", source.name)
-    if array is None:
-        check_path(asked.images)
+    if array is None and not asked.images.exists():
+        raise ValueError(
+            f"there is no folder or file {asked.images}: --images takes a folder of images, or .npy or .npz"
+        )
     if array is None and asked.images.is_dir():
         column, images, beside = _in_folder(source, asked)
     else:
@@ -100,13 +101,24 @@ def read_points(source: Source, asked: Settings, array: Array | None = None) -> 
     partitions = tuple(partition_of(table[name], source.name) for name in columns)
     everyone = Points(images, np.arange(len(table)), label, partitions, passed_over, column, **beside)
     everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
-    return everyone.only(_drawn(everyone, asked.points, asked.seed))
+    n = len(everyone.rows)
+    if asked.points is None:
+        return everyone
+    if asked.points > n:
+        raise ValueError(
+            f"--points asks for {asked.points:,} images, but there are {n:,}: leave it out to audit all of them"
+        )
+    # So many that keep the shares of classes and groups.
+    traits = [one.codes for one in everyone.partitions] + ([] if everyone.label is None else [everyone.label])
+    _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
+    (rng,) = generators("audit", "robustness", "points", str(asked.seed), repetitions=1)
+    return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[: asked.points]))
 
 
 def _in_array(source: Source, asked: Settings, array: Array | None) -> Images:
     if asked.file is not None:
         raise ValueError(f"--file names files, but {asked.images} is an array: its images are in the order of the rows")
-    pixels = loaded(asked.images, asked.array) if array is None else array
+    pixels = loaded(asked.images, asked.array) if array is None else np.asarray(array)
     images = array_images(pixels, asked.images, asked.layout, asked.resize)
     if len(images.names) != len(source.table):
         raise ValueError(
@@ -146,7 +158,18 @@ def _chosen(source: Source, asked: Settings, file: str | None) -> tuple[list[str
         if file in names:
             raise ValueError(f"--group names {file!r}, the column of file names: name a column of groups")
         for name in names:
-            _check_levels(table[name], path)
+            levels = sorted(map(str, table[name].dropna().unique()))
+            if len(levels) < 2:
+                what = f"is {levels[0]!r} in every row" if levels else "is empty"
+                raise ValueError(
+                    f"{path}: expected two or more levels in --group {name}, but it {what}: a constant attribute makes "
+                    "no groups; name another column"
+                )
+            if len(levels) > MOST_LEVELS:
+                raise ValueError(
+                    f"{path}: --group {name} has {len(levels):,} levels, expected at most {MOST_LEVELS:,}: sort the "
+                    "values into classes"
+                )
         return names, {}
     counts = {str(name): table[name].dropna().nunique() for name in table.columns if name not in (file, asked.label)}
     names = [name for name, levels in counts.items() if 2 <= levels <= FEW_LEVELS]
@@ -162,21 +185,6 @@ def _chosen(source: Source, asked: Settings, file: str | None) -> tuple[list[str
             "groups, or name one with --group"
         )
     return names, passed_over
-
-
-def _check_levels(column: pd.Series, path: str) -> None:
-    levels = sorted(map(str, column.dropna().unique()))
-    if len(levels) < 2:
-        what = f"is {levels[0]!r} in every row" if levels else "is empty"
-        raise ValueError(
-            f"{path}: expected two or more levels in --group {column.name}, but it {what}: a constant attribute makes "
-            "no groups; name another column"
-        )
-    if len(levels) > MOST_LEVELS:
-        raise ValueError(
-            f"{path}: --group {column.name} has {len(levels):,} levels, expected at most {MOST_LEVELS:,}: sort the "
-            "values into classes"
-        )
 
 
 def partition_of(column: pd.Series, path: str) -> Partition:
@@ -210,22 +218,6 @@ def check_sizes(partitions: Sequence[Partition], least: int) -> None:
                 f"{listed(small, SHOWN)}. Audit more images, merge these levels or empty their cells (a level unknown "
                 f"is left out), compare other columns with --group, or lower --min-group"
             )
-
-
-def _drawn(everyone: Points, points: int | None, seed: int) -> Array:
-    """Which points are audited, (n,) bool: all, or so many that keep the shares of classes and groups."""
-    n = len(everyone.rows)
-    if points is None:
-        return np.ones(n, dtype=bool)
-    if points > n:
-        raise ValueError(f"--points asks for {points:,} images, but there are {n:,}: leave it out to audit all of them")
-    traits = [one.codes for one in everyone.partitions]
-    traits += [] if everyone.label is None else [everyone.label]
-    _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
-    (rng,) = generators("audit", "robustness", "points", str(seed), repetitions=1)
-    drawn = np.zeros(n, dtype=bool)
-    drawn[stratified_order(cells.ravel(), rng)[:points]] = True
-    return drawn
 
 
 @dataclass(frozen=True)
@@ -291,28 +283,20 @@ def normalised(model: Model, asked: Settings, shape: Shape) -> Raw:
     if min(std) <= 0:
         raise ValueError(f"expected --std above 0, found {min(std):g}")
     centre, scale = (torch.tensor(values, device=device, dtype=torch.float32)[:, None, None] for values in (mean, std))
-    form = image_form(shape)
+    channels, height, width = shape
+    form = Form(
+        unit="image",
+        given=f"images of shape {shape}",
+        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
+        f"another size, say --resize HxW; if it takes {plural(4 - channels, 'channel')}, say --channels {4 - channels}",
+        precision="images are float32: let the model compute in it",
+        without_gradient="; --attack smoothing needs no gradient",
+    )
 
     def output(x: Tensor) -> Tensor:
         return tensor_of(model.evaluate, (x - centre) / scale, form)
 
     return Raw(output, model, device, _digest(model), form, mean, std)
-
-
-def image_form(shape: Shape) -> Form:
-    """Images of a shape (c, h, w), scored by a network of K classes."""
-    channels, height, width = shape
-    others = 3 if channels == 1 else 1
-    return Form(
-        unit="image",
-        given=f"images of shape {shape}",
-        returns="({n}, K) scores of K classes, or ({n},) or ({n}, 1) of class 1",
-        fits=lambda behind: len(behind) < 2 and behind != (0,),
-        remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
-        f"another size, say --resize HxW; if it takes {plural(others, 'channel')}, say --channels {others}",
-        precision="images are float32: let the model compute in it",
-        without_gradient="; --attack smoothing needs no gradient",
-    )
 
 
 def _digest(model: Model) -> str:

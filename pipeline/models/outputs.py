@@ -1,0 +1,53 @@
+"""What a network returns, read as scores of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import torch
+
+Kind: TypeAlias = Literal["logits", "log-probabilities", "probability"]
+ROUNDING = 1e-4
+"""How far probabilities may be from summing to 1, in float32 arithmetic."""
+
+
+def detected_kind(output: torch.Tensor) -> Kind:
+    """Read the kind off finite outputs (n, K), (n, 1) or (n,).
+
+    All within [0, 1] (and, in several columns, summing to 1): ``probability``. Several columns whose exponentials
+    sum to 1: ``log-probabilities``. Anything else: ``logits``.
+    """
+    output = output.double()
+    unit = bool(((output >= 0) & (output <= 1)).all())
+    if output.ndim == 1 or output.shape[1] == 1:
+        return "probability" if unit else "logits"
+    if unit and bool(((output.sum(1) - 1).abs() < ROUNDING).all()):
+        return "probability"
+    return "log-probabilities" if bool((output.logsumexp(1).abs() < ROUNDING).all()) else "logits"
+
+
+def class_scores(kind: Kind, edge: float = 0.0) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A map from raw outputs to logits (n, K), K >= 2: log P(y = c | x) up to a constant of the row.
+
+    One column holds class 1 alone. Then the score of class 0 is 0 for a logit (sigmoid is softmax of (0, logit)),
+    log(1 - p) for a probability p, and log(1 - exp(l)) for a log-probability l. Probabilities are kept ``edge`` away
+    from 0 and 1, so that with an edge above 0 all scores are finite.
+    """
+    import torch
+
+    def scores(output: torch.Tensor) -> torch.Tensor:
+        if output.ndim == 2 and output.shape[1] > 1:
+            return (output.clamp(edge, 1) if edge else output).log() if kind == "probability" else output
+        one = output.reshape(-1)
+        if kind == "logits":
+            return torch.stack((torch.zeros_like(one), one), dim=1)
+        if edge:
+            p = (one if kind == "probability" else one.exp()).clamp(edge, 1 - edge)
+            return torch.stack((torch.log1p(-p), p.log()), dim=1)
+        if kind == "probability":
+            return torch.stack((torch.log1p(-one), one.log()), dim=1)
+        return torch.stack((torch.log(-torch.expm1(one)), one), dim=1)
+
+    return scores

@@ -1,0 +1,343 @@
+"""From Python as from the shell: the same audits, repeated by one file, of the models that people have."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+import fairness_audits as fa
+
+Command = Callable[..., tuple[int, str, str]]
+Found = Callable[..., dict[str, Any]]
+FEATURES = ["merit", "proxy", "member"]
+CALLS = (fa.permutation_test, fa.loss_ratio, fa.fliptest, fa.robustness_bias)
+
+
+def same(found: dict[str, Any], result: fa.Result) -> None:
+    """The command's numbers are those of the call."""
+    made = json.loads(json.dumps(result.to_dict()))
+    assert made["results"] == found["results"]
+    assert made["verdict"]["outcome"] == found["verdict"]["outcome"] == result.outcome
+
+
+def test_a_permutation_test_is_that_of_the_command(found: Found, ledger: Path) -> None:
+    rows = pd.read_parquet("preds.parquet")
+    made = found(
+        "permutation",
+        "--score",
+        "p",
+        "--threshold",
+        "0.5",
+        "--group",
+        "sex",
+        "--metric",
+        "auc,tpr,f1",
+        "--draws",
+        "199",
+    )
+    result = fa.permutation_test(
+        rows["y"], rows["p"], threshold=0.5, group=rows["sex"], metric=["auc", "tpr", "f1"], draws=199
+    )
+    for entry in (*made["results"], *result.facts["results"]):
+        entry["basis"] = ""
+    same(made, result)
+
+
+def test_a_loss_ratio_is_that_of_the_command(found: Found, desk: Path) -> None:
+    rows, network = pd.read_parquet("rows.parquet"), torch.jit.load("unfair.pt")
+    made = found("loss-ratio", "--sensitive", "sex")
+    same(made, fa.loss_ratio(network, rows[FEATURES], rows["hired"], sensitive=rows["sex"], steps=60))
+    made = found("loss-ratio", "--directions", "directions.npy")
+    array = fa.loss_ratio(network, rows[FEATURES].to_numpy(), rows["hired"].tolist(), directions=[0, 1, 0], steps=60)
+    same(made, array)
+    assert list(array.facts["data"]["features"]) == ["x0", "x1", "x2"]
+
+
+def test_a_fliptest_is_that_of_the_command(found: Found, office: Path) -> None:
+    sys.modules.pop("models", None)
+    model = importlib.import_module("models") if sys.path.insert(0, str(office)) is None else None
+    rows = pd.read_parquet("rows.parquet")
+    made = found("fliptest", "--features", "experience,tests,region", "--reverse")
+    inputs = rows[["experience", "tests", "region"]]
+    call = {"y": rows["hired"], "ids": rows["person"], "source": "female", "target": "male", "map": "exact"}
+    result = fa.fliptest(model.probability, inputs, rows["sex"], **call, reverse=True, null_draws=0)  # type: ignore[union-attr]
+    same(made, result)
+    assert set(result.to_frame("flipsets")["audit_id"]) <= set(rows["person"])
+
+
+def test_robustness_is_that_of_the_command(found: Found, studio: Path) -> None:
+    table, images = pd.read_csv("attributes.csv"), np.load("images.npy")
+    made = found("robustness", "--images", "images.npy", "--group", "sex,place")
+    options = {"attack": "exact", "bootstraps": 200, "permutations": 999}
+    result = fa.robustness_bias(
+        torch.jit.load("model.pt"), images, table["smiles"], groups=table[["sex", "place"]], **options
+    )
+    same(made, result)
+    assert result.to_frame().columns[0] == "attack"
+    assert len(result.to_frame("distances")) == len(images)
+
+
+def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
+    rows = pd.read_parquet("preds.parquet")
+    result = fa.permutation_test(rows["y"], prediction=rows["d"], group=rows["sex"], metric="tpr")
+    assert repr(result) == f"<Permutation audit of the predictions: {result.outcome}>"
+    assert result.summary().startswith("Permutation audit of the predictions\n")
+    assert result._repr_html_().startswith("<iframe srcdoc=")
+    assert result.figure().axes
+    with pytest.raises(ValueError, match="there is no table 'x': there are tests"):
+        result.to_frame("x")
+    paths = result.save("out")
+    assert sorted(path.name for path in paths) == sorted(path.name for path in Path("out").iterdir())
+    assert yaml.safe_load(Path("out/audit.yaml").read_text())["metric"] == ["tpr"]
+    assert "--" not in " ".join(caveat.text for caveat in result.caveats)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"alfa": 0.1}, TypeError, r"has no argument 'alfa' \(did you mean 'alpha'\?\)"),
+        ({"metric": None}, ValueError, "expected metric to be a list"),
+        ({"alpha": 2}, ValueError, r"expected alpha to be a number in \(0, 1\); found 2"),
+        ({"group": "sex"}, ValueError, "group names 'sex', but the data frame has no such column"),
+        ({"group": [1, 2]}, ValueError, "expected group of 6 rows as y has, found 2"),
+        ({"threshold": 0.5}, ValueError, "^threshold cuts scores, but there is no score column"),
+        ({"metric": "auc"}, ValueError, "^metric auc needs scores: name their column with score"),
+        ({"cluster": np.zeros((6, 2))}, ValueError, r"cluster to be one value a row, found an array of shape \(6, 2\)"),
+        ({"weight": pd.Series(1.0, index=[5, 4, 3, 2, 1, 0])}, ValueError, "weight has the rows of y in another order"),
+    ],
+)
+def test_what_is_wrong_with_a_call_is_said_in_its_own_words(given: Any, error: type[Exception], message: str) -> None:
+    call = {"prediction": [0, 1] * 3, "group": ["a", "b"] * 3, "metric": "tpr"} | given
+    with pytest.raises(error, match=message):
+        fa.permutation_test([0, 1, 1] * 2, **call)
+
+
+def test_a_call_that_lacks_something_says_what() -> None:
+    with pytest.raises(TypeError, match=r"fliptest\(\) needs source, target"):
+        fa.fliptest(len, np.zeros((4, 2)), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"expected a torch network, a fitted .* found the class Result"):
+        fa.fliptest(fa.Result, np.zeros((4, 2)), [0, 1, 0, 1], source="0", target="1")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_keyword_is_documented_with_its_default(call: Callable[..., fa.Result]) -> None:
+    told, signature = inspect.getdoc(call) or "", inspect.signature(call)
+    for name, parameter in signature.parameters.items():
+        assert f"\n{name} : " in told, name
+        if isinstance(parameter.default, float | int | bool) and name not in told.partition("Returns")[2]:
+            assert f"default {parameter.default!r}" in told
+    assert "%(settings)s" not in told
+
+
+def test_the_examples_in_docstrings_run() -> None:
+    found = doctest.testmod(fa)
+    assert (found.failed, found.attempted > 10) == (0, True)
+    # The functions are wrapped: their examples are found by their own docstrings.
+    for call in CALLS:
+        assert doctest.DocTestFinder().find(call, globs={})[0].examples
+
+
+def test_importing_the_face_imports_nothing_heavy() -> None:
+    program = (
+        "import sys, fairness_audits\n"
+        "print([name for name in ('torch', 'pandas', 'numpy', 'sklearn', 'matplotlib', 'scipy', 'snakemake') "
+        "if name in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+def test_one_file_repeats_an_audit_and_flags_come_first(run: Command, office: Path) -> None:
+    given = ("--reverse", "--null-draws", "3", "--map-setting", "cost=l2")
+    assert run("fliptest", *given, "--output", "one")[0] == 0
+    from pipeline.cli.entry import main
+
+    assert main(["audit", "fliptest", "--config", "one/audit.yaml", "--output", "two"]) == 0
+    for path in Path("one").iterdir():
+        assert path.read_bytes() == Path("two", path.name).read_bytes(), path.name
+    # Without the other direction, its figures are not left behind.
+    options = yaml.safe_load(Path("one/audit.yaml").read_text())
+    Path("mine.yaml").write_text(yaml.safe_dump({**options, "reverse": False, "null-draws": 0}))
+    Path("two/mine.txt").write_text("kept")
+    assert main(["audit", "fliptest", "--config", "mine.yaml", "--output", "two", "--null-draws", "2"]) == 0
+    made = json.loads(Path("two/audit.json").read_text())
+    assert made["parameters"]["null_draws"] == 2
+    assert sorted(path.name for path in Path("two").iterdir()) == sorted([*made["files"].values(), "mine.txt"])
+    assert not list(Path("two").glob("*_reverse.*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1, 2]", "expected options such as 'alpha: 0.05', one a line"),
+        ("alpha: [", "cannot be read as YAML"),
+        ("alhpa: 0.1", "permutation has no option 'alhpa' (did you mean 'alpha'?)"),
+        ("alpha: 7", "my.yaml: alpha: expected a number in (0, 1), found '7'"),
+        ("audit: fliptest", "my.yaml is of the audit fliptest, not of permutation"),
+    ],
+)
+def test_a_wrong_file_of_options_is_one_message(run: Command, ledger: Path, text: str, message: str) -> None:
+    Path("my.yaml").write_text(text)
+    status, _, err = run("permutation", "--metric", "auc", "--config", "my.yaml")
+    assert (status, message in err, err.count("\n")) == (2, True, 1), err
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    """Men earn more; ``risk`` has three classes by income."""
+    rng = np.random.default_rng(6)
+    sex = rng.choice(["f", "m"], 300)
+    income = rng.normal(size=300) + (sex == "m")
+    paid = np.where(income + rng.logistic(size=300) > 0.5, "yes", "no")
+    risk = np.array(["high", "low", "mid"])[np.digitize(income, [-0.3, 1.2]) * 2 % 3]
+    return pd.DataFrame({"sex": sex, "income": income, "town": rng.choice(["a", "b"], 300), "paid": paid, "risk": risk})
+
+
+def flips(model: Any, people: pd.DataFrame, label: str = "paid", **given: Any) -> fa.Result:
+    call = {"source": "f", "target": "m", "map": "exact", "null_draws": 0} | given
+    return fa.fliptest(model, people[["town", "income"]], people["sex"], y=people[label], **call)
+
+
+def test_scikit_learn_models_are_asked_as_they_were_fitted(people: pd.DataFrame) -> None:
+    """Columns by name in the model's order; probabilities, decision values or classes; text labels by --positive."""
+    inputs = people[["income", "town"]]
+    encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    pipeline = make_pipeline(encode, LogisticRegression()).fit(inputs, people["paid"])
+    expected = (pipeline.predict(inputs) == "yes").sum()
+    result = flips(pipeline, people)
+    found = result.facts["results"][0]["positives"]
+    assert found["source"] + found["target"] == expected
+    assert result.facts["accuracy"] == pytest.approx(pipeline.score(inputs, people["paid"]))
+    other = flips(pipeline, people, positive="no").facts["results"][0]
+    assert other["flipsets"]["positive"]["size"] == result.facts["results"][0]["flipsets"]["negative"]["size"]
+    margin = make_pipeline(encode, LinearSVC()).fit(inputs, people["paid"])
+    found = flips(margin, people).facts["results"][0]["positives"]
+    assert found["source"] + found["target"] == (margin.predict(inputs) == "yes").sum()
+
+
+def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> None:
+    inputs = people[["income", "town"]].assign(town=(people["town"] == "a").astype(int))
+    tree = DecisionTreeClassifier(max_depth=3).fit(inputs, people["risk"])
+    result = fa.fliptest(
+        tree, inputs, people["sex"], y=people["risk"], source="f", target="m", positive="low", null_draws=0
+    )
+    found = result.facts["results"][0]["positives"]
+    assert found["source"] + found["target"] == (tree.predict(inputs) == "low").sum()
+    assert result.facts["data"]["label_levels"] == ["not low", "low"]
+    with pytest.raises(ValueError, match="tells the classes high, low, mid apart: say with positive which of them"):
+        fa.fliptest(tree, inputs, people["sex"], y=people["risk"], source="f", target="m")
+
+
+def test_loss_ratio_of_three_classes_is_of_the_own_classs_loss(people: pd.DataFrame) -> None:
+    """Along the only direction nothing is penalised, so the flow is plain gradient ascent; errors are by argmax."""
+    x = people["income"].to_numpy()[:, None]
+    y = np.digitize(people["income"] + np.random.default_rng(1).normal(size=300), [0, 1])
+    weight = torch.tensor([[-1.0, 0.0, 1.0]], dtype=torch.float64)
+    bias = torch.tensor([0.5, 0.3, -0.5], dtype=torch.float64)
+    result = fa.loss_ratio(lambda z: z @ weight + bias, x, y, directions=[1.0], steps=20)
+    z, own = torch.tensor(x), torch.tensor(y)
+
+    def loss(z: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(z @ weight + bias, own, reduction="none")
+
+    before = loss(z)
+    for _ in range(20):
+        z = z.detach().requires_grad_(True)
+        z = z + 0.01 * torch.autograd.grad(loss(z).sum(), z)[0]
+    ratio = (loss(z) / before).detach()
+    found = result.facts["results"]
+    assert found["loss_ratio"]["S_n"] == pytest.approx(float(ratio.mean()))
+    wrong = [float(((p @ weight + bias).argmax(1) != own).double().mean()) for p in (z.detach(), torch.tensor(x))]
+    assert found["error_rate_ratio"]["S_n"] == pytest.approx(wrong[0] / wrong[1])
+    assert found["accuracy"] == pytest.approx(1 - wrong[1])
+
+
+def test_a_model_without_a_gradient_is_told_what_it_can_have(people: pd.DataFrame) -> None:
+    tree = DecisionTreeClassifier(max_depth=2).fit(people[["income"]], people["paid"])
+    with pytest.raises(ValueError, match=r"DecisionTreeClassifier is a scikit-learn model.* no gradient.*flip"):
+        fa.loss_ratio(tree, people[["income"]], people["paid"], directions=[1.0])
+
+
+@pytest.mark.parametrize("kind", ["joblib", "pkl", "skops", "onnx"])
+def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, run: Command, office: Path) -> None:
+    inputs = people[["income"]].assign(flag=(people["town"] == "a").astype(float))
+    model = LogisticRegression().fit(inputs, people["paid"])
+    inputs.assign(sex=people["sex"], paid=people["paid"]).to_parquet("own.parquet")
+    given = ["--data", "own.parquet", "--source", "f", "--target", "m", "--label", "paid", "--positive", "yes"]
+    trusted = kind in ("joblib", "pkl")
+    if kind == "joblib":
+        importlib.import_module("joblib").dump(model, "model.joblib")
+    elif kind == "pkl":
+        Path("model.pkl").write_bytes(pickle.dumps(model))
+    elif kind == "skops":
+        pytest.importorskip("skops.io").dump(model, "model.skops")
+    else:
+        pytest.importorskip("onnxruntime")
+        convert = pytest.importorskip("skl2onnx").to_onnx
+        options = {id(model): {"zipmap": False}}
+        Path("model.onnx").write_bytes(
+            convert(model, inputs.to_numpy(np.float32)[:1], options=options).SerializeToString()
+        )
+    asked = [*given, "--predict", f"model.{kind}", "--json", "made.json"]
+    without = ("--id",)
+    if trusted:
+        status, _, err = run("fliptest", *asked, without=without)
+        assert (status, "is a pickled model" in err, "--trust-pickle" in err) == (2, True, True)
+    status, _, err = run("fliptest", *asked, *["--trust-pickle"] * trusted, without=without)
+    assert (status, err) == (0, "")
+    found = json.loads(Path("made.json").read_text())["results"][0]["positives"]
+    assert found["source"] + found["target"] == (model.predict(inputs) == "yes").sum()
+
+
+@pytest.mark.parametrize(("kind", "needs", "extra"), [("skops", "skops", "sklearn"), ("onnx", "onnxruntime", "onnx")])
+def test_what_is_not_installed_is_named(kind: str, needs: str, extra: str, run: Command, desk: Path) -> None:
+    if importlib.util.find_spec(needs):
+        pytest.skip(f"{needs} is installed")
+    Path(f"model.{kind}").write_bytes(b"x")
+    status, _, err = run("loss-ratio", "--sensitive", "sex", "--model", f"model.{kind}")
+    assert status == 2
+    assert f"needs {needs}" in err
+    assert f"pip install --editable '.[{extra}]'" in err
+
+
+def test_f1_and_fairlearns_words(ledger: Path) -> None:
+    """F1 is scikit-learn's; under equal groups its p-values are spread evenly, and parity is the rates' own test."""
+    rows = pd.read_parquet("preds.parquet")
+    call = {"prediction": rows["d"], "group": rows["sex"]}
+    (entry,) = fa.permutation_test(rows["y"], metric="f1", **call).facts["results"]
+    for group in entry["groups"]:
+        own = rows[rows["sex"] == group["name"]]
+        assert group["estimate"] == pytest.approx(f1_score(own["y"], own["d"]))
+    named = fa.permutation_test(rows["y"], metric=["demographic_parity", "equalized_odds"], **call).facts["results"]
+    assert [one["metric"] for one in named] == ["selection_rate", "tpr", "fpr"]
+    rng = np.random.default_rng(0)
+    group, p = np.repeat(["a", "b"], [60, 140]), []
+    for _ in range(60):
+        y = rng.random(200) < np.where(group == "a", 0.5, 0.3)
+        # Precision and recall of 0.6 in both groups, whatever their shares of positives.
+        d = np.where(y, rng.random(200) < 0.6, rng.random(200) < np.where(group == "a", 0.4, 0.4 * 3 / 7))
+        test = fa.permutation_test(y.astype(int), prediction=d.astype(int), group=group, metric="f1", draws=199)
+        p.append(test.facts["results"][0]["p_value"])
+    assert 0.35 < np.mean(p) < 0.65
+    assert np.mean(np.array(p) <= 0.2) < 0.4
