@@ -6,9 +6,9 @@ Each is a frozen dataclass of arrays. The leading axis of everything that depend
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -230,6 +230,24 @@ class AuditResult:
     origin: Origin
     rows: pd.DataFrame
     arrays: Mapping[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        audit: str,
+        dataset: Dataset,
+        classifier: Classifier,
+        rows: Sequence[Mapping[str, Any]],
+        arrays: Mapping[str, Array] | None = None,
+        **constant: Any,
+    ) -> AuditResult:
+        """The result of tidy ``rows``, with the ``constant`` columns and the index of the classifiers."""
+        import pandas as pd
+
+        table = pd.DataFrame(rows).assign(**constant)
+        for name, values in classifier.index.items():
+            table[name] = values[table["repetition"]]
+        return cls(audit, dataset.name, classifier.method, dataset.origin, table, arrays or {})
 
     @classmethod
     def not_run(cls, absent: Absent) -> AuditResult:

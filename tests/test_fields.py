@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipeline.attacks.carlini_wagner import Settings as CarliniWagner
-from pipeline.audits.permutation.settings import Settings as PermutationTest
+from pipeline.audits.permutation.result import Settings as PermutationTest
 from pipeline.audits.precision import Precision
 from pipeline.fields import Checked, Count, Names, Share, above, at_least, even, finite, interval, made, one_of, some_of
 from pipeline.transport.between import parted

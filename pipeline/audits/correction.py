@@ -6,10 +6,8 @@ r"""p-values that allow for the number of hypotheses that are tested.
 - ``none``: as they are.
 
 All but the last are those of ``statsmodels.stats.multitest``. The largest |T| of several pairs of groups, which takes
-their dependence into account, is in :mod:`pipeline.audits.permutation.largest`.
+their dependence into account, is in :func:`pipeline.audits.permutation.pairs.largest_p`.
 """
-
-from __future__ import annotations
 
 import gc
 from collections.abc import Hashable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The level of an audit's intervals, and the number of draws behind its intervals and p-values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pipeline.fields import Checked, Count, Share

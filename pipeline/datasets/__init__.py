@@ -10,7 +10,7 @@ and, where it is made of files,
     SOURCES       the official raw files
     parse         folder of raw files -> rows; the only function that reads files
 
-What is drawn has neither, and gets None for rows (:mod:`pipeline.datasets.drawn`); what comes with a dependency has
+What is drawn has neither, and gets None for rows (:mod:`pipeline.datasets.tabular`); what comes with a dependency has
 ``ORIGIN`` and a ``parse`` without a folder. Besides, a module may have
 
     ALTERNATIVES  files of the same content under other names and checksums

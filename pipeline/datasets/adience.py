@@ -14,8 +14,6 @@ their checksums are not recorded, and their content is checked instead.
 Source: Eidinger, Enbar and Hassner (2014); preprocessing of Nanda et al. (2021), appendix A, and their program.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 from collections.abc import Iterator, Sequence

@@ -13,8 +13,6 @@ native country (42) join them. These are the data of DiCiccio et al. (2020).
 Source: Dua and Graff (2017), UCI Machine Learning Repository; preprocessing of Maity et al. (2021), appendix F.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +24,7 @@ import pandas as pd
 from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, parsed, whole
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.datasets.tabular import SplitConfig, random_split
 from pipeline.fields import one_of
 from pipeline.types import Dataset, Origin
 

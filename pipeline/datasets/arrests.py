@@ -7,14 +7,12 @@ Each repetition draws ``n`` people of each group, in random order, who are its t
 is standardised: the unit is one arrest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.datasets import drawn
+from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count
 from pipeline.types import Dataset, Origin
 
@@ -32,7 +30,7 @@ class Config(Checked, of="dataset"):
 
 def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
     """Draw 2 n rows with each generator."""
-    return drawn.stacked(
+    return tabular.stacked(
         "arrests",
         [_draw(config, rng) for rng in rngs],
         feature_names=("arrests",),
@@ -41,7 +39,7 @@ def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], ori
     )
 
 
-def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
+def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:
     group = rng.permutation(np.repeat((0, 1), config.n))
     arrests = rng.geometric(np.array(SUCCESS)[group]) - 1
-    return drawn.Draw(arrests[:, None].astype(float), np.zeros_like(group), group)
+    return tabular.Draw(arrests[:, None].astype(float), np.zeros_like(group), group)

@@ -6,8 +6,6 @@ Partition: the class.
 Source: Krizhevsky (2009).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

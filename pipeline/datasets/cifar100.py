@@ -8,8 +8,6 @@ always a ``lossy`` copy.
 Source: Krizhevsky (2009).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -8,8 +8,6 @@ as in the original. Interpolated pixels are kept in steps of 1/240 instead of 1/
 Source: Alpaydin and Kaynak (1998), the test part of the UCI data set; no split is published.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

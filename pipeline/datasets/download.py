@@ -20,8 +20,6 @@ Two things can go wrong and they are different: nobody has the file (:class:`Una
 do), or somebody has a wrong one (:class:`Corrupt`, a person must look).
 """
 
-from __future__ import annotations
-
 import http.client
 import queue
 import re

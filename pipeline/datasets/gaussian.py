@@ -9,15 +9,13 @@ rest of S follows and then S'; all of them are training and test rows alike. The
 is standardised, every feature having mean 0 and variance 1 already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from pipeline.datasets import drawn
+from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count, above
 from pipeline.types import Dataset, Origin
 
@@ -46,7 +44,7 @@ class Config(Checked, of="dataset"):
 
 def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
     """Draw 2 n rows with each generator."""
-    return drawn.stacked(
+    return tabular.stacked(
         "gaussian",
         [_draw(config, rng) for rng in rngs],
         feature_names=tuple(f"x{j}" for j in range(1, config.dimension + 1)),
@@ -55,7 +53,7 @@ def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], ori
     )
 
 
-def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
+def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:
     d, rho = config.dimension, config.correlation
     # Sigma's root: sqrt(1 - rho) across the diagonal 1, sqrt(1 + (d - 1) rho) along it. In one dimension Sigma is 1.
     across, along = (np.sqrt(1 - rho), np.sqrt(max(1 + (d - 1) * rho, 0.0))) if d > 1 else (1.0, 1.0)
@@ -63,4 +61,4 @@ def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
     x = across * z + (along - across) * z.mean(axis=1, keepdims=True)
     x[0], x[1] = 1.0, 0.0
     group = np.repeat((1, 0), config.n)
-    return drawn.Draw(x, np.zeros_like(group), group)
+    return tabular.Draw(x, np.zeros_like(group), group)

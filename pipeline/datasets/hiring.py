@@ -11,14 +11,12 @@ many men to train on, and ``test`` of each to test, all in random order.
 Source: Lipton et al. (2018), section 4.1, as Black et al. (2020), section 5.3, use it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.datasets import drawn
+from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count
 from pipeline.types import Array, Dataset, Origin
 
@@ -46,7 +44,7 @@ class Config(Checked, of="dataset"):
 
 def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
     """Draw 2 (train + test) rows with each generator."""
-    return drawn.stacked(
+    return tabular.stacked(
         "hiring",
         [_draw(config, rng) for rng in rngs],
         feature_names=FEATURES,
@@ -57,7 +55,7 @@ def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], ori
     )
 
 
-def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
+def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:
     """One repetition: rows in random order, those to train on first."""
     sides = [rng.permutation(np.repeat((0, 1), size)) for size in (config.train, config.test)]
     sex = np.concatenate(sides)
@@ -65,7 +63,7 @@ def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
     work = rng.poisson(np.array(EXPERIENCE)[sex]) - rng.normal(mean, deviation, len(sex))
     a, b = np.array(HAIR)[sex].T
     hair = LONGEST_HAIR * rng.beta(a, b)
-    return drawn.Draw(np.column_stack([work, hair]), _hired(work, rng), sex, train=2 * config.train)
+    return tabular.Draw(np.column_stack([work, hair]), _hired(work, rng), sex, train=2 * config.train)
 
 
 def _hired(work: Array, rng: np.random.Generator) -> Array:

@@ -14,15 +14,13 @@ model sees the shared features only (the extra ones would make it a model of the
 that training and test rows are the same points. Rows come in random order, and nothing is standardised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from pipeline.datasets import drawn
+from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count, Size, finite
 from pipeline.types import Dataset, Origin
 
@@ -45,7 +43,7 @@ def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], ori
         tuple(f"{kind}{j}" for j in range(1, count + 1))
         for kind, count in (("x", config.shared), ("extra", config.extra))
     )
-    return drawn.stacked(
+    return tabular.stacked(
         "identical",
         [_draw(config, rng) for rng in rngs],
         feature_names=(*shared, *extra),
@@ -55,9 +53,9 @@ def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], ori
     )
 
 
-def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
+def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:
     group = rng.permutation(np.repeat((0, 1), config.n))
     shared = rng.standard_normal((len(group), config.shared))
     extra = config.delta * group[:, None] + rng.standard_normal((len(group), config.extra))
     label = rng.integers(0, 2, len(group))
-    return drawn.Draw(np.concatenate([shared, extra], axis=1), label, group)
+    return tabular.Draw(np.concatenate([shared, extra], axis=1), label, group)

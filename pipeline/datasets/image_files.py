@@ -5,8 +5,6 @@ few images, or on small ones, costs little. An image that cannot be decoded is n
 archive that is not whole is an error. Nothing is ever written, whatever path a name in an archive states.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import struct

@@ -4,15 +4,13 @@ A module of an image dataset is as any other (:mod:`pipeline.datasets`); its ``p
 one split, made with the first generator; ``repetitions`` does not repeat images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pipeline.datasets.image_files import Pictures
-from pipeline.datasets.splits import Split, random_split
+from pipeline.datasets.tabular import Split, random_split
 from pipeline.fields import Checked, Count, Positive
 from pipeline.types import Array, ImageDataset, Origin
 

@@ -13,8 +13,6 @@ these are, count 21,791, so here nobody is left out. A model that needs whole LS
 Source: Wightman and Ramsey (1998), as prepared by Kusner et al. (2017).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +23,7 @@ import pandas as pd
 from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, decimal, parsed
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.datasets.tabular import SplitConfig, random_split
 from pipeline.types import Dataset, Origin
 
 FILE = "law_data.csv"

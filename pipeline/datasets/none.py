@@ -3,8 +3,6 @@
 Two rows, one of each group and label, which say nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ Rows are counted as an editor counts lines, from 1, comments and header included
 :func:`decimal` numbers within limits, a :func:`category` or a :func:`code`.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

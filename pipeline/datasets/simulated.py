@@ -16,15 +16,13 @@ The R repetitions are independent draws, stacked: repetition r owns the rows r n
 its training and its test rows alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
-from pipeline.datasets import drawn
+from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count, NonNegative, Probability, one_of
 from pipeline.types import Dataset, Origin
 
@@ -52,7 +50,7 @@ class Config(Checked, of="dataset"):
 
 def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
     """Draw n rows with each generator."""
-    return drawn.stacked(
+    return tabular.stacked(
         "simulated",
         [_draw(config, rng) for rng in rngs],
         feature_names=tuple(f"x{j}" for j in range(1, len(config.majority_mean) + 1)),
@@ -62,7 +60,7 @@ def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], ori
     )
 
 
-def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
+def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:
     mu = np.array([config.majority_mean, config.minority_mean], dtype=float)
     w = np.array([config.majority_weights, config.minority_weights], dtype=float)
     c = mu if config.labels == "centred" else np.zeros_like(mu)
@@ -70,4 +68,4 @@ def _draw(config: Config, rng: np.random.Generator) -> drawn.Draw:
     x = mu[g] + config.sigma * rng.standard_normal((config.n, mu.shape[1]))
     noise = config.label_noise * rng.standard_normal(config.n)
     y = (np.sum(w[g] * (x - c[g]), axis=1) + noise > 0).astype(np.int64)
-    return drawn.Draw(x, y, g)
+    return tabular.Draw(x, y, g)

@@ -1,7 +1,5 @@
 """What a published file is, and whether a file at hand is that one."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass

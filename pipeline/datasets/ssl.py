@@ -16,8 +16,6 @@ in :mod:`pipeline.datasets.twins.subjects`.
 Source: City of Chicago (2017), data set 4aki-r3np; preprocessing of Black et al. (2020), section 5.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +27,7 @@ import pandas as pd
 from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, code, decimal, parsed, whole
 from pipeline.datasets.source import Source
-from pipeline.datasets.splits import SplitConfig, random_split
+from pipeline.datasets.tabular import SplitConfig, random_split
 from pipeline.fields import interval
 from pipeline.types import Dataset, Origin
 

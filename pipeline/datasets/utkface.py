@@ -14,8 +14,6 @@ checked here, so its content is (:func:`check`).
 Source: Zhang et al. (2017); bins and split of Nanda et al. (2021), appendix A, and their program.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

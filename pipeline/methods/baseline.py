@@ -3,8 +3,6 @@
 Class-balanced batches, mean cross entropy, Adam. Source: Maity et al. 2021, appendix F.3.1 and table 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What tells a training from any other, so that only its own kept state is gone on from."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 

@@ -7,8 +7,6 @@ decision itself is random, for an audit that draws it: a steep one leaves nothin
 where the odds are even.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated

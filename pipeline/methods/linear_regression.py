@@ -7,8 +7,6 @@ an attribute has a column), w is the solution of least length: the weights of an
 All repetitions are solved at once, through the d x d covariances of their rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

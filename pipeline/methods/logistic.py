@@ -7,8 +7,6 @@ F are the first training rows and V the others; what is kept is the fit on F at 
 that are best. The intercept b is not penalised. Source: DiCiccio et al. 2020, section 5.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -7,8 +7,6 @@ Nothing is trained but the intercept: the derivative of the sum in b, :math:`\su
 increases in b and has one root unless all labels are equal. Source: Maity et al. 2021, appendix E.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

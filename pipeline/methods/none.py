@@ -1,7 +1,5 @@
 """No model: P(y = 1 | x) = 1/2, for audits that draw their own populations and look at no classifier."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

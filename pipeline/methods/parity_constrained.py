@@ -12,8 +12,6 @@ features do not vary (every level of an attribute has a column) are left out too
 Source: Zafar et al. 2017, as Lipton et al. 2018 use it for their hiring model.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

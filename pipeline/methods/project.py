@@ -7,8 +7,6 @@ projector is folded into W_1, so the result is a plain ``mlp`` on the same featu
 not change when x moves along U. Source: Maity et al. 2021, appendix F.3.1 and table 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

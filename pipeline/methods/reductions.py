@@ -22,8 +22,6 @@ game asks for (on Adult the audit's ratio at 500 steps is then 3.1 instead of 5.
 Source: Maity et al. 2021, appendices F.3.3 and G.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

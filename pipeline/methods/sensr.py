@@ -27,8 +27,6 @@ Source: Yurochkin, Bower and Sun 2020, "Training individually fair ML models wit
 Maity et al. 2021, appendix F.3.2.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

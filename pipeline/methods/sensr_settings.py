@@ -1,7 +1,5 @@
 """What every engine of SenSR's iterations reads: the settings, and the numbers that are none."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -4,8 +4,6 @@ All repetitions are one batch of tensors. This is what a GPU runs, and what the 
 ``pipeline.methods.sensr_compiled`` are tested against.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -7,8 +7,6 @@ J are the features that the machine may look at. On labels that depend on nothin
 boundary of section 5.1 of Black et al. 2020, which is there to amplify every error of a transport map.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The state of torch that a training changes: generators, threads and determinism, as they were before when it ends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

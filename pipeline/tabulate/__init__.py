@@ -8,28 +8,22 @@ A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a d
 text, and a number is read from it where one is needed, to the last bit.
 """
 
-from __future__ import annotations
-
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
-from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.tabulate.counted import counted
-from pipeline.tabulate.faults import check_named
-from pipeline.tabulate.reading import reading
-from pipeline.tabulate.rows import Roles, measured, predicted
-from pipeline.tabulate.table import Request, Table
-from pipeline.types import Array
+from pipeline.audits.permutation.outcomes import Counts
+from pipeline.tabulate.levels import check_named
+from pipeline.tabulate.rows import counted, numbers, predictions
+from pipeline.tabulate.table import Request, Table, reading
+
+__all__ = ["ENGINES", "Engine", "contingency", "numbers", "opened", "predictions"]
 
 Engine = Literal["duckdb", "spark", "pandas"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 CELLS = 1_000_000
 """A table of counts with more cells than this is refused."""
-VALUES = 200_000_000
-"""More values than this (rows times columns, 8 bytes each) are not fetched into memory."""
 
 
 @contextmanager
@@ -92,45 +86,3 @@ def contingency(
     with opened(source, engine, threads, memory) as table:
         check_named(table, {"label": label, "group": group, "score": score, "prediction": prediction})
         return counted(table, request, table.cells(request), positive, against)
-
-
-def predictions(
-    table: Table,
-    *,
-    label: str,
-    group: str,
-    score: str | None = None,
-    prediction: str | None = None,
-    threshold: float | None = None,
-    cluster: str | None = None,
-    weight: str | None = None,
-    bounds: tuple[float, float] = (-math.inf, math.inf),
-    positive: str | None = None,
-    against: str | None = None,
-    real_label: bool = False,
-    values: int = VALUES,
-) -> Predictions:
-    """The rows of an :func:`opened` table themselves, in their order, checked like those of :func:`contingency`.
-
-    ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of sampling weights
-    >= 0. ``real_label`` allows a label of any real number. Without a score the prediction stands for it. More than
-    ``values`` values (rows times columns) are refused.
-    """
-    roles = Roles(label, group, score, prediction, cluster, weight, real_label, bounds)
-    return predicted(table, roles, threshold, positive, against, values)
-
-
-def numbers(
-    table: Table,
-    columns: Sequence[str],
-    *,
-    label: str | None = None,
-    positive: str | None = None,
-    values: int = VALUES,
-) -> dict[str, Array]:
-    """Columns of an :func:`opened` table as doubles (n,) in the order of the rows.
-
-    Each is checked to hold a finite number in every row. The column named by ``label`` holds two classes, of which
-    ``positive`` (where they are not 0 and 1) becomes 1. Raises ValueError as :func:`predictions` does.
-    """
-    return measured(table, columns, label, positive, values)

@@ -9,9 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.messages import listed, reason
-from pipeline.tabulate.reading import Bins, Decision, Reading, Score, Threshold
 from pipeline.tabulate.source import CSV, header, local_files
-from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
+from pipeline.tabulate.table import (
+    FAULTS,
+    FIRST,
+    MISSING_TEXTS,
+    Bins,
+    Cell,
+    Decision,
+    Faulty,
+    Place,
+    Reading,
+    Request,
+    Score,
+    Threshold,
+    TooManyCells,
+)
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -62,7 +75,7 @@ class Frame:
         if isinstance(request.outcome, Decision):
             fault, value = np.zeros(len(raw), dtype=np.int64), raw.array
         else:
-            number, fault = numbers(raw, request.outcome)
+            number, fault = doubles(raw, request.outcome)
             value = np.where(fault == 0, cell_of(number, request.outcome), np.nan)
         keys = [pd.factorize(key, use_na_sentinel=False) for key in (group, label, fault, value)]
         shape = [len(levels) for _, levels in keys]
@@ -88,7 +101,7 @@ class Frame:
         elif faulty.fault == "value":
             bad = (column == faulty.value).fillna(False).to_numpy(dtype=bool)
         else:
-            _, fault = numbers(column, Score(faulty.column, faulty.low, faulty.high))
+            _, fault = doubles(column, Score(faulty.column, faulty.low, faulty.high))
             bad = fault == FAULTS.index(faulty.fault)
         return [self._place(row, column.iloc[row]) for row in np.flatnonzero(bad)[:FIRST].tolist()]
 
@@ -103,7 +116,7 @@ class Frame:
         return Place(row - int(self._starts[part]), Path(self._paths[part]).name, value)
 
 
-def numbers(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
+def doubles(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
     """A column as doubles (NaN where it has none), and the code of each row's fault."""
     import pandas as pd
     from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype

@@ -1,7 +1,5 @@
 """Which files a source names, and what their first lines say."""
 
-from __future__ import annotations
-
 import csv
 import glob
 import gzip

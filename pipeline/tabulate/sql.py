@@ -4,15 +4,12 @@ No name or value of the user's enters a statement unquoted. A number enters as C
 exact decimal, since a bare 0.1 is a DECIMAL in both engines.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.tabulate.reading import Bins, Decision, Reading, Threshold
-from pipeline.tabulate.table import FAULTS, Faulty, Request
+from pipeline.tabulate.table import FAULTS, Bins, Decision, Faulty, Reading, Request, Threshold
 
 KEYS = ("group_value", "label_value", "fault", "outcome_value")
 

@@ -4,8 +4,6 @@ A column that is constant within the source group and within the target group (s
 has nothing to be transported: the counterpart takes the target group's value.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

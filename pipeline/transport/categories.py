@@ -9,8 +9,6 @@ a transport problem whose counts n_l have the shares of the target group, up to 
 people, which the network simplex finds.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.transport.pot import ot

@@ -5,8 +5,6 @@ squared_l1, the paper's: :math:`c(x, y) = (\sum_j |x_j - y_j|)^2`; l1 without th
 Source: Black et al. 2020, section 3.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 

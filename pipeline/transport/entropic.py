@@ -17,8 +17,6 @@ differences alone. :math:`\delta \sum_j (x_j - y_j)^2`, which is added to it, ch
 a share of the mean cost between two points of the same group.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

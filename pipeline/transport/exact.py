@@ -8,8 +8,6 @@ is their mean. Which of several equal points gets which counterpart is drawn too
 The map is defined on the points that it was fitted on, and on no others. Source: Black et al. 2020, section 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated

@@ -4,8 +4,6 @@ torch, which regularised duals need, is left to it where it is imported already.
 nothing, stays as it is.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

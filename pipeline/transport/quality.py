@@ -8,8 +8,6 @@ r"""How well a map's images have the distribution of the target group, and how l
 Source: Black et al. 2020, section 5.1 and Table 1, whose "squared L1" distances are plain L1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -15,8 +15,6 @@ All trials train in one batch; each has its own random numbers, so that its map 
 Source: Seguy et al. 2018, "Large-scale optimal transport and mapping estimation", algorithms 1 and 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Wasserstein GANs in training on a CPU: what the compiled code of ``wgan_kernels`` takes and gives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.transport.wgan_kernels import AREA, LANES, ROWS, Scratch, Trained, WganNetwork, WganPlan, train
-from pipeline.transport.wgan_settings import WganSettings
+from pipeline.transport.wgan_networks import WganSettings
 from pipeline.types import Array
 
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")

@@ -16,8 +16,6 @@ a minibatch, in blocks of LANES of which the last may have lanes without a row. 
 columns: ``w[p, j, k]`` leads from input j to unit p LANES + k. Padding has gradient 0 and stays 0.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

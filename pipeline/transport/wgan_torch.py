@@ -3,15 +3,13 @@
 All trials are one batch of tensors. This is what a GPU runs, and what the compiled training is tested against.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
 
 from pipeline.models.device import arrays, tensors, visible_device
-from pipeline.transport.wgan_settings import WganSettings
+from pipeline.transport.wgan_networks import WganSettings
 from pipeline.types import Array
 
 

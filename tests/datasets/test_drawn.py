@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.datasets import drawn
+from pipeline.datasets import tabular
 from pipeline.seeds import generators
 from pipeline.types import Dataset
 from pipeline.workflow import plugins
@@ -60,8 +60,8 @@ def test_both_groups_are_equally_large_on_both_sides_of_a_split(name: str) -> No
 
 def test_rows_of_a_draw_are_moved_to_where_the_draw_stands() -> None:
     zeros = np.zeros(2, dtype=np.int64)
-    draws = [drawn.Draw(np.full((2, 1), float(r)), zeros, np.arange(2), train=1) for r in range(3)]
-    data = drawn.stacked("toy", draws, feature_names=("x",), attribute="g", levels=("a", "b"))
+    draws = [tabular.Draw(np.full((2, 1), float(r)), zeros, np.arange(2), train=1) for r in range(3)]
+    data = tabular.stacked("toy", draws, feature_names=("x",), attribute="g", levels=("a", "b"))
     np.testing.assert_array_equal(data.train, [[0], [2], [4]])
     np.testing.assert_array_equal(data.features[data.test[:, 0], 0], [0, 1, 2])
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.datasets import image_sets, splits
+from pipeline.datasets import image_sets, tabular
 from pipeline.datasets.image_files import Decoded, Held
 from pipeline.types import Array, ImageDataset
 
@@ -122,7 +122,7 @@ def test_a_bad_setting_is_named(changes: dict[str, Any], message: str) -> None:
 
 
 def test_a_random_split_parts_all_rows_and_rounds_the_training_part_down() -> None:
-    train, test = splits.random_split(23_708, 0.8, np.random.default_rng(0))
+    train, test = tabular.random_split(23_708, 0.8, np.random.default_rng(0))
     assert (len(train), len(test)) == (18_966, 4_742)
     assert len(set(train) | set(test)) == 23_708
 

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 from pipeline.datasets import law
-from pipeline.datasets.twins import fit_copula, kinds
+from pipeline.datasets.twins import copula, kinds
 from pipeline.datasets.twins.copula import Block, CopulaTwin, sample
-from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
+from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.seeds import generators
 
 SHIPPED = Path(__file__).resolve().parents[2] / "data" / "twins" / "law.json"
@@ -33,7 +33,7 @@ def crowd(n: int = 6_000, seed: int = 0) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def twin() -> CopulaTwin:
-    return fit_copula.fit("crowd", crowd(), ROOT)
+    return copula.fit("crowd", crowd(), ROOT)
 
 
 # Any rows.
@@ -42,8 +42,8 @@ def twin() -> CopulaTwin:
 def test_a_block_is_a_large_group_or_all_the_small_ones(twin: CopulaTwin) -> None:
     assert {name: group.block for name, group in twin.groups.items()} == {
         "Ayr": "Ayr",
-        "Bray": fit_copula.OTHERS,
-        "Cork": fit_copula.OTHERS,
+        "Bray": copula.OTHERS,
+        "Cork": copula.OTHERS,
     }
 
 
@@ -75,7 +75,7 @@ def test_the_shape_is_kept_too(twin: CopulaTwin) -> None:
 
 def test_a_quantile_function_has_its_intervals_means_mean_nought_and_variance_one() -> None:
     values = np.random.default_rng(1).exponential(size=20_000)
-    quantiles, means = fit_copula.knots((values - values.mean()) / values.std())
+    quantiles, means = copula.knots((values - values.mean()) / values.std())
     assert ((quantiles[:-1] < means) & (means < quantiles[1:])).all()
     block = Block({}, {}, np.eye(1), quantiles[None], means[None])
     left = block.left((np.arange(1_000_000) + 0.5) / 1_000_000, 0)
@@ -87,7 +87,7 @@ def test_a_quantile_function_has_its_intervals_means_mean_nought_and_variance_on
 
 
 def test_equal_values_share_their_normal_score() -> None:
-    scores = fit_copula.normal_scores(np.array([[3.0], [1.0], [3.0], [2.0]]))[:, 0]
+    scores = copula.normal_scores(np.array([[3.0], [1.0], [3.0], [2.0]]))[:, 0]
     assert scores[0] == scores[2]
     # Ranks 1, 2 and twice 3.5 of four.
     np.testing.assert_allclose(scores, [0.6744898, -1.1503494, 0.6744898, -0.3186394], atol=1e-6)
@@ -97,7 +97,7 @@ def test_nothing_that_counts_too_few_people_is_stored() -> None:
     rows = crowd()
     rows.loc[0, "wage"] = 987_654.0
     rows.loc[1:9, "age"] = -777.0  # nine people
-    twin = fit_copula.fit("crowd", rows, ROOT)
+    twin = copula.fit("crowd", rows, ROOT)
     text = json.dumps(kinds.written(twin))
     assert "987654" not in text
     assert "777" not in text
@@ -123,7 +123,7 @@ def test_nothing_that_counts_too_few_people_is_stored() -> None:
 )
 def test_rows_that_cannot_be_twinned_are_refused(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        fit_copula.fit("crowd", spoil(crowd()), ROOT)
+        copula.fit("crowd", spoil(crowd()), ROOT)
 
 
 def test_a_sample_is_determined_by_its_generator_and_survives_the_file(twin: CopulaTwin) -> None:
@@ -197,7 +197,7 @@ def test_prepare_cannot_tell_the_twin_from_official_rows() -> None:
 
 def test_the_stored_statistics_are_those_of_the_official_rows(official: Callable[[str], Path]) -> None:
     rows = law.parse(official("law"))
-    assert fit_copula.summary(rows, law.TWIN_ROOT) == shipped()["preserved"]
+    assert copula.summary(rows, law.TWIN_ROOT) == shipped()["preserved"]
     assert (rows.dtypes == draw().dtypes).all()
     assert list(rows) == list(draw())
 

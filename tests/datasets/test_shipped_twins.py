@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from pipeline import io
-from pipeline.datasets.twins import kinds, preserved, published_subjects
+from pipeline.datasets.twins import kinds, preserved, subjects
 from pipeline.datasets.twins.fit import fit, main
 from pipeline.datasets.twins.model import Twin
 from pipeline.seeds import generators
@@ -181,7 +181,7 @@ def leaves(content: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("adult")])
 def test_the_script_gives_the_shipped_file_again(name: str, official: Callable[..., Path], tmp_path: Path) -> None:
     kind, _, rows = name.partition("_")
-    raw = official(kind, *([published_subjects.FILE] if kind == "ssl" else []))
+    raw = official(kind, *([subjects.FILE] if kind == "ssl" else []))
     main([kind, "--raw", str(raw), *(["--rows", rows] if rows else []), "--output", str(tmp_path / "twin.json")])
     expect_equal(io.load_json(tmp_path / "twin.json"), io.load_json(TWINS / f"{name}.json"))
 

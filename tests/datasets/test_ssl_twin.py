@@ -12,7 +12,7 @@ import pytest
 
 from pipeline import io
 from pipeline.datasets import ssl
-from pipeline.datasets.twins import kinds, published_subjects, subjects
+from pipeline.datasets.twins import kinds, subjects
 from pipeline.stages import fetch, prepare
 from pipeline.types import Dataset
 
@@ -95,7 +95,7 @@ def test_the_list_is_drawn_whole(twin: subjects.SubjectTwin) -> None:
 # What is built in beside them.
 
 
-@pytest.mark.parametrize(("name", "published"), published_subjects.MOMENTS.items())
+@pytest.mark.parametrize(("name", "published"), subjects.MOMENTS.items())
 def test_features_have_the_published_means_and_spreads(
     rows: pd.DataFrame, name: str, published: tuple[str, float, float]
 ) -> None:
@@ -119,7 +119,7 @@ def test_narcotic_arrests_correlate_with_race_as_published_and_no_other_feature_
 ) -> None:
     pair = rows[rows["race"].isin(["BLK", "WHI"])]
     black = pair["race"] == "BLK"
-    found = {name: np.corrcoef(pair[name], black)[0, 1] for name in published_subjects.MOMENTS}
+    found = {name: np.corrcoef(pair[name], black)[0, 1] for name in subjects.MOMENTS}
     assert found.pop("narcotic_arrests") == pytest.approx(0.12, abs=5e-4)
     # Through the score alone.
     assert max(map(abs, found.values())) < 0.09
@@ -202,10 +202,10 @@ def test_a_correlation_that_holds_already_needs_no_exchange_and_one_out_of_reach
 
 def test_the_mean_difference_is_that_of_two_draws() -> None:
     rng = np.random.default_rng(0)
-    for name, (law, mean, sd) in published_subjects.MOMENTS.items():
+    for name, (law, mean, sd) in subjects.MOMENTS.items():
         feature = subjects.Feature(name, law, mean, sd, 0.0)
         a, b = (subjects.drawn((feature,), 400_000, rng)[:, 0] for _ in range(2))
-        assert published_subjects.mean_difference(law, mean, sd) == pytest.approx(np.abs(a - b).mean(), rel=0.03), name
+        assert subjects.mean_difference(law, mean, sd) == pytest.approx(np.abs(a - b).mean(), rel=0.03), name
 
 
 def test_weights_are_the_measured_changes_in_units_of_ages(twin: subjects.SubjectTwin) -> None:
@@ -214,8 +214,8 @@ def test_weights_are_the_measured_changes_in_units_of_ages(twin: subjects.Subjec
     other = np.random.default_rng(0).permutation(age)
     of_age = 50 * np.abs(age - other).mean() / age.std()
     for feature in twin.features:
-        change = feature.weight * published_subjects.mean_difference(feature.law, feature.mean, feature.sd) / feature.sd
-        shares = published_subjects.CHANGES
+        change = feature.weight * subjects.mean_difference(feature.law, feature.mean, feature.sd) / feature.sd
+        shares = subjects.CHANGES
         assert change / of_age == pytest.approx(shares[feature.name] / shares["age"], rel=0.01), feature.name
 
 

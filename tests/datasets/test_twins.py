@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from pipeline.datasets.twins import kinds, preserved
-from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.datasets.twins.fit import fit, intervals, main
 from pipeline.datasets.twins.model import Column, Twin, sample
+from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.datasets.twins.stored import as_text
 
 

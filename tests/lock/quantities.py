@@ -18,8 +18,8 @@ from pipeline import fair_metric
 from pipeline.audits.permutation import draws
 from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.pairs import GUARANTEES, all_pairs
+from pipeline.audits.permutation.result import Settings
 from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.settings import Settings
 from pipeline.seeds import generators
 from pipeline.transport.between import fitted, levels, parted, transported_columns
 from pipeline.types import Array, AuditResult, Classifier, Dataset, ImageDataset, TransportMap

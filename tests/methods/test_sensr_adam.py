@@ -7,7 +7,7 @@ import pytest
 import torch
 from numba import njit
 
-from pipeline.methods.sensr_compiled.full_attack import _adam_step
+from pipeline.methods.sensr_compiled.attacks import _adam_step
 from pipeline.methods.sensr_compiled.lanes import (
     DELTA,
     LANES,

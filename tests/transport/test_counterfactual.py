@@ -14,7 +14,7 @@ from pipeline.seeds import generators
 from pipeline.transport import counterfactual
 from pipeline.transport.between import Between, fitted, mapped, transported_columns
 from pipeline.transport.counterfactual import Config, images, independent_dummies
-from pipeline.transport.law_school_posterior import FittedStudents, Sampling, estimates
+from pipeline.transport.law_school import FittedStudents, Sampling, estimates
 from pipeline.types import Array, Dataset, TransportMap
 
 VALUES: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.transport.knowledge import Grades, drawn, posterior
+from pipeline.transport.counterfactual import Grades, drawn, posterior
 from pipeline.types import Array
 
 

@@ -11,10 +11,13 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from pipeline.transport.law_school import EQUATIONS, LOADINGS, NODES, Students, log_marginal, named
-from pipeline.transport.law_school_posterior import (
+from pipeline.transport.law_school import (
+    EQUATIONS,
+    LOADINGS,
+    NODES,
     FittedStudents,
     Sampling,
+    Students,
     compiled_slope,
     curvature,
     diagnostics,
@@ -22,6 +25,8 @@ from pipeline.transport.law_school_posterior import (
     estimates,
     expect_accurate,
     jax_rows,
+    log_marginal,
+    named,
 )
 from pipeline.types import Array
 

@@ -14,8 +14,8 @@ import torch
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan, wgan_compiled, wgan_kernels
+from pipeline.transport.wgan import CURVES
 from pipeline.transport.wgan_compiled import CompiledTraining
-from pipeline.transport.wgan_monitor import CURVES
 from pipeline.transport.wgan_networks import minibatches
 from pipeline.transport.wgan_torch import TorchTraining
 from pipeline.types import Array, TransportMap

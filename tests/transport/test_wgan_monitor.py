@@ -8,7 +8,7 @@ from scipy.stats import ks_2samp
 
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
-from pipeline.transport.wgan_monitor import CURVES, ROWS, Marginals, Selection, Watch
+from pipeline.transport.wgan import CURVES, ROWS, Marginals, Selection, Watch
 from pipeline.transport.wgan_networks import outputs
 from pipeline.types import Array
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.audits.permutation.pvalue import monte_carlo_p
 from pipeline.transport.cost import cost_matrix
 from pipeline.types import Array

@@ -6,23 +6,21 @@ between groups of one distribution: those of the study's block ``identical`` (se
 is learned, and halves of the audited group itself, where the map is exact transport.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Annotated, Any
 
 import numpy as np
 
-from pipeline.audits.fliptest.dealt import Judge
-from pipeline.audits.fliptest.decisions import judged
-from pipeline.audits.fliptest.rows import Compared, group, noise, reports
-from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.dealt import Judge, sizes_between_halves, upper
+from pipeline.audits.fliptest.flipsets import Flipsets, judged
+from pipeline.audits.fliptest.intervals import size_intervals
+from pipeline.audits.fliptest.transparency import transparency_report
 from pipeline.audits.precision import Precision
 from pipeline.fields import Checked, Count, Share, Size, one_of
 from pipeline.transport.between import Mapped, directions, mapped
+from pipeline.transport.quality import healthy, ks, nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
 
 DECISIONS = ("threshold", "randomised")
@@ -95,8 +93,6 @@ def run(
     Raises ValueError where the map is not defined on a row of the split, where a group has no rows in it, and for
     randomised decisions of a model without probabilities.
     """
-    import pandas as pd
-
     count = min(classifier.repetitions, transport.trials)
     streams = [rng.spawn(4) for rng in rngs[:count]]
     coins = [stream[0].random(len(dataset.label)) for stream in streams]
@@ -111,21 +107,16 @@ def run(
         for r, pair in enumerate(pairs):
             judge = partial(_judge, classifier, r, config)
             compared = _compared(judge, pair, coins[r], config)
-            measured = chain(
-                group(compared, config.alpha, transported, shared[r]),
-                reports(compared, config.precision, dataset.feature_names, transported, streams[r][place]),
-            )
-            rows += [{"repetition": r, **where, **row} for row in measured]
+            measured = [
+                *group(compared, config.alpha, transported, shared[r]),
+                *reports(compared, config.precision, dataset.feature_names, transported, streams[r][place]),
+            ]
             if r == 0 and config.noise_deals and transport.kind == EXACT:
-                limits = config.noise_people, config.noise_deals, config.alpha
-                found = noise(compared, transported, judge, *limits, dealing[place - 1])
-                rows += [{"repetition": r, **where, **row} for row in found]
+                measured += noise(compared, transported, judge, config, dealing[place - 1])
+            rows += [{"repetition": r, **where, **row} for row in measured]
             if r == 0:
                 arrays |= _arrays(compared, "" if direction == "forward" else "_reverse")
-    table = pd.DataFrame(rows).assign(alpha=config.alpha)
-    for name, values in classifier.index.items():
-        table[name] = values[table["repetition"]]
-    return AuditResult("fliptest", dataset.name, classifier.method, dataset.origin, table, arrays)
+    return AuditResult.of("fliptest", dataset, classifier, rows, arrays, alpha=config.alpha)
 
 
 def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> tuple[Array, Array]:
@@ -134,11 +125,32 @@ def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, co
 
 def _shared(rows: Sequence[Array], people: int) -> list[float]:
     """The share of each repetition's ``rows`` that another one has too: the mean over the others, 0 where none is."""
-    times = np.zeros(people, dtype=np.int64)
-    for own in rows:
-        times[own] += 1
+    times = np.bincount(np.concatenate(rows), minlength=people)
     others = max(len(rows) - 1, 1)
     return [float((times[own] - 1).mean() / others) for own in rows]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One direction in one repetition: the n people with a finite image, and the m people of the other group.
+
+    ``rows`` and ``coins`` (n,), ``features`` and ``images`` (n, d), ``target`` (m, d); ``score``, ``score_image`` (n,)
+    and ``target_score`` (m,) beside the decisions ``flips`` and ``target_decision`` (m,); ``non_finite`` people are
+    left out. ``units`` (d,) are what mean shifts are ranked in.
+    """
+
+    rows: Array
+    coins: Array
+    features: Array
+    images: Array
+    target: Array
+    flips: Flipsets
+    target_decision: Array
+    score: Array
+    score_image: Array
+    target_score: Array
+    non_finite: int
+    units: Array
 
 
 def _compared(judge: Judge, pair: Mapped, coins: Array, config: Config) -> Compared:
@@ -177,3 +189,80 @@ def _arrays(compared: Compared, suffix: str) -> dict[str, Array]:
     known = {**vars(compared), **vars(compared.flips), "target_features": compared.target}
     arrays = {f"{name}{suffix}": known[name] for name in (*names, "target_score")}
     return arrays if suffix else {**arrays, "units": compared.units}
+
+
+def _row(statistic: str, value: float, flipset: str = "", feature: str = "") -> dict[str, Any]:
+    return {"flipset": flipset, "feature": feature, "statistic": statistic, "value": float(value)}
+
+
+def group(compared: Compared, alpha: float, transported: Array, shared: float) -> Iterator[dict[str, Any]]:
+    """Rows on the whole group and on the sizes of its flipsets."""
+    flips, n = compared.flips, len(compared.rows)
+    sizes = {"positive": int(flips.positive.sum()), "negative": int(flips.negative.sum())}
+    favoured = int(flips.decision.sum())
+    furthest = np.nan
+    if n:
+        target, images = compared.target[:, transported], compared.images[:, transported]
+        furthest = ks(target, nearest_values(target, images)).max()
+    intervals = size_intervals(sizes["positive"], sizes["negative"], n, alpha)
+    group = {
+        "n_source": n,
+        "n_target": len(compared.target),
+        "positives_source": favoured,
+        "positives_target": compared.target_decision.sum(),
+        "positives_image": flips.decision_image.sum(),
+        "net": flips.net,
+        "net_ci_low": intervals.net[0],
+        "net_ci_high": intervals.net[1],
+        "non_finite": compared.non_finite,
+        "shared": shared,
+        "ks": furthest,
+        "healthy": n > 0 and healthy(np.array([furthest])),
+    }
+    yield from (_row(name, value) for name, value in group.items())
+    for name, size in sizes.items():
+        low, high = getattr(intervals, name)
+        found = {
+            "size": size,
+            "size_ci_low": low,
+            "size_ci_high": high,
+            "share": size / n if n else np.nan,
+            "of": favoured if name == "positive" else n - favoured,
+        }
+        yield from (_row(key, value, name) for key, value in found.items())
+
+
+def reports(
+    compared: Compared, precision: Precision, names: Sequence[str], transported: Array, rng: np.random.Generator
+) -> Iterator[dict[str, Any]]:
+    """Rows by feature: of the whole group, and of the transparency report of each flipset."""
+    shift = compared.features - compared.images
+    with np.errstate(invalid="ignore"):
+        whole = {
+            "mean_shift": shift.sum(axis=0) / len(shift),
+            "mean_sign": np.sign(shift).sum(axis=0) / len(shift),
+            "feature_mean": compared.features.sum(axis=0) / len(shift),
+        }
+    by_flipset = {"": whole}
+    people = compared.features, compared.images
+    for name in ("positive", "negative"):
+        members = getattr(compared.flips, name)
+        by_flipset[name] = vars(transparency_report(*people, members, precision, rng, transported, compared.units))
+    for flipset, statistics in by_flipset.items():
+        for statistic, values in statistics.items():
+            yield from (_row(statistic, value, flipset, name) for name, value in zip(names, values, strict=True))
+
+
+def noise(
+    compared: Compared, transported: Array, judge: Judge, config: Config, rng: np.random.Generator
+) -> Iterator[dict[str, Any]]:
+    """Rows on the flipsets between dealt halves of the group."""
+    n, limits = len(compared.rows), (config.noise_people, config.noise_deals)
+    found, side = sizes_between_halves(compared.features, compared.coins, transported, judge, *limits, rng)
+    if not side:
+        return
+    yield _row("noise_people", side)
+    for name in ("positive", "negative"):
+        sizes = getattr(found, name)
+        yield _row("noise_size", n * sizes.mean() / side, name)
+        yield _row("noise_size_upper", n * upper(sizes, config.alpha) / side, name)

@@ -1,8 +1,8 @@
-r"""Intervals for the sizes of flipsets and for the lines of their transparency reports, under one map.
+r"""Intervals for the sizes of flipsets and for the lines of their transparency reports.
 
-They say how far a number would move with other people of the same population, under the same map and the same
-classifier. What other maps do to it is in ``pipeline.audits.fliptest.over_trials``; a map that was fitted on the
-audited rows themselves would move with them, which is left out here.
+Under one map they say how far a number would move with other people of the same population, under the same map and the
+same classifier. What other maps do to it is in :func:`over_trials`; a map that was fitted on the audited rows
+themselves would move with them, which is left out here.
 
 - A size is a count k among n people. Its interval is that of Clopper and Pearson (1934), all shares p that the count
   does not refute: low and high solve P(K >= k; p) = alpha / 2 and P(K <= k; p) = alpha / 2. It covers with probability
@@ -29,12 +29,11 @@ go one way with probability 2^{1-k}. Below the k with which that is at most alph
 interval.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
 
 from pipeline.types import Array
 
@@ -81,8 +80,6 @@ def count_interval(count: int, n: int, alpha: float) -> Interval:
 
 def difference_intervals(more: Array, fewer: Array, n: int, alpha: float) -> tuple[Array, Array]:
     """Tango's intervals for the difference of two shares of the same n people: counts (c,) to both ends, (c,) each."""
-    from scipy.special import ndtri
-
     z = float(ndtri(1 - alpha / 2))
     low = _lower_end(more, fewer, n, z)
     return low, -_lower_end(fewer, more, n, z)
@@ -104,8 +101,9 @@ def sign_intervals(signs: Array, alpha: float) -> tuple[Array, Array]:
 def mean_intervals(values: Array, draws: int, alpha: float, rng: np.random.Generator) -> tuple[Array, Array]:
     """Bootstrap intervals for the column means of a flipset's values (k, c): lower and upper ends, (c,) each."""
     k, columns = values.shape
+    unknown = np.full(columns, np.nan), np.full(columns, np.nan)
     if k < fewest(alpha):
-        return np.full(columns, np.nan), np.full(columns, np.nan)
+        return unknown
     means = np.empty((draws, columns))
     at_once = max(1, WEIGHTS_AT_ONCE // k)
     for start in range(0, draws, at_once):
@@ -114,7 +112,7 @@ def mean_intervals(values: Array, draws: int, alpha: float, rng: np.random.Gener
         means[start : start + at_once] = weights @ values / np.where(total > 0, total, np.nan)
     means = means[np.isfinite(means).all(axis=1)]
     if not len(means):
-        return np.full(columns, np.nan), np.full(columns, np.nan)
+        return unknown
     tail = expanded(k, alpha)
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     return low, high
@@ -122,8 +120,6 @@ def mean_intervals(values: Array, draws: int, alpha: float, rng: np.random.Gener
 
 def expanded(k: int, alpha: float) -> float:
     """The level of the lower quantile that replaces alpha / 2 with k members."""
-    from scipy.special import ndtr, stdtrit
-
     return float(ndtr(stdtrit(k - 1, alpha / 2) * math.sqrt(k / (k - 1))))
 
 
@@ -139,3 +135,78 @@ def _lower_end(more: Array, fewer: Array, n: int, z: float) -> Array:
         refuted = b - c - n * middle > z * np.sqrt(np.maximum(variance, 0.0))
         low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
     return low
+
+
+@dataclass(frozen=True)
+class OverTrials:
+    """``value``, the mean over the ``trials`` that have one, with the ends ``low`` and ``high``; NaN where none is."""
+
+    value: float
+    low: float
+    high: float
+    trials: int
+
+
+def over_trials(value: Array, low: Array, high: Array, shared: float, alpha: float) -> OverTrials:
+    r"""The mean of a line's values (T,) with its interval of level 1 - alpha, from the trials' own ends (T,).
+
+    Each trial has a map of its own. Its line is v_t = theta + m_t + e_t, where m_t is what its map (and its classifier)
+    adds and e_t what its people add. Their variances are sigma^2 and omega^2; the e_t of two trials have the
+    correlation rho, the share of people that the trials have in common: 0 where each draws its own, 1 where all audit
+    everybody. The mean over the trials then has
+
+    .. math:: \operatorname{Var} \bar v = \frac{\sigma^2 + (1 - \rho) \omega^2}{T} + \rho\, \omega^2,
+
+    and the first numerator is the expectation of the variance s^2 between the trials (with T - 1). With w, the mean
+    over the trials of the variances that their own intervals stand for, ((high - low) / 2 z)^2, the interval is
+
+    .. math:: \bar v \pm \sqrt{t_{1-\alpha/2, T-1}^2 A + z_{1-\alpha/2}^2 B}, \qquad
+              A = \frac{\max(s^2, (1 - \rho) w)}{T}, \quad B = \rho\, w,
+
+    each variance with the quantile of its own degrees of freedom, which covers with probability 1 - alpha at least for
+    normal errors (Banerjee 1960). Degrees of freedom pooled after Satterthwaite do not: of two trials that agree by
+    luck they make many, and cover in 88 of 100 cases. The maximum keeps such trials from an interval shorter than that
+    of their people alone. Assumed: what maps and classifiers add is independent between the trials and 0 on average;
+    where trials train on rows in common, what these do to all of them alike is in no interval.
+
+    With T = 1 nothing is known of other maps: the interval is the trial's own, of people alone. NaN marks a trial
+    without members, or with too few for an interval; where no trial has an interval there is none. ``shared`` is rho.
+    Raises ValueError for arrays of unequal length and for a rho outside [0, 1].
+    """
+    if not value.shape == low.shape == high.shape or value.ndim != 1:
+        raise ValueError(
+            f"expected a value and two ends for each trial, found shapes {value.shape}, {low.shape} and {high.shape}"
+        )
+    there = np.isfinite(value)
+    trials = int(there.sum())
+    known = there & np.isfinite(low) & np.isfinite(high)
+    if trials and not 0 <= shared <= 1:
+        raise ValueError(f"expected the share of people in common in [0, 1], found {shared}")
+    mean = float(value[there].mean()) if trials else float("nan")
+    if not known.any():
+        return OverTrials(mean, float("nan"), float("nan"), trials)
+    if trials == 1:
+        return OverTrials(mean, float(low[known][0]), float(high[known][0]), trials)
+    half = _half_width(value[there], high[known] - low[known], shared, alpha)
+    return OverTrials(mean, mean - half, mean + half, trials)
+
+
+def _half_width(value: Array, widths: Array, shared: float, alpha: float) -> float:
+    trials = len(value)
+    people = float(np.mean((widths / (2 * ndtri(1 - alpha / 2))) ** 2))
+    apart = max(float(value.var(ddof=1)), (1 - shared) * people) / trials
+    together = shared * people
+    t, z = stdtrit(trials - 1, 1 - alpha / 2), ndtri(1 - alpha / 2)
+    return float((t**2 * apart + z**2 * together) ** 0.5)
+
+
+def twice_the_median(p: Array) -> float:
+    """One p-value of those of T trials (T,), NaN left out: min(1, 2 median), and the value itself of a single trial.
+
+    At most alpha with probability at most alpha under the null, however the trials depend on each other. Source:
+    Meinshausen, Meier and Buehlmann 2009, "P-values for high-dimensional regression", equation 2.2 at gamma = 1/2.
+    """
+    known = p[np.isfinite(p)]
+    if not len(known):
+        return float("nan")
+    return float(known[0]) if len(known) == 1 else min(1.0, 2 * float(np.median(known)))

@@ -5,8 +5,6 @@ race dummies in them. All else is measured on the transported features alone; no
 are those of ``pipeline.transport.quality``.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,8 +52,6 @@ def run(
     Without a finite image nothing is measured: all NaN, and not healthy. Raises ValueError where the map is not defined
     on a row of the split, and where a group has no rows in it or too few for the regressions.
     """
-    import pandas as pd
-
     count = min(classifier.repetitions, transport.trials)
     columns = np.array([dataset.feature_names.index(name) for name in transport.features])
     streams = [rng.spawn(2) for rng in rngs[:count]]
@@ -79,8 +75,7 @@ def run(
                 {"repetition": r, **where, "feature": feature, "statistic": statistic, "value": float(value)}
                 for feature, statistic, value in measured
             ]
-    table = pd.DataFrame(rows)
-    return AuditResult("map_quality", dataset.name, classifier.method, dataset.origin, table)
+    return AuditResult.of("map_quality", dataset, classifier, rows)
 
 
 Measured = tuple[str, str, float]

@@ -6,8 +6,6 @@ leaves them where they are; and it sends the group onto the other one, which a m
 however surely, does not. Mean, variance and error over the repetitions are the report's to take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +38,6 @@ def run(
     NaN where an image is not finite. Nothing is drawn. An image that is not finite is a row all the same. Raises
     ValueError for a dataset whose first two people of the source group are not the fixed ones in every repetition.
     """
-    import pandas as pd
-
     count = min(classifier.repetitions, transport.trials)
     rows: list[dict[str, Any]] = []
     for r, pair in enumerate(mapped(transport, dataset, "train", count)):
@@ -58,4 +54,4 @@ def run(
             ]
         furthest = ks(pair.target, pair.images).max() if np.isfinite(pair.images).all() else np.nan
         rows.append({"repetition": r, "point": "", "feature": "", "statistic": "ks", "value": float(furthest)})
-    return AuditResult("map_stability", dataset.name, classifier.method, dataset.origin, pd.DataFrame(rows))
+    return AuditResult.of("map_stability", dataset, classifier, rows)

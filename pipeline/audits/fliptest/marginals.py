@@ -1,7 +1,5 @@
 """Marginal histograms of one feature in several named groups of people, over the same bins."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

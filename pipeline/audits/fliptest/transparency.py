@@ -5,22 +5,28 @@ r"""Transparency reports: in which features the members of a flipset differ from
 
 Each gives a ranking of the features, by absolute value. A mean shift is ranked in units that features share: those of
 the model where it sees standardised features, as in most of the paper's studies; else in the ``units`` that are given.
-Source: Black et al. 2020, Definition 2; the intervals and the p-values are beyond it
-(``pipeline.audits.fliptest.intervals``, ``pipeline.audits.fliptest.significance``), and so is the word that they make
-of a line (``pipeline.audits.fliptest.standing``).
+Beyond the paper are intervals (``pipeline.audits.fliptest.intervals``), the p-values of :func:`subset_p_values`, and a
+word for each line, its :func:`standing`. Source: Black et al. 2020, Definition 2.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from pipeline.audits.correction import corrected
 from pipeline.audits.fliptest.intervals import mean_intervals, sign_intervals
-from pipeline.audits.fliptest.significance import subset_p_values
+from pipeline.audits.permutation.pvalue import ROUNDING, monte_carlo_p
 from pipeline.audits.precision import Precision
 from pipeline.types import Array
+
+MEMBERS_AT_ONCE = 2**22
+"""Drawn members held in memory at a time."""
+
+Standing = Literal["noise", "as the whole group", "stands out"]
+NOISE: Standing = "noise"
+AS_GROUP: Standing = "as the whole group"
+STANDS_OUT: Standing = "stands out"
 
 
 @dataclass(frozen=True)
@@ -102,3 +108,65 @@ def ranks(values: Array) -> Array:
     """1 for the largest absolute value (c,), and so on; ties share the smaller rank."""
     smaller_first = -np.abs(values)
     return 1 + np.searchsorted(np.sort(smaller_first), smaller_first, side="left")
+
+
+def subset_p_values(values: Array, members: Array, draws: int, rng: np.random.Generator) -> Array:
+    r"""Two-sided p-values (c,) of the means of values (n, c) over the ``members`` (n,) bool, from ``draws`` subsets.
+
+    Under the null hypothesis that flipping has nothing to do with a column v, the k members are a random subset of the
+    n people of the group. With T(A) = |mean over A of v - mean over all of v|,
+
+    .. math:: p = \frac{1 + \#\{b : T(A_b) \ge T(F)\}}{B + 1}, \qquad A_1, \dots, A_B \text{ random subsets of size } k,
+
+    which is at most alpha with probability at most alpha under the null, whatever n, k and the distribution of v. The
+    subsets are drawn, because for small flipsets and skewed shifts the normal limit of the mean of a sample without
+    replacement is wrong by large factors in the tails, where adjusted p-values are decided. With v centred, its sum
+    over A is minus the sum over the others, so the smaller of the two is drawn. The same subsets serve all columns. NaN
+    without members.
+
+    A small p-value says that the flipset shifts otherwise than its group. A large one does not make a shift noise: that
+    of everybody alike is as large in any part of the group (:func:`standing`). Whether flips of this number arise from
+    errors of the map is another question again; its null is a map between identical distributions (Black et al. 2020,
+    section 5.1), where every flip is noise (``pipeline.audits.fliptest.dealt``).
+    """
+    n, k = len(values), int(members.sum())
+    if k == 0:
+        return np.full(values.shape[1], np.nan)
+    centred = values - values.mean(axis=0)
+    # Sums in another order differ by rounding, which must not decide whether a subset is as extreme.
+    slack = ROUNDING * n * np.abs(values).max(axis=0)
+    least = np.abs(centred[members].sum(axis=0)) - slack
+    drawn = min(k, n - k)
+    extremes = np.zeros(values.shape[1], dtype=np.int64)
+    at_once = max(1, MEMBERS_AT_ONCE // max(drawn, 1))
+    for start in range(0, draws, at_once):
+        sums = _subset_sums(centred, drawn, min(at_once, draws - start), rng)
+        extremes += (np.abs(sums) >= least).sum(axis=0)
+    return monte_carlo_p(extremes, draws)
+
+
+def _subset_sums(values: Array, size: int, draws: int, rng: np.random.Generator) -> Array:
+    """Column sums (draws, c) over random subsets of ``size`` rows of values (n, c)."""
+    from scipy.sparse import csr_matrix
+
+    chosen = np.empty((draws, size), dtype=np.int64)
+    for row in chosen:
+        row[:] = rng.choice(len(values), size, replace=False, shuffle=False)
+    ends = np.arange(draws + 1) * size
+    return csr_matrix((np.ones(draws * size), chosen.ravel(), ends), shape=(draws, len(values))) @ values
+
+
+def standing(low: float, high: float, p: float, alpha: float) -> Standing:
+    """How a line with the interval [low, high] and the adjusted p-value p is to be read.
+
+    - *noise*: the interval covers 0. Another map or other people could turn the shift's sign. A line without an
+      interval is noise: nothing shows that it is not.
+    - *as the whole group*: the shift is there, but as many people of the group picked at random are as far from the
+      group's mean (:func:`subset_p_values`). So it is not shown to be other than everybody's, and does not tell who
+      flips; it may well be what makes people flip. However large and certain, it is no noise. A line without a p-value
+      is as its group.
+    - *stands out*: neither.
+    """
+    if not (low > 0 or high < 0):
+        return NOISE
+    return STANDS_OUT if p <= alpha else AS_GROUP

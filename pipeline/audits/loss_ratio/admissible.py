@@ -1,7 +1,5 @@
 """Which points describe somebody who could exist: within bounds, whole where numbers are whole, of one category."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

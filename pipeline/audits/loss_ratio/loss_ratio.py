@@ -6,8 +6,6 @@ any but the sensitive directions; the test asks whether the loss (the error rate
 Source: Maity et al. 2021, "Statistical inference for individual fairness", algorithm 1 and sections 3 and 4.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -113,8 +111,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
     Raises ValueError where every setting is unstable, or where there are more classifiers than splits.
     """
-    import pandas as pd
-
     test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
     features, label = test.features[:, : config.points], test.label[:, : config.points]
     metrics = _metrics(config, dataset, test)
@@ -145,10 +141,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             steps = np.full((classifier.repetitions, 1), count(metric, regularization, schedule))
             rows += _tidy({count.__name__: steps}, (np.nan,), columns)
     rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
-    table = pd.DataFrame(rows)
-    for name, values in classifier.index.items():
-        table[name] = values[table["repetition"]]
-    return AuditResult("loss_ratio", dataset.name, classifier.method, dataset.origin, table, arrays)
+    return AuditResult.of("loss_ratio", dataset, classifier, rows, arrays)
 
 
 def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairMetric]:

@@ -9,8 +9,6 @@ to 0, alpha or 1 where the truth is below, at or above delta.
 Source: Maity et al. 2021, "Statistical inference for individual fairness", section 3, appendix C.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

@@ -6,8 +6,6 @@ takes arrays of shape (..., n) and reduces the last axis, so repetitions, settin
 Source: Maity et al. 2021, "Statistical inference for individual fairness", sections 3.1 and 3.2, appendix C.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

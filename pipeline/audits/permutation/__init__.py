@@ -4,11 +4,10 @@
   ``result.PermutationTest``; ``pairs.all_pairs`` makes it of every pair of groups, ``correlation.correlation_test`` for
   a continuous attribute; ``power`` says how many rows are needed.
 - Inside it: ``metrics``, ``exact`` and ``hypergeometric`` where the law is enumerated, ``resamplers`` (of counts in
-  ``draws``, of rows in ``ranked_rows``, ``summed_rows``, ``clustered`` and ``user``) and ``studentized`` where it is
-  drawn, ``pvalue`` and ``verdict`` for what is concluded.
+  ``draws``, of rows in ``rows`` and ``user``) and ``studentized`` where it is drawn, ``pvalue`` for what is concluded.
 - Audits: ``permutation`` (every metric, on a classifier's predictions), ``thresholds``, ``sample_size``, ``auc``.
 - Audits of populations that they draw themselves, by ``simulations``: ``rate_levels``, ``rate_power``, ``auc_levels``,
-  ``correlation_levels``. ``many_tables`` and ``many_scores`` test many samples at once for them.
+  ``correlation_levels``. ``many_samples`` tests many samples at once for them.
 
 Source: DiCiccio, Vasudevan, Basu, Kenthapadi and Agarwal 2020, "Evaluating fairness using permutation tests".
 """

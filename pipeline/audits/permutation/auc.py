@@ -1,16 +1,13 @@
 """The area under the ROC curve on the test rows, of all of them and of each group, with DeLong's standard error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pipeline.audits.permutation.auc_statistic import BinnedAuc
 from pipeline.audits.permutation.scores import named_attributes, scores_of
-from pipeline.audits.permutation.statistics import MetricEstimate
+from pipeline.audits.permutation.statistics import BinnedAuc, MetricEstimate
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 
@@ -26,8 +23,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
     Both are empty for all rows. NaN for a group without rows of both labels. Nothing is drawn.
     """
-    import pandas as pd
-
     attributes = named_attributes(dataset, config.attributes)
     test, score = scores_of(dataset, classifier, "test")
     rows: list[dict[str, Any]] = []
@@ -44,7 +39,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
                 "positives": float(label[chosen].sum()),
             }
             rows += [{**where, "statistic": name, "value": value} for name, value in values.items()]
-    return AuditResult("auc", dataset.name, classifier.method, dataset.origin, pd.DataFrame(rows))
+    return AuditResult.of("auc", dataset, classifier, rows)
 
 
 def auc(label: Array, score: Array) -> MetricEstimate:

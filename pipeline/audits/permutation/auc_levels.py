@@ -12,8 +12,6 @@ un-studentised test in the limit (``simulations.limit_rejection_rate``). Source:
 variance; DiCiccio et al. 2020, section 3, for the question.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +19,7 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtri
 
-from pipeline.audits.permutation.many_scores import auc_p
+from pipeline.audits.permutation.many_samples import auc_p
 from pipeline.audits.permutation.simulations import Population, limit_rejection_rate, simulated
 from pipeline.fields import Checked, Count, Counts, Share
 from pipeline.types import Array, AuditResult, Classifier, Dataset

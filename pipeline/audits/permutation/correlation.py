@@ -10,18 +10,15 @@ Permuting y makes x and y independent, so that tau = 1; where they are merely un
 test of r itself has no level. T is standard normal in the limit in both cases (DiCiccio and Romano 2017).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 
 from pipeline.audits.permutation.draws import BLOCK
-from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.result import Alternative, Method, PermutationTest
-from pipeline.audits.permutation.settings import Settings
+from pipeline.audits.permutation.pvalue import Alternative, extreme, monte_carlo_p
+from pipeline.audits.permutation.result import Method, PermutationTest, Settings
+from pipeline.audits.permutation.run import GUARANTEES, with_monte_carlo
 from pipeline.audits.permutation.studentized import MonteCarlo, until_safe
-from pipeline.audits.permutation.verdict import GUARANTEES, with_monte_carlo
 from pipeline.types import Array
 
 SETS_AT_ONCE = 16

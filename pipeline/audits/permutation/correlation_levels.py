@@ -9,8 +9,6 @@ independent has its level. Source: DiCiccio et al. 2020, section 4.1 and table 1
 not give, are those of the authors' scripts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ Shuffling the group labels of N units and counting the kinds in group A is drawi
 the pooled counts of the kinds. So B permutations of a table are B draws of a few numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -5,8 +5,6 @@ r"""The hypergeometric distribution for any number of units: its probabilities a
 X counts the marked among m drawn without replacement from N units, K of which are marked.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -9,8 +9,6 @@ Numba compiles anew what it keeps on disk where that file changed, but not where
 Import this module only where it is used: it imports the compiler.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ TO_UNIT = 1.0 / 9007199254740992.0
 """A random 53-bit integer times this is uniform on [0, 1)."""
 
 LANES = 16
+"""Partial sums, or samples, side by side: as many as fill a few registers."""
 
 SMALL = 16
 """Groups of less than 1 / SMALL of the rows are chosen one by one."""
@@ -289,3 +288,32 @@ def pooled_products(seed: int, first: int, values: Array, sums: Array) -> None:
                 sums[b, 0, s] += values[u, s]
                 sums[b, 1, s] += values[u, s] * values[u, s]
                 sums[b, 2, s] += values[u, s] * values[v, s]
+
+
+@njit(cache=True, nogil=True)
+def ranked_sums(codes: Array, label: Array, sums: Array) -> None:
+    """What :func:`pipeline.audits.permutation.statistics.of_moments` makes AUC and variance of, for 16 samples
+    without ties.
+
+    ``codes`` (B, n) are groups, 0 and 1, after B permutations, the same for all samples; ``label`` (n, 16) are doubles.
+    ``sums`` (B, 2, 6, 16) gets, of each group, the numbers of positives and negatives, the sum over positives of the
+    number of negatives below, that of its squares, and the same over negatives with the positives below. All are whole
+    numbers, which doubles add without rounding.
+    """
+    part = np.zeros((2, 6, LANES))
+    for b in range(codes.shape[0]):
+        part[:] = 0.0
+        for i in range(label.shape[0]):
+            group = codes[b, i]
+            for lane in range(LANES):
+                positive = label[i, lane]
+                negative = 1.0 - positive
+                m, n = part[group, 0, lane], part[group, 1, lane]
+                lower, under = positive * n, negative * m
+                part[group, 0, lane] = m + positive
+                part[group, 1, lane] = n + negative
+                part[group, 2, lane] += lower
+                part[group, 3, lane] += lower * n
+                part[group, 4, lane] += under
+                part[group, 5, lane] += under * m
+        sums[b] = part

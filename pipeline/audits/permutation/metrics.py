@@ -4,8 +4,6 @@ A *rate* is a share of counts, numerator over denominator, both sums over the ta
 mean over rows of a value of label and score; the *AUC* is the probability that a positive scores above a negative.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Source: DiCiccio et al. 2020, "Evaluating fairness using permutation tests"; the
 ``pipeline.audits.permutation``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast, get_args
@@ -15,10 +13,9 @@ import numpy as np
 from pipeline.audits.correction import corrected_once
 from pipeline.audits.permutation.metrics import METRICS, Rate, hypothesis, metric_named
 from pipeline.audits.permutation.outcomes import Predictions, decided
-from pipeline.audits.permutation.result import Method, PermutationTest
+from pipeline.audits.permutation.result import Method, PermutationTest, Settings
 from pipeline.audits.permutation.run import tested
 from pipeline.audits.permutation.scores import named_attributes, scores_of
-from pipeline.audits.permutation.settings import Settings
 from pipeline.fields import Checked, Count, Probability, Share, at_least, finite, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
@@ -54,8 +51,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     and the index of the classifiers.
     Raises ValueError for an attribute that the dataset does not have.
     """
-    import pandas as pd
-
     attributes = named_attributes(dataset, config.attributes)
     test, score = scores_of(dataset, classifier, "test")
     rows: list[dict[str, Any]] = []
@@ -64,10 +59,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         found = list(_tests(dataset, test.label[repetition], score[repetition], groups, config, rng))
         for (name, attribute, kind), result, adjusted in _adjusted(found):
             where = {"repetition": repetition, "attribute": attribute, "metric": name, "test": kind}
-            where |= {key: values[repetition] for key, values in classifier.index.items()}
             rows += [{**where, "statistic": key, "value": value} for key, value in _values(result, adjusted).items()]
-    table = pd.DataFrame(rows).assign(threshold=config.threshold, alpha=config.alpha)
-    return AuditResult("permutation", dataset.name, classifier.method, dataset.origin, table)
+    return AuditResult.of("permutation", dataset, classifier, rows, threshold=config.threshold, alpha=config.alpha)
 
 
 Key = tuple[str, str, str]

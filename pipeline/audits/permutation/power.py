@@ -10,14 +10,12 @@ z = z_{1 - alpha/2}, or z_{1 - alpha} for a one-sided test; the wrong side of a 
 one half, z_power = 0, this is the formula of DiCiccio et al. 2020, section 5.1: delta sits just on the bound.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from pipeline.audits.permutation.result import SIDED, Alternative
+from pipeline.audits.permutation.pvalue import SIDED, Alternative
 from pipeline.types import Array
 
 

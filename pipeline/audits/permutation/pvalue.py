@@ -4,22 +4,36 @@ With S of B permuted statistics at least as extreme as the observed one, p = (1 
 is itself one of the permutations, so that P(p <= alpha) <= alpha under exchangeability, for every B.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
-from pipeline.audits.permutation.result import Alternative
 from pipeline.fields import Checked, Share
 from pipeline.types import Array
+
+Alternative = Literal["two-sided", "equal-tailed", "greater", "less"]
+"""``greater``: the metric of the first group is the larger one. ``two-sided``: |T| is large, as published.
+
+``equal-tailed``: T is far out on its own side, p = min(1, 2 min(p_greater, p_less)). Where a small group is set
+against a large one, T has a long tail on one side only: for an AUC near 1, few rows are often ranked without a fault,
+and their estimated variance is then near 0. Against |T| that tail hides a difference on the other side. Where T* is
+symmetric, as it is in the limit, both are one.
+"""
+
+SIDED = ("greater", "less")
 
 ROUNDING = 1e-12
 """Relative difference below which two statistics count as equal: sums in another order."""
 
 MONTE_CARLO_LEVEL = 0.95
 """Level of the interval for the p-value of infinitely many draws."""
+
+
+def tails(alternative: Alternative) -> int:
+    """How many one-sided tests the level is shared among."""
+    return 2 if alternative == "equal-tailed" else 1
 
 
 def extreme(permuted: Array, observed: Array | float, alternative: Alternative) -> Array:

@@ -11,8 +11,6 @@ gives the level of the un-studentised test in the limit (``simulations.limit_rej
 Source: DiCiccio et al. 2020, section 4.2 and theorem 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ Group A has the true positive rate f + delta and group B f; the classifier is ri
 Source: DiCiccio et al. 2020, section 5.1; the formula is that of ``pipeline.audits.permutation.power``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,17 +1,12 @@
 """Which way to permute: counts of kinds where rows repeat themselves, compiled passes over rows where they do not."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from pipeline.audits.permutation.auc_statistic import BinnedAuc
-from pipeline.audits.permutation.clustered import ClusteredRanks, summed
 from pipeline.audits.permutation.draws import CountResampler, Resampler
 from pipeline.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric
 from pipeline.audits.permutation.outcomes import Counts, Predictions, check_binary
-from pipeline.audits.permutation.ranked_rows import RankedRows
-from pipeline.audits.permutation.statistics import Proportion, RatioOfSums
-from pipeline.audits.permutation.summed_rows import SummedRows
+from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, summed
+from pipeline.audits.permutation.statistics import BinnedAuc, Proportion, RatioOfSums
 from pipeline.audits.permutation.user import UserRows
 from pipeline.types import Array
 

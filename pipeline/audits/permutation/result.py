@@ -1,29 +1,32 @@
-"""What a permutation test found."""
-
-from __future__ import annotations
+"""What is asked of a permutation test, and what it finds."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-Alternative = Literal["two-sided", "equal-tailed", "greater", "less"]
-"""``greater``: the metric of the first group is the larger one. ``two-sided``: |T| is large, as published.
-
-``equal-tailed``: T is far out on its own side, p = min(1, 2 min(p_greater, p_less)). Where a small group is set
-against a large one, T has a long tail on one side only: for an AUC near 1, few rows are often ranked without a fault,
-and their estimated variance is then near 0. Against |T| that tail hides a difference on the other side. Where T* is
-symmetric, as it is in the limit, both are one.
-"""
-
-SIDED = ("greater", "less")
-
-
-def tails(alternative: Alternative) -> int:
-    """How many one-sided tests the level is shared among."""
-    return 2 if alternative == "equal-tailed" else 1
-
+from pipeline.audits.permutation.pvalue import Alternative, SafeStop, tails
+from pipeline.fields import Checked, Count, Share, at_least, finite
 
 Method = Literal["auto", "exact", "studentized", "lift", "unstudentized", "bootstrap"]
 """``auto`` is exact where exactness is free, else studentized."""
+
+
+@dataclass(frozen=True)
+class Settings(Checked):
+    """How to test; ``run.permutation_test`` says what the values mean."""
+
+    method: Method = "auto"
+    alternative: Alternative = "two-sided"
+    alpha: Share = 0.05
+    draws: Count = 10_000
+    smoothing: Annotated[float, at_least(0), finite] = 1.0
+    bootstraps: Annotated[int, at_least(2)] = 200
+    resampling_risk: Share | None = None
+
+    @property
+    def stop(self) -> SafeStop | None:
+        """When to stop drawing."""
+        level = self.alpha / tails(self.alternative)
+        return None if self.resampling_risk is None else SafeStop(level, self.resampling_risk)
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,35 @@
 """One call for any metric: exact where exactness is free, studentised elsewhere, every other test by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio
+from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, score_interval
 from pipeline.audits.permutation.exact import statistic as exact_statistic
-from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric, metric_named
+from pipeline.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
 from pipeline.audits.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.pvalue import SIDED, Alternative
 from pipeline.audits.permutation.resamplers import countable, decisions, resampler
-from pipeline.audits.permutation.result import Alternative, Method, PermutationTest
-from pipeline.audits.permutation.score_interval import score_interval
-from pipeline.audits.permutation.settings import Settings
-from pipeline.audits.permutation.studentized import monte_carlo
-from pipeline.audits.permutation.undefined import missing, without_variance
-from pipeline.audits.permutation.verdict import GUARANTEES, agreeing, direction, with_monte_carlo
+from pipeline.audits.permutation.result import Method, PermutationTest, Settings
+from pipeline.audits.permutation.statistics import MetricEstimate
+from pipeline.audits.permutation.studentized import MonteCarlo, monte_carlo
 from pipeline.types import Array
+
+GUARANTEES = {
+    "exact": "where the rates are equal, the chance to reject is at most alpha in every sample of independent rows, "
+    "whatever else differs between the groups",
+    "studentized": "where the metrics are equal, the chance to reject tends to alpha as both groups grow; it is at "
+    "most alpha in every sample if the groups are alike in distribution",
+    "unstudentized": "the chance to reject is at most alpha if the groups are alike in distribution; if only the "
+    "metric is equal, it can be far from alpha",
+    "lift": "a shortcut for comparison: no guarantee where the groups differ in size and composition",
+    "bootstrap": "where the metrics are equal, the chance to reject tends to alpha as both groups grow",
+}
+
+NEEDED = {"tpr": "label 1", "fnr": "label 1", "fpr": "label 0", "tnr": "label 0"}
+NEEDED |= {"precision": "prediction 1", "npv": "prediction 0"}
+"""What the rows are called that a rate is a share of."""
 
 
 def permutation_test(
@@ -153,3 +164,106 @@ def _blank(
         guarantee=GUARANTEES[method],
         undefined=lacking,
     )
+
+
+def with_monte_carlo(result: PermutationTest, found: MonteCarlo, settings: Settings) -> PermutationTest:
+    """The result completed by a Monte-Carlo test."""
+    value = found.p(settings.alternative)
+    rejected = value <= settings.alpha
+    interval = found.interval(settings.alpha, settings.alternative)
+    low, high = agreeing(interval, found.difference, rejected)
+    p_low, p_high = found.p_interval(settings.alternative, settings.stop)
+    return replace(
+        result,
+        difference=found.difference,
+        ci_low=low,
+        ci_high=high,
+        statistic=found.statistic,
+        p_value=value,
+        p_low=p_low,
+        p_high=p_high,
+        rejected=rejected,
+        direction=direction(found.difference, found.p("greater"), found.p("less"), settings),
+        draws=len(found.reference),
+        undefined_draws=found.undefined_draws,
+        guarantee=result.guarantee + _stopping(found, settings),
+    )
+
+
+def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -> tuple[float, float]:
+    """The interval with 0 in it exactly where the test does not reject.
+
+    Intervals come from tests of D = d whose member at d = 0 is a close relative of the test made: where the two
+    disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is the score interval
+    (Miettinen-Nurminen), extended where needed: no inversion of the exact test.
+    """
+    low, high = interval
+    if not rejected:
+        return min(low, 0.0), max(high, 0.0)
+    if low <= 0 <= high:
+        step = np.nextafter(0.0, difference)
+        return (float(step), high) if difference > 0 else (low, float(step))
+    return low, high
+
+
+def direction(difference: float, p_greater: float, p_less: float, settings: Settings) -> int:
+    """+1, -1 or 0: see ``PermutationTest.direction``."""
+    tail = settings.alpha if settings.alternative in SIDED else settings.alpha / 2
+    if difference > 0 and p_greater <= tail and settings.alternative != "less":
+        return 1
+    return -1 if difference < 0 and p_less <= tail and settings.alternative != "greater" else 0
+
+
+def _stopping(found: MonteCarlo, settings: Settings) -> str:
+    if settings.stop is None:
+        return ""
+    drawn = len(found.reference)
+    if not found.stopped:
+        return f"; all {drawn} draws were made without the decision becoming safe at risk {settings.resampling_risk}"
+    return (
+        f"; drawing stopped after {drawn} of {settings.draws}: the chance that infinitely many draws would decide "
+        f"otherwise is at most {settings.resampling_risk}, and that much is added to the level"
+    )
+
+
+def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
+    """Which group lacks what the metric is computed of; empty where the metric (G,) exists in both."""
+    for group, name in enumerate(data.groups):
+        if np.isfinite(value[group]):
+            continue
+        lacks = "no rows" if isinstance(data, Counts) or data.weight is None else "no weight on rows"
+        if isinstance(metric, Rate):
+            needs = NEEDED.get(metric.name)
+            return f"group {name!r} has {lacks}" + (f" with {needs}" if needs else " that count")
+        if isinstance(metric, Auc):
+            return f"group {name!r} has {lacks} with label {0 if _positives(data, group) else 1}"
+        if np.isinf(value[group]):
+            return f"the {metric.title} of group {name!r} is infinite: a prediction that was certain was wrong"
+        return f"the {metric.title} of group {name!r} does not exist (the function gave NaN, or no row has weight)"
+    return ""
+
+
+def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
+    """Which group's variance says nothing about the metric's error; empty where both do.
+
+    Smoothed rates always have a variance. Elsewhere 0 means that the rows of a group happen to be all alike (a perfect
+    AUC in a few rows, say). Dividing by it would make any difference significant; and where the metrics are equal, the
+    interval would be the one point 0, as if no difference were possible.
+    """
+    if isinstance(metric, Rate):
+        return ""
+    for group, name in enumerate(data.groups):
+        if not observed.variance[group] > 0:
+            found = "zero" if observed.variance[group] == 0 else "undefined (too few rows)"
+            return (
+                f"the estimated variance of the {metric.title} in group {name!r} is {found}, so the difference cannot "
+                "be studentised: get more rows of this group, or use method unstudentized knowing its limits"
+            )
+    return ""
+
+
+def _positives(data: Predictions | Counts, group: int) -> int:
+    if isinstance(data, Counts):
+        return int(data.table[group, 1].sum())
+    counts = data.group == group if data.weight is None else (data.group == group) & (data.weight > 0)
+    return int((data.label[counts] == 1).sum())

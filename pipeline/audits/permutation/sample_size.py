@@ -9,8 +9,6 @@ thresholds, and beside it the difference that the formula of section 5.1 detects
 with the rates f and the rows m that they are of, at threshold 1/2. Source: DiCiccio et al. 2020, section 5.1, figure 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -61,8 +59,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     ``thresholds_detected`` and ``thresholds_tested``; without test ``detectable`` by the formula. Raises ValueError for
     a size beyond the rows of the split.
     """
-    import pandas as pd
-
     attributes = named_attributes(dataset, config.attributes)
     batch, score = scores_of(dataset, classifier, config.split)  # type: ignore[arg-type]
     available = batch.label.shape[1]
@@ -96,8 +92,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
                         for sample, value in enumerate(values)
                     ]
     settings = {key: getattr(config, key) for key in ("draws", "alpha", "smallest_cell")}
-    table = pd.DataFrame(rows).assign(**settings)
-    return AuditResult("sample_size", dataset.name, classifier.method, dataset.origin, table)
+    return AuditResult.of("sample_size", dataset, classifier, rows, **settings)
 
 
 def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random.Generator) -> dict[str, Array]:

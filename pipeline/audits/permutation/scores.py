@@ -1,7 +1,5 @@
 """Scores of the rows of each repetition, for audits of P(y = 1 | x), and their tables at many thresholds at once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ An audit gives populations; the loop draws samples of each, tests them and count
 generators and on the order of the populations alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from pipeline.audits.permutation.many_tables import table_p
+from pipeline.audits.permutation.many_samples import table_p
 from pipeline.audits.permutation.result import Method
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
@@ -90,8 +88,6 @@ def simulated(
     ``columns`` are fields of ``config``, constant in the table. With ``axes``, fields too, these are arrays beside
     ``p_values`` (populations, tests, simulations) of the first repetition.
     """
-    import pandas as pd
-
     table: list[Row] = []
     first: list[Array] = []
     for repetition, rng in enumerate(rngs[: classifier.repetitions]):
@@ -103,9 +99,9 @@ def simulated(
                 table += [{**place, "test": test, **row} for row in rows(config, population, test, p)]
             if repetition == 0:
                 first.append(np.stack(list(p_values.values())))
-    frame = pd.DataFrame(table).assign(**{name: getattr(config, name) for name in columns})
+    constant = {name: getattr(config, name) for name in columns}
     arrays = {"p_values": np.stack(first), **{name: np.array(getattr(config, name)) for name in axes}} if axes else {}
-    return AuditResult(audit, dataset.name, classifier.method, dataset.origin, frame, arrays)
+    return AuditResult.of(audit, dataset, classifier, table, arrays, **constant)
 
 
 def _p_values(population: Population, simulations: int, rng: np.random.Generator) -> dict[str, Array]:

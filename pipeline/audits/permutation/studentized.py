@@ -14,16 +14,23 @@ Each is inverted for its interval: the values d that it would not reject if (D -
 Source: DiCiccio et al. 2020.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.audits.permutation.draws import BLOCK, Resampler
-from pipeline.audits.permutation.pvalue import SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
-from pipeline.audits.permutation.result import Alternative, Method, tails
+from pipeline.audits.permutation.pvalue import (
+    Alternative,
+    SafeStop,
+    bound,
+    extreme,
+    furthest,
+    monte_carlo_p,
+    tails,
+    wilson,
+)
+from pipeline.audits.permutation.result import Method
 from pipeline.audits.permutation.statistics import studentized
 from pipeline.types import Array
 

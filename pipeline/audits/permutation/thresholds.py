@@ -9,8 +9,6 @@ q being the k-th largest of the B values, k = floor(alpha (B + 1)): that is p <=
 that the published figure draws. Source: DiCiccio et al. 2020, section 5.1 and figure 2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -18,7 +16,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from pipeline.audits.permutation.draws import split
-from pipeline.audits.permutation.many_tables import table_p
+from pipeline.audits.permutation.many_samples import table_p
 from pipeline.audits.permutation.pvalue import bound, extreme, furthest, monte_carlo_p
 from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
 from pipeline.audits.permutation.statistics import Proportion, studentized
@@ -49,8 +47,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     (unstudentized, studentized with Wald's variance, studentized_smoothed, exact) ``p_value``, ``rejected`` and
     ``critical``, the bound of |D|. NaN where a group has no row that the rate is of.
     """
-    import pandas as pd
-
     attributes = named_attributes(dataset, config.attributes)
     test, score = scores_of(dataset, classifier, "test")
     thresholds = np.linspace(0, 1, config.points)
@@ -67,8 +63,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
                         for key, values in columns.items()
                         for threshold, value in zip(thresholds, values, strict=True)
                     ]
-    table = pd.DataFrame(rows).assign(draws=config.draws, alpha=config.alpha)
-    return AuditResult("thresholds", dataset.name, classifier.method, dataset.origin, table)
+    return AuditResult.of("thresholds", dataset, classifier, rows, draws=config.draws, alpha=config.alpha)
 
 
 def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Generator) -> dict[str, dict[str, Array]]:

@@ -6,8 +6,6 @@ where f_g^{(t)} is the metric of a sample with replacement from the rows of grou
 with multinomial weights, all T of them in one call if the metric can. Source: DiCiccio et al. 2020, equation 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -22,5 +22,5 @@ model, .026 for a Gaussian copula within the cells of the root table, .034 for i
 last two without native-country). AUC on real rows of a logistic regression trained on the twin: .902, .898 and .897;
 trained on real rows, .903.
 
-What may be stored about the people behind the data is the subject of :mod:`pipeline.datasets.twins.disclosure`.
+What may be stored about the people behind the data is the subject of :mod:`pipeline.datasets.twins.preserved`.
 """

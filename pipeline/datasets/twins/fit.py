@@ -2,10 +2,8 @@
 
 Of the kinds of twins (:mod:`pipeline.datasets.twins.kinds`) the one by levels is fitted here, the others beside.
 Deterministic: the same rows give the same file, but for a last digit that stands on the edge of being rounded. The
-package's docstring gives the equations, :mod:`pipeline.datasets.twins.disclosure` what may be stored.
+package's docstring gives the equations, :mod:`pipeline.datasets.twins.preserved` what may be stored.
 """
-
-from __future__ import annotations
 
 import argparse
 import sys
@@ -20,10 +18,10 @@ import pandas as pd
 
 from pipeline import io
 from pipeline.datasets import download
-from pipeline.datasets.twins import fit_copula, preserved, published_subjects, subjects
-from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_INTERVAL
+from pipeline.datasets.twins import copula, preserved, subjects
 from pipeline.datasets.twins.kinds import LEVELS, written
 from pipeline.datasets.twins.model import Column, Twin
+from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.datasets.twins.stored import Root, as_text
 from pipeline.types import Array
 from pipeline.workflow import plugins
@@ -169,13 +167,13 @@ def _official_rows(module: ModuleType, options: argparse.Namespace) -> tuple[pd.
 
 
 def _subject_twin(module: ModuleType, options: argparse.Namespace) -> subjects.SubjectTwin:
-    download.fetch([published_subjects.COUNTS], options.raw, None, dataset=options.dataset)
-    return published_subjects.made(published_subjects.counts(options.raw), tuple(module.COLUMNS))
+    download.fetch([subjects.COUNTS], options.raw, None, dataset=options.dataset)
+    return subjects.made(subjects.counts(options.raw), tuple(module.COLUMNS))
 
 
 MAKERS: Mapping[str, Callable[[ModuleType, argparse.Namespace], Any]] = {
     LEVELS: lambda module, options: fit(options.dataset, *_official_rows(module, options)),
-    "copula": lambda module, options: fit_copula.fit(options.dataset, *_official_rows(module, options)),
+    "copula": lambda module, options: copula.fit(options.dataset, *_official_rows(module, options)),
     "subjects": _subject_twin,
 }
 """By a dataset's ``TWIN_KIND``: its twin."""

@@ -1,7 +1,5 @@
 """The kinds of twins, by the word ``kind`` in a file of ``data/twins``: what holds its content and samples its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

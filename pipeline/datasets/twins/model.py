@@ -1,7 +1,5 @@
 """The fitted model of a twin, and sampling from it. The package's docstring gives the equations."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,11 +1,27 @@
-"""What a twin is meant to preserve, as statistics that can be computed of any rows and compared.
+"""What a twin is meant to preserve, as statistics that can be computed of any rows, and what may be stored.
 
 For all rows and for each value of each root column: a number's mean and standard deviation, a category's shares.
 For each pair of columns, intervals taken as categories: Cramer's V = sqrt( chi^2 / (n (min(r, c) - 1)) ) with
 chi^2 = sum (O - E)^2 / E over the r x c table of counts O and of E = (row sum)(column sum) / n.
-"""
 
-from __future__ import annotations
+Nothing is stored that counts too few of the people behind the official data. No row is stored, and
+
+- counts of the root table are rounded to multiples of :data:`FEWEST`, so a cell of fewer than half of that vanishes;
+- a category of fewer than :data:`FEWEST` rows is merged into the commonest one;
+- an interval, and a number that stands for itself, holds at least :data:`FEWEST_IN_INTERVAL` rows; the outermost limits
+  are the tenth smallest and the tenth largest value;
+- the summary of what is preserved leaves out groups of fewer than :data:`FEWEST_IN_GROUP` rows and, within a group,
+  categories of fewer than :data:`FEWEST`;
+- weights and shares are rounded to hundredths, means and standard deviations to three digits;
+- in a copula, a group and, within a block, a value of the second attribute have at least :data:`FEWEST_IN_INTERVAL`
+  rows, and so has every interval of a quantile function; correlations are rounded to hundredths.
+
+The counts of the Strategic Subject List are stored as its city's data were counted in public, small ones too.
+
+The weights follow two-way counts closely, small ones too, so a rare combination of two attributes is about as frequent
+in the twin as in the data. The official files are public; the rule is good manners, not a formal guarantee such as
+differential privacy.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -14,11 +30,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets.twins.disclosure import FEWEST, FEWEST_IN_GROUP
 from pipeline.datasets.twins.model import Column
 from pipeline.types import Array
 
 ALL = "all"
+FEWEST = 10
+FEWEST_IN_INTERVAL = 50
+FEWEST_IN_GROUP = 100
 
 
 def summary(rows: pd.DataFrame, root: Sequence[str], columns: Sequence[Column]) -> dict[str, Any]:

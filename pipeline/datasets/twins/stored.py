@@ -1,7 +1,5 @@
 """A twin's file: its dataclasses as JSON, field by field; a row of numbers is one string, so that files stay small."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from types import UnionType

@@ -5,8 +5,6 @@ difference is kept, and their mean stays what it was. Computed in float32, as th
 compiled code is generic, and agrees with ``pipeline.methods.sensr_torch`` to rounding in float64.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -19,8 +19,6 @@ those of the mean, and fewer numbers underflow. A matrix with one row for each c
 stored flat, since distances that are known when compiling are what lets the inner loops become vector instructions.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

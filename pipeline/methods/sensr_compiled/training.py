@@ -3,13 +3,11 @@
 See ``pipeline.methods.sensr_compiled.lanes`` for the letters.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from pipeline.methods.sensr_compiled.full_attack import full_attack
+from pipeline.methods.sensr_compiled.attacks import full_attack, subspace_attack
 from pipeline.methods.sensr_compiled.lanes import (
     LANES,
     TINIEST,
@@ -23,7 +21,6 @@ from pipeline.methods.sensr_compiled.lanes import (
     second_moment,
     shift,
 )
-from pipeline.methods.sensr_compiled.subspace_attack import subspace_attack
 from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
 from pipeline.types import Array
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
+from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.report import words as w
 from pipeline.report.fliptest.lines import MEAN, SIGN, Line
 from pipeline.report.style import FAINT, INK

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.over_trials import over_trials, twice_the_median
-from pipeline.audits.fliptest.standing import NOISE, STANDS_OUT, Standing, standing
-from pipeline.audits.fliptest.transparency import ranks
+from pipeline.audits.fliptest.intervals import over_trials, twice_the_median
+from pipeline.audits.fliptest.transparency import NOISE, STANDS_OUT, Standing, ranks, standing
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.trials import Place
@@ -25,7 +24,7 @@ RANKS = {MEAN: "rank_mean", SIGN: "rank_sign"}
 class Line:
     """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
 
-    ``value`` with the interval of :mod:`pipeline.audits.fliptest.over_trials` (over maps and people; over people alone
+    ``value`` with the interval of :mod:`pipeline.audits.fliptest.intervals` (over maps and people; over people alone
     where there is one trial), ``rank`` by its absolute value, ``p`` (adjusted; of several trials twice the median).
     ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty. Shifts are in the units of
     :func:`pipeline.report.fliptest.trials.units`.
@@ -42,7 +41,7 @@ class Line:
 
     @property
     def standing(self) -> Standing:
-        """Noise, as the whole group, or stands out: see :mod:`pipeline.audits.fliptest.standing`."""
+        """Noise, as the whole group, or stands out: see :mod:`pipeline.audits.fliptest.transparency`."""
         return standing(self.low, self.high, self.p, self.alpha)
 
     @property

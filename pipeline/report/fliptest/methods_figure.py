@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
-from pipeline.audits.fliptest.standing import AS_GROUP, NOISE, STANDS_OUT, Standing
+from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import bars, lines, trials

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.audits.fliptest.dealt import DealtSizes, deals, halves, sizes_between_halves, upper
-from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.transport.plan import best_plan
 from pipeline.types import Array
 

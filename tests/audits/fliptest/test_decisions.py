@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline import models
-from pipeline.audits.fliptest.decisions import judged
+from pipeline.audits.fliptest.flipsets import judged
 from pipeline.models import kernel
 from pipeline.types import Array, Classifier
 

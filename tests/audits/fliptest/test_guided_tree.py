@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.fliptest.guided_tree import (
+from pipeline.audits.fliptest.subgroups import (
     Limits,
     best_split,
     binned,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.fliptest.over_trials import over_trials, twice_the_median
+from pipeline.audits.fliptest.intervals import over_trials, twice_the_median
 from pipeline.types import Array
 
 Z = stats.norm.ppf(0.975)
@@ -49,8 +49,7 @@ def test_from_people_to_standing() -> None:
 
     Ten studies of five trials each; the map adds an error to every image. The members' own shift is one deviation.
     """
-    from pipeline.audits.fliptest.standing import standing
-    from pipeline.audits.fliptest.transparency import transparency_report
+    from pipeline.audits.fliptest.transparency import standing, transparency_report
     from pipeline.audits.precision import Precision
 
     precision = Precision(alpha=0.05, bootstraps=400, permutations=999)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.types import Array
 
 

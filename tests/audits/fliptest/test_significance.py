@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.fliptest import significance
-from pipeline.audits.fliptest.significance import subset_p_values
+from pipeline.audits.fliptest import transparency
+from pipeline.audits.fliptest.transparency import subset_p_values
 from pipeline.types import Array
 
 
@@ -61,7 +61,7 @@ def test_a_flipset_of_everyone_or_of_nobody() -> None:
 def test_blocks_of_draws_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     values, members = np.random.default_rng(6).normal(size=(80, 3)), np.arange(80) < 11
     whole = subset_p_values(values, members, 150, np.random.default_rng(7))
-    monkeypatch.setattr(significance, "MEMBERS_AT_ONCE", 100)
+    monkeypatch.setattr(transparency, "MEMBERS_AT_ONCE", 100)
     np.testing.assert_array_equal(subset_p_values(values, members, 150, np.random.default_rng(7)), whole)
 
 
@@ -69,7 +69,7 @@ def test_the_normal_limit_would_not_do_for_small_flipsets_with_skewed_shifts() -
     rng = np.random.default_rng(8)
     n, k = 2000, 15
     values = rng.lognormal(sigma=1.5, size=n)
-    sums = significance._subset_sums((values - values.mean())[:, None], k, 40_000, rng)[:, 0] / k
+    sums = transparency._subset_sums((values - values.mean())[:, None], k, 40_000, rng)[:, 0] / k
     edge = np.quantile(sums, 0.999)
     deviation = values.std(ddof=1) * np.sqrt((1 - k / n) / k)
     assert (np.abs(sums) >= edge).mean() > 20 * 2 * stats.norm.sf(edge / deviation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.audits.fliptest.standing import standing
+from pipeline.audits.fliptest.transparency import standing
 
 NAN = float("nan")
 

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from pipeline.audits.fliptest import subgroups
-from pipeline.audits.fliptest.guided_tree import Context
-from pipeline.audits.fliptest.subgroups import Config
+from pipeline.audits.fliptest.subgroups import Config, Context
 from pipeline.datasets import arrests
 from pipeline.seeds import generators
 from pipeline.types import Array, Classifier, Dataset

@@ -7,11 +7,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-from pipeline.audits.permutation.auc_statistic import BinnedAuc
-from pipeline.audits.permutation.clustered import ClusteredRanks
 from pipeline.audits.permutation.draws import CountResampler
-from pipeline.audits.permutation.ranked_rows import RankedRows
-from pipeline.audits.permutation.statistics import MetricEstimate, studentized
+from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows
+from pipeline.audits.permutation.statistics import BinnedAuc, MetricEstimate, studentized
 from pipeline.types import Array
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.audits.permutation.clustered import summed
 from pipeline.audits.permutation.outcomes import Predictions
+from pipeline.audits.permutation.rows import summed
 from pipeline.audits.permutation.run import permutation_test
 
 Simulate = Callable[..., Predictions]

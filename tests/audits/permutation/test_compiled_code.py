@@ -10,7 +10,7 @@ from pathlib import Path
 PROGRAM = """
 import hashlib
 import numpy as np
-from pipeline.audits.permutation import kernels, ranked_kernel
+from pipeline.audits.permutation import kernels
 
 rng, digest = np.random.default_rng(3), hashlib.sha256()
 for n, sizes in ((203, [90, 113]), (301, [100, 101, 100])):
@@ -33,11 +33,11 @@ for n, sizes in ((203, [90, 113]), (301, [100, 101, 100])):
     if groups == 2:
         codes, many = np.empty((9, n), np.uint8), np.zeros((9, 2, 6, 16))
         kernels.permuted_codes(5, 0, sizes, codes)
-        ranked_kernel.ranked_sums(codes, (rng.random((n, 16)) < 0.4).astype(float), many)
+        kernels.ranked_sums(codes, (rng.random((n, 16)) < 0.4).astype(float), many)
         found += [codes, many]
     for values in found:
         digest.update(np.ascontiguousarray(values).tobytes())
-entries = [f for module in (kernels, ranked_kernel) for f in vars(module).values() if hasattr(f, "stats")]
+entries = [f for module in (kernels,) for f in vars(module).values() if hasattr(f, "stats")]
 print(digest.hexdigest(), sum(sum(f.stats.cache_misses.values()) for f in entries))
 """
 

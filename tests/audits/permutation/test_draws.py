@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from pipeline.audits.permutation import draws
-from pipeline.audits.permutation.auc_statistic import BinnedAuc
 from pipeline.audits.permutation.draws import CountResampler, split
-from pipeline.audits.permutation.statistics import Proportion, studentized
+from pipeline.audits.permutation.statistics import BinnedAuc, Proportion, studentized
 from pipeline.types import Array
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, statistic
-from pipeline.audits.permutation.score_interval import restricted, score, score_interval
+from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, restricted, score, score_interval, statistic
 
 rng = np.random.default_rng(6)
 TABLES = [

@@ -10,9 +10,8 @@ from scipy import stats
 
 from pipeline.audits.permutation.draws import BLOCK
 from pipeline.audits.permutation.kernels import assign, choose, permuted_ranks, permuted_sums, shuffle
-from pipeline.audits.permutation.ranked_rows import RankedRows
+from pipeline.audits.permutation.rows import RankedRows, SummedRows
 from pipeline.audits.permutation.statistics import RatioOfSums
-from pipeline.audits.permutation.summed_rows import SummedRows
 
 
 @pytest.mark.parametrize(("n", "size"), [(7, 3), (40, 1), (40, 39), (37, 2)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.audits.permutation.draws import BLOCK, CountResampler
-from pipeline.audits.permutation.largest import largest_p
+from pipeline.audits.permutation.pairs import largest_p
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion
 from pipeline.types import Array
 

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.permutation.kernels import permuted_codes, ranked_moments
-from pipeline.audits.permutation.many_scores import TOGETHER, auc_p
+from pipeline.audits.permutation.kernels import LANES, permuted_codes, ranked_moments, ranked_sums
+from pipeline.audits.permutation.many_samples import TOGETHER, auc_p
 from pipeline.audits.permutation.outcomes import Predictions
-from pipeline.audits.permutation.ranked_kernel import LANES, ranked_sums
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.types import Array
 

@@ -11,8 +11,8 @@ import pytest
 from pipeline.audits.correction import corrected
 from pipeline.audits.permutation import pairs
 from pipeline.audits.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.result import Settings
 from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.settings import Settings
 
 Simulate = Callable[..., Predictions]
 QUICK = Settings(draws=400)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.permutation.pvalue import SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.pvalue import Alternative, SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
 
 
 def test_among_exchangeable_statistics_the_p_value_keeps_its_level_for_any_number_of_draws() -> None:

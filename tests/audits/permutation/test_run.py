@@ -12,7 +12,7 @@ from scipy import stats
 
 from pipeline.audits.permutation.metrics import METRICS, Rate
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.pvalue import Alternative
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.studentized import MonteCarlo
 

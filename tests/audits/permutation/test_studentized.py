@@ -12,16 +12,14 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from pipeline.audits.permutation.auc_statistic import BinnedAuc
 from pipeline.audits.permutation.draws import split
-from pipeline.audits.permutation.many_tables import table_p
+from pipeline.audits.permutation.many_samples import table_p
 from pipeline.audits.permutation.outcomes import Counts
-from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.pvalue import Alternative, extreme, monte_carlo_p
+from pipeline.audits.permutation.rows import SummedRows
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.simulations import sampled
-from pipeline.audits.permutation.statistics import RatioOfSums, studentized
-from pipeline.audits.permutation.summed_rows import SummedRows
+from pipeline.audits.permutation.statistics import BinnedAuc, RatioOfSums, studentized
 
 Near = Callable[..., bool]
 

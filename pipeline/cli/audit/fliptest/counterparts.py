@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.fliptest.dealt import Deal, DealtSizes
-from pipeline.audits.fliptest.sets import Flipsets
+from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.cli.audit.fliptest.groups import Group
 from pipeline.cli.audit.fliptest.model import Model
 from pipeline.cli.audit.fliptest.space import Space

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
+from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import tables
 from pipeline.cli.audit.fliptest.caveats import caveats

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from pipeline.audits.fliptest.dealt import Deal, DealtSizes, deals
+from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
-from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
 from pipeline.audits.precision import Precision
 from pipeline.cli.audit.fliptest.counterparts import Counterparts, Everyone, counterparts, null_of

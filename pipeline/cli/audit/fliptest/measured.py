@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.audits.fliptest.dealt import DealtSizes
-from pipeline.audits.fliptest.standing import standing
-from pipeline.audits.fliptest.transparency import TransparencyReport
+from pipeline.audits.fliptest.transparency import TransparencyReport, standing
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.audit.fliptest.space import Space
 from pipeline.cli.numbers import fixed, percent, plain, span
@@ -91,8 +90,8 @@ def noise(null: DealtSizes, sizes: Mapping[str, int], n: int, alpha: float) -> d
 def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[str, Any]]:
     """The lines of a transparency report, from the largest mean shift down; features that do not move come last.
 
-    ``mean_shift_standing`` and ``mean_sign_standing`` are the words of ``pipeline.audits.fliptest.standing``, None for
-    features that do not move and for the lines of nobody.
+    ``mean_shift_standing`` and ``mean_sign_standing`` are :func:`~pipeline.audits.fliptest.transparency.standing`, None
+    for features that do not move and for the lines of nobody.
     """
     order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
     return [

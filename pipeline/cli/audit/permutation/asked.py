@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.audits.permutation.metrics import ALIASES, METRICS, Mean, Metric, Rate, UserMetric, metric_named
-from pipeline.audits.permutation.settings import Settings
+from pipeline.audits.permutation.result import Settings
 from pipeline.cli.user_code import named_object
 from pipeline.cli.words import refuse
 from pipeline.messages import reason

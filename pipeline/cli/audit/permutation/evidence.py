@@ -16,9 +16,8 @@ from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric, hypoth
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import all_pairs
 from pipeline.audits.permutation.pvalue import wilson
-from pipeline.audits.permutation.result import PermutationTest
+from pipeline.audits.permutation.result import PermutationTest, Settings
 from pipeline.audits.permutation.run import tested
-from pipeline.audits.permutation.settings import Settings
 from pipeline.cli.audit.permutation.asked import CORRELATIONS, Asked, FailedMetric
 from pipeline.cli.audit.permutation.data import Data, against_rest, correlated, fewest, read, varies
 from pipeline.cli.columns import attribute
