@@ -101,7 +101,9 @@ def _fetch_one(
             if original.exists():
                 mend = f"Mend the mirror (DATA_MIRROR={mirror}), or unset DATA_MIRROR, {advice}"
                 found = verify(original, source, mend)
-                _copy(original, target)
+                part = target.with_name(f"{target.name}.part")
+                shutil.copyfile(original, part)
+                part.replace(target)
                 return Fetched(target, *found, str(original))
             tried.append(f"{original}: absent")
 
@@ -126,13 +128,6 @@ def _fetch_one(
         f"What to do: {again}get the file from {source.home} and put it into {folder} (licence: {source.licence}); or "
         f"point DATA_MIRROR at a folder or address that holds it as {' or as '.join(mirrored)}; or {otherwise}"
     )
-
-
-def _copy(original: Path, target: Path) -> None:
-    """Copy a verified file beside its place and rename it when whole."""
-    part = target.with_name(f"{target.name}.part")
-    shutil.copyfile(original, part)
-    part.replace(target)
 
 
 def _download(address: str, source: Source, target: Path, patience: Patience, advice: str) -> tuple[str, int]:

@@ -179,12 +179,17 @@ def mapped(
     module = importlib.import_module(f"pipeline.transport.{maps.kind}")
     points = maps.points if getattr(module, "FITTED_ROWS_ONLY", False) else None
     columns = np.array([dataset.feature_names.index(name) for name in maps.features])
-    kept = [name for name in dataset.feature_names if name not in maps.features]
+    kept = np.array([name not in maps.features for name in dataset.feature_names])
     members, others = (
         [_members(dataset, rows[t], maps.attribute, c, maps.given_label)[:limit] for t in range(trials)]
         for c, limit in ((code, points), (other, None))
     )
-    _expect_someone(maps, dataset, split, [*members, *others])
+    if not all(map(len, [*members, *others])):
+        given = "" if maps.given_label is None else f" with true label {maps.given_label}"
+        raise ValueError(
+            f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{given}: there "
+            "is no one to map; audit the other split, or prepare more rows"
+        )
     moved = module.images(
         {name: array[:trials] for name, array in parameters.items()},
         [features[t][member][:, columns] for t, member in enumerate(members)],
@@ -194,9 +199,7 @@ def mapped(
         target = features[t][opposite]
         images = features[t][member].copy()
         images[:, columns] = image
-        for name in kept:
-            column = dataset.feature_names.index(name)
-            images[:, column] = target[0, column]
+        images[:, kept] = target[0, kept]
         result.append(
             Mapped(
                 rows=rows[t][member],
@@ -208,16 +211,6 @@ def mapped(
             )
         )
     return result
-
-
-def _expect_someone(maps: TransportMap, dataset: Dataset, split: Split, groups: Sequence[Array]) -> None:
-    """Raise ValueError where a group has no rows in some trial."""
-    if not all(map(len, groups)):
-        given = "" if maps.given_label is None else f" with true label {maps.given_label}"
-        raise ValueError(
-            f"{maps.source} or {maps.target} ({maps.attribute} of {dataset.name!r}) has no {split} rows{given}: there "
-            "is no one to map; audit the other split, or prepare more rows"
-        )
 
 
 def _split(dataset: Dataset, split: Split, trials: int) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ no longer finite stops: the generator of its last finite checkpoint stands, and 
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -76,9 +76,9 @@ def fit(
     watch, sizes = Watch(source, target), [(len(x), len(y)) for x, y in zip(source, target, strict=True)]
     curve = [watch.measure(generators, critics)]
     selection, steps = Selection(config.selection, generators, curve[0]), [0]
-    for checkpoint in _checkpoints(config):
-        for count in _chunks(checkpoint - steps[-1]):
-            rows = minibatches(sizes, count, config.rounds, config.batch_size, rngs)
+    for checkpoint in [*range(config.check_every, config.steps, config.check_every), config.steps]:
+        for start in range(steps[-1], checkpoint, CHUNK):
+            rows = minibatches(sizes, min(CHUNK, checkpoint - start), config.rounds, config.batch_size, rngs)
             training.advance(rows, selection.running)
         generators = training.generators()
         measured = watch.measure(generators, training.critics())
@@ -150,15 +150,6 @@ def _features(source: Sequence[Array], target: Sequence[Array], trials: int) -> 
     return int(shapes[0][1])
 
 
-def _checkpoints(config: Config) -> list[int]:
-    return [*range(config.check_every, config.steps, config.check_every), config.steps]
-
-
-def _chunks(steps: int) -> Iterator[int]:
-    for start in range(0, steps, CHUNK):
-        yield min(CHUNK, steps - start)
-
-
 def _log(step: int, steps: int, measured: Mapping[str, Array], running: Array) -> None:
     if running.any():
         shown = {name: np.nanmean(values) for name, values in measured.items()}
@@ -214,7 +205,7 @@ class Watch:
         measured = {name: np.full(len(self._source), np.nan) for name in CURVES}
         for t, (x, real, marginals) in enumerate(zip(self._source, self._target, self._marginals, strict=True)):
             generator, critic = ({name: values[t] for name, values in each.items()} for each in (generators, critics))
-            if not _finite(generator, critic):
+            if not all(np.isfinite(values).all() for values in (*generator.values(), *critic.values())):
                 continue
             images = outputs(generator, x)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -225,10 +216,6 @@ class Watch:
             measured["mean_l1"][t] = distance.mean()
             measured["critic_gap"][t] = gap
         return measured
-
-
-def _finite(*networks: Mapping[str, Array]) -> bool:
-    return all(np.isfinite(values).all() for network in networks for values in network.values())
 
 
 class Selection:

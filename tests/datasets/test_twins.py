@@ -12,9 +12,8 @@ import pytest
 
 from pipeline.datasets.twins import kinds, preserved
 from pipeline.datasets.twins.fit import fit, intervals, main
-from pipeline.datasets.twins.model import Column, Twin, sample
+from pipeline.datasets.twins.model import Column, Twin, as_text, sample
 from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_INTERVAL
-from pipeline.datasets.twins.stored import as_text
 
 
 def crowd(n: int = 4_000, seed: int = 0) -> pd.DataFrame:

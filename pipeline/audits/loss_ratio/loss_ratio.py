@@ -119,7 +119,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         size: step_schedule(config.schedule, size, config.power, config.recorded[-1])  # type: ignore[arg-type]
         for size in _listed(config.step_size)
     }
-    stable = {key for key in settings if _is_stable(metrics[key[0]], key[1], schedules[key[2]])}
+    stable = {key for key in settings if unstable_steps(metrics[key[0]], key[1], schedules[key[2]][-1:]) == 0}
     if not stable:
         check_stability(metrics[settings[0][0]], settings[0][1], schedules[settings[0][2]])
     rows: list[dict[str, Any]] = []
@@ -214,10 +214,6 @@ def _examples(
         "example_original": dataset.features[rows],
         "example_attacked": moved,
     }
-
-
-def _is_stable(metric: FairMetric, regularization: float, schedule: Array) -> bool:
-    return unstable_steps(metric, regularization, schedule[-1:]) == 0
 
 
 def _tidy(

@@ -78,13 +78,9 @@ class Predictions:
         if self.weight is not None or self.cluster is not None:
             raise ValueError("weighted or clustered rows are not a table of counts: leave weight and cluster out")
         check_binary("label", self.label)
-        shape = (len(self.groups), 2, 2)
-        cell = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in self._cells()), shape)
+        shape, columns = (len(self.groups), 2, 2), (self.group, self.label, self.prediction)
+        cell = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in columns), shape)
         return Counts.of_decisions(np.bincount(cell, minlength=4 * shape[0]).reshape(shape), self.groups)
-
-    def _cells(self) -> tuple[Array, Array, Array]:
-        assert self.prediction is not None
-        return self.group, self.label, self.prediction
 
     @cached_property
     def sizes(self) -> Array:

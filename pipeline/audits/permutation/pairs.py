@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.audits.correction import corrected
 from pipeline.audits.permutation.draws import BLOCK, Resampler
-from pipeline.audits.permutation.metrics import Metric, Rate, UserMetric
+from pipeline.audits.permutation.metrics import Rate, UserMetric
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
 from pipeline.audits.permutation.resamplers import countable, resampler
@@ -66,7 +66,10 @@ def all_pairs(
     if correction == "max_t" and len(pairs) == 1:
         adjusted, guarantee = p, ONE_PAIR
     elif correction == "max_t":
-        adjusted = np.maximum(_largest(data, measured, settings, pairs, known, rng), p)
+        # Rates are permuted within their outcome.
+        within = isinstance(measured, Rate) and countable(data)
+        source = resampler(data, measured, int(rng.integers(2**63)), settings.smoothing, settings.bootstraps, within)
+        adjusted = np.maximum(largest_p(source, pairs, known, settings.draws), p)
         known &= np.isfinite(adjusted)
     else:
         adjusted = corrected(p, correction)
@@ -92,21 +95,6 @@ def _check_max_t(settings: Settings) -> None:
             f"expected no resampling_risk with correction max_t, found {settings.resampling_risk}: drawing would stop "
             "at the decision of a pair by itself, so leave it out"
         )
-
-
-def _largest(
-    data: Predictions | Counts,
-    metric: Metric,
-    settings: Settings,
-    pairs: list[tuple[int, int]],
-    known: Array,
-    rng: np.random.Generator,
-) -> Array:
-    """p-values (pairs,) of the largest |T| of the ``known`` pairs; rates are permuted within their outcome."""
-    within = isinstance(metric, Rate) and countable(data)
-    seed = int(rng.integers(2**63))
-    source = resampler(data, metric, seed, settings.smoothing, settings.bootstraps, within)
-    return largest_p(source, pairs, known, settings.draws)
 
 
 def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, draws: int) -> Array:

@@ -101,23 +101,12 @@ def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Ke
         yield key, result, adjusted.get(key)
 
 
+STATISTICS = ("p_value", "p_adjusted", "difference", "ci_low", "ci_high", "studentized", "estimate_a", "estimate_b")
+STATISTICS += ("n_a", "n_b", "rejected", "direction", "exact", "draws", "undefined_draws", "undefined")
+
+
 def _values(result: PermutationTest, adjusted: float | None) -> dict[str, float]:
-    statistics = {
-        "p_value": result.p_value,
-        "p_adjusted": adjusted,
-        "difference": result.difference,
-        "ci_low": result.ci_low,
-        "ci_high": result.ci_high,
-        "studentized": result.statistic,
-        "estimate_a": result.estimates[0],
-        "estimate_b": result.estimates[1],
-        "n_a": result.sizes[0],
-        "n_b": result.sizes[1],
-        "rejected": result.rejected,
-        "direction": result.direction,
-        "exact": result.exact,
-        "draws": result.draws,
-        "undefined_draws": result.undefined_draws,
-        "undefined": bool(result.undefined),
-    }
-    return {name: float("nan") if value is None else float(value) for name, value in statistics.items()}
+    of_groups = zip(("estimate_a", "estimate_b", "n_a", "n_b"), (*result.estimates, *result.sizes), strict=True)
+    own = {"p_adjusted": adjusted, "studentized": result.statistic, "undefined": bool(result.undefined)}
+    known = {**vars(result), **dict(of_groups), **own}
+    return {name: float("nan") if known[name] is None else float(known[name]) for name in STATISTICS}

@@ -93,7 +93,8 @@ def monte_carlo(
     if method == "lift":
         if stop is not None:
             raise ValueError("the shortcut `lift` scales by all draws: it cannot stop early, leave resampling_risk out")
-        scale = float(np.std(_difference(_bootstrapped(source, bootstraps, pooled=True)), ddof=1))
+        drawn = np.concatenate([source.bootstrapped(*b, pooled=True) for b in _blocks(bootstraps)], axis=-1)
+        scale = float(np.std(_difference(drawn), ddof=1))
         reference = _difference(np.concatenate([source.permuted(*b).value for b in _blocks(draws)], axis=-1))
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = 0.0 if difference == 0 else float(np.divide(difference, scale))
@@ -135,10 +136,6 @@ def until_safe(
 def _blocks(draws: int) -> list[tuple[int, int]]:
     """Number and size of each block of draws."""
     return [(number, min(BLOCK, draws - first)) for number, first in enumerate(range(0, draws, BLOCK))]
-
-
-def _bootstrapped(source: Resampler, size: int, pooled: bool) -> Array:
-    return np.concatenate([source.bootstrapped(*block, pooled) for block in _blocks(size)], axis=-1)
 
 
 def _difference(value: Array) -> Array:

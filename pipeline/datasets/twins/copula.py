@@ -30,9 +30,8 @@ import numpy as np
 import pandas as pd
 
 from pipeline.datasets.twins import preserved
-from pipeline.datasets.twins.model import apportion
+from pipeline.datasets.twins.model import Root, within
 from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_GROUP, FEWEST_IN_INTERVAL
-from pipeline.datasets.twins.stored import Root
 from pipeline.types import Array
 
 LARGE = 1_000
@@ -82,10 +81,7 @@ class Block:
         place = u * self.means.shape[1]
         interval = np.minimum(place.astype(np.int64), self.means.shape[1] - 1)
         low, high = self.quantiles[j][interval], self.quantiles[j][interval + 1]
-        width = high - low
-        # Several knots may share one value; any exponent does.
-        m = np.divide(self.means[j][interval] - low, width, out=np.full(len(u), 0.5), where=width > 0)
-        return np.asarray(low + width * (place - interval) ** ((1 - m) / m))
+        return within(low, high, self.means[j][interval], place - interval)
 
 
 @dataclass(frozen=True)
@@ -108,9 +104,7 @@ def sample(twin: CopulaTwin, n: int, rng: np.random.Generator) -> pd.DataFrame:
     """Draw n rows; the cells of the root come in fixed proportion and random order, the numbers are random."""
     from scipy.special import ndtr
 
-    if n < 1:
-        raise ValueError(f"a twin of {n} rows was asked for: expected at least 1")
-    cell = rng.permutation(np.repeat(np.arange(len(twin.root.counts)), apportion(n, twin.root.counts)))
+    cell, columns = twin.root.drawn(n, rng)
     u = np.empty((n, len(twin.numbers)))
     names = np.array([twin.groups[group].block for group, _ in twin.root.cells], dtype=object)[cell]
     for name, block in twin.blocks.items():
@@ -124,10 +118,6 @@ def sample(twin: CopulaTwin, n: int, rng: np.random.Generator) -> pd.DataFrame:
         for j in range(len(twin.numbers)):
             left = block.scale[second][j] * block.left(u[members, j], j)
             values[members, j] = group.mean[j] + block.shift[second][j] + group.deviation[j] * left
-    columns: dict[str, Any] = {
-        name: pd.Series([pair[position] for pair in twin.root.cells], dtype="str")[cell].reset_index(drop=True)
-        for position, name in enumerate(twin.root.columns)
-    }
     for j, number in enumerate(twin.numbers):
         columns[number.name] = values[:, j].round(number.decimals).clip(number.low, number.high)
     return pd.DataFrame(columns)
@@ -209,11 +199,8 @@ def knots(values: Array) -> tuple[Array, Array]:
     The ten lowest values are taken for the tenth lowest, the ten highest for the tenth highest; what that takes off the
     spread is given back to all, so that the function has mean 0 and variance 1.
     """
-    n = len(values)
-    edge = min(FEWEST, n) - 1
-    ordered = np.sort(values)
-    ordered = ordered.clip(ordered[edge], ordered[n - 1 - edge])
-    intervals = max(1, min(MOST_INTERVALS, n // FEWEST_IN_INTERVAL))
+    ordered = preserved.trimmed(values)
+    intervals = max(1, min(MOST_INTERVALS, len(values) // FEWEST_IN_INTERVAL))
     pieces = np.array_split(ordered, intervals)
     quantiles = np.array([*(piece[0] for piece in pieces), ordered[-1]])
     means = np.array([piece.mean() for piece in pieces])
@@ -248,9 +235,8 @@ def _number(values: pd.Series) -> Number:
     scaled = [values.to_numpy() * 10**decimals for decimals in range(MOST_DECIMALS)]
     fits = [np.isclose(number, np.rint(number), atol=1e-6).mean() > 1 / 2 for number in scaled]
     decimals = fits.index(True) if True in fits else MOST_DECIMALS
-    ordered = np.sort(values.to_numpy())
-    edge = min(FEWEST, len(ordered)) - 1
-    return Number(str(values.name), decimals, float(ordered[edge]), float(ordered[len(ordered) - 1 - edge]))
+    low, *_, high = preserved.trimmed(values.to_numpy())
+    return Number(str(values.name), decimals, float(low), float(high))
 
 
 def _significant(table: pd.DataFrame) -> dict[str, Array]:

@@ -20,9 +20,8 @@ from pipeline import io
 from pipeline.datasets import download
 from pipeline.datasets.twins import copula, preserved, subjects
 from pipeline.datasets.twins.kinds import LEVELS, written
-from pipeline.datasets.twins.model import Column, Twin
+from pipeline.datasets.twins.model import Column, Root, Twin, as_text
 from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_INTERVAL
-from pipeline.datasets.twins.stored import Root, as_text
 from pipeline.types import Array
 from pipeline.workflow import plugins
 
@@ -103,9 +102,7 @@ def intervals(values: Array) -> Array:
     A value commoner than 1 / INTERVALS of the rows that do not stand for themselves stands for itself; the others
     are cut, in order, into intervals of about that many rows and at least :data:`FEWEST_IN_INTERVAL`.
     """
-    ordered = np.sort(values)
-    edge = min(FEWEST, len(ordered)) - 1
-    ordered = ordered.clip(ordered[edge], ordered[len(ordered) - 1 - edge])
+    ordered = preserved.trimmed(values)
     distinct, sizes = np.unique(ordered, return_counts=True)
     alone = np.zeros(len(distinct), dtype=bool)
     while True:

@@ -1,13 +1,18 @@
-"""The kinds of twins, by the word ``kind`` in a file of ``data/twins``: what holds its content and samples its rows."""
+"""The kinds of twins, by the word ``kind`` in a file of ``data/twins``: what holds its content and samples its rows.
+
+A file has the fields of a twin's dataclasses as JSON; a row of numbers is one string, so that files stay small.
+"""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
 
 from pipeline.datasets.twins import copula, model, subjects
-from pipeline.datasets.twins.stored import decoded, encoded
+from pipeline.types import Array
 
 FORMAT = 1
 """Version of the JSON layout."""
@@ -42,3 +47,30 @@ def sampled(content: Mapping[str, Any], rng: np.random.Generator) -> pd.DataFram
     """As many rows as the official data keep, drawn from the twin that a file holds."""
     twin = read(content)
     return KINDS[content.get("kind", LEVELS)][1](twin, twin.rows, rng)
+
+
+def encoded(value: Any) -> Any:
+    """Plain JSON values of a dataclass and all that it holds."""
+    if is_dataclass(value):
+        return {field.name: encoded(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return model.as_text(value) if value.ndim == 1 else [model.as_text(row) for row in value]
+    if isinstance(value, Mapping):
+        return {key: encoded(item) for key, item in value.items()}
+    return [encoded(item) for item in value] if isinstance(value, tuple) else value
+
+
+def decoded(kind: Any, content: Any) -> Any:
+    """The value of type ``kind`` that :func:`encoded` wrote."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: decoded(hint, content[name]) for name, hint in hints.items()})  # type: ignore[operator]
+    if kind is Array:
+        rows = [model.as_numbers(row) for row in ([content] if isinstance(content, str) else content)]
+        return rows[0] if isinstance(content, str) else np.stack(rows)
+    inside = get_args(kind)
+    if get_origin(kind) is tuple:
+        return tuple(decoded(inside[0], item) for item in content)
+    if inside and not isinstance(kind, UnionType):
+        return {key: decoded(inside[1], item) for key, item in content.items()}
+    return content

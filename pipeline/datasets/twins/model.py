@@ -7,8 +7,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets.twins.stored import Root, as_numbers
 from pipeline.types import Array
+
+
+@dataclass(frozen=True)
+class Root:
+    """Columns that are drawn together: their names, the tuples of values that occur, and how often, (C,)."""
+
+    columns: tuple[str, ...]
+    cells: tuple[tuple[Any, ...], ...]
+    counts: Array
+
+    def drawn(self, n: int, rng: np.random.Generator) -> tuple[Array, dict[str, Any]]:
+        """The cell (n,) of each of n rows, and the columns that the cells hold, by name.
+
+        Cells come in fixed proportion (largest remainders) and random order, so that group sizes and base rates do not
+        vary from draw to draw. Raises ValueError for fewer than one row.
+        """
+        if n < 1:
+            raise ValueError(f"a twin of {n} rows was asked for: expected at least 1")
+        cell = rng.permutation(np.repeat(np.arange(len(self.counts)), apportion(n, self.counts)))
+        values = (pd.Series([values[place] for values in self.cells]) for place in range(len(self.columns)))
+        return cell, {name: v[cell].reset_index(drop=True) for name, v in zip(self.columns, values, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -48,12 +68,7 @@ class Column:
         """Values (n,) of the given levels, numbers drawn within their interval."""
         if self.dtype == "str":
             return pd.Series(np.array(self.levels, dtype=object)[codes], dtype="str")
-        low, high, mean = self.intervals[codes].T
-        width = high - low
-        # A single number has no width; any exponent does.
-        m = np.divide(mean - low, width, out=np.full(len(codes), 0.5), where=width > 0)
-        values = np.rint(low + width * rng.random(len(codes)) ** ((1 - m) / m))
-        return pd.Series(values, dtype=self.dtype)
+        return pd.Series(np.rint(within(*self.intervals[codes].T, rng.random(len(codes)))), dtype=self.dtype)
 
 
 @dataclass(frozen=True)
@@ -74,18 +89,8 @@ class Twin:
 
 
 def sample(twin: Twin, n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Draw n rows with the columns, order and types of the parsed data.
-
-    The root cells come in fixed proportion (largest remainders) and random order, so that group sizes and base rates
-    do not vary from draw to draw; everything else is random.
-    """
-    if n < 1:
-        raise ValueError(f"a twin of {n} rows was asked for: expected at least 1")
-    cell = rng.permutation(np.repeat(np.arange(len(twin.root.counts)), apportion(n, twin.root.counts)))
-    drawn = {
-        name: pd.Series([values[position] for values in twin.root.cells])[cell].reset_index(drop=True)
-        for position, name in enumerate(twin.root.columns)
-    }
+    """Draw n rows with the columns, order and types of the parsed data; all but the root cells is random."""
+    cell, drawn = twin.root.drawn(n, rng)
     known = [cell]  # rows of the weight matrices that are switched on
     offset = len(twin.root.cells)
     for column in twin.columns:
@@ -111,3 +116,21 @@ def _categorical(logits: Array, rng: np.random.Generator) -> Array:
     cumulative = weights.cumsum(axis=1)
     threshold = rng.random((len(logits), 1)) * cumulative[:, -1:]
     return (cumulative[:, :-1] <= threshold).sum(axis=1)
+
+
+def within(low: Array, high: Array, mean: Array, u: Array) -> Array:
+    """low + (high - low) u^((1 - m) / m), m = (mean - low) / (high - low): of uniform u (n,) numbers of that mean."""
+    width = high - low
+    # A single number has no width; any exponent does.
+    m = np.divide(mean - low, width, out=np.full(len(u), 0.5), where=width > 0)
+    return np.asarray(low + width * u ** ((1 - m) / m))
+
+
+def as_text(numbers: Array) -> str:
+    """A row of numbers as one string."""
+    return " ".join(f"{number + 0.0:.10g}" for number in numbers)
+
+
+def as_numbers(text: str) -> Array:
+    """The numbers that :func:`as_text` wrote."""
+    return np.array(text.split(), dtype=float)

@@ -90,3 +90,10 @@ def _describe(values: pd.Series) -> dict[str, float]:
 def _significant(number: float) -> float:
     """Three significant digits."""
     return float(f"{number:.3g}")
+
+
+def trimmed(values: Array) -> Array:
+    """Values (n,) in ascending order, the ten lowest all the tenth lowest, the ten highest the tenth highest."""
+    ordered = np.sort(values)
+    edge = min(FEWEST, len(ordered)) - 1
+    return ordered.clip(ordered[edge], ordered[len(ordered) - 1 - edge])
