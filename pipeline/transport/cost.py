@@ -22,22 +22,13 @@ def squared_l1(x: Any, y: Any) -> Any:
     return abs(x - y).sum(-1) ** 2
 
 
-def l1(x: Any, y: Any) -> Any:
-    """The sum of absolute differences; NumPy arrays or torch tensors."""
-    return abs(x - y).sum(-1)
-
-
-def squared_l2(x: Any, y: Any) -> Any:
-    """The sum of squared differences; NumPy arrays or torch tensors."""
-    return ((x - y) ** 2).sum(-1)
-
-
-def l2(x: Any, y: Any) -> Any:
-    """The Euclidean distance; NumPy arrays or torch tensors."""
-    return squared_l2(x, y) ** 0.5
-
-
-COSTS: Mapping[str, Cost] = {"squared_l1": squared_l1, "l1": l1, "squared_l2": squared_l2, "l2": l2}
+COSTS: Mapping[str, Cost] = {
+    "squared_l1": squared_l1,
+    "l1": lambda x, y: abs(x - y).sum(-1),
+    "squared_l2": lambda x, y: ((x - y) ** 2).sum(-1),
+    "l2": lambda x, y: ((x - y) ** 2).sum(-1) ** 0.5,
+}
+"""Of NumPy arrays or torch tensors."""
 CostOrName = Annotated[str, one_of(COSTS)] | Cost
 METRICS = {"squared_l1": "cityblock", "l1": "cityblock", "squared_l2": "sqeuclidean", "l2": "euclidean"}
 """What scipy calls the named costs, before the square of the first."""

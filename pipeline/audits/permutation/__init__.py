@@ -3,8 +3,8 @@
 - One test: ``run.permutation_test`` makes it of ``outcomes.Predictions`` or ``outcomes.Counts`` and gives a
   ``result.PermutationTest``; ``pairs.all_pairs`` makes it of every pair of groups, ``correlation.correlation_test`` for
   a continuous attribute; ``power`` says how many rows are needed.
-- Inside it: ``metrics``, ``exact`` and ``hypergeometric`` where the law is enumerated, ``resamplers`` (of counts in
-  ``draws``, of rows in ``rows`` and ``user``) and ``studentized`` where it is drawn, ``pvalue`` for what is concluded.
+- Inside it: ``metrics``, ``exact`` where the law is enumerated, ``resamplers`` (of counts in ``draws``, of rows in
+  ``rows``) and ``studentized`` where it is drawn, ``pvalue`` for what is concluded.
 - Audits: ``permutation`` (every metric, on a classifier's predictions), ``thresholds``, ``sample_size``, ``auc``.
 - Audits of populations that they draw themselves, by ``simulations``: ``rate_levels``, ``rate_power``, ``auc_levels``,
   ``correlation_levels``. ``many_samples`` tests many samples at once for them.

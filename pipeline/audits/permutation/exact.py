@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from pipeline.audits.permutation.hypergeometric import window
+from pipeline.audits.permutation.draws import window
 from pipeline.audits.permutation.pvalue import SIDED, Alternative
 from pipeline.types import Array
 

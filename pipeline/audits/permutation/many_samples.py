@@ -37,12 +37,13 @@ def table_p(
     kinds = rate.split(tables)
     if method in ("auto", "exact"):
         return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
-    at_once = max(1, DRAWS_AT_ONCE // draws)
-    parts = [
-        _resampled(kinds[first : first + at_once], method, rng, draws, Proportion(smoothing))
-        for first in range(0, len(kinds), at_once)
-    ]
-    return np.concatenate(parts)
+    p, at_once = np.full(len(kinds), np.nan), max(1, DRAWS_AT_ONCE // draws)
+    known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
+    for first in range(0, len(kinds), at_once):
+        rows = first + np.flatnonzero(known[first : first + at_once])
+        if len(rows):
+            p[rows] = _resampled(kinds[rows], method, rng, draws, Proportion(smoothing))
+    return p
 
 
 @lru_cache(maxsize=2**16)
@@ -52,36 +53,22 @@ def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -
 
 
 def _resampled(kinds: Array, method: Method, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
-    """From counts of kinds (S, 2, 3)."""
-    known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
-    p = np.full(len(kinds), np.nan)
-    if known.any():
-        p[known] = _of_known(kinds[known], method, rng, draws, statistic)
-    return p
-
-
-def _of_known(kinds: Array, method: Method, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
     """From counts of kinds (S, 2, 3) with rows for the rate in both groups."""
     groups = np.moveaxis(kinds, 1, 0)
     observed = statistic(groups)
-    difference = _difference(observed)
+    value = observed.difference
     if method == "bootstrap":
-        value, reference = (
-            difference,
-            _difference(statistic(_with_replacement(groups, rng, draws))) - difference[:, None],
-        )
+        reference = statistic(_with_replacement(groups, rng, draws)).difference - value[:, None]
     else:
         permuted = statistic(split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), draws, rng))
-        value, reference = difference, _difference(permuted)
+        reference = permuted.difference
         if method == "studentized":
             value, reference = studentized(observed), studentized(permuted)
         elif method == "lift":
-            pooled = kinds.reshape(len(kinds), 1, 6)
-            drawn = np.moveaxis(
-                _with_replacement(pooled, rng, draws)[:, 0].reshape(*pooled.shape[:1], draws, 2, 3), 2, 0
-            )
+            drawn = _with_replacement(kinds.reshape(-1, 6), rng, draws).reshape(-1, draws, 2, 3)
             with np.errstate(divide="ignore", invalid="ignore"):
-                value = np.where(value == 0, 0.0, value / np.nanstd(_difference(statistic(drawn)), axis=-1, ddof=1))
+                scale = np.nanstd(statistic(np.moveaxis(drawn, 2, 0)).difference, axis=-1, ddof=1)
+                value = np.where(value == 0, 0.0, value / scale)
                 scale = np.nanstd(reference, axis=-1, ddof=1, keepdims=True)
                 reference = np.where(reference == 0, 0.0, reference / scale)
     return monte_carlo_p(extreme(reference, value, "two-sided").sum(axis=-1), draws)
@@ -92,10 +79,6 @@ def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Ar
     total = counts.sum(axis=-1)
     share = counts / total[..., None]
     return rng.multinomial(total[..., None], share[..., None, :], size=(*total.shape, draws))
-
-
-def _difference(estimate: MetricEstimate) -> Array:
-    return estimate.value[0] - estimate.value[1]
 
 
 class AucP(NamedTuple):
@@ -115,7 +98,7 @@ def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int = 
     """
     sizes = np.bincount(group[0], minlength=2)
     observed = _observed(label, group, sizes)
-    difference, t = observed.value[0] - observed.value[1], studentized(observed)
+    difference, t = observed.difference, studentized(observed)
     beyond = np.zeros((2, len(label)), dtype=np.int64)
     for first in range(0, len(label), TOGETHER):
         part = slice(first, first + TOGETHER)
@@ -151,6 +134,6 @@ def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: in
         ranked_sums(codes, columns, sums)
         # (6, 2, samples, draws)
         estimate = of_moments(*np.moveaxis(sums, 0, -1).swapaxes(0, 1)[:, :, :samples])
-        beyond[0] += extreme(estimate.value[0] - estimate.value[1], difference, "two-sided").sum(axis=-1)
+        beyond[0] += extreme(estimate.difference, difference, "two-sided").sum(axis=-1)
         beyond[1] += extreme(studentized(estimate), t, "two-sided").sum(axis=-1)
     return beyond

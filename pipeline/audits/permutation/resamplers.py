@@ -5,9 +5,8 @@ import numpy as np
 from pipeline.audits.permutation.draws import CountResampler, Resampler
 from pipeline.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric
 from pipeline.audits.permutation.outcomes import Counts, Predictions, check_binary
-from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, summed
+from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, UserRows, summed
 from pipeline.audits.permutation.statistics import BinnedAuc, Proportion, RatioOfSums
-from pipeline.audits.permutation.user import UserRows
 from pipeline.types import Array
 
 ROWS_PER_KIND = 60

@@ -18,6 +18,11 @@ class MetricEstimate(NamedTuple):
     value: Array
     variance: Array
 
+    @property
+    def difference(self) -> Array:
+        """That of the metric between the first group and the second: estimates (2, ...) -> (...)."""
+        return np.asarray(self.value[0] - self.value[1])
+
 
 class Statistic(Protocol):
     """Counts of each kind of unit (..., U) -> metric and variance (...)."""
@@ -92,7 +97,7 @@ def studentized(estimate: MetricEstimate) -> Array:
 
     0 where the difference is 0, infinite where it is not but both variances are 0, NaN where a metric does not exist.
     """
-    difference = estimate.value[0] - estimate.value[1]
+    difference = estimate.difference
     scale = np.sqrt(estimate.variance.sum(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(difference == 0, np.where(np.isnan(scale), np.nan, 0.0), difference / scale)

@@ -89,13 +89,13 @@ def monte_carlo(
 ) -> MonteCarlo:
     """Draw the reference distribution of a method for two groups, at most ``draws`` of it."""
     observed = source.observed
-    difference = float(observed.value[0] - observed.value[1])
+    difference = float(observed.difference)
     if method == "lift":
         if stop is not None:
             raise ValueError("the shortcut `lift` scales by all draws: it cannot stop early, leave resampling_risk out")
         drawn = np.concatenate([source.bootstrapped(*b, pooled=True) for b in _blocks(bootstraps)], axis=-1)
-        scale = float(np.std(_difference(drawn), ddof=1))
-        reference = _difference(np.concatenate([source.permuted(*b).value for b in _blocks(draws)], axis=-1))
+        scale = float(np.std(np.subtract(*drawn), ddof=1))
+        reference = np.concatenate([source.permuted(*b).difference for b in _blocks(draws)])
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = 0.0 if difference == 0 else float(np.divide(difference, scale))
             reference = np.where(reference == 0, 0.0, reference / np.nanstd(reference, ddof=1))
@@ -107,8 +107,8 @@ def monte_carlo(
         if method == "studentized":
             return studentized(source.permuted(number, size))
         if method == "bootstrap":
-            return _difference(source.bootstrapped(number, size, pooled=False)) - difference
-        return _difference(source.permuted(number, size).value)
+            return np.subtract(*source.bootstrapped(number, size, pooled=False)) - difference
+        return source.permuted(number, size).difference
 
     reference, stopped = until_safe(block, statistic, alternative, draws, stop)
     return MonteCarlo(difference, statistic, scale, reference, stopped)
@@ -136,7 +136,3 @@ def until_safe(
 def _blocks(draws: int) -> list[tuple[int, int]]:
     """Number and size of each block of draws."""
     return [(number, min(BLOCK, draws - first)) for number, first in enumerate(range(0, draws, BLOCK))]
-
-
-def _difference(value: Array) -> Array:
-    return value[0] - value[1]

@@ -73,10 +73,9 @@ def _at_thresholds(tables: Array, name: str, config: Config, rng: np.random.Gene
     groups = np.moveaxis(kinds, 1, 0)
     permuted_groups = split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), config.draws, rng)
     observed, permuted = Proportion(0.0)(groups), Proportion(0.0)(permuted_groups)
-    difference = observed.value[0] - observed.value[1]
+    difference = observed.difference
     found: dict[str, dict[str, Array]] = {}
-    reference = permuted.value[0] - permuted.value[1]
-    found["unstudentized"] = _test(difference, reference, np.ones_like(difference), config.alpha)
+    found["unstudentized"] = _test(difference, permuted.difference, np.ones_like(difference), config.alpha)
     for kind, smoothing in SMOOTHINGS.items():
         own = Proportion(smoothing)(groups)
         reference, scale = studentized(Proportion(smoothing)(permuted_groups)), np.sqrt(own.variance.sum(axis=0))

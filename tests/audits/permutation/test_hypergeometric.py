@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.audits.permutation import hypergeometric
-from pipeline.audits.permutation.hypergeometric import draw, draw_huge, window
+from pipeline.audits.permutation import draws
+from pipeline.audits.permutation.draws import draw, draw_huge, window
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_what_a_window_leaves_out_underflows() -> None:
 
 
 def test_large_draws_follow_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hypergeometric, "SMALLEST_STIRLING", 20)
+    monkeypatch.setattr(draws, "SMALLEST_STIRLING", 20)
     for marked, others, size in ((40, 60, 30), (3, 500, 100), (2000, 3000, 900)):
         n = 20_000
         each = [np.full(n, v) for v in (marked, others, size)]
