@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.transport.categories import assigned, whole_counts
+from pipeline.transport.plan import assigned, whole_counts
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=6).filter(any), st.integers(1, 200))

@@ -74,8 +74,7 @@ class DealtSizes:
 
 def deals(n: int, m: int, draws: int, rng: np.random.Generator) -> list[Deal]:
     """``draws`` ways to deal n + m people at random into n and m."""
-    dealt = [rng.permutation(n + m) for _ in range(draws)]
-    return [Deal(order[:n], order[n:]) for order in dealt]
+    return [Deal(*np.split(rng.permutation(n + m), [n])) for _ in range(draws)]
 
 
 def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list[Deal]:
@@ -84,8 +83,7 @@ def halves(people: int, most: int, draws: int, rng: np.random.Generator) -> list
     Whoever is left over is in neither.
     """
     side = min(people // 2, most)
-    dealt = [rng.permutation(people)[: 2 * side] for _ in range(draws)]
-    return [Deal(order[:side], order[side:]) for order in dealt]
+    return [Deal(*np.split(rng.permutation(people)[: 2 * side], [side])) for _ in range(draws)]
 
 
 def upper(sizes: Array, alpha: float) -> float:

@@ -42,7 +42,7 @@ def counterparts(space: Space, images: Array, target: Group, target_points: Arra
 
     Where all images are rows of the target group, counterparts are these people, with their own values. Elsewhere
     whole numbers are the nearest and categories have the target group's shares
-    (:mod:`pipeline.transport.categories`); columns that a map does not move are those of the target group.
+    (:mod:`pipeline.transport.plan`); columns that a map does not move are those of the target group.
     """
     place = places(images, space.to_map(target_points))
     if (place >= 0).all():

@@ -15,7 +15,7 @@ from pipeline.cli.audit.fliptest.groups import Groups
 from pipeline.cli.columns import distinct, numeric
 from pipeline.cli.units import units
 from pipeline.messages import check_columns
-from pipeline.transport.categories import assigned
+from pipeline.transport.plan import assigned
 from pipeline.types import Array
 
 MOST_LEVELS = 100
