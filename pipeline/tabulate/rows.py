@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+VALUES = 200_000_000
+"""More values than this (rows times columns, 8 bytes each) are not fetched into memory."""
+
+
 def counted(
     table: Table, request: Request, cells: list[Cell] | TooManyCells, positive: str | None, against: str | None
 ) -> Counts:
@@ -80,10 +84,6 @@ def _bounds(request: Request, outcomes: list[Any]) -> tuple[Array, Array]:
     edges, bins = request.outcome.edges, np.array(outcomes, dtype=np.int64)
     edges[-1] = request.outcome.high  # which the expression of an edge may miss by a rounding
     return edges[bins], edges[bins + 1]
-
-
-VALUES = 200_000_000
-"""More values than this (rows times columns, 8 bytes each) are not fetched into memory."""
 
 
 def predictions(

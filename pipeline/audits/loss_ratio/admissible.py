@@ -26,7 +26,7 @@ class Admissible:
         """Whether each point (n, d) is within the bounds, up to ``slack`` of a feature's range: (n,)."""
         low, high = self.bounds
         room = slack * np.where(np.isfinite(high - low), high - low, 0.0)
-        return ((points >= low - room) & (points <= high + room)).all(axis=-1)
+        return np.asarray(((points >= low - room) & (points <= high + room)).all(axis=-1))
 
     def nearest(self, points: Array) -> Array:
         """The admissible points nearest to these (n, d), in Euclidean distance of each feature or category.

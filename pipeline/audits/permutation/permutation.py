@@ -63,6 +63,11 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     return AuditResult.of("permutation", dataset, classifier, rows, threshold=config.threshold, alpha=config.alpha)
 
 
+STATISTICS = (
+    *("p_value", "p_adjusted", "difference", "ci_low", "ci_high", "studentized", "estimate_a", "estimate_b"),
+    *("n_a", "n_b", "rejected", "direction", "exact", "draws", "undefined_draws", "undefined"),
+)
+"""Names in the rows, in their order."""
 Key = tuple[str, str, str]
 
 
@@ -99,10 +104,6 @@ def _adjusted(found: Sequence[tuple[Key, PermutationTest]]) -> Iterator[tuple[Ke
         adjusted |= dict(zip(known, p.tolist(), strict=True))
     for key, result in found:
         yield key, result, adjusted.get(key)
-
-
-STATISTICS = ("p_value", "p_adjusted", "difference", "ci_low", "ci_high", "studentized", "estimate_a", "estimate_b")
-STATISTICS += ("n_a", "n_b", "rejected", "direction", "exact", "draws", "undefined_draws", "undefined")
 
 
 def _values(result: PermutationTest, adjusted: float | None) -> dict[str, float]:

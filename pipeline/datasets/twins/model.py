@@ -68,7 +68,8 @@ class Column:
         """Values (n,) of the given levels, numbers drawn within their interval."""
         if self.dtype == "str":
             return pd.Series(np.array(self.levels, dtype=object)[codes], dtype="str")
-        return pd.Series(np.rint(within(*self.intervals[codes].T, rng.random(len(codes)))), dtype=self.dtype)
+        low, high, mean = self.intervals[codes].T
+        return pd.Series(np.rint(within(low, high, mean, rng.random(len(codes)))), dtype=self.dtype)
 
 
 @dataclass(frozen=True)

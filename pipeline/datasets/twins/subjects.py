@@ -71,8 +71,7 @@ COUNTS = Source(
 
 RACES = {"Black": "BLK", "White": "WHI", "Hispanic": "WWH", "Asian": "API", "Unknown-Not-Listed": "U"}
 SEXES = {"Men": "M", "Women": "F", "Other": "X"}
-DECADES = tuple(f"{low}-{low + 10}" for low in range(20, 80, 10))
-AGES = {"<20": "less than 20"} | {band: band for band in DECADES}
+AGES = {"<20": "less than 20"} | {band: band for band in (f"{low}-{low + 10}" for low in range(20, 80, 10))}
 """The words of the counts, and those of the list."""
 AGE_BAND = 10
 """The bands are ten years wide, the lowest too where it becomes a number."""
