@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from pipeline.transport.categories import assigned
+from pipeline.transport.plan import assigned
 from pipeline.types import Array
 
 

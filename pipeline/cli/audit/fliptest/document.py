@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.fliptest.space import Space
-from pipeline.audits.fliptest.standing import AS_GROUP, NOISE
+from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, NOISE_PEOPLE, PERMUTATIONS, Side, gather_healthy

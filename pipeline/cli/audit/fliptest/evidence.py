@@ -21,7 +21,6 @@ import pandas as pd
 from pipeline.audits.fliptest.dealt import Deal, DealtSizes, deals
 from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
-from pipeline.audits.fliptest.sets import Flipsets
 from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
 from pipeline.audits.precision import Precision

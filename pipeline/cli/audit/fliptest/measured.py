@@ -10,8 +10,7 @@ import pandas as pd
 
 from pipeline.audits.fliptest.dealt import DealtSizes
 from pipeline.audits.fliptest.space import Space
-from pipeline.audits.fliptest.standing import standing
-from pipeline.audits.fliptest.transparency import TransparencyReport
+from pipeline.audits.fliptest.transparency import TransparencyReport, standing
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.numbers import fixed, percent, plain, span
 
