@@ -14,8 +14,6 @@ and a wrong value raises ``expected method.steps to be a whole number of at leas
 fields is a ``__post_init__`` of the class, after ``super().__post_init__()``.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields

@@ -8,8 +8,6 @@ the privileged group coded 1 this is the direction of Bellamy et al. 2018 (unpri
 of Maity et al. 2021 writes G = 1 minus G = 0 without saying who is G = 1; its values have the sign of the former.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

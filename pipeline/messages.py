@@ -1,7 +1,5 @@
 """What messages to a user are made of: lists of a readable length, a library's error in one line, the nearest name."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol

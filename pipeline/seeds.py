@@ -1,7 +1,5 @@
 """Random generators derived from what a thing is, never from a clock or a global state."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

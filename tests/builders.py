@@ -1,7 +1,5 @@
 """Small data sets and classifiers by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Archives, images and pickles of small content."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import tarfile

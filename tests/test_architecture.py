@@ -1,7 +1,5 @@
 """ARCHITECTURE.md describes the tree that is there."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

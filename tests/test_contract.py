@@ -1,7 +1,5 @@
 """What every dataset, method, transport and audit in ``conf`` promises, checked by a run of each at smoke scale."""
 
-from __future__ import annotations
-
 import functools
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """pyproject.toml, requirements.lock and environment.yml describe one environment, and name no machine."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import tomllib

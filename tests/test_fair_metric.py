@@ -1,7 +1,5 @@
 """The fair metric as mathematics: projectors, invariances, learned subspaces, angles."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """A configuration holds what its types say: a value outside is refused by its key, and one inside is not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal

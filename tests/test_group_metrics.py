@@ -1,7 +1,5 @@
 """Group metrics: hand-counted values, symmetries, and rates over nobody."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

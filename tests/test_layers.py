@@ -1,7 +1,5 @@
 """The walls between the parts of the project hold, and the test that says so falls when one is breached."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

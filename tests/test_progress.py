@@ -1,7 +1,5 @@
 """The progress of a run: honest counts, and no error ever hidden."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """The README's examples work as they stand, and what it points to is there."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -3,8 +3,6 @@
 Everything runs in a copy of the project, on the twins, without a network.
 """
 
-from __future__ import annotations
-
 import csv
 import itertools
 import json

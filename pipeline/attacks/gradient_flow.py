@@ -3,8 +3,6 @@
 Source: Maity et al. 2021, "Statistical inference for individual fairness", eq. 2.6 to 2.8.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -10,8 +10,6 @@ with x = x0 + sum_i P_i C' B_i, so z = z0 + sum_i (C P_i C') B_i: K numbers for 
 For a single logistic regression (K = 1) a step is a handful of scalar operations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np

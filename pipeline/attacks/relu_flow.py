@@ -27,8 +27,6 @@ updated, by one row of a matrix each. The iterates are those of :func:`pipeline.
 up to rounding.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

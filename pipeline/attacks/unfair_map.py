@@ -1,7 +1,5 @@
 """The gradient flow attack on a trained classifier, by the fastest engine that its architecture has."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.attacks.gradient_flow import Flow, closed_form_flow, points_of_each

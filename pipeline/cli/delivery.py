@@ -1,7 +1,5 @@
 """What an audit leaves: words in the terminal, and files that are whole or absent."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

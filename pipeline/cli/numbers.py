@@ -1,7 +1,5 @@
 """Numbers as audits say them in the terminal, on the page and in sentences; and as JSON takes them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """How far a long audit is: a bar on stderr where a person watches, silence where none does."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Renderings of a Result: text for the terminal, a self-contained page, JSON and CSV."""
 
-from __future__ import annotations
-
 import base64
 import json
 import platform

@@ -10,8 +10,6 @@ whoever gives the value: a flag and a YAML text are read as what the annotation 
 be given; a ``source`` is no keyword in Python, where arrays take the place of files and columns.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import re

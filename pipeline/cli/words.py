@@ -3,8 +3,6 @@
 So are said an audit's facts and caveats, what it refuses, and the limits beyond which its verdict is inconclusive.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

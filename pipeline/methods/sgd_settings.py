@@ -1,7 +1,5 @@
 """The settings that trainings by stochastic gradient descent share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -16,8 +16,6 @@ is that of float32, so that losses need no scaling). On a GPU the images are the
 numbers batch by batch.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping
 

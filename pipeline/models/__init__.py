@@ -15,8 +15,6 @@ and those that say probabilities, which attacks go through,
 - ``loss_and_gradient(parameters, x, y)``: NumPy closed form of the cross entropy (R, n), its gradient in x (R, n, d).
 """
 
-from __future__ import annotations
-
 from types import ModuleType
 
 

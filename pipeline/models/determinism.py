@@ -1,7 +1,5 @@
 """Threads and determinism of torch's operations for a while, and as they were before afterwards."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The weights that rectified networks begin training with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -12,8 +12,6 @@ entries. Its squared distances are |x|^2 + |v|^2 - 2 x.v about the mean of the s
 cancellation small wherever the data lie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

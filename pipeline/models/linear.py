@@ -6,8 +6,6 @@ Parameters, for R repetitions and d inputs: ``coef`` (R, d), ``intercept`` (R,),
 no probability, so there is no loss to differentiate: the module offers decisions and scores alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

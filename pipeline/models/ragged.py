@@ -1,7 +1,5 @@
 """Arrays of repetitions that are not of one length."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

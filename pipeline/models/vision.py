@@ -5,8 +5,6 @@ stops at two operators that nobody declared. Declared, they have no kernel and r
 transforms call none of them.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from types import ModuleType

@@ -12,8 +12,6 @@ Holm's method within the point. That other settings differ is no fault; the numb
 scale matters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

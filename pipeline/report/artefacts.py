@@ -1,7 +1,5 @@
 """The tables and figures of a study, made by their names: one, or many by several processes."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import multiprocessing

@@ -22,8 +22,6 @@ networks`` are of many networks and data sets and say what holds of such: they a
 set to, and with images encoded again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The comparison with the published numbers, as a table and as a tally: every number once, however often printed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

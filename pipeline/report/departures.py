@@ -1,7 +1,5 @@
 """Where a run departs from the published setting, in few words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A prepared data set as the artefacts see it: sizes, names and moments, and no row of real data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ So a published number is found by the same kind of setting as a measured statist
 what no data enter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any

@@ -1,7 +1,5 @@
 """One page with every study's artefacts, self-contained: no script, style or picture is loaded from elsewhere."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping, Sequence
 from itertools import groupby

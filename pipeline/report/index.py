@@ -1,7 +1,5 @@
 """What the page needs to know of a study's artefacts: one JSON-ready mapping, written beside the tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What every artefact of a study is made from, and how it asks for numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

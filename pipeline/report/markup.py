@@ -1,7 +1,5 @@
 """The same plain text in Markdown, LaTeX and HTML: special characters escaped, the letters of formulas set as such."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 

@@ -1,7 +1,5 @@
 """Where a report comes from: commit, configuration, data, software, machine and time."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import importlib.metadata

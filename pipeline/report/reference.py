@@ -10,8 +10,6 @@ a group or flipset stays as it is, and what stood in one row no longer does. Lar
 than a figure shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast

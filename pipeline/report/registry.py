@@ -12,8 +12,6 @@ The workflow has to know the names before any of these modules, with all that th
 captions and places are therefore literals, and :func:`declared` reads them from the source.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import functools

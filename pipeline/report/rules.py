@@ -20,8 +20,6 @@ Equivalence: the whole interval lies within a margin about 0, for a mean one pub
 ``SHARE_MARGIN``. One number without a spread has no margin: one more draw cannot be shown to be equal.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

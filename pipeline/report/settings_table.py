@@ -3,8 +3,6 @@
 The values are those of the run. A study says what each of them belongs to, where it holds, and what it is called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

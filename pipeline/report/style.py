@@ -1,7 +1,5 @@
 """How every figure looks: type, widths, and one colour, marker and line for each method, the same everywhere."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """A sweep's summary, mean and spread at each of its settings, and the figure that its declaration asks for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

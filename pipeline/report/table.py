@@ -1,7 +1,5 @@
 """A table as a value: labelled rows of estimates. What it prints is text, set by :mod:`pipeline.report.typeset`."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -4,8 +4,6 @@ By hand: the LaTeX of great_tables has neither row labels nor footnotes, pandas'
 and either would need the same escapes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby

@@ -3,8 +3,6 @@
 One list for all studies. A name that no list has is printed as it is, without its underscores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple

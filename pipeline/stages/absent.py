@@ -1,7 +1,5 @@
 """Write down of every audit of a dataset that cannot be had that it was not run, and why: ``manifest -> Absent``."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -4,8 +4,6 @@ They are drawn from the files of a run, or from a reference that stands in the r
 ``--record`` a reference is made of what is read while they are drawn.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

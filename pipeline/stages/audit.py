@@ -1,7 +1,5 @@
 """Audit a method's classifiers on a dataset: ``Dataset, Classifier[, TransportMap] -> AuditResult``."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipeline import io

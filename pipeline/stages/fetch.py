@@ -7,8 +7,6 @@ were encoded again; ``twin``; ``absent``, where the files of a dataset without a
 that need no files ``simulated`` or ``bundled``.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Write docs/figures.md and its pictures from what `make figures` drew: every figure at published size, on one page."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path

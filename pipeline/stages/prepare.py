@@ -3,8 +3,6 @@
 Of images: ``files -> ImageDataset``; and :class:`pipeline.types.Absent`, with the reason, where there are no files.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Assemble every study's artefacts into one self-contained page, and say in the terminal what was made."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Summarise a sweep and draw the figure that its file asks for: ``rows -> summary, figure``."""
 
-from __future__ import annotations
-
 import sys
 
 from pipeline import io

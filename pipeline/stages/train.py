@@ -4,8 +4,6 @@ Without ``--config`` the command line is Hydra's: ``python -m pipeline.stages.tr
 "seed=range(10)"``, see :mod:`pipeline.workflow.multirun`.
 """
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Fit transport maps between two groups of a dataset, one in every trial: ``Dataset -> TransportMap``."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pipeline import io

@@ -4,8 +4,6 @@
 reproduce` then fetches first, so that the plan of the rest leaves out what cannot be had.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

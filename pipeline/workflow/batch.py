@@ -5,8 +5,6 @@ place until all of it is there: where the process is killed, or one of its jobs 
 the places of a job's outputs, and the next attempt goes on with what was kept, if it would be made of the same.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import importlib

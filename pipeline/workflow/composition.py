@@ -1,7 +1,5 @@
 """How configuration files are read: composed by Hydra, expanded into points, and checked for typos."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import json

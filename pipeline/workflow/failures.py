@@ -5,8 +5,6 @@ It is written when the run has ended: ``results/failures.json`` for programs, ``
 as it can, since the summary that belongs to it is taken away.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -5,8 +5,6 @@ need the same go together. Who belongs together follows from ``conf/`` alone, wh
 else the same files would be another job's the next time, and be made again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

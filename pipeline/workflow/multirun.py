@@ -8,8 +8,6 @@ workflow, so its classifier is that one, alone. Nothing of the workflow's own re
 data.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

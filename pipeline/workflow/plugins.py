@@ -1,7 +1,5 @@
 """A dataset, method, transport or audit is one Python file, found by its name; its values are one file in ``conf``."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Prepared data from verified raw files: what the prepare stage saves, for those who need it in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

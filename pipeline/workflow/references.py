@@ -1,8 +1,6 @@
 """Which studies have a reference in the repository, and its files; :mod:`pipeline.workflow.shelf` reads and writes
 them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -14,8 +14,6 @@ The later of these wins:
 A key that the files do not have is refused with the nearest one that they do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ does. It looks at this machine alone: unlock by hand (``snakemake --unlock``) wh
 directory.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ the user (``SET=``) all speak so. A condition names a study, a block, a part (``
 key (``method.model: alexnet``), and of jobs the rule and the scale; several names in a list, or a pattern.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """What the programs of the stages share: how they are asked for something, and what a training leaves behind."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -1,7 +1,5 @@
 """Records of raw data for which better files have come to hand since."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Tracking only watches: it never changes a result, asks a question, waits for a network that is not there or fails a job.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Simulated applicants and images, and networks whose fairness is known by their formula."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

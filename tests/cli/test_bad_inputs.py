@@ -1,7 +1,5 @@
 """What every audit says to somebody who gave it something else than it expects: one message, and no files."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys

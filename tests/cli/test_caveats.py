@@ -1,7 +1,5 @@
 """What a reader must know is said where its condition holds, and nowhere else."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from pathlib import Path

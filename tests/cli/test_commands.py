@@ -1,7 +1,5 @@
 """What holds of all four audits alike: their files, their pages, their help, and how they run from a shell."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Files arrive whole or not at all, and progress is drawn where a person watches."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from pathlib import Path

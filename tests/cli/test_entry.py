@@ -1,7 +1,5 @@
 """The entry finds audits, and every failure ends in one message and a status that tells its kind."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a FlipTest of a user's model measures, from files to numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

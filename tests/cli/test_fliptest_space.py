@@ -1,7 +1,5 @@
 """Model inputs become points in comparable units, points become inputs that exist, and maps are found between them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 FUZZ_CASES sets how many tables each command gets, FUZZ_SEED where they begin.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import warnings

@@ -1,7 +1,5 @@
 """What the loss-ratio audit of a user's network measures, from files to numbers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

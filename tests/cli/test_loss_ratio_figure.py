@@ -1,7 +1,5 @@
 """The figure shows what was measured: each ratio in its bin, 1 between better and worse off, the tolerance in both."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

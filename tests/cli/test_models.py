@@ -1,7 +1,5 @@
 """Every way to hand over a model gives the same model, and whatever it returns is read as what it means."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

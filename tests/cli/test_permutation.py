@@ -1,7 +1,5 @@
 """What the permutation audit of the command line finds, against closed forms and other ways to ask the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

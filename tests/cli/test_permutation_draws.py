@@ -1,7 +1,5 @@
 """When the permutation audit warns that more draws may change a decision."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The permutation audit counted by Spark as a user's own command starts it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """From Python as from the shell: the same audits, repeated by one file, of the models that people have."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect

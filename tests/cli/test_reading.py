@@ -1,7 +1,5 @@
 """From a file to arrays: every bit of a number, the part of each column, and units that can be undone."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

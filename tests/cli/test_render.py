@@ -1,7 +1,5 @@
 """One document, four renderings: what is said in one is said in all, and each keeps its own form."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The robustness audit on networks whose distances to the boundary are known by their formula."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the robustness audit keeps, what it leaves out, and what it concludes."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """A build can rest on a verdict: nothing that was not tested passes, and each limit decides where it says it does."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable

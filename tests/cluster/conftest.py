@@ -1,7 +1,5 @@
 """A project of a few small jobs, and Snakemake in it. What needs Slurm runs on request, and where a node takes jobs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

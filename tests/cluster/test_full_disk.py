@@ -1,7 +1,5 @@
 """A disk that is full: files are whole or not there, the account says why, and with room the same command goes on."""
 
-from __future__ import annotations
-
 import errno
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """On a real Slurm: the same files as on one machine, and a way on from whatever ends a job (`make test-cluster`)."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

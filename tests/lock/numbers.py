@@ -1,7 +1,5 @@
 """The locked numbers: some hundred of what the studies compute, in a file that a change of any is a line of."""
 
-from __future__ import annotations
-
 import csv
 import math
 import os

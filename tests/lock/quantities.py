@@ -4,8 +4,6 @@ A number of an audit is the mean of one statistic over the rows that agree in th
 one of a training or a map the mean absolute value of an array; one of a dataset is of one draw of it.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

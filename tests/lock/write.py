@@ -1,7 +1,5 @@
 """Write the locked numbers anew: ``python -m tests.lock.write``, when numbers are meant to change."""
 
-from __future__ import annotations
-
 import csv
 import sys
 from pathlib import Path

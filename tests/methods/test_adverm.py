@@ -1,7 +1,5 @@
 """The penalty is the published one, its gradients are right, and it closes a gap that was put there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@
 shows that the comparison itself works, and the rest is skipped and said.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Networks learn, are tested as they are, and a training that was killed ends as one that was not."""
 
-from __future__ import annotations
-
 import logging
 import os
 from dataclasses import replace

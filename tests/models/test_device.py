@@ -1,7 +1,5 @@
 """Arrays go to the device and come back unchanged."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A support vector machine evaluated in blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist

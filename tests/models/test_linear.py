@@ -1,7 +1,5 @@
 """A linear prediction and its threshold."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from pipeline.models import linear

@@ -1,7 +1,5 @@
 """The mixture's closed form agrees with differentiation and finite differences, and is precise in both tails."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

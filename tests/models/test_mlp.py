@@ -1,7 +1,5 @@
 """The network's closed form agrees with differentiation, and its losses keep their precision in both tails."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

@@ -1,7 +1,5 @@
 """The networks are the published ones, take pixels, and come back from a checkpoint as they were."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

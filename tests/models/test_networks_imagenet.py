@@ -1,7 +1,5 @@
 """Published weights are taken where they can be had, and what happens where they cannot is said."""
 
-from __future__ import annotations
-
 import logging
 import socket
 from functools import partial

@@ -1,7 +1,5 @@
 """Architectures with probabilities: closed forms agree with differentiation, scores and losses keep their precision."""
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

@@ -1,7 +1,5 @@
 """torchvision's models and transforms serve on any machine; its compiled operators are never faked."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The study whose folder a test lies in, else that of individual fairness, drawn from its reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any

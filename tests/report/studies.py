@@ -1,7 +1,5 @@
 """The inputs of a study for its tests: its reference in the repository, or what another run would have made of it."""
 
-from __future__ import annotations
-
 import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A claim is confirmed by intervals inside its region, refuted by one outside, and undecided in between."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What holds of every study that has a reference: its artefacts can be set, and hold what the comparison finds."""
 
-from __future__ import annotations
-
 import io as text_io
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A figure is laid out once and drawn once for each format."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Categories of counterparts keep the target group's shares."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

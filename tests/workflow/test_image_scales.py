@@ -1,7 +1,5 @@
 """Every network of a scale of robustness bias, as it is set there: one epoch on a handful of images, and its audit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Points of it are what a transport map sees of a data frame, and become rows of a data frame again.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@ r"""How far two measures of the same groups agree: in the sign of sigma, and in 
 Source: Nanda et al. 2021, sections 7.1, 7.2, 8.1 and 8.3.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

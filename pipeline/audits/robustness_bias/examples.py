@@ -15,8 +15,6 @@ over for the next most ordinary one, up to ``CANDIDATES`` of them.
 After Nanda et al. 2021, figure 3, whose two faces have other groups and were not chosen by a stated rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Two small examples in the plane, computed and not drawn by hand: section 2 of Nanda et al. (2021)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -10,8 +10,6 @@ fewer than ``FEWEST`` have none. Equal lengths stay equal in every resample, as 
 side has no two different ones (a group that is misclassified altogether, say) there is no interval either.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -18,8 +18,6 @@ loses more of its points, so their number belongs beside every share.
 Source: Nanda et al. 2021, (1)-(6).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -22,8 +22,6 @@ largest length where it is not set.
 Source: Nanda et al. 2021, (1)-(6).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -9,8 +9,6 @@ Nanda et al. (2021) count 151 elements in their five datasets. One for each leve
 for each comparison is 150.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ misclassified point or a failed attack contributes depends on the denominator an
 Source: Nanda et al. 2021.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Distances of points, as rows: every measure of every level of every partition, with its error and its test."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

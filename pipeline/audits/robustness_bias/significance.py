@@ -21,8 +21,6 @@ Source: Nanda et al. 2021, Definition 1, which leaves open what "significantly" 
 et al. 2020.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

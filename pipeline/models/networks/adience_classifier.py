@@ -6,8 +6,6 @@ rectifier and dropout .5. Of 224 x 224 pixels 24 x 24 are left, so that the firs
 Source: the network for Adience in the code that Nanda et al. (2021) released, after Levi and Hassner (2015).
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from pipeline.models.networks.layers import rectified, widened

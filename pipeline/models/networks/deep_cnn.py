@@ -11,8 +11,6 @@ leave out: a ``width`` below 1 multiplies them too, without which an eighth of t
 Source: the network for CIFAR-10 in the code that Nanda et al. (2021) released.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from pipeline.models.networks.layers import rectified, widened

@@ -6,8 +6,6 @@ rectifier. The published inputs have 32 x 32 pixels, of which one is left.
 Source: the network for CIFAR-100 in the code that Nanda et al. (2021) released.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from pipeline.models.networks.layers import widened

@@ -3,8 +3,6 @@
 All layers are tuned. Images of one channel are repeated three times, since the first convolution takes three.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import socket

@@ -1,7 +1,5 @@
 """What several networks are made of, and the network that is a single layer."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 from torch import nn

@@ -17,8 +17,6 @@ of gradient descent learn. None of them changes which functions a network can co
 - The last batch normalisation of a residual block begins with weights 0, the block as the identity (Goyal et al. 2017).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

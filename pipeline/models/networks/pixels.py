@@ -1,7 +1,5 @@
 """A network on pixels: normalisation and resizing as a part of the network, so that distances stay in pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -12,8 +12,6 @@ Nanda et al. (2021) use depth 110 with alpha 64 and basic blocks for CIFAR-10, 1
 CIFAR-100. Source: Han, Kim and Kim 2017, "Deep pyramidal residual networks".
 """
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 from torch.nn.functional import avg_pool2d, pad

@@ -6,8 +6,6 @@ pixels 49 x 49 are left, so that the hidden units have 153,664 inputs.
 Source: the network for UTKFace in the code that Nanda et al. (2021) released.
 """
 
-from __future__ import annotations
-
 from torch import nn
 
 from pipeline.models.networks.layers import widened

@@ -1,7 +1,5 @@
 """Histograms of a feature in a group and its flipsets, and transparency reports as ranked bars, the largest on top."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

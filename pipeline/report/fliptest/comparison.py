@@ -1,7 +1,5 @@
 """The published numbers of Black et al. (2020) beside ours, and every setting as it is configured here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What the study derives from its rows, its data and its configuration, as tidy rows: :mod:`pipeline.report.facts`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of the hiring data and the Strategic Subject List: 1, 3 to 5 and 8 to 11 of Black et al. (2020)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables of flipsets and transparency reports, of the SSL score, and of section 5.5: a search for subgroups."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping

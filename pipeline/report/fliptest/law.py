@@ -1,7 +1,5 @@
 """The law-school data: Figures 6, 7 and 12 of Black et al. (2020), causal counterfactuals beside transport."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The lines of transparency reports: one for each feature, over all trials."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

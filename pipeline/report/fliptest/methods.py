@@ -1,7 +1,5 @@
 """What each mitigation of the first study does to flipsets and to transparency reports, by gender and race."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What the figures of flipsets are composed of: marginals of chosen features, and transparency reports below them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Figures of section 3.2: how far a map depends on the draw of the people that it was fitted on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

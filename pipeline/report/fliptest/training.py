@@ -1,7 +1,5 @@
 """How the fitting of each transport map went: what the maps' own facts and training curves say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

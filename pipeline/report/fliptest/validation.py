@@ -1,7 +1,5 @@
 """Which maps reach the other group: Table 1 of Black et al. (2020), and the kinds of maps side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial

@@ -5,8 +5,6 @@ known, T(x) = x between equal distributions, both on average and from draw to dr
 nothing can be discriminated; and are as many counterparts decided positive as people of the target group.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

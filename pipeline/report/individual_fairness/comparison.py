@@ -1,7 +1,5 @@
 """The published numbers of Maity et al. (2021) beside ours, and the settings that they were made with."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What the study's artefacts are made of: its quantities, and what its rows and its configuration say beyond them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Figures 1 to 3 of Maity et al. (2021), and those beyond: tolerance, settings of the attack, subspaces."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

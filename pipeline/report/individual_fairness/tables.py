@@ -1,7 +1,5 @@
 """Tables 1 to 4 of Maity et al. (2021), and those beyond: intervals, other tests and metrics, counts, examples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

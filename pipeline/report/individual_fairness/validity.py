@@ -1,7 +1,5 @@
 """Coverage and level of both tests by simulation: theorems 3.1 and C.1, corollaries 3.2, 3.3 and C.2."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

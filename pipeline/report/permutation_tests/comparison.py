@@ -1,7 +1,5 @@
 """What the study says of its published numbers and its settings, those that the paper states and those that it lost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Real data: test AUCs, Figures 2 and 3 of DiCiccio et al. (2020) for gender and race, sample sizes of section 5.1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Permutation tests of every method of the first study, by every metric, for gender and race: one table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

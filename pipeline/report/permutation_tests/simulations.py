@@ -1,7 +1,5 @@
 """What was simulated: Table 1 and Figure 1 of DiCiccio et al. (2020), levels where positives are few, and power."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Two distances are compared on the points that both were asked of and that neithe
 own, the first so many test points; on different points signs differ for that reason alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

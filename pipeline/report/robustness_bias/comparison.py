@@ -1,7 +1,5 @@
 """The published numbers of Nanda et al. (2021) beside ours. The only module of the study that sees them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pandas as pd

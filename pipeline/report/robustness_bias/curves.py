@@ -1,7 +1,5 @@
 """The curves I_P(tau): drawn as the steps that they are, of the points that were attacked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

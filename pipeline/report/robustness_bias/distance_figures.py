@@ -1,7 +1,5 @@
 """Figures 4 to 6 of Nanda et al. (2021): distances by group; and the two measures over all budgets."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes

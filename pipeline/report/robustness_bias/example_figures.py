@@ -1,7 +1,5 @@
 """Figures 1 to 3 of Nanda et al. (2021): what robustness bias is and how it is measured, by examples."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

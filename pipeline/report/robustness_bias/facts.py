@@ -5,8 +5,6 @@ So a published number is found by the same kind of setting as a measured statist
 of several data sets has the origin that is least official of theirs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any

@@ -4,8 +4,6 @@
 ``error`` is a standard error over test points, which the networks of a data set share.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Tables by group: the partitions, sigma with its interval and test, and what holds under every network."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

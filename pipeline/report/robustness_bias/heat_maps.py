@@ -1,7 +1,5 @@
 """Figures 7 to 16 of Nanda et al. (2021): sigma of every group under every network, first and last epoch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

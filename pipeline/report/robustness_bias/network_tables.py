@@ -1,7 +1,5 @@
 """Tables of networks: Table 2 of Nanda et al. (2021), median distances, tightness of the bounds, pretraining."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

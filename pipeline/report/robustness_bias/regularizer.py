@@ -1,7 +1,5 @@
 """Section 9 and Figures 17 to 22 of Nanda et al. (2021): networks trained with a penalty on robustness bias."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Every setting of the study as it is configured here: data, networks, trainings and audits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -10,8 +10,6 @@ so. A checkpoint before the last has no sigma where it is no better than the lar
 accurate as the last; nor has a group of fewer than ``TOO_FEW`` correctly classified points.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What the networks and audits were set to, and where a run departs from the published one: for the stamps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Points that describe somebody who could exist."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

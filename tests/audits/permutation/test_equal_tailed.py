@@ -1,7 +1,5 @@
 """The two-sided test that doubles the nearer tail."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Agreement of two measures: counted, with an interval, and with what could not be compared."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint

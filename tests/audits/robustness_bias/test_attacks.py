@@ -1,7 +1,5 @@
 """Each name is the attack that it says, with its own settings, on pixels, and with noise that belongs to the point."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The example: whom the rule picks, and that what is shown is what it claims to be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

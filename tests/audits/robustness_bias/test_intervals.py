@@ -1,7 +1,5 @@
 """Intervals for sigma: their coverage, their width, and where there are none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

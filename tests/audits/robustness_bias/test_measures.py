@@ -1,7 +1,5 @@
 """I_P, RB and sigma: closed forms, what counts, what the others are, and what no choice of units changes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

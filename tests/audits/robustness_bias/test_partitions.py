@@ -1,7 +1,5 @@
 """Partitions: what their elements are, how many a study has, and how a dataset's become them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

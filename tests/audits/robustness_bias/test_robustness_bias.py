@@ -1,7 +1,5 @@
 """The audit: true distances of linear networks, bounds on the right side of them, counted failures, an example."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows made of distances: each measure once, what is counted without one, and levels that have none."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

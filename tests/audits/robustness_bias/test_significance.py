@@ -1,7 +1,5 @@
 """The test of "significantly closer": its level under chance, its power, and how comparisons are counted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The study of FlipTest with a twin, and with maps that were trained for less long."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """How many members flipsets share by trials."""
 
-from __future__ import annotations
-
 from math import comb
 
 import numpy as np

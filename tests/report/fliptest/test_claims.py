@@ -1,7 +1,5 @@
 """The paper's claims in words hold or not by the rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The verdict on maps follows from the numbers, whichever they are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Inputs such as the study of robustness bias collects: distances drawn by law, measured as the audit measures them."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

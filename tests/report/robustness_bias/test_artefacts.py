@@ -1,7 +1,5 @@
 """Every artefact of somebody who has nothing but the digits: what can be made is, and the rest says what is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

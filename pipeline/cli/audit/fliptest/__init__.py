@@ -8,8 +8,6 @@ interval, a p-value and what they make of it (noise, as the whole group, or it s
 large flipsets are between groups that are alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

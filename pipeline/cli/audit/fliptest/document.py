@@ -1,7 +1,5 @@
 """From the settings of a FlipTest to its result. Layout of the JSON: ``docs/fliptest.md``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The figures of a FlipTest: who flips, feature by feature, and in what they differ from their counterparts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

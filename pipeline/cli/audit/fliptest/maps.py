@@ -1,7 +1,5 @@
 """Which transport map finds the counterparts: named or chosen by the sample's size, with its settings, fitted."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

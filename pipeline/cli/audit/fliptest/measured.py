@@ -1,7 +1,5 @@
 """What was found in one direction: numbers under the keys of the JSON, rows of the CSV files, and sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

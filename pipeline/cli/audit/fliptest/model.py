@@ -1,7 +1,5 @@
 """The user's model as a function from rows to scores and decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any

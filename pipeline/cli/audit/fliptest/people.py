@@ -1,7 +1,5 @@
 """Whose rows are mapped to whose, and the space in which their counterparts are sought."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -8,8 +8,6 @@ The fair metric ignores differences along sensitive directions. Either these are
 (--sensitive: the directions that tell their groups apart), or they are given (--directions).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

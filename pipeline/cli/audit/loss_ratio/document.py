@@ -1,7 +1,5 @@
 """From the settings of a loss-ratio audit to its result. Layout of the JSON: ``docs/auditing.md``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

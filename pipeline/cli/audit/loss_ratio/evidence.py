@@ -1,7 +1,5 @@
 """The measurement: the fair metric, the attack on every audited row, and the tests of the ratios."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figure of a loss-ratio audit: how the ratios are distributed, and how T_n grows with the steps."""
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis

@@ -6,8 +6,6 @@ random permutations of a studentised difference, valid even where the groups dif
 prints the metric in each group, the difference with its interval, the p-value, and what follows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

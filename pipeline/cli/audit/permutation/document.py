@@ -1,7 +1,5 @@
 """From the settings of the permutation tests to their result. Layout of the JSON: ``docs/permutation.md``."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The measurement: read what a metric is computed of, test it between groups, correct for the number of tests."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The figure of the permutation tests: each difference with its interval."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -10,8 +10,6 @@ Attacks bound distances from above, smoothing bounds those of the smoothed model
 known exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

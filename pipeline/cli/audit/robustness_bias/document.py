@@ -1,7 +1,5 @@
 """From the settings of a robustness audit to its result. Layout of the JSON: ``docs/robustness.md``."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The figure of a robustness audit: the curves I_P(tau) of the groups, a panel for each partition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

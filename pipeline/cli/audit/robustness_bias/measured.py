@@ -1,7 +1,5 @@
 """What each attack says: the measures of every group under the keys of the JSON, and what follows from them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
