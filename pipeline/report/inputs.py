@@ -1,9 +1,9 @@
 """What every artefact of a study is made from, and how it asks for numbers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,8 @@ from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import in_order
 from pipeline.types import AuditResult, Classifier, TransportMap
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Inputs:
     audits: Mapping[str, AuditResult] = field(default_factory=dict)
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
     transports: Mapping[str, TransportMap] = field(default_factory=dict)
+    _known: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def _by_statistic(self) -> dict[str, pd.DataFrame]:
@@ -55,6 +58,13 @@ class Inputs:
         absent = set(self.rows.loc[self.rows["origin"] == "absent", "dataset"])
         found = settings.reductions(self.points, points(self.config["published"]))
         return tuple(one for one in found if one.dataset not in absent)
+
+    def once(self, name: str, make: Callable[[], Made], of: object = None) -> Made:
+        """What ``make`` gives, which several artefacts ask for by this ``name`` and about the same object ``of``."""
+        if name not in self._known or self._known[name][0] is not of:
+            self._known[name] = (of, make())
+        made: Made = self._known[name][1]
+        return made
 
     def select(self, **setting: str | float) -> pd.DataFrame:
         """The rows with these settings. Raises ValueError, naming what is missing and what there is, for none."""
