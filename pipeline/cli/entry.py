@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except MissingOptions as error:
-        arguments.parser.error(str(error))
+        return int(arguments.parser.error(str(error)) or BAD_INPUT)
     except BrokenPipeError:
         # The reader of our output (`| head`) has gone; give the interpreter's last flush somewhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -244,14 +244,11 @@ def output_conditions(scores: Scores, unit: str) -> dict[str, Any]:
 def check_kind(output: torch.Tensor, kind: Kind) -> None:
     """ValueError where the values cannot be of the kind that the user says they are."""
     low, high = float(output.min()), float(output.max())
-    wanted = {
-        "probability": ("in [0, 1]", low >= 0 and high <= 1),
-        "log-probabilities": ("of at most 0", high <= ROUNDING),
-    }
-    told, fits = wanted.get(kind, ("", True))
+    fits = high <= ROUNDING if kind == "log-probabilities" else kind == "logits" or 0 <= low <= high <= 1
     if not fits:
+        wanted = "in [0, 1]" if kind == "probability" else "of at most 0"
         raise ValueError(
-            f"--output-kind {kind}: expected values {told}, found {low:.4g} to {high:.4g}: these look like logits"
+            f"--output-kind {kind}: expected values {wanted}, found {low:.4g} to {high:.4g}: these look like logits"
         )
 
 

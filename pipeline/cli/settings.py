@@ -77,8 +77,6 @@ class Output(Options, title="output"):
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Options, title="reading"):
-    """How a CSV file is read."""
-
     text: Sequence[str] = source(
         "columns that are text though they look like numbers, such as codes like 01", (), "A,B"
     )
@@ -113,8 +111,6 @@ TAKES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Computed(Options, title="model"):
-    """How a model's file is opened, and where it is computed."""
-
     trust_pickle: bool = source(
         "open a file that holds a pickled model. A pickle can run any program when it is opened: only for files whose "
         "maker you trust",
@@ -125,15 +121,11 @@ class Computed(Options, title="model"):
 
 @dataclass(frozen=True, kw_only=True)
 class Precise(Computed, title="model"):
-    """With the precision of a model of rows."""
-
     dtype: Literal["float64", "float32"] = option("precision in which the model is computed", "float64")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network(Options, title="model"):
-    """The classifier of an audit that follows gradients."""
-
     model: str = source(
         f"{TAKES}, where the name is a model, a function x -> output, or a function without arguments that returns one "
         "of these",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.cli.settings import Standardize
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
 if TYPE_CHECKING:
     import torch
 
-Asked = tuple[str, ...] | Literal["continuous", "none"] | None
+Asked = Standardize | None
 UNIT_SCALE = (0.2, 5.0)
 """Standard deviations within these bounds count as a unit scale, where no decision is needed."""
 

@@ -153,4 +153,4 @@ def test_every_end_is_a_result_or_a_message(
     assert status == STATUS[verdict["outcome"]], told.err
     assert "nan" not in verdict["sentence"].lower().split()
     if verdict["outcome"] == "inconclusive":
-        assert verdict["reasons"]
+        assert verdict["reason"]

@@ -83,4 +83,4 @@ def _test(p: float, low: float, high: float, draws: int = 999) -> PermutationTes
 
 def _asked(*options: str) -> Plan:
     audit = "audit permutation --predictions f --label y --score p --group sex --metric auc"
-    return planned(settings_of(parser().parse_args([*audit.split(), *options])))
+    return planned(settings_of(parser().parse_args([*audit.split(), *options])))  # type: ignore[arg-type]

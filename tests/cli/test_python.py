@@ -74,12 +74,19 @@ def test_a_loss_ratio_is_that_of_the_command(found: Found, desk: Path) -> None:
 
 def test_a_fliptest_is_that_of_the_command(found: Found, office: Path) -> None:
     sys.modules.pop("models", None)
-    model = importlib.import_module("models") if sys.path.insert(0, str(office)) is None else None
+    sys.path.insert(0, str(office))
+    model = importlib.import_module("models")
     rows = pd.read_parquet("rows.parquet")
     made = found("fliptest", "--features", "experience,tests,region", "--reverse")
     inputs = rows[["experience", "tests", "region"]]
-    call = {"y": rows["hired"], "ids": rows["person"], "source": "female", "target": "male", "map": "exact"}
-    result = fa.fliptest(model.probability, inputs, rows["sex"], **call, reverse=True, null_draws=0)  # type: ignore[union-attr]
+    call: dict[str, Any] = {
+        "y": rows["hired"],
+        "ids": rows["person"],
+        "source": "female",
+        "target": "male",
+        "map": "exact",
+    }
+    result = fa.fliptest(model.probability, inputs, rows["sex"], **call, reverse=True, null_draws=0)
     same(made, result)
     assert set(result.to_frame("flipsets")["audit_id"]) <= set(rows["person"])
 
@@ -213,7 +220,7 @@ def people() -> pd.DataFrame:
 
 
 def flips(model: Any, people: pd.DataFrame, label: str = "paid", **given: Any) -> fa.Result:
-    call = {"source": "f", "target": "m", "map": "exact", "null_draws": 0} | given
+    call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0} | given
     return fa.fliptest(model, people[["town", "income"]], people["sex"], y=people[label], **call)
 
 

@@ -346,13 +346,14 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         times = quality.compared_distance / quality.exact_distance if quality.compared else 0.0
         decided = {"negative": "positively", "positive": "negatively"}
         always = {"negative": (side.flips.decision == 1).all(), "positive": (side.flips.decision == 0).all()}
-        for condition, holds, quantities in (
+        said: list[tuple[str, Any, dict[str, Any]]] = [
             ("poor_map", worst, {"named": named}),
             ("fit_broke_down", side.facts.get("non_finite"), {}),
             ("no_image", missing, {"missing": missing}),
             ("far_counterparts", times > FAR, {"times": times}),
             *(("empty_flipset", always[one], {"flipset": one, "decided": decided[one]}) for one in decided),
-        ):
+        ]
+        for condition, holds, quantities in said:
             found.setdefault(condition, []).extend([{**known, **quantities}] if holds else [])
     columns, real = len(space.moving), all(side.real for side in sides)
     fewest = min(len(sides[0].way.points), len(sides[0].way.target_points))

@@ -63,7 +63,8 @@ class Comparison(Options, title="comparison"):
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
     attribute: Sequence[str] = source("columns of numbers, for correlation metrics", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
-        "metrics (see below), or path/to/file.py:name", metavar="NAME"
+        "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/permutation.md has all), or path/to/file.py:name",
+        metavar="NAME",
     )
 
 

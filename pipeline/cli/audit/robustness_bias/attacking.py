@@ -82,21 +82,23 @@ def chosen_attacks(asked: Settings) -> list[Chosen]:
     given = asked.attack_setting
     for text in [f"{key}={value}" for key, value in given.items()] if isinstance(given, Mapping) else given:
         where, equals, value = text.partition("=")
-        name, dot, key = where.partition(".")
+        attack, dot, key = where.partition(".")
         if not (equals and dot):
             raise ValueError(f"expected --attack-setting ATTACK.KEY=VALUE, found {text!r}: such as deepfool.steps=50")
-        if name not in every:
-            raise ValueError(f"--attack-setting {text}: {name} is not asked for; --attack names {listed(list(every))}")
-        if key not in every[name]:
-            known = listed(list(every[name])) or "none"
-            raise ValueError(f"--attack-setting {text}: {name} has no setting {key!r}. It has: {known}")
-        kind = type(every[name][key])
+        if attack not in every:
+            raise ValueError(
+                f"--attack-setting {text}: {attack} is not asked for; --attack names {listed(list(every))}"
+            )
+        if key not in every[attack]:
+            known = listed(list(every[attack])) or "none"
+            raise ValueError(f"--attack-setting {text}: {attack} has no setting {key!r}. It has: {known}")
+        kind = type(every[attack][key])
         try:
             number = float(value)
-            every[name][key] = kind(number)
+            every[attack][key] = kind(number)
         except (ValueError, OverflowError):
-            number = every[name][key] = float("nan")
-        if every[name][key] != number:
+            number = every[attack][key] = float("nan")
+        if every[attack][key] != number:
             wanted = "a number" if kind is float else "a whole number"
             raise ValueError(f"--attack-setting {text}: expected {wanted}, found {value!r}")
     return [Chosen(name, settings) for name, settings in every.items()]
