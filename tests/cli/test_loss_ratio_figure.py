@@ -8,6 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from pipeline.audits.loss_ratio.admissible import Admissible, range_of
 from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.audit.loss_ratio.evidence import Evidence, gather, recorded_steps
 from pipeline.cli.audit.loss_ratio.figure import BINS, bins, figure
@@ -33,7 +34,8 @@ def evidence() -> Evidence:
     def scores(z: torch.Tensor) -> torch.Tensor:
         return torch.stack((torch.zeros_like(z[:, 0]), z.sum(1)), 1)
 
-    return gather(scores, x, y, from_directions(np.array([[1.0, 0.0]])), units(x, ("a", "b"), "none"), settings)
+    people, metric = Admissible(range_of(x)), from_directions(np.array([[1.0, 0.0]]))
+    return gather(scores, x, y, metric, units(x, ("a", "b"), "none"), settings, people, None)
 
 
 def test_bins_cover_all_ratios_are_even_in_the_logarithm_and_have_an_edge_at_1() -> None:

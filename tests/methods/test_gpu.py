@@ -4,7 +4,7 @@
 shows that the comparison itself works, and the rest is skipped and said.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +13,9 @@ import pytest
 from pipeline.audits.robustness_bias.robustness_bias import run
 from pipeline.methods import adverm, baseline, sensr
 from pipeline.transport import wgan
-from pipeline.types import Array, Dataset
+from pipeline.types import Array
 from tests.audits.robustness_bias.test_robustness_bias import CONFIG
+from tests.methods.builders import population
 from tests.methods.test_adverm import PENALTY
 from tests.methods.test_sensr import VALUES
 from tests.methods.test_standard import SETTINGS, fit, stripes
@@ -54,13 +55,13 @@ def distances() -> Numbers:
     return {**kept, "rows": found.rows["value"].to_numpy(float)}
 
 
-def fair(population: Callable[..., Dataset]) -> Numbers:
+def fair() -> Numbers:
     """SenSR, by the engine that ``auto`` chooses."""
     config = sensr.Config(**{**VALUES, "engine": "auto"})
     return sensr.fit(population(400, 2), config, [np.random.default_rng(r) for r in range(2)]).parameters
 
 
-def adam(population: Callable[..., Dataset]) -> Numbers:
+def adam() -> Numbers:
     """Baseline's two networks."""
     config = baseline.Config(hidden_units=5, learning_rate=1e-3, batch_size=50, steps=40)
     return baseline.fit(population(400, 2), config, [np.random.default_rng(r) for r in range(2)]).parameters
@@ -73,14 +74,14 @@ def mapped() -> Numbers:
 
 
 ENGINES = {
-    "training": (lambda population: trained("logistic_regression"), 1e-4),
-    "training of a deep network": (lambda population: trained("resnet18"), 1e-2),
-    "training in bfloat16": (lambda population: trained("logistic_regression", "bfloat16"), 1e-2),
-    "training with a penalty": (lambda population: penalised(), 1e-4),
-    "attacks, certificates and audit": (lambda population: distances(), 1e-2),
+    "training": (lambda: trained("logistic_regression"), 1e-4),
+    "training of a deep network": (lambda: trained("resnet18"), 1e-2),
+    "training in bfloat16": (lambda: trained("logistic_regression", "bfloat16"), 1e-2),
+    "training with a penalty": (lambda: penalised(), 1e-4),
+    "attacks, certificates and audit": (lambda: distances(), 1e-2),
     "SenSR": (fair, 1e-3),
     "Adam": (adam, 1e-4),
-    "GAN": (lambda population: mapped(), 1e-3),
+    "GAN": (lambda: mapped(), 1e-3),
 }
 """Each with the largest difference, relative to the largest number of an array."""
 
@@ -95,21 +96,17 @@ def assert_close(one: Numbers, other: Numbers, tolerance: float) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_processor_gives_the_same_twice(
-    engine: str, population: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_processor_gives_the_same_twice(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, _ = ENGINES[engine]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert_close(make(population), make(population), 0.0)
+    assert_close(make(), make(), 0.0)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason=WITHOUT_A_GPU)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_gpu_gives_what_the_processor_gives(
-    engine: str, population: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_gives_what_the_processor_gives(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, tolerance = ENGINES[engine]
-    on_gpu = make(population)
+    on_gpu = make()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert_close(make(population), on_gpu, tolerance)
+    assert_close(make(), on_gpu, tolerance)
