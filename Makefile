@@ -23,7 +23,7 @@ UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce sweep report reference figures fetch test slow test-cluster lint types check resume clean lock
+.PHONY: help reproduce sweep report reference figures gallery fetch test slow test-cluster lint types check resume clean lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -32,6 +32,7 @@ help:
 	@echo
 	@echo 'make figures     every table and figure from the committed reference results, without data, in two minutes'
 	@echo '                 (NAME=fliptest/figure_2: those of one study); results/reference/report.html'
+	@echo 'make gallery     the same, and docs/figures.md with all figures in it'
 	@echo 'make reference   put the results of a finished run into data/reference/ (STUDY=name, SCALE=paper; BLOCKS=... of its grid)'
 	@echo 'make fetch       only get and verify the raw data'
 	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
@@ -106,6 +107,10 @@ reference: $(READY)
 
 figures: $(READY)
 	@$(SNAKEMAKE) $(if $(NAME),results/reference/$(if $(findstring /figure_,$(NAME)),figures/$(NAME).pdf,tables/$(NAME).csv),figures)
+
+# The page of the repository on which people look at figures before they run anything.
+gallery: figures
+	@$(BIN)/python -m pipeline.stages.gallery
 
 test: $(READY)
 	@$(ACTIVE) pytest -n 2 --dist loadgroup -m "not slow"

@@ -216,12 +216,15 @@ def principal_angles(a: FairMetric, b: FairMetric) -> Array:
 def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:
     import warnings
 
+    from scipy.linalg import LinAlgWarning
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     regression = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-10, max_iter=500)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
+        # Where columns of very different scales leave no inverse of the Hessian, scikit-learn goes on by L-BFGS.
+        warnings.simplefilter("ignore", LinAlgWarning)
         try:
             regression.fit(features, group)
         except ConvergenceWarning as problem:

@@ -14,6 +14,7 @@ import pytest
 
 from pipeline import io
 from pipeline.cli.entry import main
+from pipeline.report import registry
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
 from pipeline.workflow.config import CONF, Workflow
 
@@ -162,3 +163,14 @@ def test_the_map_names_what_there_is(path: str) -> None:
 def test_the_commands_are_targets(command: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert re.search(rf"^{command}:", makefile, re.MULTILINE)
+
+
+def test_the_page_of_figures_has_each_figure_of_a_study_with_a_reference() -> None:
+    page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^!\[.+\]\(images/(\w+)/(\w+)\.png\)$", page, re.MULTILINE)
+    studies = sorted(path.parent.name for path in (ROOT / "data" / "reference").glob("*/manifest.json"))
+    figures = {(study, one.name) for study in studies for one in registry.declared(study) if one.kind == "figure"}
+    assert len(shown) == len(set(shown))
+    assert set(shown) == figures, "make gallery"
+    for study, name in shown:
+        assert (ROOT / "docs" / "images" / study / f"{name}.png").stat().st_size <= 150_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.attacks.gradient_flow import Flow, LossAndGradient, gradient_flow_in_blocks
+from pipeline.attacks.gradient_flow import Bounds, Flow, LossAndGradient, gradient_flow_in_blocks
 from pipeline.fair_metric import FairMetric
 from pipeline.types import Array
 
@@ -78,6 +78,7 @@ def attack(
     device: str = "cpu",
     dtype: str = "float64",
     block_rows: int | None = None,
+    bounds: Bounds | None = None,
 ) -> Flow:
     """The gradient flow attack on a torch network over NumPy points; ``Flow.x`` is NumPy too.
 
@@ -106,6 +107,7 @@ def attack(
             step_sizes,
             record,
             rows,
+            bounds,
         )
     finally:
         if isinstance(log_probabilities, torch.nn.Module):

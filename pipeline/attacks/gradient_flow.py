@@ -20,6 +20,9 @@ LossAndGradient = Callable[[Any], tuple[Any, Any]]
 ClosedForm = Callable[[Mapping[str, Array], Array, Array], tuple[Array, Array]]
 """(parameters, x, y) -> loss, gradient: ``loss_and_gradient`` of an architecture in ``pipeline.models``."""
 
+Bounds = tuple[Array, Array]
+"""Smallest and largest admissible values of each feature, (d,) each; -inf and inf where there is none."""
+
 BLOCK_ROWS = 500
 
 
@@ -102,19 +105,22 @@ def gradient_flow(
     regularization: float,
     step_sizes: Sequence[float] | Array,
     record: Sequence[int],
+    bounds: Bounds | None = None,
 ) -> Flow:
-    """x^(k) = x^(k-1) + eta_k (grad l(x^(k-1)) - 2 lambda Sigma (x^(k-1) - x0)),  x^(0) = x0,  k = 1, ..., N.
+    """x^(k) = P(x^(k-1) + eta_k (grad l(x^(k-1)) - 2 lambda Sigma (x^(k-1) - x0))),  x^(0) = x0,  k = 1, ..., N.
 
     l is the loss of a point with its own label, lambda the ``regularization``, Sigma the matrix of the fair metric
     d(x, x')^2 = (x - x')' Sigma (x - x'), eta the ``step_sizes``. The penalty is differentiated in its squared form,
-    so its gradient at x = x0 is 0 and not 0/0.
+    so its gradient at x = x0 is 0 and not 0/0. P is the Euclidean projection onto the box of the ``bounds``; without
+    them, as published, the identity.
 
     Parameters: ``loss_and_gradient`` maps x to (loss, gradient); ``x0`` (..., n, d), array or tensor, may broadcast
     against the leading axes that the loss adds; ``record`` lists the step numbers, increasing, 0 to N, at which the
-    loss is kept. Raises ValueError for a bad record, a negative regularization, or a schedule that ends unstable.
-    Source: Maity et al. 2021, eq. 2.8.
+    loss is kept. Raises ValueError for a bad record, a negative regularization, a schedule that ends unstable, or a
+    point that is outside the bounds to begin with. Source: Maity et al. 2021, eq. 2.8.
     """
     kept, unstable = check_plan(metric, regularization, step_sizes, record)
+    project = projection(bounds, x0)
     penalised = metric.operator(x0)
     wanted, losses = set(kept), []
     x = x0
@@ -127,12 +133,12 @@ def gradient_flow(
                 losses.append(as_float64(loss))
             if step == 0:
                 # The penalty has no gradient at x0, and this sum has all the leading axes that the loss adds.
-                x = x0 + float(eta) * gradient
+                x = project(x0 + float(eta) * gradient)
                 continue
             change = penalised(x - x0, -2.0 * regularization * float(eta))
             add_multiple(change, float(eta), gradient)
             change += x
-            x = change
+            x = project(change)
         if len(step_sizes) in wanted:
             losses.append(as_float64(loss_and_gradient(x)[0]))
         non_finite = (~np.asarray(as_numpy((x - x == 0).all(-1)))).sum(axis=-1)
@@ -147,6 +153,7 @@ def gradient_flow_in_blocks(
     step_sizes: Sequence[float] | Array,
     record: Sequence[int],
     block_rows: int,
+    bounds: Bounds | None = None,
 ) -> Flow:
     """:func:`gradient_flow` of ``block_rows`` points at a time, all steps of a block before the next one.
 
@@ -158,9 +165,8 @@ def gradient_flow_in_blocks(
     flows = []
     for start in range(0, x0.shape[-2], block_rows):
         rows = slice(start, start + block_rows)
-        flows.append(
-            gradient_flow(loss_and_gradient_of(rows), x0[..., rows, :], metric, regularization, step_sizes, record)
-        )
+        plan = metric, regularization, step_sizes, record, bounds
+        flows.append(gradient_flow(loss_and_gradient_of(rows), x0[..., rows, :], *plan))
     return concatenated(flows)
 
 
@@ -229,6 +235,25 @@ def check_record(record: Sequence[int], steps: int) -> tuple[int, ...]:
     if not kept or list(kept) != sorted(set(kept)) or kept[0] < 0 or kept[-1] > steps:
         raise ValueError(f"expected increasing step numbers between 0 and {steps} to record, found {list(record)}")
     return kept
+
+
+def projection(bounds: Bounds | None, x0: Any) -> Callable[[Any], Any]:
+    """x -> min(max(x, low), high), for arrays or tensors like ``x0`` (..., n, d), which must be within the bounds."""
+    if bounds is None:
+        return lambda x: x
+    low, high = (np.asarray(end, dtype=np.float64) for end in bounds)
+    # Of a point in single precision the bounds that it lies on are rounded as it is.
+    low, high = (end.astype(as_numpy(x0).dtype) for end in (low, high))
+    beyond = ((as_numpy(x0) < low) | (as_numpy(x0) > high)).any(axis=-1)
+    if beyond.any():
+        raise ValueError(
+            f"expected points within the bounds, found {int(beyond.sum())} of {beyond.size} outside: widen the bounds, "
+            "or leave these points out"
+        )
+    if isinstance(x0, np.ndarray):
+        return lambda x: np.clip(x, low, high)
+    ends = x0.new_tensor(low), x0.new_tensor(high)
+    return lambda x: x.clamp(*ends)
 
 
 def add_multiple(total: Any, factor: float, values: Any) -> None:

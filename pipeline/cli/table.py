@@ -16,6 +16,8 @@ from pipeline.seeds import generators
 from pipeline.tabulate.source import csv_header
 from pipeline.types import Array
 
+LARGEST = 1e100
+"""Squares of larger numbers, which variances are made of, overflow."""
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 
 
@@ -192,6 +194,11 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: str) -> Array:
     for finite, problem, remedy in (
         (~np.isnan(features), "is missing", "fill them in or remove these rows, as was done for the model's training"),
         (~np.isinf(features), "is infinite", "mend or remove these rows"),
+        (
+            ~(np.abs(features) > LARGEST),
+            f"is beyond {LARGEST:g}",
+            "mend these rows, or give the column in another unit",
+        ),
     ):
         bad = np.flatnonzero(~finite.all(axis=0))
         if bad.size:

@@ -103,6 +103,26 @@ def test_theorem_a_1_the_ratio_moves_little_when_the_metric_does(smooth) -> None
     np.testing.assert_allclose(np.array(changes[:-1]) / changes[1:], 10, rtol=0.3)
 
 
+def test_bounds_hold_at_every_step() -> None:
+    # With l = w.x and no penalty, x_N = P(x_0 + N eta w): each coordinate goes on until it is at its bound.
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    w, x0 = rng.normal(size=5), rng.uniform(-1, 1, size=(6, 5))
+    box = np.array([-1.0, -np.inf, -1, -2, -1]), np.array([1.0, 1, np.inf, 1, 1.5])
+    hook = lambda x: (x @ w, np.broadcast_to(w, x.shape))  # noqa: E731
+    plan = from_directions(rng.normal(size=(1, 5))), 0.0, np.full(30, 0.1), [30]
+    expected = np.clip(x0 + 3 * w, *box)
+    flow = gradient_flow(hook, x0, *plan, box)
+    np.testing.assert_allclose(flow.x, expected, atol=1e-12)
+    np.testing.assert_allclose(flow.losses[0], expected @ w, atol=1e-12)
+    tensors = gradient_flow(lambda x: (x @ x.new_tensor(w), x.new_tensor(w).expand_as(x)), torch.tensor(x0), *plan, box)
+    np.testing.assert_allclose(tensors.x.numpy(), expected, atol=1e-12)
+    no_bounds = gradient_flow(hook, x0, *plan, (np.full(5, -np.inf), np.full(5, np.inf)))
+    np.testing.assert_array_equal(no_bounds.x, gradient_flow(hook, x0, *plan).x)
+    with pytest.raises(ValueError, match="points within the bounds, found 6 of 6 outside"):
+        gradient_flow(hook, x0 - 9, *plan, box)
+
+
 def test_the_regularized_loss_increases_along_the_flow(network: Build, points: Points) -> None:
     # Eq. 3.1, with the penalty's factor: l(x_0) <= l(x_t) - lambda d^2(x_t, x_0).
     parameters, (x0, y) = network(3), points(4)

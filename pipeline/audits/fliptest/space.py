@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from pipeline.transport.categories import assigned
 from pipeline.types import Array
 
 
@@ -62,7 +63,7 @@ class Input:
         """Columns (n, p) as values of the input, in its own type: the nearest that it can take."""
         if self.levels is not None:
             binary = (block[:, 0] > 0.5) & (len(self.levels) > 1)
-            code = np.nan_to_num(block).argmax(axis=1) if self.indicators else binary.astype(np.int64)
+            code = block.argmax(axis=1) if self.indicators else binary.astype(np.int64)
             return self.levels.take(code).reset_index(drop=True)
         values = block[:, 0] * self.scale + self.shift
         if self.pair is not None:
@@ -70,14 +71,19 @@ class Input:
             return pd.Series(np.where(values > (low + high) / 2, high, low))
         return pd.Series(np.round(values) + 0.0 if self.whole else values)
 
-    def snapped(self, block: Array) -> Array:
-        """Columns (n, p) of the nearest values that the input can take; NaN stays NaN."""
+    def snapped(self, block: Array, target: Array) -> Array:
+        """Finite columns (n, p) of values that the input can take: the nearest number; of categories, and of two
+        values, as many of each as is its share in the target group's columns (m, p)."""
         if not self.snaps:
             return block
-        known = ~np.isnan(block).any(axis=1)
-        made = np.full(block.shape, np.nan)
-        made[known] = self.encoded(self.decoded(block[known]))
-        return made
+        if self.indicators:
+            return np.eye(len(self.labels))[assigned(block, target.mean(axis=0))]
+        if self.levels is None and self.pair is None:
+            return self.encoded(self.decoded(block))
+        low, high = (0.0, 1.0) if self.pair is None else (np.array(self.pair) - self.shift) / self.scale
+        weight, share = (block - low) / (high - low), (target > (low + high) / 2).mean()
+        ones = assigned(np.hstack([1 - weight, weight]), np.array([1 - share, share]))[:, None]
+        return np.where(ones, high, low)
 
 
 @dataclass(frozen=True)
@@ -124,9 +130,10 @@ class Space:
         """Points (n, d) as rows of the model's inputs."""
         return pd.DataFrame({one.name: one.decoded(block) for one, block in self._blocks(points)})
 
-    def snapped(self, points: Array) -> Array:
-        """Points of the nearest categories, whole numbers and pairs of values that exist; NaN stays NaN."""
-        return np.hstack([one.snapped(block) for one, block in self._blocks(points)])
+    def snapped(self, points: Array, target: Array) -> Array:
+        """Finite points (n, d) with whole numbers that exist, and categories in the shares of the ``target`` (m, d)."""
+        sides = zip(self._blocks(points), self._blocks(target), strict=True)
+        return np.hstack([one.snapped(block, other) for (one, block), (_, other) in sides])
 
     def to_map(self, points: Array) -> Array:
         """Points (n, d) as a map sees them, (n, k)."""

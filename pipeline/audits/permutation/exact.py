@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.audits.permutation.hypergeometric import window
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.result import SIDED, Alternative
 from pipeline.types import Array
 
 EQUAL = 1e-7
@@ -64,7 +64,9 @@ class ExactP(NamedTuple):
 
     def of(self, alternative: Alternative) -> float:
         """The one that the alternative asks for."""
-        return {"greater": self.greater, "less": self.less, "two-sided": self.two_sided}[alternative]
+        equal_tailed = min(1.0, 2 * min(self.greater, self.less))
+        known = {"greater": self.greater, "less": self.less, "two-sided": self.two_sided, "equal-tailed": equal_tailed}
+        return known[alternative]
 
 
 def exact_p(rates: Rates) -> ExactP:
@@ -123,7 +125,7 @@ def odds_ratio(rates: Rates, alpha: float, alternative: Alternative) -> tuple[fl
 
     if low == high:
         return np.nan, 0.0, np.inf
-    tail = alpha / 2 if alternative == "two-sided" else alpha
+    tail = alpha if alternative in SIDED else alpha / 2
     lowest, highest = rates.x_a == low, rates.x_a == high
     estimate = 0.0 if lowest else np.inf if highest else _odds(mean, rates.x_a)
     lower = 0.0 if lowest or alternative == "less" else _odds(at_least, tail)

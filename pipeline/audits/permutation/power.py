@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.result import SIDED, Alternative
 from pipeline.types import Array
 
 
@@ -92,4 +92,4 @@ def detectable(
 def _critical(alpha: float, alternative: Alternative) -> float:
     if not 0 < alpha < 1:
         raise ValueError(f"expected alpha between 0 and 1, found {alpha}")
-    return float(ndtri(1 - alpha / (2 if alternative == "two-sided" else 1)))
+    return float(ndtri(1 - alpha / (1 if alternative in SIDED else 2)))

@@ -5,8 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Alternative = Literal["two-sided", "greater", "less"]
-"""``greater``: the metric of the first group is the larger one."""
+Alternative = Literal["two-sided", "equal-tailed", "greater", "less"]
+"""``greater``: the metric of the first group is the larger one. ``two-sided``: |T| is large, as published.
+
+``equal-tailed``: T is far out on its own side, p = min(1, 2 min(p_greater, p_less)). Where a small group is set
+against a large one, T has a long tail on one side only: for an AUC near 1, few rows are often ranked without a fault,
+and their estimated variance is then near 0. Against |T| that tail hides a difference on the other side. Where T* is
+symmetric, as it is in the limit, both are one.
+"""
+
+SIDED = ("greater", "less")
+
+
+def tails(alternative: Alternative) -> int:
+    """How many one-sided tests the level is shared among."""
+    return 2 if alternative == "equal-tailed" else 1
+
 
 Method = Literal["auto", "exact", "studentized", "lift", "unstudentized", "bootstrap"]
 """``auto`` is exact where exactness is free, else studentized."""

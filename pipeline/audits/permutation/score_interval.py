@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from pipeline.audits.permutation.exact import Rates
-from pipeline.audits.permutation.result import Alternative
+from pipeline.audits.permutation.result import SIDED, Alternative
 
 NUDGE = 1e-12
 """The likelihood is looked at this near to the ends of its domain, relative to its length."""
@@ -59,7 +59,7 @@ def restricted(rates: Rates, d: float) -> tuple[float, float]:
 
 def score_interval(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float]:
     """[low, high] of level 1 - alpha; an end that a one-sided alternative leaves open is -1 or 1."""
-    z = float(ndtri(1 - alpha / (2 if alternative == "two-sided" else 1)))
+    z = float(ndtri(1 - alpha / (1 if alternative in SIDED else 2)))
     low = -1.0 if alternative == "less" else _edge(rates, -1.0, z)
     high = 1.0 if alternative == "greater" else _edge(rates, 1.0, z)
     return low, high

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pipeline.audits.permutation.pvalue import SafeStop
-from pipeline.audits.permutation.result import Alternative, Method
+from pipeline.audits.permutation.result import Alternative, Method, tails
 from pipeline.fields import Checked, Count, Share, at_least, finite
-
-RESAMPLING_METHODS = ("studentized", "unstudentized", "lift", "bootstrap")
 
 
 @dataclass(frozen=True)
@@ -27,4 +25,5 @@ class Settings(Checked):
     @property
     def stop(self) -> SafeStop | None:
         """When to stop drawing."""
-        return None if self.resampling_risk is None else SafeStop(self.alpha, self.resampling_risk)
+        level = self.alpha / tails(self.alternative)
+        return None if self.resampling_risk is None else SafeStop(level, self.resampling_risk)

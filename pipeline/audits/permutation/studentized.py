@@ -23,7 +23,7 @@ import numpy as np
 
 from pipeline.audits.permutation.draws import BLOCK, Resampler
 from pipeline.audits.permutation.pvalue import SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
-from pipeline.audits.permutation.result import Alternative, Method
+from pipeline.audits.permutation.result import Alternative, Method, tails
 from pipeline.audits.permutation.statistics import studentized
 from pipeline.types import Array
 
@@ -42,12 +42,13 @@ class MonteCarlo:
     stopped: bool
 
     def p(self, alternative: Alternative) -> float:
-        """(1 + S) / (B + 1)."""
-        return float(monte_carlo_p(self.extremes(alternative), len(self.reference)))
+        """(1 + S) / (B + 1); of an equal-tailed test twice that of the nearer tail, at most 1."""
+        return min(1.0, tails(alternative) * float(monte_carlo_p(self.extremes(alternative), len(self.reference))))
 
     def extremes(self, alternative: Alternative) -> int:
-        """S, the number of draws at least as extreme as what was observed."""
-        return int(extreme(self.reference, self.statistic, alternative).sum())
+        """S, the number of draws at least as extreme as what was observed; if equal-tailed, on the nearer side."""
+        sides: tuple[Alternative, ...] = ("greater", "less") if alternative == "equal-tailed" else (alternative,)
+        return min(int(extreme(self.reference, self.statistic, side).sum()) for side in sides)
 
     @property
     def undefined_draws(self) -> int:
@@ -56,16 +57,19 @@ class MonteCarlo:
 
     def interval(self, alpha: float, alternative: Alternative) -> tuple[float, float]:
         """The differences that the test does not reject at level alpha, ends included: 0 exactly where p > alpha."""
-        signed = {"two-sided": np.abs(self.reference), "greater": self.reference, "less": -self.reference}[alternative]
-        reach = float(bound(furthest(signed, alpha), self.scale))
-        low = -np.inf if alternative == "less" else self.difference - reach
-        high = np.inf if alternative == "greater" else self.difference + reach
+        up, down = self.reference, -self.reference
+        if alternative == "two-sided":
+            up = down = np.abs(self.reference)
+        below, above = (float(bound(furthest(side, alpha / tails(alternative)), self.scale)) for side in (up, down))
+        low = -np.inf if alternative == "less" else self.difference - below
+        high = np.inf if alternative == "greater" else self.difference + above
         return low, high
 
     def p_interval(self, alternative: Alternative, stop: SafeStop | None) -> tuple[float, float]:
         """Where the p-value of infinitely many draws lies: Wilson's interval, or one for every stopping time."""
         extremes, draws = self.extremes(alternative), len(self.reference)
-        return wilson(extremes, draws) if stop is None else stop.interval(extremes, draws)
+        low, high = wilson(extremes, draws) if stop is None else stop.interval(extremes, draws)
+        return min(1.0, tails(alternative) * low), min(1.0, tails(alternative) * high)
 
 
 def monte_carlo(
@@ -108,6 +112,8 @@ def until_safe(
     """The draws of ``block(number, size)`` one after another, and whether they ended early because of ``stop``."""
     parts: list[Array] = []
     drawn = earlier = 0
+    if alternative == "equal-tailed":
+        alternative = "greater" if statistic > 0 else "less"
     for number, size in _blocks(draws):
         parts.append(block(number, size))
         beyond = extreme(parts[-1], statistic, alternative)

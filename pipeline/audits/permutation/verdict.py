@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.audits.permutation.result import PermutationTest
+from pipeline.audits.permutation.result import SIDED, PermutationTest
 from pipeline.audits.permutation.settings import Settings
 from pipeline.audits.permutation.studentized import MonteCarlo
 
@@ -64,7 +64,7 @@ def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -
 
 def direction(difference: float, p_greater: float, p_less: float, settings: Settings) -> int:
     """+1, -1 or 0: see ``PermutationTest.direction``."""
-    tail = settings.alpha / 2 if settings.alternative == "two-sided" else settings.alpha
+    tail = settings.alpha if settings.alternative in SIDED else settings.alpha / 2
     if difference > 0 and p_greater <= tail and settings.alternative != "less":
         return 1
     return -1 if difference < 0 and p_less <= tail and settings.alternative != "greater" else 0

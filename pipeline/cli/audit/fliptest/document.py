@@ -356,13 +356,13 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
             found.setdefault(condition, []).extend([{**known, **quantities}] if holds else [])
     columns, real = len(space.moving), all(side.real for side in sides)
     fewest = min(len(sides[0].way.points), len(sides[0].way.target_points))
-    snapped = f" Categories and whole numbers are the nearest that exist ({listed(space.snapping, SHOWN)})."
+    snapped = " Whole numbers are the nearest that exist, and categories have the target group's shares ({})."
     return {
         "flips_are_to_be_read": True,
         **found,
         "few_rows": fewest < FEW_ROWS and {"fewest": fewest},
         "many_columns": fewest < ROWS_A_COLUMN * columns and {"fewest": fewest, "columns": columns},
-        "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
+        "smooth_map": not real and {"snapped": snapped.format(listed(space.snapping, SHOWN)) if space.snapping else ""},
         "exact_map": real,
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "no_noise_floor": sides[0].null is None,

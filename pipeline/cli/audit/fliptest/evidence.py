@@ -59,12 +59,13 @@ def counterparts(space: Space, images: Array, target: Group, target_points: Arra
     """Finite images (n, k) of a map as counterparts in the target group, whose rows are ``target_points`` (m, d).
 
     Where all images are rows of the target group, counterparts are these people, with their own values. Elsewhere
-    categories are snapped to the nearest one; columns that a map does not move are those of the target group.
+    whole numbers are the nearest and categories have the target group's shares
+    (:mod:`pipeline.transport.categories`); columns that a map does not move are those of the target group.
     """
     place = places(images, space.to_map(target_points))
     if (place >= 0).all():
         return Counterparts(target_points[place], target.features.iloc[place], target.rows[place])
-    points = space.snapped(space.from_map(images, target_points[0]))
+    points = space.snapped(space.from_map(images, target_points[0]), target_points)
     return Counterparts(points, space.frame(points), np.where(place >= 0, target.rows[place], -1))
 
 
@@ -103,11 +104,12 @@ def null_of(
     flips = []
     for deal, image in zip(dealt, images, strict=True):
         finite = np.isfinite(image).all(axis=1)
-        place = places(image[finite], space.to_map(everyone.points[deal.target]))
+        target_points = everyone.points[deal.target]
+        place = places(image[finite], space.to_map(target_points))
         if (place >= 0).all():
             decided = everyone.decision[deal.target[place]]
         else:
-            points = space.snapped(space.from_map(image[finite], everyone.points[0]))
+            points = space.snapped(space.from_map(image[finite], everyone.points[0]), target_points)
             decided = model.decisions(model.scores(space.frame(points)))
         flips.append(Flipsets(everyone.decision[deal.source[finite]], decided))
     return DealtSizes.of(flips)

@@ -1,0 +1,56 @@
+"""Write docs/figures.md and its pictures from what `make figures` drew: every figure at published size, on one page."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline import io
+
+COLOURS = 64
+"""Enough for lines, bars and labels, at a quarter of the size."""
+HEAD = """# Every figure
+
+Drawn by `make gallery` from the results in `data/reference/`. With tables, published numbers and claims they stand on
+the page that `make figures` writes, `results/reference/report.html`."""
+
+
+def part(study: Mapping[str, Any]) -> Iterator[str]:
+    """The paragraphs of a study, of its index (see :mod:`pipeline.report.index`)."""
+    yield f"## {study['title']}"
+    yield f"{study['paper']}. Run on {' and '.join(study['reference']['dates'])}."
+    for one in study["artefacts"]:
+        if one["kind"] == "figure":
+            yield f"### {one['label']}. {one['title']}"
+            yield f"![{one['alternative']}](images/{study['study']}/{one['name']}.png)"
+            yield f"{one['caption']} *{'. '.join(one['stamp'])}.*"
+
+
+def save_smaller(picture: Path, place: Path) -> None:
+    """The PNG in few colours."""
+    from PIL import Image
+
+    with Image.open(picture) as image, io.written(place) as temporary:
+        image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(temporary, "PNG", optimize=True)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Load the indexes and pictures, write the page and the smaller pictures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, default="results/reference", help="what `make figures` wrote")
+    parser.add_argument("--docs", type=Path, default="docs", help="where the page goes")
+    options = parser.parse_args(arguments)
+    studies = [io.load_json(path) for path in sorted(options.results.glob("tables/*/index.json"))]
+    for study in studies:
+        for one in study["artefacts"]:
+            if one["kind"] == "figure":
+                place = Path(study["study"], f"{one['name']}.png")
+                save_smaller(options.results / "figures" / place, options.docs / "images" / place)
+    paragraphs = [HEAD, *(paragraph for study in studies for paragraph in part(study))]
+    io.save_text("\n\n".join(paragraphs) + "\n", options.docs / "figures.md")
+
+
+if __name__ == "__main__":
+    main()
