@@ -48,6 +48,8 @@ def permutation_test(
     whatever else differs between the groups: rates exactly, the AUC, means and metrics of your own by permutations of
     the studentised T.
 
+    Source: DiCiccio et al., "Evaluating fairness using permutation tests", KDD 2020.
+
     Parameters
     ----------
     y : array-like (n,)
@@ -70,10 +72,6 @@ def permutation_test(
     -------
     Result
         ``to_frame()`` has a row for each test, the strongest evidence first.
-
-    References
-    ----------
-    DiCiccio et al., "Evaluating fairness using permutation tests", KDD 2020.
 
     Examples
     --------
@@ -123,6 +121,8 @@ def loss_ratio(
     where \Phi(x) is the end of a gradient flow of the loss that is penalised for every difference but the sensitive
     ones: a comparable individual that the network treats worse.
 
+    Source: Maity et al., "Statistical inference for individual fairness", ICLR 2021.
+
     Parameters
     ----------
     model : torch.nn.Module or function of a tensor (n, d)
@@ -143,10 +143,6 @@ def loss_ratio(
     -------
     Result
         ``to_frame("examples")`` has the most unfair examples, each beside its comparable individual.
-
-    References
-    ----------
-    Maity et al., "Statistical inference for individual fairness", ICLR 2021.
 
     Examples
     --------
@@ -191,6 +187,8 @@ def fliptest(
 
     where G, an optimal transport map, moves the people of the ``source`` group onto the ``target`` group.
 
+    Source: Black, Yeom and Fredrikson, "FlipTest: fairness testing via optimal transport", FAT* 2020.
+
     Parameters
     ----------
     model : fitted scikit-learn model, torch.nn.Module, or function of a data frame
@@ -209,10 +207,6 @@ def fliptest(
     -------
     Result
         ``to_frame("flipsets")`` has everybody who flips, ``to_frame("transparency")`` in what they differ.
-
-    References
-    ----------
-    Black, Yeom and Fredrikson, "FlipTest: fairness testing via optimal transport", FAT* 2020.
 
     Examples
     --------
@@ -246,6 +240,8 @@ def robustness_bias(
 
     where d(x) is the length of the smallest change, L2 in pixels in [0, 1], that makes the classifier err.
 
+    Source: Nanda et al., "Fairness through robustness", FAccT 2021.
+
     Parameters
     ----------
     model : torch.nn.Module or function of a float32 tensor (n, c, h, w)
@@ -262,10 +258,6 @@ def robustness_bias(
     -------
     Result
         ``to_frame()`` has every measure of every group, ``to_frame("distances")`` every image.
-
-    References
-    ----------
-    Nanda et al., "Fairness through robustness", FAccT 2021.
 
     Examples
     --------

@@ -16,6 +16,8 @@ from pipeline.seeds import generators
 from pipeline.tabulate.source import csv_header
 from pipeline.types import Array
 
+LARGEST = 1e100
+"""Squares of larger numbers, which variances are made of, overflow."""
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 
 

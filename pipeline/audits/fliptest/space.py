@@ -61,7 +61,7 @@ class Input:
         """Columns (n, p) as values of the input, in its own type: the nearest that it can take."""
         if self.levels is not None:
             binary = (block[:, 0] > 0.5) & (len(self.levels) > 1)
-            code = np.nan_to_num(block).argmax(axis=1) if self.indicators else binary.astype(np.int64)
+            code = block.argmax(axis=1) if self.indicators else binary.astype(np.int64)
             return self.levels.take(code).reset_index(drop=True)
         values = block[:, 0] * self.scale + self.shift
         if self.pair is not None:
