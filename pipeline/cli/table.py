@@ -170,10 +170,6 @@ def feature_names(
     return tuple(asked.features)
 
 
-LARGEST = 1e100
-"""Squares of larger numbers, which variances are made of, overflow."""
-
-
 def numeric(table: pd.DataFrame, names: Sequence[str], path: str) -> Array:
     """The named columns as (n, d) float64; ValueError for text, missing and infinite values.
 

@@ -367,7 +367,7 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         **found,
         "few_rows": fewest < FEW_ROWS and {"fewest": fewest},
         "many_columns": fewest < ROWS_A_COLUMN * columns and {"fewest": fewest, "columns": columns},
-        "smooth_map": not real and {"snapped": snapped.format(listed(space.snapping, SHOWN)) if space.snapping else ""},
+        "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "fewer_dealt": sides[0].null is not None and most > NOISE_PEOPLE and {"people": NOISE_PEOPLE},
