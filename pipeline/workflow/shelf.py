@@ -14,16 +14,16 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
 from pipeline import io
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
-from pipeline.types import Classifier, TransportMap
+from pipeline.types import Array, Classifier, TransportMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,14 +138,14 @@ def _plain(value: Any) -> Any:
 
 
 def _described(stored: Mapping[str, Any]) -> Described:
-    arrays = {field.name: field.type for field in fields(Described)}
+    kinds = get_type_hints(Described)
     values: dict[str, Any] = {}
     for name, value in stored.items():
-        if arrays[name] == "Array":
+        if kinds[name] is Array:
             values[name] = np.array(value, dtype=float)
-        elif arrays[name] == "Mapping[str, Array]":
+        elif kinds[name] == Mapping[str, Array]:
             values[name] = {key: _numbers(array) for key, array in value.items()}
-        elif arrays[name] == "float":
+        elif kinds[name] is float:
             values[name] = float("nan") if value is None else value
         else:
             values[name] = _tuples(value)

@@ -45,7 +45,7 @@ def test_an_artefact_can_be_set_and_says_what_it_shows(study: str, name: str) ->
         assert not any("nan" in note for note in made.notes)
 
 
-WITHOUT_ROWS = [
+WITHOUT_ROWS: list[tuple[str, str, Any, str]] = [
     ("individual_fairness", "figure_sensitivity", {"block": "sensitivity"}, "missing is block sensitivity"),
     ("individual_fairness", "table_4", {"dataset": "compas"}, "missing is dataset compas .there are adult"),
     (
@@ -59,7 +59,7 @@ WITHOUT_ROWS = [
         r"need the maps counterfactual, wgan: \['counterfactual'\] was not audited",
     ),
 ]  # fmt: skip
-WITHOUT_VALUES = [
+WITHOUT_VALUES: list[tuple[str, str, Any, str]] = [
     ("individual_fairness", "table_unfair_examples", "audits", "the audit's arrays are missing"),
     ("permutation_tests", "table_sample_size", "datasets", r"need the prepared dataset 'adult_all': found \[\]"),
     ("fliptest", "table_ssl_weights", "classifiers", "needs the classifier 'ssl/linear_regression'"),
@@ -72,7 +72,7 @@ WITHOUT_VALUES = [
 def test_what_is_missing_is_named(study: str, name: str, lacks: Any, said: str) -> None:
     whole = studies.usual(study)
     if isinstance(lacks, str):
-        lacking = replace(whole, **{lacks: {}})
+        lacking = replace(whole, **{lacks: {}})  # type: ignore[arg-type]
     else:
         lacking = replace(whole, rows=whole.rows[~studies.chosen(whole, **lacks)])
     with pytest.raises(ValueError, match=said):

@@ -53,7 +53,10 @@ NAMED = 3
 """How many differences the sentence names before it only counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
 CORRECTIONS |= {"max_t": "max-T", "none": "no correction"}
-SIDES = {"greater": ", against larger in the first", "less": ", against smaller in the first"}
+SIDES: Mapping[str | None, str] = {
+    "greater": ", against larger in the first",
+    "less": ", against smaller in the first",
+}
 UNBOUNDED = "any value"
 TESTED = """
 null: {null}
