@@ -142,7 +142,7 @@ BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
         **{"alpha": [1.5], "metric": ["euclidean"], "metric_split": [["test", "all"]], "points": [1], "examples": [-1]},
     },
     ("audit", "loss_ratio_validity"): {"sample_sizes": [[1]], "alpha": [0.0], "delta_over_truth": [[]]},
-    ("audit", "permutation"): {"metrics": [["f1"], []], "tests": [["fisher"], ["auto", "auto"]], "threshold": [50.0]},
+    ("audit", "permutation"): {"metrics": [["f2"], []], "tests": [["fisher"], ["auto", "auto"]], "threshold": [50.0]},
     ("audit", "rate_levels"): {"metric": ["auc"], "n_a": [[10]], "rate": [[0.5, 1.0]], "tests": [["welch"]]},
     ("audit", "rate_power"): {"metric": ["auc"], "differences": [[0.5]]},
     ("audit", "auc_levels"): {"n_b": [[10]], "auc": [1.0], "draws": [0]},

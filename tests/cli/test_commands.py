@@ -33,7 +33,7 @@ AUDITS = {
 """Each audit's folder, arguments, and files besides audit.json and the page."""
 SHELL = {
     "loss-ratio": "--data rows.csv --label hired --drop region --sensitive sex --steps 20 --model unfair.pt",
-    "permutation": "--predictions preds.parquet --label y --score p --group sex --draws 19 --metric auc",
+    "permutation": "--predictions preds.parquet --label y --score p --group sex --draws 39 --metric auc",
     "fliptest": "--data rows.csv --group sex --source female --target male --drop person,hired --null-draws 0 "
     "--predict models.py:probability",
     "robustness": "--images faces --label smiles --partition attributes.csv --permutations 99 --model model.pt",
