@@ -1,5 +1,6 @@
 """The README's examples work as they stand, and what it points to is there."""
 
+import doctest
 import importlib
 import json
 import re
@@ -8,10 +9,12 @@ import warnings
 from pathlib import Path
 from shutil import copytree
 
+import numpy as np
 import pytest
 
 from pipeline import io
 from pipeline.cli.entry import main
+from pipeline.datasets.twins import kinds
 from pipeline.report import registry
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
 from pipeline.workflow.config import CONF, Workflow
@@ -172,3 +175,13 @@ def test_the_page_of_figures_has_each_figure_of_a_study_with_a_reference() -> No
     assert set(shown) == figures, "make gallery"
     for study, name in shown:
         assert (ROOT / "docs" / "images" / study / f"{name}.png").stat().st_size <= 150_000
+
+
+def test_the_tutorial_answers_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = json.loads((ROOT / "data" / "twins" / "adult.json").read_text(encoding="utf-8"))
+    rows = kinds.sampled(content, np.random.default_rng(0)).sample(8_000, random_state=0)
+    rows.to_csv(tmp_path / "adult.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    found = doctest.testfile(str(ROOT / "docs" / "tutorial.md"), False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted >= 40
+    assert not found.failed
