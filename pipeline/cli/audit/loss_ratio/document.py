@@ -409,7 +409,8 @@ def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Ta
 def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
     many, learned = len(metric["directions"]), metric["source"] == "learned"
     source = f"learned from {metric['rows']:,} rows of {metric['path']}" if learned else f"given in {metric['path']}"
-    dimensions = f"{many} direction{'s that span' if many > 1 else ' that spans'} {metric['dimension']} of {len(metric['shares'])}"
+    directions = f"{many} directions that span" if many > 1 else "1 direction that spans"
+    dimensions = f"{directions} {metric['dimension']} of {len(metric['shares'])}"
     yield Text(
         f"{dimensions} dimensions, {source}. Individuals that differ only along them count as alike. Largest loadings:"
     )
