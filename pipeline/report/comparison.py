@@ -221,6 +221,8 @@ def _outcome(
     if obstacle or math.isnan(entry["value"]):
         return ours, obstacle, Outcome()
     theirs = Estimate(entry["value"], entry["std"], 0 if math.isnan(entry["n"]) else int(entry["n"]))
+    if not rule.decides(theirs, ours, 1 - LEVEL):
+        return ours, f"{theirs.n} of theirs against {ours.n} of ours: no outcome could differ", Outcome()
     return ours, "", rule.compare(theirs, ours, entry["rounding"], 1 - LEVEL)
 
 

@@ -16,6 +16,8 @@ printed number stands for all that round to it: tests take d to the nearest of t
   the interval is that of their ratio, times the published one.
 * ``constant``, ``reading``: equal within the rounding, or within the error of reading a figure.
 
+A share of so few that Fisher's test could reject for none of its values is not compared.
+
 Equivalence: the whole interval lies within a margin about 0, for a mean one published standard deviation, for a share
 ``SHARE_MARGIN``. One number without a spread has no margin: one more draw cannot be shown to be equal.
 """
@@ -87,6 +89,13 @@ def shares(published: Estimate, ours: Estimate, rounding: float, level: float) -
     return Outcome(float(fisher_exact([[k, n - k] for k, n in events]).pvalue), None, p - q, *ends)
 
 
+def could_differ(published: Estimate, ours: Estimate, level: float) -> bool:
+    """Whether Fisher's exact test would reject at level 1 - ``level`` for some share of our n: all of them, or none."""
+    events = round(published.value * published.n), published.n
+    tables = ([[k, n - k] for k, n in (events, (extreme, ours.n))] for extreme in (0, ours.n))
+    return min(float(fisher_exact(table).pvalue) for table in tables) <= 1 - level
+
+
 def variances(published: Estimate, ours: Estimate, rounding: float, level: float) -> Outcome:
     """The two-sided F test of equal variances of normal draws. Raises ValueError for fewer than two on a side."""
     if min(published.n, ours.n) < 2:
@@ -125,6 +134,8 @@ class Rule:
     """Whether ours must have one."""
     margin: Callable[[Estimate], float] = lambda published: math.nan
     """The largest difference that is agreement; NaN where none can be shown."""
+    decides: Callable[[Estimate, Estimate, float], bool] = lambda published, ours, level: True
+    """Whether, at that level, some outcome of ours would differ: else not to differ means nothing."""
 
 
 RULES = {
@@ -132,7 +143,9 @@ RULES = {
         "Welch's test", ("value", "std", "n", "rounding"), means, spread=True, margin=lambda published: published.std
     ),
     "run": Rule("one more repetition", ("value", "rounding"), one_run, True),
-    "proportion": Rule("Fisher's exact test", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN),
+    "proportion": Rule(
+        "Fisher's exact test", ("value", "n"), shares, margin=lambda published: SHARE_MARGIN, decides=could_differ
+    ),
     "variance": Rule("F test", ("value", "n", "rounding"), variances),
     "constant": Rule("equality", ("value",), equality),
     "reading": Rule("reading error", ("value", "rounding"), equality),

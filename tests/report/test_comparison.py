@@ -17,7 +17,7 @@ from pipeline.report.comparison_table import PARTS, as_table, printed, read_off,
 from pipeline.report.departures import departures
 from pipeline.report.individual_fairness.comparison import bhattacharyya
 from pipeline.report.numbers import Estimate
-from pipeline.report.rules import Outcome, means, one_run, shares, variances
+from pipeline.report.rules import Outcome, could_differ, means, one_run, shares, variances
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
 
@@ -210,6 +210,16 @@ def test_a_setting_that_leaves_a_choice_is_refused() -> None:
     both = pd.concat([measured([1.0]).assign(metric_split="test"), measured([2.0]).assign(metric_split="train")])
     with pytest.raises(ValueError, match=r"table_1, SenSR x T_n: several values .* metric_split"):
         verdict(entry(), both)
+
+
+def test_a_share_of_too_few_is_not_compared() -> None:
+    alone = entry(kind="proportion", value=1.0, std=None, n=6.0, rounding=None)
+    for n, expected in ((1, "not comparable"), (2, "differs"), (10, "differs")):
+        assert verdict(alone, measured([0.0] * n))["verdict"] == expected
+    assert verdict(alone, measured([1.0]))["why"] == "6 of theirs against 1 of ours: no outcome could differ"
+    for k, n, m in ((0, 6, 1), (3, 6, 2), (6, 6, 2), (10, 10, 3), (621, 755, 2)):
+        by_all = any(shares(Estimate(k / n, n=n), Estimate(j / m, n=m), 0, 0.95).p <= 0.05 for j in range(m + 1))
+        assert could_differ(Estimate(k / n, n=n), Estimate(0.5, n=m), 0.95) == by_all
 
 
 def test_a_figure_says_what_can_be_read_off_the_published_one() -> None:

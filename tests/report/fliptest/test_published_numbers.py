@@ -66,7 +66,10 @@ def test_nothing_that_rests_on_a_twin_is_compared(of_a_twin: Inputs, published: 
     counted = rests["setting"].str.contains("statistic=features")
     assert set(rests.loc[~settings & ~counted, "verdict"]) == {"not comparable"}
     assert rests.loc[~settings & ~counted, "why"].str.contains("made from twin data").any()
-    assert (found.loc[found["row"] == "Hiring", "verdict"] != "not comparable").all()
+    hiring = found[found["row"] == "Hiring"]
+    # What the paper states of one map has no test; nothing else keeps the simulated data from a verdict.
+    found_why = set(hiring.loc[hiring["verdict"] == "not comparable", "why"])
+    assert found_why == {"1 of theirs against 10 of ours: no outcome could differ"}
 
 
 def test_a_shorter_run_compares_what_its_maps_did_not_make(
