@@ -10,7 +10,7 @@ import torch
 
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli import words
-from pipeline.cli.audit.loss_ratio import Settings
+from pipeline.cli.audit.loss_ratio import Settings, examples
 from pipeline.cli.audit.loss_ratio.evidence import (
     Equated,
     Evidence,
@@ -76,15 +76,8 @@ few_rows: The tests rest on a normal approximation, which {{n}} rows may not jus
 one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the mean and its interval depend on it, and
   the normal approximation is doubtful.
 """
-CHANGES = 4
-"""How many changed features an example names in the terminal."""
-NEGLIGIBLE = 0.01
-"""A feature that moved by less than this share of the largest move is not named."""
-VERSIONS = ("original", "comparable", "possible")
-"""Of an example: as it is, where the attack ended, and the nearest person who could exist."""
 SCHEMA = 2
 SHOWN_LOADINGS = 5
-SHOWN_EXAMPLES = 5
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
 STATISTICS = {
     **{"S_n": "mean", "V_n": "std", "T_n": "statistic"},
@@ -151,7 +144,7 @@ def audited(
         scores.evaluate, some.features, some.label, equated.metric, scale, asked, people, bounds, device, len(levels)
     )
     found = outcomes(evidence, some.label, scores.prediction, len(levels))
-    examples, table = examples_of(evidence, some, numbers, scale, asked.examples)
+    shown, table = examples.examples_of(evidence, some, numbers, scale, asked.examples)
     facts: dict[str, Any] = {
         "results": found,
         "data": {
@@ -176,7 +169,7 @@ def audited(
             "outside": int(evidence.outside.sum()),
             "within": None if evidence.within is None else statistics(evidence.within),
         },
-        "examples": examples,
+        "examples": shown,
         "course": course(evidence),
     }
     test, balanced = found["loss_ratio"], found["balanced_accuracy"]
@@ -364,7 +357,7 @@ def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> 
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
         yield Section(
-            "Most unfair examples (rows counted from 0)", (_examples(facts["examples"], len(data["label_levels"])),)
+            "Most unfair examples (rows counted from 0)", (examples.told(facts["examples"], len(data["label_levels"])),)
         )
 
 
@@ -420,89 +413,3 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
         levels = metric["levels"].get(name)
         told = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
         yield Text(f"{name}{told}: {shown}", item=True)
-
-
-def _examples(entries: Sequence[Mapping[str, Any]], classes: int) -> Table:
-    """The losses and probabilities of each example; below them its groups and the features that moved most."""
-    of = "1" if classes == 2 else "label"
-    heads = (
-        "row", "label", "own loss", "comparable loss", "ratio", "possible person's loss", f"own P({of})",
-        f"comparable P({of})",
-    )  # fmt: skip
-    shorter = {
-        "comparable loss": "comparable",
-        f"comparable P({of})": "comparable",
-        "possible person's loss": "possible",
-    }
-    columns = tuple(Column(head, shorter.get(head)) for head in heads)
-    rows = []
-    for one in entries:
-        groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
-        moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
-        cells = (
-            f"{one['row']}", f"{one['label']}", f"{one['original_loss']:.3g}", f"{one['comparable_loss']:.3g}",
-            factor(one["loss_ratio"]), f"{one['possible_loss']:.3g}", f"{one['original_probability']:.3f}",
-            f"{one['comparable_probability']:.3f}",
-        )  # fmt: skip
-        rows.append(Row(cells, "; ".join([*groups, *moves])))
-    return Table(columns, tuple(rows), SHOWN_EXAMPLES, file="examples.csv", notes="groups and largest changes")
-
-
-def examples_of(
-    evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int
-) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-    """The rows of the ``count`` largest finite ratios: for the JSON with what changed most, and as a table.
-
-    The table has three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``,
-    the nearest person who could exist.
-    The features stand under their own names in their own units, so that a line can be given to the model again; the
-    audit's columns begin with ``audit_``.
-    """
-    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
-    worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
-    two = len(some.label_levels) == 2
-    loss = {version: getattr(evidence, f"{version}_loss")[worst] for version in VERSIONS}
-    points = {version: getattr(evidence, version)[worst] for version in VERSIONS}
-    none = np.full(len(worst), np.nan)
-    distance = {"original": 0.0, "comparable": evidence.fair_distance[worst], "possible": none}
-    p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
-    groups = {name: np.array(some.levels[name])[group[worst]].tolist() for name, group in some.sensitive.items()}
-    parts = [
-        pd.DataFrame(
-            {
-                "audit_rank": np.arange(len(worst)) + 1,
-                "audit_row": row_numbers[worst],
-                "audit_version": version,
-                "audit_loss_ratio": evidence.ratio[worst],
-                "audit_fair_distance": distance[version],
-                "audit_loss": loss[version],
-                f"audit_probability_of_{'1' if two else 'label'}": p[version],
-                "audit_label": some.label[worst],
-                **{f"audit_{name}": values for name, values in groups.items()},
-            }
-        ).join(pd.DataFrame(points[version], columns=list(some.names)))
-        for version in loss
-    ]
-    moved = np.abs(units.inward(points["comparable"]) - units.inward(points["original"]))
-    entries = [
-        {
-            "row": int(row_numbers[i]),
-            "label": int(some.label[i]),
-            "sensitive": {name: values[k] for name, values in groups.items()},
-            **{"loss_ratio": float(evidence.ratio[i]), "fair_distance": float(evidence.fair_distance[i])},
-            **{f"{version}_loss": float(values[k]) for version, values in loss.items()},
-            **{f"{version}_probability": float(values[k]) for version, values in p.items()},
-            "changes": [
-                {"feature": some.names[j], **{version: float(values[k, j]) for version, values in points.items()}}
-                for j in np.argsort(-moved[k], kind="stable")[:CHANGES]
-                if moved[k, j] > NEGLIGIBLE * moved[k].max()
-            ],
-        }
-        for k, i in enumerate(worst)
-    ]
-    return entries, pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
-
-
-def probability(loss: Array, label: Array, two: bool) -> Array:
-    """From the cross-entropy l = -log P(label | x): P(1 | x) of ``two`` classes, of more P(label | x)."""
-    return np.where((label == 1) | (not two), np.exp(-loss), -np.expm1(-loss))
