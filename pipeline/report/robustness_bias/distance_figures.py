@@ -151,9 +151,9 @@ def figure_training(inputs: Inputs) -> Picture:
         partition_name = partition or next(iter(levels))
         step = history["step"]
         drawn = {k: history[accuracy_curve(partition_name, name)][-1] for k, name in enumerate(levels[partition_name])}
-        by_level(axes, one, partition, step, drawn, levels[partition_name], marker=".", markersize=2.5)
+        by_level(axes, one, partition, step, drawn, levels[partition_name], "lower right", marker=".", markersize=2.5)
         axes.plot(step, history[accuracy_curve()][-1], color=curves.MEAN, linestyle=(0, (4, 1.2)), linewidth=1.3)
-        axes.set_ylim(0, axes.get_ylim()[1])
+        axes.set_ylim(0, 1)
     grid[0].set_ylabel("test accuracy")
     figure.legend([Line2D([], [], color=curves.MEAN, linestyle=(0, (4, 1.2)))], ["all"], loc="outside upper center")
     return Picture.stamped(
@@ -189,9 +189,10 @@ def by_level(
     x: Array,
     drawn: Mapping[int, Array],
     names: Sequence[str],
+    legend: str = "upper right",
     **style: Any,
 ) -> None:
-    """A curve (t,) over ``x`` (t,) for each level, with a legend above them where they are few."""
+    """A curve (t,) over ``x`` (t,) for each level, with a legend, above them or below, where they are few."""
     label = w.dataset_label(one.dataset)
     axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
     few = len(names) <= FEW
@@ -202,9 +203,10 @@ def by_level(
         width, alpha = (0.9, 1.0) if few else (0.4, 0.5)
         axes.plot(x, values, color=color, linestyle=line, linewidth=width, alpha=alpha, label=name, **style)
     if few:
-        axes.set_ylim(axes.get_ylim()[0], axes.get_ylim()[1] * ROOM)
+        if legend.startswith("upper"):
+            axes.set_ylim(0, axes.get_ylim()[1] * ROOM)
         columns = 1 + (len(names) > 5)
-        axes.legend(fontsize=5, loc="upper right", handlelength=1.6, ncols=columns, labelspacing=0.15)
+        axes.legend(fontsize=5, loc=legend, handlelength=1.6, ncols=columns, labelspacing=0.15)
 
 
 def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "") -> Picture:
