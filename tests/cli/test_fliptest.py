@@ -259,13 +259,15 @@ def test_numbers_can_be_codes_of_categories(flipped: Flipped) -> None:
     assert {line["feature"] for line in made["results"][0]["transparency"]["negative"]} == set(made["data"]["columns"])
 
 
-def test_the_exact_map_takes_the_place_of_a_poor_one(
+def test_the_first_map_that_is_sound_on_people_held_out_is_taken(
     flipped: Flipped, office: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = flipped("--map", "auto")
     assert (made["map"]["name"], made["map"]["poor"]) == ("entropic", [])
+    held = made["map"]["held_out"]["entropic"]
+    assert 0 < held["ks"] <= held["limit"]
     assert not made["results"][0]["map"]["real_people"]
-    monkeypatch.setattr("pipeline.cli.audit.fliptest.maps.SMOOTH", "wgan")  # untrained after a step: poor
+    monkeypatch.setattr("pipeline.cli.audit.fliptest.maps.AUTO", ("wgan", "exact"))  # untrained after a step: poor
     settings = office / "conf"
     settings.mkdir()
     for path in maps.CONF.glob("*.yaml"):
@@ -275,3 +277,35 @@ def test_the_exact_map_takes_the_place_of_a_poor_one(
     made = flipped("--map", "auto")
     assert (made["map"]["name"], made["map"]["poor"]) == ("exact", ["wgan"])
     assert made["verdict"]["healthy_map"]
+    held = made["map"]["held_out"]
+    assert held["wgan"]["ks"] > held["wgan"]["limit"] == held["exact"]["limit"] >= held["exact"]["ks"]
+    # Where none is sound, nothing follows from the best of them.
+    monkeypatch.setattr("pipeline.cli.audit.fliptest.evidence.chance_ks", lambda *_: 0.0)
+    monkeypatch.setattr("pipeline.cli.audit.fliptest.evidence.WORST_HEALTHY_KS", 1e-3)
+    made = flipped("--map", "auto")
+    assert (made["map"]["name"], made["verdict"]["outcome"]) == ("exact", "inconclusive")
+    assert "the best of wgan, exact has" in made["verdict"]["reason"]
+
+
+def test_missing_values_reach_a_model_that_takes_them(flipped: Flipped, office: Path, candidates: pd.DataFrame) -> None:
+    place = np.arange(len(candidates))
+    rows = candidates.assign(
+        tests=candidates["tests"].where(place % 4 > 0),
+        region=candidates["region"].where(place % 5 > 0),
+        member=np.where(place % 3 == 0, np.nan, place % 2),
+    )
+    rows.to_parquet(office / "rows.parquet")
+    rule = "def known(frame): return frame['tests'].notna() & frame['region'].notna() & frame['member'].notna()\n"
+    (office / "gappy.py").write_text(rule)
+    for asked in (("--map", "exact"), ("--map", "entropic")):
+        made = flipped("--predict", "gappy.py:known", *asked, *WRITTEN)
+        assert made["data"]["features"] == ["experience", "tests", "region", "member"]
+        assert {"tests is missing", "region=missing", "member=missing"} <= set(made["data"]["columns"])
+        (found,) = made["results"]
+        people = rows[rows["sex"] == "female"]
+        known = people[["tests", "region", "member"]].notna().all(axis=1)
+        assert found["positives"]["source"] == known.sum()
+        table = pd.read_csv("out/flipsets.csv")
+        decided = table[["tests", "region", "member"]].notna().all(axis=1)
+        np.testing.assert_array_equal(decided, table["audit_counterpart_decision"])
+        assert any("Values are missing in region, member, tests" in text for text in made["caveats"])

@@ -100,6 +100,32 @@ def test_inputs_survive_the_way_to_the_space_and_back() -> None:
     np.testing.assert_array_equal(made.points(again), made.points(table))
 
 
+def test_a_missing_value_is_at_distance_one_of_itself_and_comes_back_missing() -> None:
+    table = frame(1).assign(
+        age=lambda t: t["age"].round().where(np.arange(40) % 3 > 0),
+        region=lambda t: t["region"].where(np.arange(40) % 5 > 0),
+        spare=pd.array([1, None, 2, 1] * 10, dtype="Int64"),
+    )
+    made, _ = space(table, table.assign(sex="m"))
+    assert made.labels[:6] == (
+        "age", "age is missing", "region=north", "region=south", "region=west", "region=missing",
+    )  # fmt: skip
+    assert made.names == tuple(table)
+    assert made.gaps == ("region", "spare", "age")
+    mean = table["age"].mean()
+    person = pd.DataFrame({"age": [mean], "region": "north", "married": True, "member": 1.0, "sex": "f", "spare": 1})
+    own = made.to_map(made.points(person))
+    for change in ({"age": np.nan}, {"region": None}, {"spare": np.nan}):
+        assert np.abs(made.to_map(made.points(person.assign(**change))) - own).sum() == pytest.approx(1)
+    points = made.points(table)
+    again = made.frame(points)
+    pd.testing.assert_frame_equal(again.isna(), table.isna())
+    np.testing.assert_allclose(again["age"], table["age"])
+    moved = made.snapped(points + np.random.default_rng(0).normal(0, 0.3, points.shape), points)
+    np.testing.assert_allclose(made.points(made.frame(moved)), moved)
+    assert made.frame(moved).isna().sum().equals(table.isna().sum())
+
+
 def test_images_that_are_rows_are_these_people_with_their_own_values() -> None:
     made, groups = space(frame(1), frame(2, sex="m"))
     target = made.points(groups.target.features)
@@ -137,13 +163,23 @@ def asked(**given: Any) -> Settings:
     return Settings(data=Path("t.csv"), predict="", group="sex", source="f", target="m", **given)
 
 
-def test_the_smooth_map_comes_first_and_the_exact_one_where_there_is_room_for_it() -> None:
-    assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact"]
-    assert [kind.name for kind in candidates(asked(), (20_000, 20_001))] == ["entropic"]
+def test_the_cheaper_map_comes_first_and_the_exact_one_where_there_is_room_for_it() -> None:
+    assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact", "stochastic", "wgan"]
+    assert [kind.name for kind in candidates(asked(), (20_000, 20_001))] == ["entropic", "stochastic", "wgan"]
     (exact,) = candidates(asked(map="exact"), (20_000, 20_000))
     assert exact.settings["image"] == "sample"
     with pytest.raises(ValueError, match=r"--map exact: 30,000 by 30,000 people are more than .* --limit 20000"):
         candidates(asked(map="exact"), (30_000, 30_000))
+
+
+def test_an_exact_map_gives_others_the_image_of_the_nearest_fitted_row() -> None:
+    exact, rows = map_named("exact", []), np.array([[0.0], [1.0], [5.0]])
+    (image,), maps = exact.fit([(rows, rows + 2)], [np.random.default_rng(0)])
+    others = np.array([[4.0], [-7.0], [0.8]])
+    np.testing.assert_array_equal(exact.extended(maps, rows, image, others), [[7.0], [2.0], [3.0]])
+    smooth = map_named("entropic", [])
+    (image,), maps = smooth.fit([(rows, rows + 2)], [np.random.default_rng(0)])
+    np.testing.assert_allclose(smooth.extended(maps, rows, image, rows), image)
 
 
 def test_a_noise_floor_is_had_unasked_where_fits_are_fast() -> None:
