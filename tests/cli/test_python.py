@@ -344,7 +344,7 @@ def test_boosted_trees_are_asked_as_they_were_fitted(
 
     assert positives(model, inputs) == positives(model, inputs[["town", "net income"]]) == expected
     assert positives(BOOSTED[name](library).fit(inputs.to_numpy(), paid), inputs.to_numpy()) == expected
-    with pytest.raises(ValueError, match=r"the model names .net.income., but X has no such column"):
+    with pytest.raises(ValueError, match=r"fitted on columns by name: it names .*, but X has no such column"):
         positives(model, inputs.to_numpy())
     with pytest.raises(ValueError, match="Classifier is a scikit-learn model, which gives no gradient"):
         fa.loss_ratio(model, inputs.fillna(0), paid, directions=[1.0, 0.0])

@@ -111,7 +111,7 @@ def from_files(asked: Settings) -> Result:
 def audited(asked: Settings, source: Source, model: Model) -> Result:
     """Map the one group to the other, ask the model about people and counterparts, say what follows."""
     named = named_as(model.columns, source.table)
-    check_columns(source.table, named, "the model", source.name)
+    check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
     if not asked.features:
         asked = replace(asked, features=tuple(name for name in named if name != asked.label))
     classes = list(map(level_text, model.classes))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
+from site import getuserbase
 from types import ModuleType
 from typing import Any
 
@@ -16,9 +17,10 @@ from pipeline.transport.cost import cost_matrix
 from pipeline.types import Array, TransportMap
 from pipeline.workflow import plugins
 
-_CHECKOUT = Path(__file__).resolve().parents[4] / "conf" / "transport"
-CONF = _CHECKOUT if _CHECKOUT.is_dir() else Path(sys.prefix, "share", "fairness-audits", "transport")
-"""One file of settings for each map: in the project's folder, or where it was installed."""
+_ROOT, _SHARE = Path(__file__).resolve().parents[4], Path("share", "fairness-audits", "transport")
+_PLACES = (_ROOT / "conf" / "transport", sys.prefix / _SHARE, _ROOT / _SHARE, getuserbase() / _SHARE)
+CONF = next((place for place in _PLACES if place.is_dir()), _PLACES[0])
+"""One file of settings for each map: in the project's folder, or where pip puts it (also by --target and --user)."""
 PREFERRED: Mapping[str, Mapping[str, Any]] = {"exact": {"image": "sample"}, "wgan": {"selection": "best"}}
 """Where an audit differs from the files: counterparts are real people where they can be, and the best map is kept."""
 
