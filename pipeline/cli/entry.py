@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pipeline import __version__
 from pipeline.cli.settings import MissingOptions, Output, add_options, flag, option_fields, settled
-from pipeline.messages import listed, nearest
+from pipeline.messages import listed, nearest, not_installed
 
 if TYPE_CHECKING:
     from pipeline.cli.result import Result
@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return _failed(arguments.debug, f"error: {error}", BAD_INPUT)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            return _failed(arguments.debug, f"error: {not_installed('this audit', 'torch', 'torch')}", BAD_INPUT)
         hint = "" if arguments.debug else " (--debug shows where)"
         return _failed(arguments.debug, f"unexpected error: {type(error).__name__}: {error}{hint}", UNEXPECTED)
 

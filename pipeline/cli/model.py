@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pipeline.cli.settings import TAKES
-from pipeline.messages import check_columns, listed, reason
+from pipeline.messages import check_columns, listed, not_installed, reason
 
 if TYPE_CHECKING:
     import torch
@@ -231,9 +231,7 @@ def _extra(name: str, path: Path, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ValueError(
-            f"{path} needs {name}, which is not installed: pip install --editable '.[{extra}]' in the project's folder"
-        ) from error
+        raise ValueError(not_installed(str(path), name, extra)) from error
 
 
 def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
