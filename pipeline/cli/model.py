@@ -179,7 +179,7 @@ def _of_estimator(fitted: Any) -> Callable[[Any], Any]:
 def _columns(fitted: Any) -> tuple[str, ...]:
     """The columns that an estimator was fitted on; empty where it was fitted on an array."""
     numbers = [str(place) for place in range(getattr(fitted, "n_features_in_", 0))]
-    names = getattr(fitted, "feature_names_in_", None)
+    names: Any = getattr(fitted, "feature_names_in_", None)
     if names is None:
         names = getattr(fitted, "feature_names_", ())  # CatBoost's; those of an array are their numbers
     return () if list(names) == numbers else tuple(map(str, names))
