@@ -150,7 +150,6 @@ def spoil_office() -> None:
         "gaps": {"experience": table["experience"].where(~table.index.isin([4, 5, outside]))},
         "infinite": {"experience": table["experience"].where(~np.isin(rows, [4, 5]), np.inf)},
         "anybody": {"sex": table["sex"].where(table.index != 3)},
-        "anywhere": {"region": table["region"].where(rows % 2 == 0)},
         "names": {"region": [f"n{row}" for row in rows]},
     }
     for name, columns in spoilt.items():
@@ -163,6 +162,7 @@ def spoil_office() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.jit.script(torch.nn.Linear(3, 1)).save("net.pt")
+        torch.jit.script(torch.nn.Linear(2, 1)).save("takes.pt")
 
 
 def spoil_studio() -> None:

@@ -139,7 +139,7 @@ class Settings(Output):
 
 def from_files(arguments):
     errors = {"value": ValueError("column 'x' is odd: drop it"), "file": FileNotFoundError("no file y"),
-              "bug": KeyError("z"), "keys": KeyboardInterrupt()}
+              "torch": ModuleNotFoundError("no torch", name="torch"), "bug": KeyError("z"), "keys": KeyboardInterrupt()}
     if arguments.fail in errors:
         raise errors[arguments.fail]
     return Result("toy", 1, "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
@@ -176,6 +176,12 @@ def test_every_level_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("value", 2, "error: column 'x' is odd: drop it\n"),
         ("file", 2, "error: no file y\n"),
         ("bug", 1, "unexpected error: KeyError: 'z' (--debug shows where)\n"),
+        (
+            "torch",
+            2,
+            "error: this audit needs torch, which is not installed: pip install --editable '.[torch]' in the "
+            "project's folder\n",
+        ),
         ("keys", 130, "interrupted: no result was written\n"),
     ],
 )

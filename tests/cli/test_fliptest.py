@@ -253,13 +253,15 @@ def test_numbers_can_be_codes_of_categories_and_the_other_direction_and_deals_ch
     assert {**both, "noise": None, "sentence": alone["sentence"]} == alone
 
 
-def test_the_exact_map_takes_the_place_of_a_poor_one(
+def test_the_first_map_that_is_sound_on_people_held_out_is_taken(
     flipped: Flipped, office: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = flipped("--map", "auto")
     assert (made["map"]["name"], made["map"]["poor"]) == ("entropic", [])
+    held = made["map"]["held_out"]["entropic"]
+    assert 0 < held["ks"] <= held["limit"]
     assert not made["results"][0]["map"]["real_people"]
-    monkeypatch.setattr("pipeline.cli.audit.fliptest.maps.SMOOTH", "wgan")  # untrained after a step: poor
+    monkeypatch.setattr("pipeline.cli.audit.fliptest.maps.AUTO", ("wgan", "exact"))  # untrained after a step: poor
     settings = office / "conf"
     settings.mkdir()
     for path in maps.CONF.glob("*.yaml"):
@@ -269,6 +271,38 @@ def test_the_exact_map_takes_the_place_of_a_poor_one(
     made = flipped("--map", "auto")
     assert (made["map"]["name"], made["map"]["poor"]) == ("exact", ["wgan"])
     assert made["verdict"]["healthy_map"]
+    held = made["map"]["held_out"]
+    assert held["wgan"]["ks"] > held["wgan"]["limit"] == held["exact"]["limit"] >= held["exact"]["ks"]
+    # Where none is sound, nothing follows from the best of them.
+    monkeypatch.setattr("pipeline.cli.audit.fliptest.evidence.chance_ks", lambda *_: 0.0)
+    monkeypatch.setattr("pipeline.cli.audit.fliptest.evidence.WORST_HEALTHY_KS", 1e-3)
+    made = flipped("--map", "auto")
+    assert (made["map"]["name"], made["verdict"]["outcome"]) == ("exact", "inconclusive")
+    assert "the best of wgan, exact has" in made["verdict"]["reason"]
+
+
+def test_missing_values_reach_a_model_that_takes_them(flipped: Flipped, office: Path, candidates: pd.DataFrame) -> None:
+    place = np.arange(len(candidates))
+    rows = candidates.assign(
+        tests=candidates["tests"].where(place % 4 > 0),
+        region=candidates["region"].where(place % 5 > 0),
+        member=np.where(place % 3 == 0, np.nan, place % 2),
+    )
+    rows.to_parquet(office / "rows.parquet")
+    rule = "def known(frame): return frame['tests'].notna() & frame['region'].notna() & frame['member'].notna()\n"
+    (office / "gappy.py").write_text(rule)
+    for asked in (("--map", "exact"), ("--map", "entropic")):
+        made = flipped("--predict", "gappy.py:known", *asked, *WRITTEN)
+        assert made["data"]["features"] == ["experience", "tests", "region", "member"]
+        assert {"tests is missing", "region=missing", "member=missing"} <= set(made["data"]["columns"])
+        (found,) = made["results"]
+        people = rows[rows["sex"] == "female"]
+        known = people[["tests", "region", "member"]].notna().all(axis=1)
+        assert found["positives"]["source"] == known.sum()
+        table = pd.read_csv("out/flipsets.csv")
+        decided = table[["tests", "region", "member"]].notna().all(axis=1)
+        np.testing.assert_array_equal(decided, table["audit_counterpart_decision"])
+        assert any("Values are missing in region, member, tests" in text for text in made["caveats"])
 
 
 # Model inputs become points in comparable units, points become inputs that exist, and maps are found between them.
@@ -357,6 +391,32 @@ def test_inputs_survive_the_way_to_the_space_and_back() -> None:
     np.testing.assert_array_equal(made.points(again), made.points(table))
 
 
+def test_a_missing_value_is_at_distance_one_of_itself_and_comes_back_missing() -> None:
+    table = frame(1).assign(
+        age=lambda t: t["age"].round().where(np.arange(40) % 3 > 0),
+        region=lambda t: t["region"].where(np.arange(40) % 5 > 0),
+        spare=pd.array([1, None, 2, 1] * 10, dtype="Int64"),
+    )
+    made, _ = space(table, table.assign(sex="m"))
+    assert made.labels[:6] == (
+        "age", "age is missing", "region=north", "region=south", "region=west", "region=missing",
+    )  # fmt: skip
+    assert made.names == tuple(table)
+    assert made.gaps == ("region", "spare", "age")
+    mean = table["age"].mean()
+    person = pd.DataFrame({"age": [mean], "region": "north", "married": True, "member": 1.0, "sex": "f", "spare": 1})
+    own = made.to_map(made.points(person))
+    for change in ({"age": np.nan}, {"region": None}, {"spare": np.nan}):
+        assert np.abs(made.to_map(made.points(person.assign(**change))) - own).sum() == pytest.approx(1)
+    points = made.points(table)
+    again = made.frame(points)
+    pd.testing.assert_frame_equal(again.isna(), table.isna())
+    np.testing.assert_allclose(again["age"], table["age"])
+    moved = made.snapped(points + np.random.default_rng(0).normal(0, 0.3, points.shape), points)
+    np.testing.assert_allclose(made.points(made.frame(moved)), moved)
+    assert made.frame(moved).isna().sum().equals(table.isna().sum())
+
+
 def test_images_that_are_rows_are_these_people_with_their_own_values() -> None:
     made, groups = space(frame(1), frame(2, sex="m"))
     target = made.points(groups.target.features)
@@ -394,12 +454,12 @@ def asked(**given: Any) -> Settings:
     return Settings(data=Path("t.csv"), predict="", group="sex", source="f", target="m", **given)
 
 
-def test_the_smooth_map_comes_first_the_exact_one_where_there_is_room_and_a_noise_floor_where_fits_are_fast() -> None:
+def test_the_cheaper_map_comes_first_the_exact_one_where_there_is_room_and_a_noise_floor_where_fits_are_fast() -> None:
     for name, draws in (("exact", 39), ("entropic", 39), ("wgan", 0)):
         assert null_draws(asked(), map_named(name, [])) == draws
         assert null_draws(asked(null_draws=7), map_named(name, [])) == 7
-    assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact"]
-    assert [kind.name for kind in candidates(asked(), (20_000, 20_001))] == ["entropic"]
+    assert [kind.name for kind in candidates(asked(), (2000, 2000))] == ["entropic", "exact", "stochastic", "wgan"]
+    assert [kind.name for kind in candidates(asked(), (20_000, 20_001))] == ["entropic", "stochastic", "wgan"]
     (exact,) = candidates(asked(map="exact"), (20_000, 20_000))
     assert exact.settings["image"] == "sample"
     with pytest.raises(ValueError, match=r"--map exact: 30,000 by 30,000 people are more than .* --limit 20000"):
@@ -416,3 +476,13 @@ def test_every_map_between_two_groups_is_offered_with_its_own_settings() -> None
     same = np.zeros((30, 2))
     with pytest.raises(ValueError, match="--map entropic: expected groups of different rows"):
         map_named("entropic", []).fit([(same, same + 1)], [np.random.default_rng(0)])
+
+
+def test_an_exact_map_gives_others_the_image_of_the_nearest_fitted_row() -> None:
+    exact, rows = map_named("exact", []), np.array([[0.0], [1.0], [5.0]])
+    (image,), maps = exact.fit([(rows, rows + 2)], [np.random.default_rng(0)])
+    others = np.array([[4.0], [-7.0], [0.8]])
+    np.testing.assert_array_equal(exact.extended(maps, rows, image, others), [[7.0], [2.0], [3.0]])
+    smooth = map_named("entropic", [])
+    (image,), maps = smooth.fit([(rows, rows + 2)], [np.random.default_rng(0)])
+    np.testing.assert_allclose(smooth.extended(maps, rows, image, rows), image)

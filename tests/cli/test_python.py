@@ -5,6 +5,7 @@ import importlib
 import inspect
 import json
 import pickle
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -279,6 +280,80 @@ def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, run: Comman
     assert (status, err) == (0, "")
     found = json.loads(Path("made.json").read_text())["results"][0]["positives"]
     assert found["source"] + found["target"] == (model.predict(inputs) == "yes").sum()
+
+
+BOOSTED: dict[str, Callable[[Any], Any]] = {
+    "xgboost": lambda library: library.XGBClassifier(n_estimators=5, n_jobs=1),
+    "lightgbm": lambda library: library.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1),
+    "catboost": lambda library: library.CatBoostClassifier(
+        iterations=5, thread_count=1, verbose=0, allow_writing_files=False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOOSTED)
+def test_boosted_trees_are_asked_as_they_were_fitted(
+    name: str, people: pd.DataFrame, run: Command, office: Path
+) -> None:
+    """With gaps, a name with a space, columns in another order, arrays, and by the command."""
+    library = pytest.importorskip(name)
+    income = people["income"].where(np.arange(300) % 7 > 0)
+    inputs = pd.DataFrame({"net income": income, "town": (people["town"] == "a").astype(int)})
+    paid = (people["paid"] == "yes").astype(int)
+    model = BOOSTED[name](library).fit(inputs, paid)
+    expected = int(model.predict(inputs).sum())
+    call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0, "y": paid}
+
+    def positives(model: Any, inputs: Any) -> int:
+        found = fa.fliptest(model, inputs, people["sex"], **call).facts["results"][0]["positives"]
+        return int(found["source"] + found["target"])
+
+    assert positives(model, inputs) == positives(model, inputs[["town", "net income"]]) == expected
+    assert positives(BOOSTED[name](library).fit(inputs.to_numpy(), paid), inputs.to_numpy()) == expected
+    with pytest.raises(ValueError, match=r"fitted on columns by name: it names .*, but X has no such column"):
+        positives(model, inputs.to_numpy())
+    with pytest.raises(ValueError, match="Classifier is a scikit-learn model, which gives no gradient"):
+        fa.loss_ratio(model, inputs.fillna(0), paid, directions=[1.0, 0.0])
+    importlib.import_module("joblib").dump(model, "model.joblib")
+    inputs.assign(sex=people["sex"], paid=paid).to_parquet("own.parquet")
+    given = shlex.split("--data own.parquet --source f --target m --label paid --predict model.joblib --trust-pickle")
+    status, _, err = run("fliptest", *given, "--json", "made.json", without=("--id",))
+    assert (status, err) == (0, "")
+    found = json.loads(Path("made.json").read_text())["results"][0]["positives"]
+    assert found["source"] + found["target"] == expected
+    if name == "xgboost":
+        with pytest.raises(ValueError, match="XGBoost's Booster takes no data frame: give its XGBClassifier"):
+            positives(model.get_booster(), inputs)
+    if name == "catboost":
+        raw = library.CatBoost({**model.get_params(), "loss_function": "Logloss"}).fit(inputs, paid)
+        assert positives(raw, inputs) == (raw.predict(inputs) >= 0).sum()
+
+
+def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(run: Command, studio: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    make, numbers, images = onnx.helper, onnx.TensorProto.FLOAT, np.load("images.npy")
+    weights = np.ones((images[0].size, 1), np.float32) * [[-1, 1]]
+    for name, count in (("any.onnx", "n"), ("one.onnx", 1)):
+        graph = make.make_graph(
+            [make.make_node("Flatten", ["x"], ["flat"]), make.make_node("MatMul", ["flat", "w"], ["s"])],
+            "net",
+            [make.make_tensor_value_info("x", numbers, [count, *images.shape[1:]])],
+            [make.make_tensor_value_info("s", numbers, [count, 2])],
+            [onnx.numpy_helper.from_array(weights.astype(np.float32), "w")],
+        )
+        onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=8), name)
+    smoothed = ("--attack", "smoothing", "--attack-setting", "smoothing.samples=100")
+    for given, told in (
+        (("--model", "any.onnx"), "any.onnx is an ONNX program, which gives no gradient, and this audit follows grad"),
+        (("--model", "any.onnx"), "give the model as a torch network, or take --attack smoothing alone, which needs"),
+        (("--model", "one.onnx", *smoothed), "export it with a first axis of any length"),
+    ):
+        status, _, err = run("robustness", *given)
+        assert (status, told in err) == (2, True), err
+    status, _, err = run("robustness", "--model", "any.onnx", *smoothed, "--json", "made.json", without=("--attack",))
+    assert (status, err) == (0, "")
+    assert json.loads(Path("made.json").read_text())["model"]["origin"] == "ONNX program"
 
 
 @pytest.mark.parametrize(("kind", "needs", "extra"), [("skops", "skops", "sklearn"), ("onnx", "onnxruntime", "onnx")])
