@@ -7,7 +7,7 @@ Each is a frozen dataclass of arrays. The leading axis of everything that depend
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -73,6 +73,22 @@ class Dataset:
         """The row numbers of one side of every split, or of both, (R, n)."""
         sides = {"train": [self.train], "test": [self.test], "all": [self.train, self.test]}[split]
         return np.concatenate(sides, axis=1)
+
+    def with_inputs(self, attributes: Sequence[str]) -> Dataset:
+        """The data with these protected attributes as further features, the last ones, under their names.
+
+        Raises ValueError for one that is a feature already, or that there is not.
+        """
+        if not attributes:
+            return self
+        if odd := [name for name in attributes if name not in self.protected or name in self.feature_names]:
+            raise ValueError(f"expected protected attributes of {self.name!r} that are no features of it, found {odd}")
+        return replace(
+            self,
+            features=np.column_stack([self.features, *(self.protected[name] for name in attributes)]),
+            feature_names=(*self.feature_names, *attributes),
+            sensitive_inputs=(*self.sensitive_inputs, *attributes),
+        )
 
     def batch(self, split: Split, repetitions: int | None = None) -> Batch:
         """Standardised arrays of one side, or both, of the first ``repetitions`` splits (all of them by default)."""
@@ -167,6 +183,8 @@ class Classifier:
     the repetition axis first. ``history`` holds training curves: ``step`` (L,) and one (R, L) array a curve. ``facts``
     counts what happened in training (failed attacks, ensemble members, ...): one (R,) array each. ``index`` names what
     tells the R classifiers apart where they are not random repetitions (a grid of coefficients): one (R,) array each.
+    ``reads`` names the protected attributes that a decision needs beside the features: its inputs are those of
+    ``dataset.with_inputs(reads)``.
     """
 
     method: str
@@ -177,6 +195,7 @@ class Classifier:
     history: Mapping[str, Array] = field(default_factory=dict)
     facts: Mapping[str, Array] = field(default_factory=dict)
     index: Mapping[str, Array] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
 
     @property
     def repetitions(self) -> int:
