@@ -8,7 +8,7 @@ neither group of an attribute is in a third one. Weighted so, every group has th
 regression and the choice of C are those of :mod:`pipeline.methods.logistic`, validation rows weighing as they do
 in training.
 
-Source: Kamiran and Calders 2012, "Data preprocessing techniques for classification without discrimination", section 5.3.
+Source: Kamiran and Calders 2012, "Data preprocessing techniques for classification without discrimination".
 """
 
 from collections.abc import Sequence

@@ -4,8 +4,8 @@ r"""A logistic regression whose decision has thresholds of each group's own (Har
           \qquad P(h = 1 \mid x, g) = q_g + \sum_{j=1}^{2} p_{gj}\, 1[s(x) > t_{gj}]
 
 s is the margin of the regression of :mod:`pipeline.methods.logistic`, M the rate that ``constraint`` names, on the
-training rows; with a ``tolerance`` its values may be so far apart. The groups are every protected attribute crossed with
-every other, as in :mod:`pipeline.methods.reductions`, and whoever is in neither group of an attribute is in a third.
+training rows; with a ``tolerance`` its values may be so far apart. The groups are every protected attribute crossed
+with every other, as in :mod:`pipeline.methods.reductions`; whoever is in neither group of an attribute is in a third.
 
 The decision is drawn, and needs the group. As the mixture of Reductions it stands here for its probability, which
 predictions threshold at 1/2: they are not drawn, and meet the constraint as nearly as the rounding lets them, which the

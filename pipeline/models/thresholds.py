@@ -31,9 +31,7 @@ def score(parameters: Mapping[str, Array], x: Array) -> Array:
     same = (read[..., None, :] == groups[:, None]).all(axis=-1)
     if not same.any(axis=-1).all():
         unknown = np.unique(read[~same.any(axis=-1)], axis=0)[0].tolist()
-        raise ValueError(
-            f"a row has the protected values {unknown}, a group that no training row was in: train on more"
-        )
+        raise ValueError(f"a row has the protected values {unknown}, a group without training rows: train on more")
     group = same.argmax(axis=-1)
     margin = (inputs @ parameters["coef"][..., None])[..., 0] + parameters["intercept"][:, None]
     constant, threshold, weight = (

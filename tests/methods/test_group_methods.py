@@ -116,7 +116,7 @@ def test_a_group_decides_alone_between_its_thresholds() -> None:
     x = np.array([[[-1, 0], [0.5, 0], [3, 0], [-1, 1], [0.5, 1], [1.5, 1], [3, 1]]])
     assert thresholds.score(parameters, x).tolist() == [[0, 1, 1, 0.125, 0.125, 0.625, 0.875]]
     assert thresholds.predict(parameters, x).tolist() == [[0, 1, 1, 0, 0, 1, 1]]
-    with pytest.raises(ValueError, match=r"protected values \[-1.0\], a group that no training row was in"):
+    with pytest.raises(ValueError, match=r"protected values \[-1.0\], a group without training rows"):
         thresholds.score(parameters, np.array([[[0.0, -1.0]]]))
 
 

@@ -4,9 +4,9 @@ r"""Robustness bias of models of tables: how far the test rows of each group are
           \sigma(P) = \frac{\overline{d}_P}{\overline{d}_{\bar P}} - 1
 
 over the correctly classified rows of a group P and of the others, in the units that the model sees, anywhere in their
-space. Of a linear model d is exact, |w.x + b| / |w|. Of a network with one hidden layer it is an upper bound by the fast
-minimum-norm attack. Its rows are moved and scaled as a whole, which multiplies every distance alike, so that the box that
-the attack keeps to is nowhere near: the middle of the rows to 1/2, and their range over all columns to 1 / ``MARGIN``.
+space. Of a linear model d is exact, |w.x + b| / |w|. Of a network with one hidden layer it is an upper bound by the
+fast minimum-norm attack. Its rows are moved and scaled as a whole, which multiplies every distance alike, so that the
+box that the attack keeps to is nowhere near: the middle of the rows to 1/2, their largest range to 1 / ``MARGIN``.
 A decision that a coin makes, such as those of a mixture of models, has no boundary: it has its accuracy alone.
 
 Source: Nanda et al. 2021, (1)-(6); they measure networks of images.
