@@ -75,19 +75,23 @@ class Dataset:
         return np.concatenate(sides, axis=1)
 
     def with_inputs(self, attributes: Sequence[str]) -> Dataset:
-        """The data with these protected attributes as further features, the last ones, under their names.
+        """The data with those of these protected attributes as further features that are none yet, under their names.
 
-        Raises ValueError for one that is a feature already, or that there is not.
+        Raises ValueError for one that there is not, and for one whose feature of that name is another number.
         """
-        if not attributes:
+        if unknown := [name for name in attributes if name not in self.protected]:
+            raise ValueError(f"expected protected attributes of {self.name!r}, found {unknown}")
+        for name in set(attributes) & set(self.feature_names):
+            own = self.features[:, self.feature_names.index(name)]
+            if name in self.continuous or (own != self.protected[name]).any():
+                raise ValueError(f"feature {name!r} of {self.name!r} is not the protected attribute: name it otherwise")
+        if not (added := tuple(name for name in attributes if name not in self.feature_names)):
             return self
-        if odd := [name for name in attributes if name not in self.protected or name in self.feature_names]:
-            raise ValueError(f"expected protected attributes of {self.name!r} that are no features of it, found {odd}")
         return replace(
             self,
-            features=np.column_stack([self.features, *(self.protected[name] for name in attributes)]),
-            feature_names=(*self.feature_names, *attributes),
-            sensitive_inputs=(*self.sensitive_inputs, *attributes),
+            features=np.column_stack([self.features, *(self.protected[name] for name in added)]),
+            feature_names=(*self.feature_names, *added),
+            sensitive_inputs=(*self.sensitive_inputs, *added),
         )
 
     def batch(self, split: Split, repetitions: int | None = None) -> Batch:

@@ -77,14 +77,18 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
         facts.append((drawn.mean(), spread(probability, codes), spread((probability > 0.5).astype(float), codes)))
     most = max(len(own["group"]) for own in parameters)
     kept = logistic.classifier("", dataset, found)
+    inputs = dataset.with_inputs(names).feature_names
+    coef = kept.parameters["coef"][:, 0]
     return Classifier(
         method="threshold_optimizer",
         dataset=dataset.name,
         origin=dataset.origin,
         architecture="thresholds",
         parameters={
-            "coef": kept.parameters["coef"][:, 0],
+            # What is read beside the features has no part in the margin.
+            "coef": np.pad(coef, ((0, 0), (0, len(inputs) - coef.shape[1]))),
             "intercept": kept.parameters["intercept"][:, 0],
+            "read": np.tile([inputs.index(name) for name in names], (len(found), 1)),
             **{
                 name: np.stack([own[name][np.minimum(np.arange(most), len(own[name]) - 1)] for own in parameters])
                 for name in parameters[0]

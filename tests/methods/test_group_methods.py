@@ -106,7 +106,8 @@ def test_a_tolerance_lets_the_rates_differ_by_so_much() -> None:
 def test_a_group_decides_alone_between_its_thresholds() -> None:
     """Between the thresholds of the two groups a row is positive in the one and not in the other, elsewhere alike."""
     parameters = {
-        "coef": np.array([[1.0]]),
+        "coef": np.array([[1.0, 0.0]]),
+        "read": np.array([[1]]),
         "intercept": np.zeros(1),
         "group": np.array([[[0.0], [1.0]]]),
         "threshold": np.array([[[0.0, 0.0], [2.0, 1.0]]]),
@@ -126,12 +127,16 @@ def test_what_a_classifier_reads_is_a_feature_of_the_data_it_is_audited_on() -> 
     assert read.feature_names[-2:] == ("race", "sex") == read.sensitive_inputs
     np.testing.assert_array_equal(read.batch("test").features[..., -1], data.batch("test").protected["sex"])
     assert data.with_inputs(()) is data
-    with pytest.raises(ValueError, match=r"protected attributes of 'population' that are no features of it.*\['age'\]"):
+    assert read.with_inputs(("race",)) is read
+    with pytest.raises(ValueError, match=r"expected protected attributes of 'population', found \['age'\]"):
         data.with_inputs(("age",))
-    with pytest.raises(ValueError, match=r"found \['race'\]"):
-        read.with_inputs(("race",))
+    other = replace(read, features=read.features + 1)
+    with pytest.raises(ValueError, match="feature 'race' of 'population' is not the protected attribute: name it"):
+        other.with_inputs(("race",))
     with pytest.raises(ValueError, match="equalized_odds has no tolerance"):
         optimizer(constraint="equalized_odds", tolerance=0.1)
+    inputs = population(sensitive_inputs=True)
+    assert threshold_optimizer.fit(inputs, optimizer(), RNGS).parameters["read"].tolist() == [[0, 1], [0, 1]]
     found = threshold_optimizer.fit(data, optimizer(), RNGS)
     batch, score = scores_of(data.with_inputs(found.reads), found, "test")
     np.testing.assert_array_equal(score, thresholds.score(found.parameters, batch.features))

@@ -174,7 +174,7 @@ def test_trials_of_other_sizes_do_not_meet(kind: str) -> None:
 def test_of_attributes_that_a_classifier_reads_the_mapped_one_changes_and_another_stays(shift: ModuleType) -> None:
     data = dataset()
     found = maps(data, shift)
-    (before, _), (after, _) = (mapped(found, one, "test", 2) for one in (data, data.with_inputs(("sex", "town"))))
+    (before, _), (after, _) = (mapped(found, one, "train", 2) for one in (data, data.with_inputs(("sex", "town"))))
     np.testing.assert_array_equal(after.images[:, :-2], before.images)
     assert (after.features[:, -2] == 0).all()
     assert (after.images[:, -2] == 1).all()

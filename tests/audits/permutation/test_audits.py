@@ -59,9 +59,10 @@ def test_who_is_in_neither_group_has_no_part_in_the_tests_of_that_attribute() ->
     found = run(some, CLASSIFIER, config, RNGS).rows
     whole = run(DATA, CLASSIFIER, config, RNGS).rows
     test, score = scores_of(DATA, CLASSIFIER, "test")
-    kept = ~outside[DATA.test[0]] & (test.protected["race"][0] == 1) & (test.label[0] == 1)
+    group = ~outside[DATA.test[0]] & (test.protected["race"][0] == 1)
+    positive = group & (test.label[0] == 1)
     mine = one(found, repetition=0, attribute="race", metric="tpr")
-    assert (mine["n_a"], mine["estimate_a"]) == (kept.sum(), pytest.approx((score[0][kept] >= 0.5).mean()))
+    assert (mine["n_a"], mine["estimate_a"]) == (group.sum(), pytest.approx((score[0][positive] >= 0.5).mean()))
     for metric in ("tpr", "fpr"):
         sides = (one(rows, repetition=1, attribute="sex", metric=metric) for rows in (found, whole))
         pd.testing.assert_series_equal(*(side.drop("p_adjusted") for side in sides))
