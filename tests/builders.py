@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.types import Array, Classifier, Dataset, ImageDataset
 
 
 def dataset(
@@ -33,6 +33,27 @@ def dataset(
         "test": every if test is None else test,
     }
     return Dataset(features=features.astype(float), label=label, protected=dict(groups), **known | others)
+
+
+def image_dataset(
+    images: Array, partitions: Mapping[str, Array], levels: Mapping[str, tuple[str, ...]], train: int, **others: Any
+) -> ImageDataset:
+    """Pictures (n, c, h, w) of 0 to 255, of which the first ``train`` are to train and the others to test.
+
+    The first partition is that of the classes. ``others``: further fields of the data set.
+    """
+    label_name, channels = others.pop("label_name", next(iter(partitions))), images.shape[1]
+    known: dict[str, Any] = {
+        "name": "toy",
+        "origin": "simulated",
+        "mean": (0.5,) * channels,
+        "std": (0.5,) * channels,
+        "train": np.arange(train)[None],
+        "test": np.arange(train, len(images))[None],
+    }
+    named: dict[str, Any] = {"label": partitions[label_name], "label_name": label_name, "classes": levels[label_name]}
+    groups: dict[str, Any] = {"partitions": dict(partitions), "levels": dict(levels)}
+    return ImageDataset(images=images.astype(np.uint8), maximum=255.0, **named, **groups, **known | others)
 
 
 def logistic(*coef: float, intercept: float = 0.0, repetitions: int = 1) -> Classifier:

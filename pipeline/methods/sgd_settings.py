@@ -74,3 +74,8 @@ class SgdSettings(Checked, of="method"):
         if self.schedule == "constant":
             return self.learning_rate
         return self.learning_rate * min(share / WARM_UP, (1 - share) / (1 - WARM_UP))
+
+
+def accuracy_curve(partition: str = "", level: str = "") -> str:
+    """The training curve of the accuracy on all test rows, or on those of a group."""
+    return "/".join(filter(None, ("test_accuracy", partition, level)))

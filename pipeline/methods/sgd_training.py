@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from pipeline.methods.fingerprint import fingerprint
-from pipeline.methods.sgd_settings import SgdSettings
+from pipeline.methods.sgd_settings import SgdSettings, accuracy_curve
 from pipeline.methods.torch_state import own_state_of_torch, seed_torch
 from pipeline.models import networks
 from pipeline.models.device import visible_device
@@ -56,10 +56,12 @@ def trained(
     """Train ``settings.model`` on the training rows; ``keeper`` makes a killed training go on at its last epoch.
 
     ``index`` is the ``epoch`` (K,) of each checkpoint. ``facts`` (K,): ``train_accuracy``, on as many of the training
-    rows as there are test rows, ``test_accuracy``, ``epochs``, ``pretrained``, ``on_gpu`` and ``bfloat16`` (0 or 1),
-    ``parameters``, their number, and those of :func:`pipeline.models.networks.facts`. ``history``: ``step`` (L,), the
-    epochs, and for each of them the means of what was trained on, in training mode: ``loss``, ``accuracy`` and the
-    objective's own, (K, L) each, the same for every checkpoint.
+    rows as there are test rows, ``test_accuracy``, ``epochs``, ``train_rows``, ``pretrained``, ``on_gpu`` and
+    ``bfloat16`` (0 or 1), ``parameters``, their number, ``multiply_adds`` of the forward pass of an image, and those of
+    :func:`pipeline.models.networks.facts`. ``history``: ``step`` (L,), the epochs, and for each of them the means of
+    what was trained on, in training mode: ``loss``, ``accuracy`` and the objective's own; and after it, in evaluation
+    mode, ``test_accuracy`` of all test rows and of every group
+    (:func:`pipeline.methods.sgd_settings.accuracy_curve`). (K, L) each, the same for every checkpoint.
 
     Raises ValueError for a network that does not fit the images or the classes, and when the loss is no longer finite.
     """
@@ -138,8 +140,9 @@ class Training:
             right = (logits.detach().argmax(dim=1) == label).float().mean()
             for name, value in {"loss": loss, "accuracy": right, **terms}.items():
                 sums[name] = sums.get(name, 0) + value.detach().double() * len(rows)
-        for name, total in sums.items():
-            self.curves.setdefault(name, []).append(float(total) / len(order))
+        means = {name: float(total) / len(order) for name, total in sums.items()}
+        for name, mean in {**means, **self._test_accuracies()}.items():
+            self.curves.setdefault(name, []).append(mean)
         self._check()
         if self.done in self.settings.kept_epochs():
             self.checkpoints[self.done] = networks.arrays(self.network.state_dict())
@@ -200,14 +203,31 @@ class Training:
         self.pretrained = bool(state["pretrained"])
         LOG.info("epoch %s of %s was reached before", self.done, self.settings.epochs)
 
-    def accuracy(self, rows: Array) -> float:
-        """The share of rows that the network puts into their class, in evaluation mode and float32."""
+    def right(self, rows: Array) -> Array:
+        """Which of the rows (n,) the network puts into their class, in evaluation mode and float32."""
 
         self.network.eval()
         with torch.no_grad():
             parts = torch.from_numpy(rows).to(self.device).split(EVALUATED)
-            right = sum((self.network(self.pixels(part)).argmax(dim=1) == self.label[part]).sum() for part in parts)
-        return float(right) / len(rows)
+            right = [self.network(self.pixels(part)).argmax(dim=1) == self.label[part] for part in parts]
+        return torch.cat(right).cpu().numpy()
+
+    def _test_accuracies(self) -> dict[str, float]:
+        right = self.right(self.test)
+        found = {accuracy_curve(): float(right.mean())}
+        for partition, codes in self.dataset.partitions.items():
+            for code, level in enumerate(self.dataset.levels[partition]):
+                members = codes[self.test] == code
+                found[accuracy_curve(partition, level)] = float(right[members].mean()) if members.any() else np.nan
+        return found
+
+    def _multiply_adds(self) -> float:
+        from torch.utils.flop_counter import FlopCounterMode
+
+        self.network.eval()
+        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+            self.network(self.pixels(torch.from_numpy(self.test[:1])))
+        return counter.get_total_flops() / 2
 
     def classifier(self, method: str) -> Classifier:
         """The finished training's checkpoints, measured."""
@@ -216,14 +236,16 @@ class Training:
         accuracies = []
         for state in states:
             self.network.load_state_dict(networks.tensors(state))
-            accuracies.append([self.accuracy(rows) for rows in (self.train[: len(self.test)], self.test)])
+            accuracies.append([self.right(rows).mean() for rows in (self.train[: len(self.test)], self.test)])
         train_accuracy, test_accuracy = np.array(accuracies).T
         same = {
             "epochs": float(settings.epochs),
+            "train_rows": float(len(self.train)),
             "pretrained": float(self.pretrained),
             "on_gpu": float(self.device.type == "cuda"),
             "bfloat16": float(self.precision == "bfloat16"),
             "parameters": float(sum(parameter.numel() for parameter in self.network.parameters())),
+            "multiply_adds": self._multiply_adds(),
             **networks.facts(settings.model, dataset, settings.width, settings.input_size),
         }
         return Classifier(
@@ -300,6 +322,6 @@ def _on_device(images: torch.Tensor, device: torch.device) -> torch.Tensor:
 def _fingerprint(method: str, dataset: ImageDataset, settings: SgdSettings, seeds: Array) -> Array:
     """What tells this training from any other, as bytes: the settings, the draws, the data and torch's version."""
 
-    described = (method, settings, dataset.name, dataset.maximum, dataset.mean, dataset.std, dataset.levels)
+    of_data = (dataset.name, dataset.maximum, dataset.mean, dataset.std, dataset.levels)
     held = (seeds, dataset.images, dataset.label, dataset.train, dataset.test, *dataset.partitions.values())
-    return fingerprint((described, torch.__version__), held)
+    return fingerprint((method, settings, "curves by group", *of_data, torch.__version__), held)

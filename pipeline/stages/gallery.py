@@ -1,4 +1,4 @@
-"""Write docs/figures.md and its pictures from what `make figures` drew: every figure at published size, on one page."""
+"""Write docs/figures.md and its pictures from what `make figures` drew: every figure of a reference, on one page."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,8 @@ the page that `make figures` writes, `results/reference/report.html`."""
 def part(study: Mapping[str, Any]) -> Iterator[str]:
     """The paragraphs of a study, of its index (see :mod:`pipeline.report.index`)."""
     yield f"## {study['title']}"
-    yield f"{study['paper']}. Run on {' and '.join(study['reference']['dates'])}."
+    run = study["reference"]
+    yield f"{study['paper']}. {run['scale'].capitalize()} scale, run on {' and '.join(run['dates'])}."
     for one in study["artefacts"]:
         if one["kind"] == "figure":
             yield f"### {one['label']}. {one['title']}"

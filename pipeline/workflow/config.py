@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +166,8 @@ class Workflow:
         """What a study's tables and figures depend on, besides the rows.
 
         Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
-        what differs between the two is what an artefact's stamp has to say. ``left_out``, where there is any: the
-        points of the grid that the scale does not run.
+        what differs between the two is what an artefact's stamp has to say. ``blocks``: those that the scale runs;
+        ``left_out``, where there is any: the points of the grid that it does not.
         """
         published = (
             self
@@ -179,6 +179,7 @@ class Workflow:
         return {
             **({"left_out": places} if places else {}),
             "experiment": self.experiment(study),
+            "blocks": self.blocks_of(study, self.scale),
             "scale": self._scale(),
             "sections": self._sections(study),
             "published": published._sections(study, self.points(study)),
@@ -225,11 +226,17 @@ class Workflow:
         point = self._points["audit"][names]
         return [self.file("transport", *self.place(point, "transport"))] if point.transport else []
 
+    def blocks_of(self, study: str, scale: str) -> list[str]:
+        """The blocks of a study's grid that a scale runs, in order."""
+        every = composition.points(self.conf, study)
+        omitted = left_out(self.conf, scale, every)
+        return list(dict.fromkeys(point.block for point in every if point not in omitted))
+
     @property
     def referenced(self) -> tuple[str, ...]:
-        """The studies that have a reference of every block."""
+        """The studies that have a reference of every block that its scale runs."""
         studies = composition.declared(self.conf, "experiment")
-        return tuple(name for name in studies if references.whole(ROOT, name, self.experiment(name)["grid"]))
+        return tuple(name for name in studies if references.whole(ROOT, name, partial(self.blocks_of, name)))
 
     def reference_files(self, study: str) -> list[str]:
         """The files of a study's reference; none where it has none, or not of every block."""

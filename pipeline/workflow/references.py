@@ -2,16 +2,19 @@
 them."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 FOLDER = "data/reference"
 
 
-def whole(root: Path, study: str, grid: Iterable[str]) -> bool:
-    """Whether the study has a reference of every block of its grid."""
-    manifest = root / FOLDER / study / "manifest.json"
-    return manifest.is_file() and set(json.loads(manifest.read_text(encoding="utf-8"))["blocks"]) == set(grid)
+def whole(root: Path, study: str, blocks: Callable[[str], Collection[str]]) -> bool:
+    """Whether the study has a reference of all the ``blocks`` that its scale runs."""
+    path = root / FOLDER / study / "manifest.json"
+    if not path.is_file():
+        return False
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    return set(manifest["blocks"]) == set(blocks(manifest["scale"]))
 
 
 def files(root: Path, study: str) -> list[str]:

@@ -16,9 +16,6 @@ from pipeline.models import logistic_mixture, mlp
 from pipeline.types import Classifier
 from tests.attacks.builders import mixture, network, points
 
-Build = Callable[..., dict[str, np.ndarray]]
-Points = Callable[..., tuple[np.ndarray, np.ndarray]]
-
 SCHEDULES = {
     # 2 lambda eta = 1: what is off the subspace is forgotten at each step.
     "forgetting": (50.0, step_schedule("constant", 0.01, 0, 120)),
@@ -58,11 +55,7 @@ def assert_same(one: Flow, other: Flow, tolerance: float = 1e-9) -> None:
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("number", [0, 1, 2, 5])
 @pytest.mark.parametrize("members", [0, 1, 3])
-def test_the_fast_engines_compute_the_flow(
-    schedule: str,
-    number: int,
-    members: int,
-) -> None:
+def test_the_fast_engines_compute_the_flow(schedule: str, number: int, members: int) -> None:
     """In the space of hidden units, and in that of the members' margins."""
     regularization, steps = SCHEDULES[schedule]
     parameters = mixture(1, repetitions=2, members=members) if members else network(1, repetitions=2)
@@ -117,23 +110,16 @@ def test_repetitions_have_their_own_networks_points_and_metrics() -> None:
 
 
 @pytest.mark.parametrize("regularization_schedule", ["remembering", "decaying"])
-def test_a_metric_without_a_subspace_takes_the_plain_loop(
-    regularization_schedule: str,
-) -> None:
+def test_a_metric_without_a_subspace_takes_the_plain_loop(regularization_schedule: str) -> None:
     regularization, steps = SCHEDULES[regularization_schedule]
     parameters, (x, y) = network(3), points(4)
     metric = FairMetric(np.diag([1.0, 0.5, 0.2, 0.1, 0.0]))
-    assert_same(
-        relu_flow(parameters, x, y, metric, regularization, steps, RECORD),
-        plain(mlp, parameters, x, y, metric, regularization, steps),
-    )
+    found = relu_flow(parameters, x, y, metric, regularization, steps, RECORD)
+    assert_same(found, plain(mlp, parameters, x, y, metric, regularization, steps))
 
 
 @pytest.mark.parametrize(("d", "members"), [(2, 1), (5, 1), (5, 3)])
-def test_a_general_metric_in_margin_space(
-    d: int,
-    members: int,
-) -> None:
+def test_a_general_metric_in_margin_space(d: int, members: int) -> None:
     parameters, (x, y) = mixture(7, repetitions=3, d=d, members=members), points(8, d=d)
     root = np.random.default_rng(9).normal(size=(d, d))
     metric = diagonal(30) if d == 2 else FairMetric(root @ root.T / d)
@@ -152,24 +138,19 @@ def test_members_of_weight_zero_are_padding() -> None:
         "intercept": np.pad(parameters["intercept"], ((0, 0), (0, 2))),
     }
     regularization, steps = SCHEDULES["remembering"]
-    assert_same(
-        mixture_flow(padded, x, y, metric_of(1), regularization, steps, RECORD),
-        mixture_flow(parameters, x, y, metric_of(1), regularization, steps, RECORD),
-    )
+    one, other = (mixture_flow(p, x, y, metric_of(1), regularization, steps, RECORD) for p in (padded, parameters))
+    assert_same(one, other)
 
 
 @pytest.mark.parametrize("members", [1, 2])
-def test_margins_beyond_the_range_of_the_exponential_are_left_to_logarithms(
-    members: int,
-) -> None:
+def test_margins_beyond_the_range_of_the_exponential_are_left_to_logarithms(members: int) -> None:
     parameters, (x, y) = mixture(1, members=members), points(2)
     parameters = {**parameters, "coef": 400 * parameters["coef"]}
     steps = step_schedule("constant", 1e-5, 0, 120)
     engine = mixture_flow(parameters, x, y, metric_of(1), 50.0, steps, RECORD)
     assert np.isfinite(engine.x).all()
-    np.testing.assert_allclose(
-        engine.x, plain(logistic_mixture, parameters, x, y, metric_of(1), 50.0, steps).x, rtol=1e-7
-    )
+    expected = plain(logistic_mixture, parameters, x, y, metric_of(1), 50.0, steps)
+    np.testing.assert_allclose(engine.x, expected.x, rtol=1e-7)
 
 
 def test_a_metric_is_the_sum_of_its_eigenprojectors() -> None:
@@ -185,10 +166,7 @@ def test_a_metric_is_the_sum_of_its_eigenprojectors() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("block_rows", [None, 7])
-def test_automatic_differentiation_computes_the_flow(
-    dtype: str,
-    block_rows: int | None,
-) -> None:
+def test_automatic_differentiation_computes_the_flow(dtype: str, block_rows: int | None) -> None:
     regularization, steps = SCHEDULES["remembering"]
     parameters, (x, y) = network(1, repetitions=2), points(2, repetitions=2)
     tensors = {name: torch.tensor(values, dtype=getattr(torch, dtype)) for name, values in parameters.items()}
@@ -263,7 +241,7 @@ def test_a_gpu_computes_the_flow() -> None:
     assert_same(flow, plain(mlp, parameters, x, y, metric_of(1), regularization, steps), 1e-8)
 
 
-def test_classifiers_are_attacked_by_the_engine_of_their_architecture_or_the_plain_loop(
+def test_classifiers_are_attacked_by_the_engine_of_their_kind_or_the_plain_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     regularization, steps = SCHEDULES["remembering"]
@@ -280,9 +258,7 @@ def test_classifiers_are_attacked_by_the_engine_of_their_architecture_or_the_pla
 
 
 @pytest.mark.parametrize("engine", [relu_flow, mixture_flow])
-def test_engines_refuse_what_the_loop_refuses(
-    engine: Callable[..., Flow],
-) -> None:
+def test_engines_refuse_what_the_loop_refuses(engine: Callable[..., Flow]) -> None:
     parameters, (x, y) = (network if engine is relu_flow else mixture)(1), points(2)
     with pytest.raises(ValueError, match="is unstable for regularization 50"):
         engine(parameters, x, y, metric_of(1), 50.0, np.full(3, 0.1), [3])

@@ -22,8 +22,6 @@ from pipeline.models import logistic_mixture, mlp
 from pipeline.types import Classifier
 from tests.attacks.builders import mixture, network, points
 
-Build = Callable[..., dict[str, np.ndarray]]
-Points = Callable[..., tuple[np.ndarray, np.ndarray]]
 LAMBDA, TIME = 1.5, 2.0
 SIGMA = np.array([[1.0, 0.3, 0], [0.3, 0.5, 0.1], [0, 0.1, 0.2]])
 
@@ -217,13 +215,6 @@ def test_the_stability_limit_is_where_the_penalty_amplifies(share: float, grows:
     assert (unstable_steps(metric, 10.0, [eta]) == 1) == grows
 
 
-def test_an_unstable_step_size_is_refused_with_the_limit() -> None:
-    with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02;"):
-        gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), rotated_in_3d(), 50.0, np.full(4, 0.03), [4])
-    # On the limit the penalty only reflects, which is allowed: 2 lambda eta = 2.
-    assert check_stability(rotated_in_3d(), 50.0, np.full(4, 0.02)) == 0
-
-
 def test_on_the_limit_the_end_depends_on_the_parity_of_the_steps() -> None:
     metric, w, x0 = rotated_in_3d(), np.array([0.5, -1.0, 2.0]), np.zeros((1, 3))
     hook = lambda x: (x @ w, np.broadcast_to(w, x.shape))  # noqa: E731
@@ -238,11 +229,15 @@ def test_on_the_limit_the_end_depends_on_the_parity_of_the_steps() -> None:
     assert marginal_steps(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 400)) == 0
 
 
-def test_a_schedule_that_comes_back_under_the_limit_is_run_and_counted() -> None:
+def test_an_unstable_step_size_is_refused_with_the_limit_unless_the_schedule_comes_back_under_it() -> None:
     # The published simulation: lambda eps / t^(2/3) = 2 / t^(2/3) exceeds 1 for t = 1, 2.
     assert check_stability(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 400)) == 2
     with pytest.raises(ValueError, match="is unstable"):
         check_stability(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 2))
+    with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02;"):
+        gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), rotated_in_3d(), 50.0, np.full(4, 0.03), [4])
+    # On the limit the penalty only reflects, which is allowed: 2 lambda eta = 2.
+    assert check_stability(rotated_in_3d(), 50.0, np.full(4, 0.02)) == 0
 
 
 def rotated_in_3d() -> FairMetric:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.attacks.carlini_wagner import carlini_wagner
-from pipeline.attacks.deepfool import deepfool
-from pipeline.attacks.distances import Distances, Execution
-from pipeline.attacks.fmn import fmn
+from pipeline.attacks.carlini_wagner import INSIDE, Settings, carlini_wagner, descend, next_search, objective, started
+from pipeline.attacks.deepfool import PUSH, deepfool
+from pipeline.attacks.distances import Closest, CountedNetwork, Distances, Execution, margin
+from pipeline.attacks.fmn import START_OVERSHOOT, START_SLACK, fmn
 from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
-from tests.attacks.builders import in_the_corner, linear
+from tests.attacks.builders import around_grey, ball, in_the_corner, linear
 
 
 @dataclass(frozen=True)
@@ -211,3 +211,256 @@ def test_settings_out_of_range_are_refused(case: Case, digits: Any) -> None:
     for wrong, message in [({"bisections": -1}, "expected bisections >= 0, found -1"), *case.wrong]:
         with pytest.raises(ValueError, match=message):
             case.attack(digits.network, digits.images, digits.label, **wrong)
+
+
+# DeepFool is exact where the network is linear, and elsewhere does what its definition says, in any batch.
+
+
+@pytest.mark.parametrize("overshoot", [0.0, 0.05])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_one_step_is_exact_for_a_linear_network(classes: int, overshoot: float) -> None:
+    model = linear(0, classes=classes)
+    exact = linear_distance(model.weight, model.bias, model.images, model.label).distance
+    found = deepfool(model, model.images, model.label, overshoot=overshoot)
+    np.testing.assert_array_equal(found.steps, 1)
+    # Pixels are of single precision, which a distance of some 1e-4 sees.
+    np.testing.assert_allclose(found.distance, (1 + overshoot) * (exact + PUSH), rtol=1e-4, atol=2.0**-23)
+    assert not found.failed.any()
+
+
+def test_its_passes_are_those_that_the_loop_needs() -> None:
+    two, five = linear(0, classes=2), linear(0, classes=5)
+    found = deepfool(two, two.images, two.label)
+    # At the image and a step on; a gradient at the image alone, as nobody needs one after the step.
+    assert (found.forward_passes, found.backward_passes) == (2 * 60, 60)
+    every = deepfool(five, five.images, five.label, slack=np.inf)
+    assert (every.forward_passes, every.backward_passes) == (2 * 60, 4 * 60)
+    # Some points are traced anew to spare the others gradients that they have no use for.
+    some = deepfool(five, five.images, five.label)
+    assert some.forward_passes > 2 * 60
+    assert some.forward_passes + some.backward_passes < every.forward_passes + every.backward_passes
+
+
+def test_from_within_a_ball_it_takes_the_step_of_newton() -> None:
+    radius, length = 0.4, np.linspace(0.15, 0.35, 20)
+    images, label = around_grey(length), np.zeros(20, dtype=int)
+    found = deepfool(ball(radius), images, label, overshoot=0.0)
+    # The slope of r^2 - s^2 at s is radial, of length 2 s. It steepens outwards, so one step crosses the sphere.
+    np.testing.assert_allclose(found.distance, (radius**2 - length**2) / (2 * length) + PUSH, rtol=1e-4)
+    np.testing.assert_array_equal(found.steps, 1)
+    drawn = deepfool(ball(radius), images, label, overshoot=0.0, bisections=16)
+    np.testing.assert_allclose(drawn.distance, radius - length, rtol=1e-3)
+
+
+def test_where_the_slope_flattens_it_takes_several_steps_and_ends_on_the_boundary() -> None:
+    radius, length = 0.4, np.linspace(0.05, 0.35, 20)
+
+    def network(x: torch.Tensor) -> torch.Tensor:
+        inside = torch.exp(-10 * (x - 0.5).flatten(1).norm(dim=1)) - np.exp(-10 * radius)
+        return torch.stack([inside, torch.zeros_like(inside)], dim=1)
+
+    found = deepfool(network, around_grey(length), np.zeros(20, dtype=int), overshoot=0.0)
+    # Newton's method comes from below and never crosses by itself, so the last push alone does.
+    assert (found.distance >= radius - length - 1e-6).all()
+    assert (found.distance <= radius - length + PUSH + 1e-6).all()
+    assert found.steps.min() > 1
+
+
+def plain_deepfool(network: torch.nn.Module, image: np.ndarray, label: int, overshoot: float) -> float:
+    """The definition, for one image, with the gradient of every class."""
+    x = torch.tensor(image[None])
+    for _ in range(100):
+        leaf = x.detach().requires_grad_(True)
+        logits = network(leaf)[0]
+        if int(logits.argmax()) != label:
+            break
+        others = [k for k in range(len(logits)) if k != label]
+        slopes = [torch.autograd.grad(logits[k] - logits[label], leaf, retain_graph=True)[0] for k in others]
+        gaps = [float((logits[label] - logits[k]).detach()) for k in others]
+        best = min(range(len(others)), key=lambda j: gaps[j] / float(slopes[j].norm()))
+        length = gaps[best] / float(slopes[best].norm()) + PUSH
+        x = (x + (1 + overshoot) * length * slopes[best] / slopes[best].norm()).clamp(0, 1)
+    return float((x - torch.tensor(image[None])).norm())
+
+
+@pytest.mark.parametrize("slack", [1.5, 3.0, np.inf])
+def test_leaving_out_hopeless_classes_changes_nothing(digits: Any, slack: float) -> None:
+    found = deepfool(digits.network, digits.images, digits.label, slack=slack)
+    plain = [plain_deepfool(digits.network, x, y, 0.05) for x, y in zip(digits.images[:16], digits.label, strict=False)]
+    np.testing.assert_allclose(found.distance[:16], plain, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("steepness", "found"), [(2.9, 2), (3.1, 1)])
+def test_the_nearest_class_is_found_if_it_is_up_to_three_times_as_steep_as_the_runner_up(
+    steepness: float, found: int
+) -> None:
+    """Logits 0, s - .1 and steepness (s' - .0999), with s and s' from mid-grey along two axes: class 2 is nearest."""
+    grey = torch.full((1, 1, 1, 2), 0.5)
+
+    def network(x: torch.Tensor) -> torch.Tensor:
+        away = (x - grey).flatten(1)
+        return torch.stack([0 * away[:, 0], away[:, 0] - 0.1, steepness * (away[:, 1] - 0.0999)], dim=1)
+
+    distances = {1: 0.1, 2: 0.0999}
+    result = deepfool(network, grey.numpy(), np.zeros(1, dtype=int), overshoot=0.0)
+    np.testing.assert_allclose(result.distance, distances[found] + PUSH, rtol=1e-4)
+    every = deepfool(network, grey.numpy(), np.zeros(1, dtype=int), overshoot=0.0, slack=np.inf)
+    np.testing.assert_allclose(every.distance, distances[2] + PUSH, rtol=1e-4)
+
+
+def test_two_candidates_are_the_runner_up_alone(digits: Any) -> None:
+    found = deepfool(digits.network, digits.images, digits.label, candidates=2)
+    every = deepfool(digits.network, digits.images, digits.label)
+    assert found.backward_passes <= found.forward_passes
+    assert found.distance.mean() > every.distance.mean()
+
+
+# Carlini and Wagner's attack is what its definition says for every point by itself, and comes to the boundary.
+
+
+SETTINGS = Settings(
+    iterations=100, searches=5, learning_rate=0.01, initial_c=0.1, confidence=0.0, patience=10, improvement=1e-3,
+    slack=4.0,
+)  # fmt: skip
+
+
+def test_the_gradient_is_that_of_the_objective(digits: Any) -> None:
+    x, y = torch.tensor(digits.images[:6]), torch.tensor(digits.label[:6])
+    points = started(x, y, SETTINGS)
+    torch.manual_seed(0)
+    points.change, points.c, points.taken = torch.randn_like(x), torch.linspace(0.1, 9, 6), points.taken + 1
+    value, slope, fooled, hopeless = objective(CountedNetwork(digits.network), points, Closest(x), SETTINGS)
+    w = (points.origin + points.change).requires_grad_(True)
+    image = (torch.tanh(w) + 1) / 2
+    logits = digits.network(image)
+    expected = (image - x).square().sum((1, 2, 3)) + points.c * margin(logits, y).clamp_min(0)
+    (gradient,) = torch.autograd.grad(expected.sum(), w)
+    torch.testing.assert_close(value, expected.detach())
+    torch.testing.assert_close(slope, gradient, rtol=1e-4, atol=1e-6)
+    assert torch.equal(fooled, logits.argmax(1) != y)
+    assert hopeless.shape == (6,)
+
+
+def test_a_step_is_one_of_adam_with_a_count_of_its_own() -> None:
+    x = torch.rand(2, 1, 2, 2)
+    points = started(x, torch.zeros(2, dtype=torch.int64), SETTINGS)
+    plain = torch.zeros_like(x[0]).requires_grad_(True)
+    adam = torch.optim.Adam([plain], lr=SETTINGS.learning_rate)
+    torch.manual_seed(0)
+    for step in range(1, 6):
+        slope = torch.randn_like(x)
+        # The second point starts anew at every step.
+        points.iteration = torch.tensor([step, 1])
+        for name in ("change", "mean", "square"):
+            getattr(points, name)[1] = 0.0
+        descend(points, slope, SETTINGS)
+        plain.grad = slope[0]
+        adam.step()
+        torch.testing.assert_close(points.change[0], plain.detach())
+        torch.testing.assert_close(points.change[1], -SETTINGS.learning_rate * slope[1].sign(), rtol=1e-4, atol=1e-7)
+
+
+def test_c_grows_tenfold_until_it_succeeds_and_is_bisected_then() -> None:
+    points = started(torch.rand(3, 1, 2, 2), torch.zeros(3, dtype=torch.int64), SETTINGS)
+    outcomes = [(False, True, True), (False, True, False), (True, False, True), (False, True, True)]
+    seen = []
+    for outcome in outcomes:
+        points.fooled = torch.tensor(outcome)
+        next_search(points, torch.tensor([True, True, False]))
+        seen.append(points.c.tolist())
+    expected = [[1.0, 0.05, 0.1], [10.0, 0.025, 0.1], [5.5, 0.0375, 0.1], [7.75, 0.03125, 0.1]]
+    np.testing.assert_allclose(seen, expected, rtol=1e-6)
+    # A search that goes on is left alone.
+    assert points.search.tolist() == [4, 4, 0]
+
+
+def plain_attack(network: torch.nn.Module, image: np.ndarray, label: int) -> float:
+    """The definition, for one image, with torch's Adam and every iteration."""
+    x, c, low, high, best = torch.tensor(image[None]), QUICK["initial_c"], 0.0, np.inf, np.inf
+    for _ in range(QUICK["searches"]):
+        w = torch.atanh((2 * x - 1) * INSIDE).requires_grad_(True)
+        adam = torch.optim.Adam([w], lr=QUICK["learning_rate"])
+        succeeded = False
+        for _ in range(QUICK["iterations"]):
+            changed = (torch.tanh(w) + 1) / 2
+            logits = network(changed)[0]
+            others = torch.cat([logits[:label], logits[label + 1 :]])
+            square = (changed - x).square().sum()
+            if int(logits.argmax()) != label:
+                succeeded, best = True, min(best, float(square.detach().sqrt()))
+            adam.zero_grad()
+            (square + c * (logits[label] - others.max()).clamp_min(0)).backward()
+            adam.step()
+        low, high = (low, min(high, c)) if succeeded else (max(low, c), high)
+        c = 10 * c if high == np.inf else (low + high) / 2
+    return best
+
+
+def test_it_is_the_definition_for_every_point(digits: Any) -> None:
+    whole: dict[str, Any] = {"patience": QUICK["iterations"], "slack": np.inf}
+    found = carlini_wagner(digits.network, digits.images[:6], digits.label[:6], **QUICK, **whole)
+    plain = [plain_attack(digits.network, x, y) for x, y in zip(digits.images[:6], digits.label[:6], strict=True)]
+    # Rounding grows over the iterations.
+    np.testing.assert_allclose(found.distance, plain, rtol=5e-3)
+    assert found.forward_passes == found.backward_passes == 6 * QUICK["searches"] * QUICK["iterations"]
+
+
+def test_of_a_linear_network_a_search_is_hopeless_just_where_it_would_fail() -> None:
+    model = linear(0, classes=2, n=20)
+    x, y = torch.tensor(model.images), torch.tensor(model.label)
+    gap = margin(model(x), y)
+    least = 2 * gap / float(np.sum((model.weight[0] - model.weight[1]) ** 2))
+    for factor, expected in ((0.9, True), (1.1, False)):
+        points = started(x, y, SETTINGS)
+        points.c = factor * least / 4
+        *_, hopeless = objective(CountedNetwork(model), points, Closest(x), SETTINGS)
+        assert bool((hopeless == expected).all())
+    # And such a c does fail, though not by so much that rounding or the tanh would decide.
+    whole: dict[str, Any] = {"searches": 1, "iterations": 300, "patience": 300, "learning_rate": 1e-3, "slack": np.inf}
+    for factor, fails in ((0.5, True), (2.0, False)):
+        c = factor * float(least[0])
+        assert carlini_wagner(model, model.images[:1], model.label[:1], initial_c=c, **whole).failed[0] == fails
+
+
+def test_confidence_is_a_margin_of_the_other_class(digits: Any) -> None:
+    plain, sure = (
+        carlini_wagner(digits.network, digits.images[:12], digits.label[:12], **QUICK, confidence=confidence)
+        for confidence in (0.0, 2.0)
+    )
+    assert sure.adversarial is not None
+    with torch.no_grad():
+        logits = digits.network(torch.tensor(sure.adversarial))
+    assert (margin(logits, torch.tensor(digits.label[:12]))[torch.tensor(~sure.failed)] <= -2 + 1e-4).all()
+    both = ~plain.failed & ~sure.failed
+    assert (sure.distance > plain.distance)[both].all()
+
+
+# The minimum-norm attack ends on the boundary, no farther than DeepFool, and as near as attacks of many more steps.
+
+
+def test_it_finds_the_shortest_way_out_of_a_ball() -> None:
+    length = np.linspace(0.1, 0.35, 20)
+    found = fmn(ball(0.4), around_grey(length), np.zeros(20, dtype=int), steps=40)
+    # DeepFool's step is (r^2 - s^2) / 2s here, up to twice as long.
+    assert (found.distance >= 0.4 - length - 1e-6).all()
+    np.testing.assert_allclose(found.distance, 0.4 - length, rtol=0.02)
+
+
+def test_no_distance_is_above_that_of_its_start_and_most_are_well_below(digits: Any) -> None:
+    start = deepfool(digits.network, digits.images, digits.label, overshoot=START_OVERSHOOT, slack=START_SLACK)
+    found = fmn(digits.network, digits.images, digits.label)
+    assert (found.distance <= start.distance).all()
+    assert np.median(found.distance / start.distance) < 0.97
+    # A pass a step and a last look, beside the start's own.
+    assert found.forward_passes == start.forward_passes + 48 * 21
+    assert found.backward_passes == start.backward_passes + 48 * 20
+
+
+def test_twenty_steps_do_the_work_of_two_hundred_and_bisection_brings_it_nearer_still(digits: Any) -> None:
+    some, many = (fmn(digits.network, digits.images, digits.label, steps=steps).distance for steps in (20, 200))
+    assert np.median(some / many) < 1.02
+    plain = fmn(digits.network, digits.images, digits.label, steps=5)
+    drawn = fmn(digits.network, digits.images, digits.label, steps=5, bisections=10)
+    assert (drawn.distance <= plain.distance).all()
+    assert drawn.distance.sum() < plain.distance.sum()
+    assert drawn.forward_passes == plain.forward_passes + 48 * 10

@@ -1,8 +1,5 @@
 """Corrections for the number of hypotheses."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -51,10 +48,3 @@ def test_complementary_shares_are_one_hypothesis_and_others_are_not() -> None:
     assert isinstance(fnr, Rate)
     assert (np.array(tpr.event) + np.array(fnr.event) == np.array(tpr.among)).all()
     assert hypothesis(UserMetric("fnr", lambda y, score, weight: 0.0)) not in found.values()
-
-
-def test_the_library_of_corrections_is_imported_where_it_is_used() -> None:
-    room = "pipeline.audits.permutation"
-    names = ", ".join(f"{room}.{name}" for name in ("pairs", "permutation", "sample_size"))
-    program = f"import sys, {names}\nassert 'statsmodels' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True)

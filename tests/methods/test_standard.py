@@ -82,6 +82,18 @@ def test_a_separable_task_is_learned(model: str) -> None:
     assert fitted.history["loss"][0, -1] < 0.5 * fitted.history["loss"][0, 0]
 
 
+def test_the_test_accuracy_of_every_group_is_kept_epoch_by_epoch() -> None:
+    data = stripes()
+    fitted = fit(data, model="logistic_regression", epochs=4, learning_rate=0.002)
+    curves = {name: values[0] for name, values in fitted.history.items() if name.startswith("test_accuracy")}
+    assert list(curves) == ["test_accuracy", "test_accuracy/kind/above", "test_accuracy/kind/left"]
+    assert curves["test_accuracy"][[0, 1, 3]].tolist() == fitted.facts["test_accuracy"].tolist()
+    shares = np.bincount(data.label[data.test[0]]) / len(data.test[0])
+    together = shares @ [curves["test_accuracy/kind/above"], curves["test_accuracy/kind/left"]]
+    np.testing.assert_allclose(together, curves["test_accuracy"])
+    assert fitted.facts["multiply_adds"].tolist() == [data.images[0].size * 2] * 3
+
+
 @pytest.mark.parametrize(
     ("model", "size", "rate"),
     [("pyramidnet", 8, 0.1), ("pyramidnet_bottleneck", 8, 0.1), ("deep_cnn_cifar100", 32, 0.05)],

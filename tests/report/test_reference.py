@@ -148,6 +148,8 @@ def test_a_reference_grows_by_blocks(inputs: Inputs) -> None:
         {"blocks": {block: {"commit": str(number)} for block in blocks}, "jobs": {str(number): [1, 1]}}
         for number, blocks in enumerate((first, every - first))
     ]
+    left_out = replace(one, config={**one.config, "blocks": sorted(first)})
+    assert reference.whole(left_out), "its scale runs no other block"
     both, manifest = reference.merged(one, manifests[0], rest, manifests[1])
     assert reference.whole(both)
     assert set(manifest["blocks"]) == every

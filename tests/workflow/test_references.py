@@ -10,7 +10,7 @@ import pytest
 from pipeline import io
 from pipeline.report import artefacts, claims, reference, registry
 from pipeline.report.comparison_table import verdicts
-from pipeline.workflow import shelf
+from pipeline.workflow import references, shelf
 from pipeline.workflow.config import Workflow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +30,17 @@ def test_they_are_small() -> None:
 
 def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() -> None:
     assert set(shelf.load_list(FOLDER / "verdicts.csv")["study"]) == set(STUDIES)
+
+
+def test_a_reference_is_whole_with_the_blocks_that_its_scale_runs(tmp_path: Path) -> None:
+    blocks = {scale: Workflow().blocks_of("robustness_bias", scale) for scale in ("laptop", "workstation")}
+    assert set(blocks["laptop"]) < set(blocks["workstation"])
+    manifest = {"scale": "laptop", "blocks": dict.fromkeys(blocks["laptop"])}
+    io.save_json(manifest, tmp_path / references.FOLDER / "s" / "manifest.json")
+    assert references.whole(tmp_path, "s", lambda scale: blocks[scale])
+    io.save_json({**manifest, "scale": "workstation"}, tmp_path / references.FOLDER / "s" / "manifest.json")
+    assert not references.whole(tmp_path, "s", lambda scale: blocks[scale])
+    assert not references.whole(tmp_path, "t", lambda scale: blocks[scale])
 
 
 @pytest.mark.parametrize("study", STUDIES)

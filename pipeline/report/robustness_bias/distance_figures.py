@@ -1,12 +1,14 @@
 """Figures 4 to 6 of Nanda et al. (2021): distances by group; and the two measures over all budgets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
+from pipeline.methods.sgd_settings import accuracy_curve
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
@@ -14,6 +16,7 @@ from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.style import PAGE_WIDTH, new_figure, panel_letter
+from pipeline.types import Array
 
 SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
 
@@ -98,54 +101,112 @@ def figure_bias(inputs: Inputs) -> Picture:
     """RB(P, τ) of equation 2: how far the share of a group that is safe from a budget is from that of all other points.
     Its areas, with a sign, are what sigma sums up.
     """
-    every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
-    found = {one.dataset: one for one in study.run(every)}
     title = "Robustness bias against the budget."
-    shown = [(found[dataset], part) for dataset, part in BIAS if dataset in found]
+    every, shown = own_networks(inputs)
     if not shown:
         return nothing(inputs, every, title)
     figure, grid = panels(len(shown))
     for axes, (one, partition) in zip(grid, shown, strict=True):
-        label = w.dataset_label(one.dataset)
-        axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
         points = study.at_points(inputs, one)
         group = curves.group(points, study.upper_bound(one), partition or next(iter(points.levels)), w.CORRECT)
         tau = curves.budgets([group])
-        few = len(group.partition) <= FEW
+        drawn = {
+            level: robustness_bias(group.lengths, group.partition, level, tau)
+            for level in range(len(group.partition))
+            if not group.few(level)
+        }
         # Of two levels each is the other's complement: one curve.
-        for level in range(1 if len(group.partition) == 2 else len(group.partition)):
-            if group.few(level):
-                continue
-            color, line = w.line_style(level) if few else ("#0072B2", "-")
-            name = w.plainly(group.partition.levels[level])
-            name = " or ".join(map(w.plainly, group.partition.levels)) if len(group.partition) == 2 else name
-            curves.line(
-                axes, tau, robustness_bias(group.lengths, group.partition, level, tau), color=color, linestyle=line,
-                linewidth=0.9 if few else 0.4, alpha=1 if few else 0.5, label=name if few else None,
-            )  # fmt: skip
+        of_two = dict(list(drawn.items())[:1]) if len(group.partition) == 2 else drawn
+        by_level(axes, one, partition, tau, of_two, group.partition.levels, drawstyle="steps-post")
         curves.empty(axes, group)
         axes.set_xlim(0, tau[-1])
-        axes.set_ylim(0, axes.get_ylim()[1] * (ROOM if few else 1))
-        if few:
-            axes.legend(
-                fontsize=5, loc="upper right", handlelength=1.6, ncols=1 + (len(group.partition) > 5), labelspacing=0.15
-            )
     grid[0].set_ylabel(r"$RB(P, \tau)$")
+    datasets = sorted({one.dataset for one, _ in shown})
     return Picture.stamped(
         figure,
         title,
-        used.stamp(inputs, study.NETWORKS, list(found), sorted({study.upper_bound(one) for one, _ in shown})),
+        used.stamp(inputs, study.NETWORKS, datasets, sorted({study.upper_bound(one) for one, _ in shown})),
         "For each data set and partition, one curve for each group over the budget: how far the group's share of "
         "safe points is from that of all other points.",
         notes=(
-            f"By {study.upper_bounds(found.values())}; correctly classified points of each data set's own network at "
-            "its last epoch ("
-            + "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(every))
-            + f"). Where there are more than {FEW} classes, one thin line for each; groups of fewer than "
-            f"{study.TOO_FEW} points are left out.",
+            f"By {study.upper_bounds(one for one, _ in shown)}; correctly classified points of {OWN_NETWORKS} "
+            f"({told(every)}) at its last epoch. {MANY}; groups of fewer than {study.TOO_FEW} points are left out.",
             *study.not_run(every),
         ),
     )
+
+
+@registry.figure(place=10)
+def figure_training(inputs: Inputs) -> Picture:
+    """How the test accuracy of each group comes about, epoch by epoch: a group that is classified worse is not yet one
+    that is nearer to the boundary.
+    """
+    title = "Test accuracy by group during training."
+    every, shown = own_networks(inputs)
+    if not shown:
+        return nothing(inputs, every, title)
+    figure, grid = panels(len(shown), "epoch")
+    for axes, (one, partition) in zip(grid, shown, strict=True):
+        history, levels = inputs.classifiers[one.model].history, inputs.datasets[one.data].levels
+        partition_name = partition or next(iter(levels))
+        step = history["step"]
+        drawn = {k: history[accuracy_curve(partition_name, name)][-1] for k, name in enumerate(levels[partition_name])}
+        by_level(axes, one, partition, step, drawn, levels[partition_name], "lower right", marker=".", markersize=2.5)
+        axes.plot(step, history[accuracy_curve()][-1], color=curves.MEAN, linestyle=(0, (4, 1.2)), linewidth=1.3)
+        axes.set_ylim(0, 1)
+    grid[0].set_ylabel("test accuracy")
+    figure.legend([Line2D([], [], color=curves.MEAN, linestyle=(0, (4, 1.2)))], ["all"], loc="outside upper center")
+    return Picture.stamped(
+        figure,
+        title,
+        used.of_training(used.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown}))),
+        "For each data set and partition, one rising curve of test accuracy for each group over the epochs, and one of "
+        "all test points.",
+        notes=(f"After each epoch of {OWN_NETWORKS} ({told(every)}). {MANY}.", *study.not_run(every)),
+    )
+
+
+OWN_NETWORKS = "each data set's own network"
+MANY = f"Where there are more than {FEW} classes, one thin line for each"
+
+
+def own_networks(inputs: Inputs) -> tuple[list[Audited], list[tuple[Audited, str | None]]]:
+    """Each data set's own network; and those that have learned, once for each partition."""
+    every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
+    found = {one.dataset: one for one in study.run(every)}
+    return every, [(found[dataset], partition) for dataset, partition in BIAS if dataset in found]
+
+
+def told(found: Sequence[Audited]) -> str:
+    """Which data set's network is which."""
+    return "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(found))
+
+
+def by_level(
+    axes: Axes,
+    one: Audited,
+    partition: str | None,
+    x: Array,
+    drawn: Mapping[int, Array],
+    names: Sequence[str],
+    legend: str = "upper right",
+    **style: Any,
+) -> None:
+    """A curve (t,) over ``x`` (t,) for each level, with a legend, above them or below, where they are few."""
+    label = w.dataset_label(one.dataset)
+    axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
+    few = len(names) <= FEW
+    both = " or ".join(map(w.plainly, names)) if len(names) == 2 and len(drawn) == 1 else ""
+    for level, values in drawn.items():
+        color, line = w.line_style(level) if few else ("#0072B2", "-")
+        name = (both or w.plainly(names[level])) if few else None
+        width, alpha = (0.9, 1.0) if few else (0.4, 0.5)
+        axes.plot(x, values, color=color, linestyle=line, linewidth=width, alpha=alpha, label=name, **style)
+    if few:
+        if legend.startswith("upper"):
+            axes.set_ylim(0, axes.get_ylim()[1] * ROOM)
+        columns = 1 + (len(names) > 5)
+        axes.legend(fontsize=5, loc=legend, handlelength=1.6, ncols=columns, labelspacing=0.15)
 
 
 def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "") -> Picture:
@@ -158,7 +219,7 @@ def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "")
     return Picture.stamped(figure, title, stamp, f"No drawing: {why}", absent=why)
 
 
-def panels(count: int) -> tuple[Figure, list[Axes]]:
+def panels(count: int, abscissa: str = curves.ABSCISSA) -> tuple[Figure, list[Axes]]:
     """A figure of lettered panels, up to three a row, no more of them than there is to draw."""
     down, across = -(-count // ACROSS), min(count, ACROSS)
     figure = new_figure(ROW * down + 0.6, PAGE_WIDTH * max(across, 2) / ACROSS)
@@ -166,7 +227,7 @@ def panels(count: int) -> tuple[Figure, list[Axes]]:
     for axes in grid[count:]:
         axes.set_axis_off()
     for letter, axes in zip("abcdefghi", grid[:count], strict=False):
-        axes.set_xlabel(curves.ABSCISSA)
+        axes.set_xlabel(abscissa)
         if count > 1:
             panel_letter(axes, letter)
     return figure, grid[:count]

@@ -13,7 +13,6 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
 from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias.agreement import NOT_RUN
-from pipeline.report.robustness_bias.network_tables import of_training
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table
 from pipeline.types import Array
@@ -285,7 +284,7 @@ def table_partitions(inputs: Inputs) -> Table:
             Column("partitions", show="text"),
         ),
         rows=tuple(body),
-        stamp=of_training(used.stamp(inputs, blocks), "dataset"),
+        stamp=used.of_training(used.stamp(inputs, blocks), "dataset"),
         notes=(
             "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
             "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.robustness_bias import study, used
 from pipeline.report.robustness_bias.agreement import NOT_RUN, TABLE_1
 from pipeline.report.robustness_bias.study import Audited, Points
-from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
 
@@ -65,7 +63,7 @@ def table_2(inputs: Inputs) -> Table:
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),
-        stamp=of_training(used.stamp(inputs, study.NETWORKS)),
+        stamp=used.of_training(used.stamp(inputs, study.NETWORKS)),
         notes=(
             "After the last epoch, on all test images that were prepared, in evaluation mode; the released code "
             "measures accuracy in training mode. Its ResNet50 is a ResNet18; ours has 50 layers, as in the paper. Deep "
@@ -90,6 +88,52 @@ def engines(inputs: Inputs, found: Sequence[Audited]) -> tuple[str, ...]:
         if {"on_gpu", "bfloat16"} <= of.keys()
     }
     return (f"Trained on {' and on '.join(sorted(told))}; audited in float32.",) if told else ()
+
+
+BACKWARD = 3
+"""Forward passes that a step of training takes: its own, and a backward one twice as long."""
+GIGA, TERA = 1e9, 1e12
+
+
+@registry.table(place=11)
+def table_costs(inputs: Inputs) -> Table:
+    """What each network cost in multiply-adds, which are the same on every machine: its training, and the passes of all
+    attacks and of smoothing.
+    """
+    found = [one for one in study.trained(study.audited(inputs)) if one.model in inputs.classifiers]
+    body = []
+    for one in found:
+        facts = {name: float(values[-1]) for name, values in inputs.classifiers[one.model].facts.items()}
+        size, seen = facts["multiply_adds"], facts["epochs"] * facts["train_rows"]
+        passes = sum(one.overall(attack, "forward_passes") for attack in one.attacks)
+        network = f"{w.network_label(one.network)}{'' if one.learned else NOT_LEARNED}"
+        cells = (
+            facts["parameters"] / 1e6, size / GIGA, facts["epochs"], seen, BACKWARD * seen * size / TERA,
+            passes, passes * size / TERA,
+        )  # fmt: skip
+        body.append(Row((w.dataset_label(one.dataset), network, study.penalty(one)), cells))
+    return Table(
+        title="What each network cost.",
+        stub=("Data", "Network", "Trained"),
+        columns=(
+            Column("parameters", "Size", decimals=2, name="parameters, 10\u2076"),
+            Column("pass", "Size", decimals=3, name="multiply-adds an image, 10\u2079"),
+            Column("epochs", "Training", decimals=0),
+            Column("images", "Training", decimals=0, name="images seen"),
+            Column("training", "Training", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
+            Column("passes", "Audit", decimals=0, name="forward passes"),
+            Column("audit", "Audit", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
+        ),
+        rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 7),),
+        stamp=used.of_training(used.stamp(inputs, sorted({one.block for one in found}))),
+        notes=(
+            "Multiply-adds of convolutions and products. A step of training counts as three forward passes; those of "
+            "an audit are of all distances at the last epoch, without their gradients. Times by network stand in "
+            "docs/scale.md.",
+            *engines(inputs, found),
+            *study.not_run(found),
+        ),
+    )
 
 
 @registry.table(place=3)
@@ -182,15 +226,6 @@ def table_bounds(inputs: Inputs) -> Table:
             *study.not_run(found),
         ),
     )
-
-
-def of_training(stamp: Stamp, *parts: str) -> Stamp:
-    """The stamp of what no audit has a part in: without points, and of the departures those of data and training.
-
-    ``parts``: of these alone, ``dataset`` or ``method``.
-    """
-    kept = tuple(f"{part}." for part in parts or ("dataset", "method"))
-    return replace(stamp, points=(), reductions=tuple(r for r in stamp.reductions if r.key.startswith(kept)))
 
 
 def shared(points: Points, attacks: Sequence[str]) -> Array:

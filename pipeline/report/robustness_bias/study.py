@@ -279,12 +279,14 @@ def accuracies(one: Audited) -> str:
     """``VGG19 on CIFAR-10 (accuracy 9.8 %; largest class 10.0 %, logistic regression 38.1 %)``."""
     beside = {"largest class": one.largest, "logistic regression": one.linear}
     others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
-    name = f"{w.network_label(one.network)} on {w.dataset_label(one.dataset)}{_penalty(one)}"
+    told = penalty(one)
+    name = f"{w.network_label(one.network)} on {w.dataset_label(one.dataset)}{told and f' {told}'}"
     return f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})"
 
 
-def _penalty(one: Audited) -> str:
-    return f" with a penalty of weight {one.method['alpha']:g}" if one.block == REGULARIZER else ""
+def penalty(one: Audited) -> str:
+    """Of a network trained with the penalty on robustness bias its weight; else nothing."""
+    return f"with a penalty of weight {one.method['alpha']:g}" if one.block == REGULARIZER else ""
 
 
 def why_nothing(inputs: Inputs, found: Iterable[Audited]) -> str:

@@ -43,6 +43,15 @@ def stamp(
     return replace(Stamp.of(present, inputs.scale, reduced), points=points_tried)
 
 
+def of_training(stamp: Stamp, *parts: str) -> Stamp:
+    """The stamp of what no audit has a part in: without points, and of the departures those of data and training.
+
+    ``parts``: of these alone, ``dataset`` or ``method``.
+    """
+    kept = tuple(f"{part}." for part in parts or ("dataset", "method"))
+    return replace(stamp, points=(), reductions=tuple(r for r in stamp.reductions if r.key.startswith(kept)))
+
+
 def _concerns(key: str, made: Iterable[str]) -> bool:
     """Whether a setting can have had an effect where these distances were measured."""
     of = [name for name in (w.EXACT_IN_BOX, *w.DISTANCES, *w.ABBREVIATED) if key.startswith(f"audit.{name}_")]

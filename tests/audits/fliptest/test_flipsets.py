@@ -8,15 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import models
+from pipeline.audits.correction import corrected
+from pipeline.audits.fliptest.dealt import DealtSizes, deals, halves, sizes_between_halves, upper
 from pipeline.audits.fliptest.flipsets import Flipsets, judged
 from pipeline.audits.fliptest.marginals import marginal
-from pipeline.audits.fliptest.transparency import standing
+from pipeline.audits.fliptest.transparency import standing, transparency_report
+from pipeline.audits.precision import Precision
 from pipeline.models import kernel
+from pipeline.transport.plan import best_plan
 from pipeline.types import Array, Classifier
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=20))
-def test_flipsets_are_by_definition_1_and_the_net_size_is_a_difference_of_counts_whatever_the_map(
+def test_flipsets_are_by_definition_1_and_the_net_size_is_a_difference_of_counts(
     people: list[tuple[int, int]],
 ) -> None:
     """So it is 0 exactly where a one-to-one map finds demographic parity: Proposition 2, also within a true label."""
@@ -73,9 +77,7 @@ def rows() -> Array:
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("repetition", range(R))
 @pytest.mark.parametrize("architecture", SHAPES)
-def test_scores_and_decisions_are_the_architectures_own(
-    architecture: str, repetition: int, own: bool, rows: Array
-) -> None:
+def test_scores_and_decisions_are_the_architectures(architecture: str, repetition: int, own: bool, rows: Array) -> None:
     model = classifier(architecture)
     module, x = models.architecture(architecture), np.stack([rows] * R)
     expected = module.score(model.parameters, x)[repetition]
@@ -127,9 +129,7 @@ NAN = float("nan")
         (NAN, NAN, 0.01, "noise"),
     ],
 )
-def test_noise_is_an_interval_over_zero_and_a_certain_shift_never_is(
-    low: float, high: float, p: float, word: str
-) -> None:
+def test_noise_is_an_interval_over_zero_and_no_certain_shift(low: float, high: float, p: float, word: str) -> None:
     assert standing(low, high, p, 0.05) == word
 
 
@@ -149,17 +149,11 @@ def test_every_person_is_counted_once_in_bins_that_all_groups_share() -> None:
     assert found.shares["nobody"].sum() == 0
 
 
-def test_counts_have_a_bin_around_each_value_even_when_standardised() -> None:
+def test_counts_have_a_bin_around_each_value_even_when_standardised_and_measurements_do_not() -> None:
     arrests = np.array([0, 0, 0, 1, 1, 3, 6])
     found = marginal({"all": (arrests - arrests.mean()) / arrests.std()}, 30)
     np.testing.assert_array_equal(found.counts["all"], [3, 2, 0, 1, 0, 0, 1])
-
-
-def test_a_few_measurements_are_no_counts() -> None:
     assert len(marginal({"all": np.array([0.0, 0.001, 1.0])}, 10).edges) == 11
-
-
-def test_one_value_is_one_bin() -> None:
     np.testing.assert_array_equal(marginal({"all": np.full(5, 2.0)}, 10).edges, [1.5, 2.5])
 
 
@@ -170,3 +164,207 @@ def test_what_cannot_be_counted_is_refused() -> None:
         marginal({}, 3)
     with pytest.raises(ValueError, match="expected at least 1 bin, found 0"):
         marginal({"all": np.ones(2)}, 0)
+
+
+# Definition 2, its rankings, and what stands beside each line.
+
+
+PRECISION = Precision(alpha=0.05, bootstraps=200, permutations=199)
+
+
+def test_a_report_by_hand() -> None:
+    features = np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 2.0], [9.0, 9.0, 9.0]])
+    images = np.array([[0.0, 7.0, 0.0], [1.0, 8.0, 3.0], [0.0, 0.0, 0.0]])
+    report = transparency_report(features, images, np.array([True, True, False]), PRECISION, np.random.default_rng(0))
+    np.testing.assert_array_equal(report.mean_shift, [1.5, -2.5, -0.5])
+    np.testing.assert_array_equal(report.mean_sign, [1, -1, -0.5])
+    np.testing.assert_array_equal(report.rank_mean, [2, 1, 3])
+    np.testing.assert_array_equal(report.rank_sign, [1, 1, 3])
+    np.testing.assert_array_equal(report.feature_mean, [2, 5, 1])
+
+
+def test_the_shift_of_everyone_is_that_of_any_flipset() -> None:
+    rng = np.random.default_rng(1)
+    features, shift = rng.normal(size=(400, 3)), np.array([0.5, -1.0, 0.0])
+    report = transparency_report(features, features - shift, rng.random(400) < 0.2, PRECISION, rng)
+    np.testing.assert_allclose(report.mean_shift, shift, atol=1e-12)
+    np.testing.assert_allclose(report.mean_shift_ci_low, shift, atol=1e-12)
+    np.testing.assert_allclose(report.mean_shift_ci_high, shift, atol=1e-12)
+    np.testing.assert_array_equal(report.mean_shift_p, 1)
+
+
+def test_a_line_that_tells_the_flipset_from_its_group_is_found() -> None:
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(600, 4))
+    members = rng.random(600) < 0.15
+    images = features + rng.normal(size=(600, 4))
+    images[members, 2] -= 2
+    report = transparency_report(features, images, members, PRECISION, rng)
+    others = [0, 1, 3]
+    assert report.rank_mean[2] == report.rank_sign[2] == 1
+    assert report.mean_shift_p[2] == report.mean_sign_p[2] == 1 / 200
+    assert report.mean_shift_p_adjusted[2] <= 0.05
+    assert (report.mean_shift_p_adjusted[others] > 0.05).all()
+    assert report.mean_shift_ci_low[2] > 1.5
+    assert (report.mean_shift_ci_low < report.mean_shift).all()
+    assert (report.mean_shift_ci_high > report.mean_shift).all()
+
+
+def test_the_family_of_holm_is_both_rankings_of_the_report() -> None:
+    rng = np.random.default_rng(3)
+    features = rng.normal(size=(90, 3))
+    report = transparency_report(features, rng.normal(size=(90, 3)), np.arange(90) < 20, PRECISION, rng)
+    adjusted = corrected(np.concatenate([report.mean_shift_p, report.mean_sign_p]), "holm")
+    np.testing.assert_allclose(np.concatenate([report.mean_shift_p_adjusted, report.mean_sign_p_adjusted]), adjusted)
+    assert (report.mean_shift_p_adjusted > report.mean_shift_p).any()
+
+
+def test_a_feature_that_is_no_line_is_measured_but_neither_ranked_nor_tested() -> None:
+    rng = np.random.default_rng(4)
+    features = rng.normal(size=(50, 3))
+    images = features - [100.0, 2.0, 1.0]
+    lines = np.array([False, True, True])
+    report = transparency_report(features, images, np.arange(50) < 9, PRECISION, rng, lines)
+    np.testing.assert_allclose(report.mean_shift, [100, 2, 1])
+    np.testing.assert_array_equal(report.rank_mean, [np.nan, 1, 2])
+    np.testing.assert_array_equal(np.isnan(report.mean_shift_p), ~lines)
+    np.testing.assert_array_equal(np.isnan(report.mean_sign_p_adjusted), ~lines)
+
+
+def test_units_change_the_ranks_of_shifts_and_nothing_else() -> None:
+    rng = np.random.default_rng(8)
+    features, members = rng.normal(size=(60, 2)) * [10.0, 1.0], np.arange(60) < 20
+    images = features - [5.0, 2.0]
+    plain, scaled = (
+        transparency_report(features, images, members, PRECISION, np.random.default_rng(9), units=units)
+        for units in (None, np.array([10.0, 1.0]))
+    )
+    assert (plain.rank_mean.tolist(), scaled.rank_mean.tolist()) == ([1, 2], [2, 1])
+    for name, values in vars(plain).items():
+        if name != "rank_mean":
+            np.testing.assert_array_equal(getattr(scaled, name), values)
+
+
+def test_an_empty_flipset_has_an_empty_report_and_one_member_no_interval() -> None:
+    features = np.random.default_rng(5).normal(size=(20, 2))
+    empty = transparency_report(features, -features, np.zeros(20, bool), PRECISION, np.random.default_rng(6))
+    assert all(np.isnan(values).all() and values.shape == (2,) for values in vars(empty).values())
+    one = transparency_report(features, -features, np.arange(20) == 3, PRECISION, np.random.default_rng(6))
+    np.testing.assert_allclose(one.mean_shift, 2 * features[3])
+    assert np.isnan(one.mean_shift_ci_low).all()
+    assert np.isfinite(one.mean_shift_p).all()
+
+
+def test_what_cannot_be_reported_is_refused() -> None:
+    x, members, rng = np.ones((4, 2)), np.ones(4, bool), np.random.default_rng(7)
+    with pytest.raises(ValueError, match=r"found \(4, 2\), \(4, 3\) and \(4,\)"):
+        transparency_report(x, np.ones((4, 3)), members, PRECISION, rng)
+    with pytest.raises(ValueError, match="not finite: leave those people out"):
+        transparency_report(x, np.where(np.eye(4, 2) > 0, np.nan, 1.0), members, PRECISION, rng)
+    with pytest.raises(ValueError, match=r"expected a positive unit for each of 2 features, found \[1\. 0\.\]"):
+        transparency_report(x, x, members, PRECISION, rng, units=np.array([1.0, 0.0]))
+
+
+# The noise floor is made of deals of all people, and its p-value counts those as large as what was observed.
+
+
+def test_every_deal_gives_each_person_one_place() -> None:
+    dealt = deals(3, 5, 200, np.random.default_rng(1))
+    for deal in dealt:
+        assert (len(deal.source), len(deal.target)) == (3, 5)
+        assert sorted([*deal.source, *deal.target]) == list(range(8))
+    share = np.mean([np.isin(0, deal.source) for deal in dealt])
+    assert share == pytest.approx(3 / 8, abs=4 * np.sqrt(3 / 8 * 5 / 8 / 200))
+
+
+def test_halves_are_of_one_size_and_nobody_is_in_both() -> None:
+    for people, most, side in ((9, 100, 4), (50, 10, 10), (1, 5, 0)):
+        for deal in halves(people, most, 20, np.random.default_rng(2)):
+            assert len(deal.source) == len(deal.target) == side
+            assert len({*deal.source, *deal.target}) == 2 * side
+    used = [person for deal in halves(50, 10, 200, np.random.default_rng(3)) for person in deal.source]
+    assert np.bincount(used, minlength=50).min() > 0
+
+
+def test_sizes_are_those_of_the_flipsets_and_the_p_value_counts_the_observed_groups_among_the_deals() -> None:
+    null = DealtSizes(np.array([1, 2, 0, 4]), np.array([1, 0, 0, 3]))
+    np.testing.assert_array_equal(null.either, [2, 2, 0, 7])
+    np.testing.assert_array_equal(null.net, [0, 2, 0, 1])
+    assert null.p_value(null.either, 2) == 4 / 5
+    assert null.p_value(null.either, 3) == 2 / 5
+    assert null.p_value(null.either, 8) == 1 / 5
+    assert null.p_value(null.either, 0) == 1
+    flips = [Flipsets(np.array([1, 1, 0, 0]), np.array(image)) for image in ([0, 0, 1, 0], [1, 1, 0, 0])]
+    found = DealtSizes.of(flips)
+    assert (found.positive.tolist(), found.negative.tolist()) == ([2, 0], [1, 0])
+    assert DealtSizes.of([]).either.tolist() == []
+
+
+def test_the_upper_end_is_the_largest_of_nineteen_and_exceeded_as_rarely_as_promised() -> None:
+    sizes = np.random.default_rng(5).permutation(40)
+    assert upper(sizes[:19], 0.05) == sizes[:19].max()
+    assert np.isnan(upper(sizes[:18], 0.05))
+    assert upper(sizes[:39], 0.05) == np.sort(sizes[:39])[37]
+    rng = np.random.default_rng(4)
+    beyond = np.mean([row[-1] > upper(row[:-1], 0.05) for row in rng.normal(size=(20_000, 20))])
+    assert beyond == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / 20_000))
+
+
+def above_zero(features: Array, coins: Array) -> tuple[Array, Array]:
+    return features[:, 0], (features[:, 0] > 0).astype(int)
+
+
+def test_along_a_line_the_halves_are_matched_in_order_and_one_person_has_none() -> None:
+    features = np.random.default_rng(0).normal(size=(81, 1))
+    found, side = sizes_between_halves(
+        features, np.zeros(81), np.ones(1, bool), above_zero, 30, 25, np.random.default_rng(1)
+    )
+    assert side == 30
+    for k, deal in enumerate(halves(81, 30, 25, np.random.default_rng(1))):
+        own, other = (np.sort(features[end, 0]) > 0 for end in (deal.source, deal.target))
+        assert found.positive[k] == (own > other).sum()
+        assert found.negative[k] == (own < other).sum()
+    assert found.either.sum() > 0
+    found, side = sizes_between_halves(
+        np.ones((1, 1)), np.zeros(1), np.ones(1, bool), above_zero, 9, 19, np.random.default_rng(8)
+    )
+    assert (side, len(found.either)) == (0, 0)
+
+
+def test_matches_cost_no_more_than_exact_transport() -> None:
+    """A decision that is a person's own cost: the sum over the halves is that of the best plan."""
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(60, 3))
+    seen: list[Array] = []
+
+    def remembered(rows: Array, coins: Array) -> tuple[Array, Array]:
+        seen.append(rows)
+        return coins, np.zeros(len(rows), dtype=int)
+
+    sizes_between_halves(features, np.zeros(60), np.ones(3, bool), remembered, 30, 1, np.random.default_rng(3))
+    people, counterparts = seen
+    paid = (np.abs(people - counterparts).sum(axis=1) ** 2).mean()
+    assert paid == pytest.approx(best_plan(people, counterparts, "squared_l1").cost)
+    assert len(np.unique(np.vstack([people, counterparts]), axis=0)) == 60
+
+
+def test_a_person_keeps_the_coin_and_the_columns_that_no_map_moves() -> None:
+    """Equal people with coins of their own: a decision by the coin, or by the column that stays, flips nobody."""
+    rng = np.random.default_rng(4)
+    features = np.column_stack([rng.normal(size=50), rng.integers(0, 2, 50)])
+    for decide in (lambda x, coins: (coins, (coins > 0.5).astype(int)), lambda x, coins: (coins, x[:, 1].astype(int))):
+        found, _ = sizes_between_halves(
+            features, rng.random(50), np.array([True, False]), decide, 500, 10, np.random.default_rng(5)
+        )
+        assert found.either.tolist() == [0] * 10
+
+
+def test_more_people_flip_less_by_chance() -> None:
+    features = np.random.default_rng(6).normal(size=(1200, 2))
+    shares = []
+    for most in (40, 160, 600):
+        found, side = sizes_between_halves(
+            features, np.zeros(1200), np.ones(2, bool), above_zero, most, 19, np.random.default_rng(7)
+        )
+        shares.append(found.either.mean() / side)
+    assert shares[0] > shares[1] > shares[2] > 0

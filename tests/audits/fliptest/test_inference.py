@@ -57,13 +57,10 @@ def test_the_net_size_is_beyond_zero_where_mcnemars_test_says_so() -> None:
         assert (low > 0 or high < 0) == (abs(b - c) / np.sqrt(b + c) > stats.norm.ppf(0.975))
 
 
-def test_swapping_the_flipsets_turns_the_net_size_around() -> None:
+def test_swapping_the_flipsets_turns_the_net_size_around_be_it_of_everybody_or_nobody() -> None:
     there, back = size_intervals(7, 2, 40, 0.05), size_intervals(2, 7, 40, 0.05)
     assert there.positive == back.negative
     np.testing.assert_allclose(there.net, -np.array(back.net)[::-1])
-
-
-def test_everybody_or_nobody_flips() -> None:
     assert size_intervals(10, 0, 10, 0.05).positive[1] == size_intervals(10, 0, 10, 0.05).net[1] == 10
     assert np.isnan([*size_intervals(0, 0, 0, 0.05).positive, *size_intervals(0, 0, 0, 0.05).net]).all()
     with pytest.raises(ValueError, match="expected sizes of two disjoint flipsets of 10 people, found 8 and 3"):
@@ -104,32 +101,30 @@ def test_a_mean_over_a_flipset_varies_as_under_resampling_of_all_rows() -> None:
     np.testing.assert_allclose(np.stack([low, high], axis=1), expected, rtol=0.03)
 
 
-def test_the_interval_of_a_mean_covers_the_expected_mean() -> None:
-    rng = np.random.default_rng(4)
-    inside = np.zeros(2)
-    for _ in range(400):
-        values = np.stack([rng.normal(2, 3, size=60), rng.choice([-1, 1], size=60, p=[0.3, 0.7])], axis=1)
-        low, high = mean_intervals(values, 300, 0.1, rng)
-        inside += (low <= [2, 0.4]) & (high >= [2, 0.4])
-    np.testing.assert_allclose(inside / 400, 0.9, atol=0.05)
-
-
-def test_blocks_of_weights_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = np.random.default_rng(5).normal(size=(30, 3))
-    whole = mean_intervals(values, 101, 0.05, np.random.default_rng(6))
-    monkeypatch.setattr(intervals, "WEIGHTS_AT_ONCE", 70)
-    parts = mean_intervals(values, 101, 0.05, np.random.default_rng(6))
-    np.testing.assert_allclose(parts, whole, rtol=1e-12)
-
-
-def test_means_of_few_members_cover_too() -> None:
+@pytest.mark.parametrize("members", [60, 8])
+def test_the_interval_of_a_mean_covers_the_expected_mean(members: int) -> None:
     """Eight normal values: plain percentiles would cover in 82 of 100 cases at level .9, expanded ones in 90."""
-    rng = np.random.default_rng(8)
-    inside = 0
+    rng, inside = np.random.default_rng(members), np.zeros(2)
     for _ in range(600):
-        low, high = mean_intervals(rng.normal(size=(8, 1)), 1000, 0.1, rng)
-        inside += low[0] <= 0 <= high[0]
-    assert abs(inside / 600 - 0.9) < 3.5 * np.sqrt(0.09 / 600)
+        values = np.stack([rng.normal(2, 3, size=members), rng.choice([-1, 1], size=members, p=[0.3, 0.7])], axis=1)
+        low, high = mean_intervals(values, 1000, 0.1, rng)
+        inside += (low <= [2, 0.4]) & (high >= [2, 0.4])
+    # Few signs have no such interval.
+    np.testing.assert_allclose((inside / 600)[: 2 if members > 8 else 1], 0.9, atol=3.5 * np.sqrt(0.09 / 600))
+
+
+def test_blocks_of_weights_and_of_draws_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values, members = np.random.default_rng(5).normal(size=(80, 3)), np.arange(80) < 11
+
+    def found() -> tuple[Array, ...]:
+        rng = np.random.default_rng(6)
+        return *mean_intervals(values, 101, 0.05, rng), subset_p_values(values, members, 150, rng)
+
+    whole = found()
+    monkeypatch.setattr(intervals, "WEIGHTS_AT_ONCE", 70)
+    monkeypatch.setattr(transparency, "MEMBERS_AT_ONCE", 100)
+    for part, expected in zip(found(), whole, strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-12)
 
 
 def test_members_that_cannot_show_a_direction_have_no_interval() -> None:
@@ -178,22 +173,12 @@ def test_members_that_differ_have_the_smallest_p_value_and_only_in_that_column()
     assert p[1] > 0.01
 
 
-def test_a_shift_that_is_the_same_for_everyone_says_nothing_of_the_flipset() -> None:
-    values = np.stack([np.full(50, 0.1), np.full(50, -1e9 / 3)], axis=1)
-    np.testing.assert_array_equal(subset_p_values(values, np.arange(50) < 7, 99, np.random.default_rng(3)), 1)
-
-
-def test_a_flipset_of_everyone_or_of_nobody() -> None:
+def test_a_flipset_of_everyone_or_of_nobody_and_a_shift_of_all_alike_say_nothing() -> None:
     values = np.random.default_rng(4).normal(size=(30, 2))
     np.testing.assert_array_equal(subset_p_values(values, np.ones(30, bool), 99, np.random.default_rng(5)), 1)
     assert np.isnan(subset_p_values(values, np.zeros(30, bool), 99, np.random.default_rng(5))).all()
-
-
-def test_blocks_of_draws_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    values, members = np.random.default_rng(6).normal(size=(80, 3)), np.arange(80) < 11
-    whole = subset_p_values(values, members, 150, np.random.default_rng(7))
-    monkeypatch.setattr(transparency, "MEMBERS_AT_ONCE", 100)
-    np.testing.assert_array_equal(subset_p_values(values, members, 150, np.random.default_rng(7)), whole)
+    values = np.stack([np.full(50, 0.1), np.full(50, -1e9 / 3)], axis=1)
+    np.testing.assert_array_equal(subset_p_values(values, np.arange(50) < 7, 99, np.random.default_rng(3)), 1)
 
 
 def test_the_normal_limit_would_not_do_for_small_flipsets_with_skewed_shifts() -> None:

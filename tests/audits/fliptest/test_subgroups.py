@@ -121,7 +121,7 @@ def test_the_split_is_the_best_of_all_cuts() -> None:
     assert found.column == 1
 
 
-def test_children_part_their_parent_and_no_leaf_is_too_small() -> None:
+def test_children_part_their_parent_and_no_leaf_is_too_small_be_it_the_root() -> None:
     x, y, z = planted_rows()
     contexts = grown(x, y, z, LIMITS)
     inside = [context.contains(x) for context in contexts]
@@ -135,10 +135,6 @@ def test_children_part_their_parent_and_no_leaf_is_too_small() -> None:
         assert context.depth <= 3
         assert inside[number].sum() >= 50
     assert len({tuple(sorted(context.bounds.items())) for context in contexts}) == len(contexts)
-
-
-def test_depth_0_and_leaves_too_large_leave_the_root() -> None:
-    x, y, z = planted_rows()
     assert len(grown(x, y, z, Limits(0, 50, 8, 0.95))) == 1
     assert len(grown(x, y, z, Limits(3, 1500, 8, 0.95))) == 1
 
@@ -154,14 +150,7 @@ def test_shifting_and_scaling_the_output_changes_no_context() -> None:
 
 
 CONFIG = Config(
-    attribute="g",
-    split="test",
-    output="decision",
-    held_out=0.5,
-    confidence=0.95,
-    depth=5,
-    minimum_leaf=100,
-    bins=10,
+    attribute="g", split="test", output="decision", held_out=0.5, confidence=0.95, depth=5, minimum_leaf=100, bins=10
 )
 
 
@@ -219,14 +208,13 @@ def test_a_planted_subgroup_is_reported_and_comes_first(found: pd.DataFrame) -> 
     assert float(age[1] or age[2]) > 36
 
 
-def test_reported_contexts_lie_above_all_that_contain_them(found: pd.DataFrame) -> None:
+def test_statistics_are_of_the_held_out_rows_adjusted_for_all_contexts_and_the_reported_lie_above_the_root(
+    found: pd.DataFrame,
+) -> None:
     low, high, reported = (statistic(found, name) for name in ("ci_low", "ci_high", "reported"))
     for context in reported.index[(reported == 1) & (reported.index != "all rows")]:
         assert low[context] > high["all rows"]
     assert reported["all rows"] == float(low["all rows"] > 0)
-
-
-def test_statistics_are_those_of_the_held_out_rows_and_adjusted_for_all_contexts(found: pd.DataFrame) -> None:
     tested = found.loc[found["statistic"] == "contexts_tested", "value"].item()
     r, size, p, adjusted = (statistic(found, name) for name in ("correlation", "size", "p_value", "p_adjusted"))
     assert tested == r.notna().sum() > 3

@@ -1,5 +1,8 @@
 """The two ratio tests: their formulas, dualities and invariances, and their level and coverage under simulation."""
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -7,7 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.stats import binom, norm
 
+from pipeline.audits.loss_ratio import loss_ratio_validity
+from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
+from pipeline.seeds import generators
+from pipeline.types import AuditResult, Dataset
+from tests.builders import dataset, logistic
 
 LOSSES = arrays.arrays(float, (2, 30), elements=st.floats(1e-6, 1e3))
 ERRORS = arrays.arrays(int, (2, 40), elements=st.integers(0, 1))
@@ -37,7 +45,7 @@ def test_the_statistics_are_those_of_the_mean_of_the_ratios(losses: np.ndarray) 
 
 @given(LOSSES, st.floats(0.5, 3), st.floats(0.001, 0.5))
 @settings(deadline=None)
-def test_rejecting_is_a_bound_above_delta_is_a_p_value_below_alpha(
+def test_rejecting_is_a_bound_above_delta_and_a_p_value_below_alpha(
     losses: np.ndarray, delta: float, alpha: float
 ) -> None:
     result = loss_ratio_test(losses[0], losses[1], delta, alpha)
@@ -65,11 +73,14 @@ def test_a_model_that_treats_attacked_points_the_same_has_statistic_one() -> Non
     assert loss_ratio_test(loss, 2 * loss, 1.25, ALPHA).p_value == 0
 
 
-def test_losses_down_to_the_smallest_number_keep_their_ratio() -> None:
+def test_losses_down_to_the_smallest_number_keep_their_ratio_and_one_too_large_is_held_at_the_bound() -> None:
     original = np.array([1e-300, 2e-200, 1e-5, 0.5])
     result = loss_ratios(original, 3 * original)
     np.testing.assert_allclose(result.values, 3, rtol=1e-14)
     assert not result.clipped.any()
+    result = loss_ratio_test(np.array([1e-300, 1e-300, 1.0]), np.array([1e10, 1e100, 1.0]), 1.25, ALPHA)
+    assert result.clipped == 2
+    assert np.isfinite([result.mean, result.std, result.ci_high]).all()
 
 
 def test_a_loss_that_underflowed_is_held_at_the_bound_kept_and_counted() -> None:
@@ -82,12 +93,6 @@ def test_a_loss_that_underflowed_is_held_at_the_bound_kept_and_counted() -> None
     assert np.isfinite([result.mean, result.std]).all()
     # One exploding ratio among few raises the spread with the mean, so alone it cannot reject.
     assert not result.rejected
-
-
-def test_a_ratio_beyond_the_largest_number_is_held_at_the_bound() -> None:
-    result = loss_ratio_test(np.array([1e-300, 1e-300, 1.0]), np.array([1e10, 1e100, 1.0]), 1.25, ALPHA)
-    assert result.clipped == 2
-    assert np.isfinite([result.mean, result.std, result.ci_high]).all()
 
 
 def test_points_without_a_finite_loss_are_left_out_and_counted() -> None:
@@ -131,15 +136,12 @@ def test_the_error_ratio_has_the_delta_method_variance_of_either_moment(errors: 
     assert result.below_one == ((before == 1) & (after == 0)).sum()
 
 
-def test_without_an_original_error_the_ratio_is_undefined_not_infinite() -> None:
+def test_without_an_original_error_the_ratio_is_undefined_and_an_unknown_one_is_left_out_and_counted() -> None:
     before, after = np.array([[0, 0, 0], [0, 1, 0]]), np.array([[1, 0, 1], [1, 1, 0]])
     result = error_rate_ratio_test(before, after, 1.25, ALPHA)
     assert result.undefined.tolist() == [1, 0]
     assert result.rejected.tolist() == [False, False]
     np.testing.assert_array_equal(result.mean, [np.nan, 2])
-
-
-def test_an_error_that_is_not_known_is_left_out_and_counted() -> None:
     result = error_rate_ratio_test(np.array([1, 0, 1, np.nan]), np.array([1, 1, np.nan, 1]), 1.25, ALPHA)
     assert (result.n, result.non_finite, result.mean) == (2, 2, 2)
 
@@ -197,8 +199,169 @@ def test_level_power_and_coverage_of_the_error_ratio_test() -> None:
 def test_bad_input_is_refused(losses: np.ndarray, delta: float, alpha: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         loss_ratio_test(losses, losses, delta, alpha)
-
-
-def test_errors_other_than_zero_and_one_are_refused() -> None:
     with pytest.raises(ValueError, match="other values among the attacked errors"):
         error_rate_ratio_test(np.zeros(3), np.full(3, 0.5), 1.25, ALPHA)
+
+
+# Theorem 3.1 and corollaries 3.2, 3.3 and C.2 as the validity audit shows them.
+
+
+CONFIG = loss_ratio_validity.Config(
+    sample_sizes=[50, 3200],
+    draws=4000,
+    alpha=0.05,
+    delta_over_truth=[0.9, 1.0, 1.1],
+    regularization=50.0,
+    step_size=0.01,
+    steps=100,
+    schedule="constant",
+    power=0.0,
+    angle=0.0,
+)
+LARGE = CONFIG.sample_sizes[-1]
+BAND = binom.ppf([1e-6, 1 - 1e-6], CONFIG.draws, CONFIG.alpha) / CONFIG.draws
+"""Where a share of the draws with probability alpha lies except twice in a million times: .035 to .067."""
+
+
+def population(n: int = 20_000) -> Dataset:
+    """Two overlapping classes in the plane; a logistic regression on both coordinates is unfair in the first."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, n)
+    x = rng.normal(size=(n, 2)) + np.stack([np.zeros(n), 2.0 * label - 1], axis=1)
+    return dataset(x, label, {"g": label})
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    return loss_ratio_validity.run(population(), logistic(1.0, 2.0), CONFIG, generators("validity", repetitions=1))
+
+
+def rate(result: AuditResult, statistic: str, test: str, n: int, multiple: float | None = None) -> float:
+    rows = result.rows.query("statistic == @statistic and test == @test and n_sample == @n")
+    if multiple is not None:
+        rows = rows[rows["delta_over_truth"] == multiple]
+    (found,) = rows["value"]
+    return float(found)
+
+
+@pytest.mark.parametrize("test", ["loss", "error"])
+def test_coverage_and_level_are_nominal_in_samples_of_some_size(result: AuditResult, test: str) -> None:
+    low, high = BAND
+    assert low <= rate(result, "rejection_rate", test, LARGE, 1.0) <= high
+    assert low <= 1 - rate(result, "coverage_two_sided", test, LARGE) <= high
+    # The one-sided interval misses the truth exactly where the test at delta = truth rejects.
+    assert rate(result, "coverage_one_sided", test, LARGE) == pytest.approx(
+        1 - rate(result, "rejection_rate", test, LARGE, 1.0)
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.025, 0.1])
+def test_a_quantile_of_the_wrong_tail_would_be_noticed(alpha: float) -> None:
+    # z_{1-alpha/2} in the place of z_{1-alpha} halves the level of the test; the reverse doubles the interval's misses.
+    other = loss_ratio_validity.run(
+        population(),
+        logistic(1.0, 2.0),
+        replace(CONFIG, sample_sizes=[LARGE], alpha=alpha),
+        generators("wrong", repetitions=1),
+    )
+    low, high = BAND
+    for test in ("loss", "error"):
+        assert not low <= rate(other, "rejection_rate", test, LARGE, 1.0) <= high
+        assert not low <= 1 - rate(other, "coverage_two_sided", test, LARGE) <= high
+
+
+@pytest.mark.parametrize("test", ["loss", "error"])
+def test_the_test_rejects_what_is_above_delta_and_not_what_is_below(result: AuditResult, test: str) -> None:
+    for n in CONFIG.sample_sizes:
+        rates = [rate(result, "rejection_rate", test, n, multiple) for multiple in CONFIG.delta_over_truth]
+        assert rates == sorted(rates, reverse=True)
+    assert rate(result, "rejection_rate", test, LARGE, 0.9) > 0.99
+    assert rate(result, "rejection_rate", test, LARGE, 0.9) >= rate(result, "rejection_rate", test, 50, 0.9)
+    assert rate(result, "rejection_rate", test, LARGE, 1.1) < 0.001
+
+
+@pytest.mark.parametrize("test", ["loss", "error"])
+def test_standardized_means_approach_the_normal_distribution(result: AuditResult, test: str) -> None:
+    # Below .04 is Monte Carlo noise: the loss ratios here are near normal in samples of 50 already.
+    noise = 0.04
+    assert rate(result, "kolmogorov_distance", test, LARGE) < noise
+    assert (rate(result, "kolmogorov_distance", test, 50) > noise) == (test == "error")
+    quantiles, levels = result.arrays[f"quantiles_{test}"][0], result.arrays["quantile_levels"]
+    assert quantiles.shape == (2, 99)
+    np.testing.assert_allclose(quantiles[1, 4:-4], norm.ppf(levels)[4:-4], atol=0.25)
+
+
+def test_the_truth_is_the_mean_over_the_population(result: AuditResult) -> None:
+    rows = result.rows.query("statistic == 'truth' and test == 'loss'")
+    assert rows["value"].item() > 1.2
+    deltas = result.rows.query("statistic == 'rejection_rate' and test == 'loss'")
+    np.testing.assert_allclose(deltas["delta"], deltas["delta_over_truth"] * rows["value"].item())
+
+
+def test_samples_are_drawn_from_the_whole_population_with_replacement() -> None:
+    # Of a population of three, one point has ratio 4: samples of two see it 0, 1 or 2 times.
+    original, attacked = np.ones(3), np.array([1.0, 1, 4])
+    rng = np.random.default_rng(0)
+    samples = loss_ratio_validity.draw(loss_ratio_test, original, attacked, 2.0, 2, 9000, 0.05, rng)
+    middle = (samples.ci_low + samples.ci_high) / 2
+    shares = [np.isclose(middle, mean).mean() for mean in (1.0, 2.5, 4.0)]
+    np.testing.assert_allclose(shares, [4 / 9, 4 / 9, 1 / 9], atol=0.025)
+    assert len(samples.standardized) == np.isclose(middle, 2.5).sum()
+
+
+def test_a_population_without_errors_is_refused() -> None:
+    data = population(100)
+    data = replace(data, label=(data.features @ [1, 2] > 0).astype(int))
+    with pytest.raises(ValueError, match="misclassifies none of the 100 points of the population"):
+        loss_ratio_validity.run(data, logistic(1.0, 2.0), replace(CONFIG, draws=5), generators("x", repetitions=1))
+
+
+# Points that describe somebody who could exist.
+
+
+# Age from 17 to 90, a share, and a category of three levels.
+PEOPLE = Admissible((np.array([17.0, 0, 0, 0, 0]), np.array([90.0, 1, 1, 1, 1])), whole=(0,), categories=((2, 3, 4),))
+
+
+def test_nearest_is_the_admissible_point_of_least_distance() -> None:
+    rng = np.random.default_rng(0)
+    points = np.column_stack([rng.uniform(10, 100, 200), rng.normal(size=(200, 4))])
+    shares = np.linspace(0, 1, 1001)
+    corners = np.eye(3)
+    for point, found in zip(points, PEOPLE.nearest(points), strict=True):
+        age = min(range(17, 91), key=lambda whole: abs(whole - point[0]))
+        share = shares[np.abs(shares - point[1]).argmin()]
+        corner = min(corners, key=lambda e: float(((e - point[2:]) ** 2).sum()))
+        np.testing.assert_allclose(found, [age, share, *corner], atol=1e-3)
+
+
+def test_nearest_changes_nobody_who_is_admissible() -> None:
+    people = np.array([[age, share, *corner] for age, share, corner in product((17, 40, 90), (0, 0.3, 1), np.eye(3))])
+    np.testing.assert_array_equal(PEOPLE.nearest(people), people)
+    assert PEOPLE.within(people).all()
+
+
+def test_within_is_of_the_bounds_alone() -> None:
+    points = np.array([[17.0, 0.5, 0.2, 0.2, 0.2], [16.9, 0.5, 1, 0, 0], [40, 0.5, 1, 0, 1.1], [90 + 1e-9, 1, 1, 0, 0]])
+    np.testing.assert_array_equal(PEOPLE.within(points), [True, False, False, True])
+    assert Admissible((np.full(5, -np.inf), np.full(5, np.inf))).within(points).all()
+
+
+def test_range_of_is_attained() -> None:
+    features = np.array([[1.0, -2], [3, 5], [2, 0]])
+    np.testing.assert_array_equal(range_of(features), [[1, -2], [3, 5]])
+
+
+@pytest.mark.parametrize("row", [[0.0, 0, 0], [1, 1, 0], [0.5, 0.5, 0], [2, -1, 0]])
+def test_indicators_are_one_1_and_else_0(row: list[float]) -> None:
+    good = np.eye(3)
+    check_categories(good, [(0, 1, 2)], "abc")
+    with pytest.raises(
+        ValueError, match="1 rows, the first of them row 3, have no single 1 among the indicators a, b, c"
+    ):
+        check_categories(np.vstack([good, row]), [(0, 1, 2)], "abc")
+
+
+def test_no_whole_number_within_the_bounds() -> None:
+    with pytest.raises(ValueError, match="whole number within the bounds of feature 0"):
+        Admissible((np.array([0.2]), np.array([0.8])), whole=(0,)).nearest(np.zeros((1, 1)))

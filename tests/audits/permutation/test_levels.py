@@ -179,16 +179,13 @@ def test_the_interval_of_the_studentised_test_covers_a_correlation_that_is_not_z
     assert covered < simulations - 4
 
 
-def test_units_and_signs_do_not_matter() -> None:
+def test_units_and_signs_do_not_matter_and_a_constant_has_no_correlation() -> None:
     rng = np.random.default_rng(6)
     x, y = rng.normal(size=50), rng.normal(size=50)
     one: Any = correlation_test(x, y, rng=np.random.default_rng(1), draws=500)
     other = correlation_test(3 * x - 7, 5 - 2 * y, rng=np.random.default_rng(1), draws=500)
     assert one.p_value == other.p_value
     assert other.difference == pytest.approx(-one.difference)
-
-
-def test_a_constant_has_no_correlation() -> None:
     result = correlation_test(np.ones(9), np.arange(9.0), rng=np.random.default_rng(1), names=("score", "age"))
     assert result.undefined == "score has one value only, so no correlation exists"
     assert result.p_value is None
@@ -290,7 +287,7 @@ def test_samples_of_scores_have_the_auc_and_the_shares_asked_for() -> None:
         assert np.mean(wins) == pytest.approx(0.8, abs=0.005)
 
 
-def test_delongs_test_of_aucs_has_its_level_and_the_unstudentised_that_of_the_formula(
+def test_delongs_test_has_its_level_and_the_unstudentised_that_of_the_formula(
     nothing: tuple[Dataset, Classifier],
 ) -> None:
     rows = auc_levels.run(*nothing, AUC, generators("auc", repetitions=1)).rows
@@ -348,15 +345,12 @@ def test_with_power_one_half_the_difference_sits_on_the_bound() -> None:
     assert one_sided == pytest.approx(n_a * (1.645 / 1.96) ** 2, rel=1e-3)
 
 
-def test_size_power_and_difference_are_inverses() -> None:
+def test_size_power_and_difference_are_inverses_and_four_times_the_rows_see_half_the_difference() -> None:
     variances = (float(rate_variance(0.3, 0.8)), float(rate_variance(0.2, 0.2)))
     sizes = sample_size(0.1, variances, power=0.9, ratio=2)
     assert power_of(0.1, variances, sizes) == pytest.approx(0.9, abs=1e-3)
     assert detectable(variances, sizes, power=0.9) == pytest.approx(0.1, rel=1e-3)
     assert power_of(-0.1, variances, sizes) == power_of(0.1, variances, sizes)
-
-
-def test_four_times_the_rows_see_half_the_difference() -> None:
     sizes = np.array([500, 2000, 8000])
     seen = detectable((0.25, 0.25), (sizes, sizes))
     np.testing.assert_allclose(seen[:-1] / seen[1:], 2)

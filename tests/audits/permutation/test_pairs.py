@@ -18,7 +18,7 @@ QUICK = Settings(draws=400)
 all_pairs: Any = pairs.all_pairs
 
 
-def test_all_pairs_are_the_tests_of_each_pair() -> None:
+def test_all_pairs_are_the_tests_of_each_pair_under_a_correction_that_is_known() -> None:
     data = simulate(np.random.default_rng(1), (80, 60, 70), (0.5, 0.4, 0.6), (1.0, 0.4, 1.0))
     found = all_pairs(data, "tpr", QUICK, rng=np.random.default_rng(1))
     assert [test.groups for test in found.tests] == [("a", "b"), ("a", "c"), ("b", "c")]
@@ -27,6 +27,9 @@ def test_all_pairs_are_the_tests_of_each_pair() -> None:
         assert test.p_value == alone.p_value
     expected = corrected(np.array([test.p_value for test in found.tests]), "holm")
     assert found.adjusted == pytest.approx(tuple(expected))
+    data = simulate(np.random.default_rng(5), (20, 20), (0.5, 0.5), (1.0, 1.0))
+    with pytest.raises(ValueError, match=r"expected a correction among holm, .* found 'tukey'"):
+        all_pairs(data, "tpr", QUICK, rng=np.random.default_rng(1), correction="tukey")
 
 
 @pytest.mark.parametrize("metric", ["tpr", "auc", "mean_error"])
@@ -142,12 +145,6 @@ def test_clusters_move_together_in_all_groups() -> None:
         assert more < one
 
 
-def test_an_unknown_correction_is_refused() -> None:
-    data = simulate(np.random.default_rng(5), (20, 20), (0.5, 0.5), (1.0, 1.0))
-    with pytest.raises(ValueError, match=r"expected a correction among holm, .* found 'tukey'"):
-        all_pairs(data, "tpr", QUICK, rng=np.random.default_rng(1), correction="tukey")
-
-
 # Rows of one person move together.
 
 
@@ -196,12 +193,9 @@ def test_the_level_holds_where_rows_of_a_person_are_alike(metric: str) -> None:
     assert rejected["rows"] / simulations > 0.2
 
 
-def test_the_units_that_are_permuted_are_persons() -> None:
+def test_the_units_that_are_permuted_are_persons_with_their_sums() -> None:
     rows = simulate(np.random.default_rng(5), (90, 60), (0.5, 0.5), (1.0, 1.0))
     result = permutation_test(replace(rows, cluster=np.arange(150) // 3), "auc", rng=np.random.default_rng(1), draws=50)
     assert (result.sizes, result.units) == ((90, 60), (30, 20))
-
-
-def test_sums_over_clusters() -> None:
     values = np.array([[1.0, 10], [2, 20], [4, 40]])
     np.testing.assert_array_equal(summed(values, np.array([1, 0, 1])), [[2, 20], [5, 50]])

@@ -3,15 +3,21 @@
 import math
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import norm
 
-from pipeline.audits.permutation.draws import BLOCK, CountResampler
+from pipeline.audits.permutation.draws import BLOCK, CountResampler, draw, draw_huge, window
+from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, restricted, score, score_interval, statistic
+from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.pairs import largest_p
 from pipeline.audits.permutation.pvalue import Alternative, SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
+from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion
+from pipeline.audits.permutation.studentized import MonteCarlo, until_safe
 from pipeline.types import Array
 
 
@@ -30,9 +36,7 @@ DRAWS = [np.inf, -np.inf, np.nan, 3.0, 1.5, 0.0, -1.5, -3.0, 1.5 * (1 - 1e-15), 
 
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 @pytest.mark.parametrize("observed", [np.inf, -np.inf, 1.5, -1.5, 2.0, 0.0, np.nan])
-def test_p_is_the_share_of_draws_at_least_as_extreme_be_they_finite_or_not(
-    observed: float, alternative: Alternative
-) -> None:
+def test_p_is_the_share_of_draws_as_extreme_be_they_finite_or_not(observed: float, alternative: Alternative) -> None:
     def as_extreme(draw: float) -> bool:
         if math.isnan(draw) or math.isnan(observed):
             return True
@@ -182,19 +186,16 @@ def test_one_outlying_group_does_not_hide_the_others_and_never_costs_them() -> N
     assert stepped[PAIRS.index((0, 1))] < 0.6 * single[PAIRS.index((0, 1))]
 
 
-def test_a_statistic_that_a_permutation_does_not_have_counts_as_extreme() -> None:
-    permuted = np.zeros((4, 99))
-    permuted[0, :9] = np.nan
-    p = largest_p(Drawn(np.array([0.0, 0.0, 0.0, 3.0]), permuted), PAIRS, EVERY, 99)
-    assert p[PAIRS.index((2, 3))] == pytest.approx(10 / 100)
-
-
-def test_pairs_with_an_infinite_statistic_are_the_most_extreme() -> None:
+def test_pairs_with_an_infinite_statistic_are_the_most_extreme_and_permutations_without_one_count_as_such() -> None:
     permuted = np.random.default_rng(3).normal(size=(4, 99))
     values = np.array([0.0, 2.2, 0.1, np.inf])
     found = largest_p(Drawn(values, permuted), PAIRS, EVERY, 99)
     np.testing.assert_allclose(found, by_definition(values, permuted, EVERY))
     assert [found[pair] for pair, groups in enumerate(PAIRS) if 3 in groups] == [1 / 100] * 3
+    permuted = np.zeros((4, 99))
+    permuted[0, :9] = np.nan
+    p = largest_p(Drawn(np.array([0.0, 0.0, 0.0, 3.0]), permuted), PAIRS, EVERY, 99)
+    assert p[PAIRS.index((2, 3))] == pytest.approx(10 / 100)
 
 
 def test_where_one_rate_differs_the_others_are_falsely_rejected_no_more_often_than_the_level() -> None:
@@ -211,3 +212,244 @@ def test_where_one_rate_differs_the_others_are_falsely_rejected_no_more_often_th
         true += bool((np.delete(p, equal) <= 0.05).any())
     assert 0.015 < false / simulations < 0.05 + 4 * np.sqrt(0.05 * 0.95 / simulations)
     assert true / simulations > 0.95
+
+
+# The two-sided test that doubles the nearer tail.
+
+
+def ranked(sizes: tuple[int, int], aucs: tuple[float, float], seed: int = 0) -> Predictions:
+    """Two groups whose scores have these areas under the curve."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat([0, 1], sizes)
+    label = (rng.random(len(group)) < 0.3).astype(int)
+    score = rng.normal(size=len(group)) + label * norm.ppf(np.asarray(aucs))[group] * np.sqrt(2)
+    return Predictions(label=label, score=norm.cdf(score), group=group, groups=("few", "many"))
+
+
+@pytest.mark.parametrize("statistic", [-2.5, -0.3, 0.0, 1.1, 4.0])
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.4])
+def test_p_doubles_the_nearer_tail_and_the_interval_holds_what_is_not_rejected(statistic: float, alpha: float) -> None:
+    reference = np.random.default_rng(1).gumbel(size=999)
+    found = MonteCarlo(statistic, statistic, 1.0, reference, stopped=False)
+    p = {side: found.p(side) for side in ("greater", "less", "equal-tailed")}
+    assert p["equal-tailed"] == min(1.0, 2 * min(p["greater"], p["less"]))
+    low, high = found.interval(alpha, "equal-tailed")
+    assert (low <= 0 <= high) == (p["equal-tailed"] > alpha)
+    shifted = [
+        MonteCarlo(statistic - d, statistic - d, 1.0, reference, stopped=False) for d in (low - 1e-9, high + 1e-9)
+    ]
+    assert all(one.p("equal-tailed") <= alpha for one in shifted)
+
+
+def test_of_a_symmetric_law_both_two_sided_tests_are_one_and_exact_ones_double_the_nearer_tail_too() -> None:
+    half = np.random.default_rng(2).normal(size=500)
+    found = MonteCarlo(1.7, 1.7, 1.0, np.concatenate([half, -half]), stopped=False)
+    assert found.extremes("two-sided") == 2 * found.extremes("equal-tailed")
+    assert found.interval(0.05, "two-sided") == pytest.approx(found.interval(0.05, "equal-tailed"), abs=0.02)
+    found = exact_p(Rates(3, 40, 11, 30))
+    assert found.of("equal-tailed") == 2 * found.less < 1
+    assert exact_p(Rates(5, 10, 5, 10)).of("equal-tailed") == 1
+
+
+def test_few_rows_against_many_that_are_ranked_almost_without_a_fault() -> None:
+    data = ranked((100, 3900), (0.5, 0.96))
+    both: dict[str, Any] = {
+        side: permutation_test(data, "auc", rng=np.random.default_rng(1), draws=2000, alternative=side)
+        for side in ("two-sided", "equal-tailed")
+    }
+    assert both["equal-tailed"].p_value == pytest.approx(2 / 2001)
+    assert both["two-sided"].p_value > 5 * both["equal-tailed"].p_value
+    assert both["equal-tailed"].direction == -1
+    # The metric of AUCs differs by at most 1.
+    assert -1 < both["equal-tailed"].ci_low < both["equal-tailed"].ci_high < -0.2
+
+
+def test_the_level_of_equal_aucs() -> None:
+    asked: dict[str, Any] = {"draws": 199, "alternative": "equal-tailed"}
+    samples = [ranked((40, 400), (0.85, 0.85), seed) for seed in range(200)]
+    rejected = [permutation_test(data, "auc", rng=np.random.default_rng(k), **asked).rejected
+                for k, data in enumerate(samples)]  # fmt: skip
+    assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_drawing_stops_when_the_nearer_tail_is_safe_at_half_the_level() -> None:
+    rng = np.random.default_rng(3)
+    drawn, stopped = until_safe(
+        lambda _, size: rng.normal(size=size), -5.0, "equal-tailed", 100_000, SafeStop(0.025, 0.001)
+    )
+    assert stopped
+    assert len(drawn) < 5_000
+
+
+# Exact tests: Fisher's, with their level in every sample, intervals that agree with them, and hypergeometric draws.
+
+
+rng = np.random.default_rng(6)
+TABLES = [
+    Rates(int(rng.integers(0, a + 1)), int(a), int(rng.integers(0, b + 1)), int(b))
+    for a, b in rng.integers(1, 60, (60, 2))
+]
+
+
+def fourfold(r: Rates) -> list[list[int]]:
+    return [[r.x_a, r.m_a - r.x_a], [r.x_b, r.m_b - r.x_b]]
+
+
+def test_p_values_are_fishers() -> None:
+    for rates in TABLES:
+        p = exact_p(rates)
+        expected = [stats.fisher_exact(fourfold(rates), kind).pvalue for kind in ("greater", "less", "two-sided")]
+        np.testing.assert_allclose([p.greater, p.less, p.two_sided], expected, rtol=1e-8)
+
+
+def test_the_level_holds_in_every_sample_and_so_does_the_bound_on_wrong_directions() -> None:
+    """Summed over all samples of two small groups, for rates over the whole range: no simulation."""
+    m_a, m_b, alpha = 14, 5, 0.05
+    cells = [(a, b, exact_p(Rates(a, m_a, b, m_b))) for a in range(m_a + 1) for b in range(m_b + 1)]
+    for f in np.linspace(0.02, 0.98, 25):
+        chance = {(a, b): stats.binom.pmf(a, m_a, f) * stats.binom.pmf(b, m_b, f) for a, b, _ in cells}
+        assert sum(chance[a, b] for a, b, p in cells if p.two_sided <= alpha) <= alpha
+        # A slightly larger rate in A: to conclude that B has the larger one is wrong.
+        above = {(a, b): stats.binom.pmf(a, m_a, f + 0.01) * stats.binom.pmf(b, m_b, f) for a, b, _ in cells}
+        assert sum(above[a, b] for a, b, p in cells if p.less <= alpha / 2) <= alpha / 2
+
+
+def test_the_statistic_is_standardised_over_the_permutations() -> None:
+    rates = Rates(5, 9, 2, 12)
+    law = stats.hypergeom(21, 7, 9)
+    difference = lambda x: x / 9 - (7 - x) / 12  # noqa: E731
+    x = np.arange(8)
+    deviation = np.sqrt((law.pmf(x) * difference(x) ** 2).sum())
+    assert statistic(rates) == pytest.approx(difference(5) / deviation)
+
+
+def test_a_hundred_million_rows_are_enumerated_and_no_p_value_is_zero() -> None:
+    rates = Rates(20_000_000, 50_000_000, 20_012_000, 50_000_000)
+    p = exact_p(rates)
+    assert p.less == pytest.approx(stats.norm.cdf(statistic(rates)), rel=1e-3)
+    assert p.two_sided == pytest.approx(2 * p.less, rel=1e-3)
+    p = exact_p(Rates(10**6, 10**6, 0, 10**6))
+    assert 0 < p.two_sided < 1e-300
+    assert p.less == 1
+
+
+def test_the_odds_ratio_and_its_interval_are_the_conditional_ones() -> None:
+    for rates in TABLES[:25]:
+        estimate, low, high = odds_ratio(rates, 0.1, "two-sided")
+        expected = stats.contingency.odds_ratio(fourfold(rates))
+        interval = expected.confidence_interval(0.9)
+        np.testing.assert_allclose([estimate, low, high], [expected.statistic, *interval], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["greater", "less"])
+def test_the_odds_ratio_interval_leaves_out_one_where_the_one_sided_test_rejects(kind: str) -> None:
+    for rates in TABLES:
+        _, low, high = odds_ratio(rates, 0.05, kind)  # type: ignore[arg-type]
+        assert (not low <= 1 <= high) == (exact_p(rates).of(kind) <= 0.05)  # type: ignore[arg-type]
+
+
+def test_the_score_of_no_difference_is_pearsons_chi_square() -> None:
+    for rates in TABLES[:20]:
+        if 0 < rates.events < rates.trials:
+            expected = stats.chi2_contingency(fourfold(rates), correction=False).statistic
+            assert score(rates, 0.0) ** 2 == pytest.approx(expected * (rates.trials - 1) / rates.trials)
+
+
+@pytest.mark.parametrize("d", [-0.7, -0.2, 0.1, 0.55])
+def test_restricted_rates_differ_by_d_and_are_the_likeliest(d: float) -> None:
+    for rates in TABLES[:20]:
+        f_a, f_b = restricted(rates, d)
+        assert f_a - f_b == pytest.approx(d)
+        grid = np.linspace(max(0, -d), min(1, 1 - d), 2001)
+        log_likelihood = stats.binom.logpmf(rates.x_a, rates.m_a, np.clip(grid + d, 0, 1)) + stats.binom.logpmf(
+            rates.x_b, rates.m_b, grid
+        )
+        assert f_b == pytest.approx(grid[np.argmax(log_likelihood)], abs=1e-3)
+
+
+def test_the_score_interval_inverts_the_score_test() -> None:
+    for rates in TABLES:
+        low, high = score_interval(rates, 0.05, "two-sided")
+        assert -1 <= low <= rates.difference <= high <= 1
+        for end in (low, high):
+            assert abs(end) == 1 or abs(score(rates, end)) == pytest.approx(stats.norm.ppf(0.975), rel=1e-6)
+        assert score_interval(rates, 0.025, "greater") == (pytest.approx(low), 1.0)
+        assert score_interval(rates, 0.025, "less") == (-1.0, pytest.approx(high))
+
+
+def test_the_score_interval_covers_the_difference_of_unequal_rates() -> None:
+    f_a, f_b, m_a, m_b = 0.3, 0.1, 60, 25
+    covered = 0.0
+    for a in range(m_a + 1):
+        for b in range(m_b + 1):
+            chance = stats.binom.pmf(a, m_a, f_a) * stats.binom.pmf(b, m_b, f_b)
+            if chance > 1e-5:
+                low, high = score_interval(Rates(a, m_a, b, m_b), 0.05, "two-sided")
+                covered += chance * (low <= f_a - f_b <= high)
+    assert covered == pytest.approx(0.95, abs=0.02)
+
+
+def test_the_score_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_rejects() -> None:
+    """So it needs no more than to be extended to 0, in the few tables where the exact test is the stricter one."""
+    tables = [Rates(a, 12, b, m) for m in (6, 14) for a in range(13) for b in range(m + 1)]
+    zero_kept = extended = 0
+    for rates in tables:
+        low, high = score_interval(rates, 0.05, "two-sided")
+        inside, rejected = low <= 0 <= high, exact_p(rates).two_sided <= 0.05
+        assert inside == (abs(score(rates, 0.0)) <= stats.norm.ppf(0.975))
+        assert not (inside and rejected)
+        zero_kept += inside
+        extended += not inside and not rejected
+    assert zero_kept > 0.4 * len(tables)
+    assert 0 < extended < 0.12 * len(tables)
+
+
+# The hypergeometric law around a centre, and draws from it at any size.
+
+
+@pytest.mark.parametrize(
+    ("marked", "total", "size"), [(7, 20, 9), (300, 1000, 40), (0, 5, 2), (5, 5, 3), (950, 1000, 999)]
+)
+def test_the_window_holds_the_whole_law(marked: int, total: int, size: int) -> None:
+    x, log_weight = window(marked, total, size)
+    weight = np.exp(log_weight)
+    support = np.arange(max(0, size - total + marked), min(size, marked) + 1)
+    np.testing.assert_array_equal(x, support)
+    np.testing.assert_allclose(weight / weight.sum(), stats.hypergeom.pmf(x, total, marked, size), rtol=1e-9)
+
+
+def test_what_a_window_leaves_out_underflows() -> None:
+    x, log_weight = window(3 * 10**8, 10**9, 5 * 10**8)
+    assert len(x) < 2e6
+    assert max(log_weight[0], log_weight[-1]) < -700
+    assert x[np.argmax(log_weight)] == pytest.approx(1.5e8, abs=1)
+
+
+def test_large_draws_follow_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.audits.permutation.draws.SMALLEST_STIRLING", 20)
+    for marked, others, size in ((40, 60, 30), (3, 500, 100), (2000, 3000, 900)):
+        n = 20_000
+        each = [np.full(n, v) for v in (marked, others, size)]
+        drawn = draw_huge(each[0], each[1], each[2], np.random.default_rng(3))
+        x = np.arange(drawn.min(), drawn.max() + 1)
+        expected = n * stats.hypergeom.pmf(x, marked + others, marked, size)
+        seen = np.bincount(drawn - x[0])
+        kept = expected > 5
+        p = stats.chisquare(seen[kept], expected[kept] * seen[kept].sum() / expected[kept].sum()).pvalue
+        assert p > 1e-3
+
+
+def test_beyond_numpys_limit_draws_have_the_moments_of_the_law() -> None:
+    marked, others, size = 3 * 10**12, 5 * 10**12, 2 * 10**12
+    drawn = draw(np.full(20_000, marked), np.array(others), np.array(size), np.random.default_rng(4))
+    total = marked + others
+    deviation = np.sqrt(size * (marked / total) * (others / total) * (total - size) / (total - 1))
+    z = (drawn - size * marked / total) / deviation
+    assert stats.kstest(z, "norm").pvalue > 1e-3
+
+
+def test_draws_of_mixed_sizes_are_each_of_their_own_law() -> None:
+    marked = np.array([2 * 10**9, 50])
+    drawn = draw(marked[:, None], np.array([[2 * 10**9], [50]]), np.full((2, 4000), 20), np.random.default_rng(5))
+    assert drawn.mean(axis=1) == pytest.approx([10, 10], abs=0.2)
+    assert drawn.var(axis=1) == pytest.approx([5, 5 * 80 / 99], rel=0.1)

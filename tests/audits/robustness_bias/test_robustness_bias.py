@@ -7,12 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.attacks.carlini_wagner import carlini_wagner
+from pipeline.attacks.deepfool import deepfool
+from pipeline.attacks.fmn import fmn
+from pipeline.attacks.smoothing import certify
 from pipeline.audits.robustness_bias import attacks
 from pipeline.audits.robustness_bias.distances import exact_arithmetic
 from pipeline.audits.robustness_bias.robustness_bias import Config, run
 from pipeline.models import networks
 from pipeline.seeds import generators
 from pipeline.types import Array, AuditResult, Classifier, ImageDataset
+from tests.builders import image_dataset
 
 torch = pytest.importorskip("torch")
 
@@ -66,21 +71,9 @@ def dataset() -> ImageDataset:
     shapes = rng.uniform(60, 190, size=(3, 2, 4, 4))
     noise = rng.normal(scale=np.where(hand == 0, 8, 25)[:, None, None, None], size=(n, 2, 4, 4))
     hand[-5:] = -1
-    return ImageDataset(
-        name="shapes",
-        origin="simulated",
-        images=np.clip(shapes[label] + noise, 0, 255).astype(np.uint8),
-        maximum=255.0,
-        mean=MEAN,
-        std=STD,
-        label=label,
-        label_name="shape",
-        classes=("cross", "ring", "bar"),
-        partitions={"shape": label, "hand": hand},
-        levels={"shape": ("cross", "ring", "bar"), "hand": ("steady", "unsteady")},
-        train=np.arange(TRAIN)[None],
-        test=np.arange(TRAIN, n)[None],
-    )
+    names = {"shape": ("cross", "ring", "bar"), "hand": ("steady", "unsteady")}
+    images = np.clip(shapes[label] + noise, 0, 255)
+    return image_dataset(images, {"shape": label, "hand": hand}, names, TRAIN, name="shapes", mean=MEAN, std=STD)
 
 
 def trained(dataset: ImageDataset, architecture: str = "logistic_regression", checkpoints: int = 2) -> Classifier:
@@ -170,27 +163,16 @@ def test_sigma_of_deepfool_is_that_of_the_exact_distances(dataset: ImageDataset)
         for denominator in ("paper", "correct"):
             exact, deepfool = (value(result, "sigma", name, 5, level, denominator) for name in CONFIG.attacks)
             assert deepfool == pytest.approx(exact, abs=0.02)
-    assert (
-        value(result, "sigma", "exact", 5, "steady", "correct")
-        * value(result, "sigma", "exact", 5, "unsteady", "correct")
-        < 0
-    )
+    one, other = (value(result, "sigma", "exact", 5, hand, "correct") for hand in ("steady", "unsteady"))
+    assert one * other < 0
 
 
 def test_the_bounds_lie_on_their_sides_of_the_exact_distance(dataset: ImageDataset) -> None:
     # With two classes the smoothed network has the boundary of the network itself.
     two = dataset.label < 2
     rows = np.flatnonzero(two)
-    pair = replace(
-        dataset,
-        images=dataset.images[rows],
-        label=dataset.label[rows],
-        classes=("cross", "ring"),
-        partitions={"shape": dataset.label[rows]},
-        levels={"shape": ("cross", "ring")},
-        train=np.arange(2)[None],
-        test=np.arange(2, len(rows))[None],
-    )
+    two_shapes = {"shape": dataset.label[rows]}, {"shape": ("cross", "ring")}
+    pair = image_dataset(dataset.images[rows], *two_shapes, 2, name="shapes", mean=MEAN, std=STD)
     whole = trained(dataset, checkpoints=1)
     cut = {name: values[:, :2] if "net" in name else values for name, values in whole.parameters.items()}
     classifier = replace(whole, parameters=cut, facts={**whole.facts, "classes": np.array([2.0])})
@@ -227,12 +209,8 @@ def test_an_attack_is_made_on_the_first_so_many_points_and_on_the_correct_ones_o
 
 def test_rows_and_arrays_say_whose_they_are(dataset: ImageDataset) -> None:
     result = audited(dataset)
-    assert (result.audit, result.dataset, result.method, result.origin) == (
-        "robustness_bias",
-        "shapes",
-        "standard",
-        "simulated",
-    )
+    whose = (result.audit, result.dataset, result.method, result.origin)
+    assert whose == ("robustness_bias", "shapes", "standard", "simulated")
     assert set(result.rows) == {
         "repetition", "epoch", "attack", "partition", "level", "denominator", "statistic", "value",
     }  # fmt: skip
@@ -249,12 +227,8 @@ def test_rows_and_arrays_say_whose_they_are(dataset: ImageDataset) -> None:
 
 
 def test_failed_attacks_are_counted_and_their_distances_unknown(dataset: ImageDataset) -> None:
-    hopeless: dict[str, Any] = {
-        "carlini_wagner_initial_c": 1e-6,
-        "carlini_wagner_searches": 1,
-        "carlini_wagner_iterations": 2,
-    }
-    result = audited(dataset, attacks=["carlini_wagner"], **hopeless)
+    hopeless = {"initial_c": 1e-6, "searches": 1, "iterations": 2}
+    result = audited(dataset, attacks=["carlini_wagner"], **{f"carlini_wagner_{k}": v for k, v in hopeless.items()})
     correct = result.arrays["correct"][1]
     assert value(result, "failed", "carlini_wagner") == correct.sum() > 0
     shapes = dataset.label[dataset.test[0]]
@@ -337,12 +311,8 @@ def test_the_example_is_two_points_and_one_budget_that_fools_one_of_them(dataset
 def test_torch_is_left_as_it_was() -> None:
     def state() -> tuple[Any, ...]:
         cudnn = torch.backends.cudnn
-        return (
-            torch.get_num_threads(),
-            torch.are_deterministic_algorithms_enabled(),
-            cudnn.allow_tf32,
-            cudnn.deterministic,
-        )
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        return torch.get_num_threads(), deterministic, cudnn.allow_tf32, cudnn.deterministic
 
     before = state()
     with exact_arithmetic(2):
@@ -351,3 +321,146 @@ def test_torch_is_left_as_it_was() -> None:
         # One thread of a CPU computes in one order anyway.
         assert state() == (1, torch.cuda.is_available(), False, True)
     assert state() == before
+
+
+# Each name is the attack that it says, with its own settings, on pixels, and with noise that belongs to the point.
+
+
+MEAN, STD = (0.3, 0.6), (0.5, 0.25)
+SMOOTHING: dict[str, Any] = {
+    "sigma": 0.125,
+    "scale": "pixels",
+    "selection_samples": 100,
+    "samples": 400,
+    "first_samples": 100,
+    "growth": 2.0,
+    "tolerance": 0.1,
+    "alpha": 0.001,
+    "radius_of": "right",
+}
+
+
+@pytest.fixture(scope="module")
+def network() -> Any:
+    """A linear network of three classes on two channels of 4 x 4 pixels."""
+    from pipeline.models.networks.layers import logistic_regression as build
+    from pipeline.models.networks.pixels import PixelNetwork
+
+    torch.manual_seed(0)
+    return PixelNetwork(build(3, 2, 4), MEAN, STD, 4, None, False).requires_grad_(False).eval()
+
+
+@pytest.fixture(scope="module")
+def images() -> np.ndarray:
+    return np.random.default_rng(0).uniform(0.2, 0.8, size=(20, 2, 4, 4)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def label(network: Any, images: np.ndarray) -> np.ndarray:
+    return np.asarray(network(torch.from_numpy(images)).argmax(1).numpy())
+
+
+def made(name: str, settings: dict[str, Any], seed: int = 0, batch: int | None = None, keep: bool = False) -> Any:
+    return attacks.named(name, settings, STD, np.random.default_rng(seed), batch, keep)
+
+
+def test_every_name_has_an_attack_and_only_linear_networks_have_an_exact_distance() -> None:
+    assert attacks.NAMES == ("exact", "exact_in_box", "deepfool", "carlini_wagner", "fmn", "smoothing")
+    linear = [name for name in attacks.NAMES if attacks.applies(name, "networks.logistic_regression")]
+    others = [name for name in attacks.NAMES if attacks.applies(name, "networks.deep_cnn")]
+    assert linear == list(attacks.NAMES)
+    assert others == list(attacks.NAMES[2:])
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected an attack among exact, exact_in_box, deepfool, .* found 'fgsm'"):
+        made("fgsm", {})
+
+
+@pytest.mark.parametrize(("name", "closed_form"), attacks.CLOSED_FORMS.items())
+def test_exact_distances_are_the_closed_forms_in_pixels(
+    network: Any, images: np.ndarray, label: np.ndarray, monkeypatch: pytest.MonkeyPatch, name: str, closed_form: Any
+) -> None:
+    layer = next(module for module in network.net.modules() if isinstance(module, torch.nn.Linear))
+    # z = W (x - mean) / std + b, a channel having 16 pixels.
+    weight = layer.weight.double().numpy() / np.repeat(STD, 16)
+    bias = layer.bias.double().numpy() - weight @ np.repeat(MEAN, 16)
+    expected = closed_form(weight, bias, images, label)
+    found = made(name, {})(network, images, label, np.arange(20))
+    np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-6)
+    assert (found.failed.sum(), found.forward_passes, found.adversarial) == (0, 20, None)
+    monkeypatch.setattr(attacks, "NUMBERS_AT_ONCE", 300)
+    parts = made(name, {})(network, images, label, np.arange(20))
+    np.testing.assert_allclose(parts.distance, found.distance, rtol=1e-12)
+    # In single precision, as it was.
+    assert layer.weight.dtype == torch.float32
+
+
+def test_the_box_makes_some_points_farther_and_none_nearer(network: Any) -> None:
+    """And no attack, which stays in it, finds less than the exact distance there."""
+    dark = np.random.default_rng(1).uniform(0, 0.1, size=(20, 2, 4, 4)).astype(np.float32)
+    label = np.asarray(network(torch.from_numpy(dark)).argmax(1).numpy())
+    free, inside, attacked = (
+        made(name, settings)(network, dark, label, np.arange(20)).distance
+        for name, settings in (("exact", {}), ("exact_in_box", {}), ("fmn", {"steps": 20}))
+    )
+    assert (inside >= free - 1e-12).all()
+    assert (inside > free + 1e-3).any()
+    found = np.isfinite(attacked)
+    assert found.any()
+    assert (attacked[found] >= inside[found] - 1e-5).all()
+
+
+def test_an_affine_network_is_its_weights_whatever_is_done_to_the_picture(images: np.ndarray) -> None:
+    from pipeline.models.networks.layers import logistic_regression as build
+    from pipeline.models.networks.pixels import PixelNetwork
+
+    torch.manual_seed(1)
+    resized = PixelNetwork(build(3, 2, 6), MEAN, STD, 4, 6, False).eval()
+    weight, bias = attacks.affine(resized, (2, 4, 4))
+    with torch.no_grad():
+        logits = resized(torch.from_numpy(images)).numpy()
+    np.testing.assert_allclose(images.reshape(20, -1) @ weight.T + bias, logits, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "attack", "settings"),
+    [
+        ("deepfool", deepfool, {"steps": 7, "candidates": 2, "overshoot": 0.3}),
+        ("carlini_wagner", carlini_wagner, {"iterations": 30, "searches": 2, "learning_rate": 0.02, "initial_c": 0.5}),
+        ("fmn", fmn, {"steps": 3}),
+    ],
+)
+def test_an_attack_gets_its_settings(
+    network: Any, images: np.ndarray, label: np.ndarray, name: str, attack: Any, settings: dict[str, Any]
+) -> None:
+    expected = attack(network, images, label, **settings)
+    found = made(name, settings, batch=6, keep=True)(network, images, label, np.arange(20))
+    np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-3)
+    assert found.adversarial.shape == images.shape
+    assert made(name, settings)(network, images, label, np.arange(20)).adversarial is None
+    assert (attack(network, images, label).distance != expected.distance).any()
+
+
+@pytest.mark.parametrize("scale", attacks.SCALES)
+def test_certificates_have_their_scale_and_each_point_its_noise(
+    network: Any, images: np.ndarray, label: np.ndarray, scale: str
+) -> None:
+    settings = {**SMOOTHING, "scale": scale}
+    whole = made("smoothing", settings)(network, images, label, np.arange(20))
+    rows = np.array([11, 4])
+    part = made("smoothing", settings, batch=100)(network, images[rows], label[rows], rows)
+    np.testing.assert_array_equal(part.distance, whole.distance[rows])
+    own = {key: value for key, value in settings.items() if key != "scale"}
+    seed = int(np.random.default_rng(0).integers(2**63))
+    direct = certify(network, images, label, **own, seed=seed, channel_scale=STD if scale == "normalised" else None)
+    np.testing.assert_array_equal(whole.distance, direct.distance)
+    exact = made("exact", {})(network, images, label, np.arange(20)).distance
+    assert (whole.distance > 0).any()
+    assert (whole.distance <= made("deepfool", {})(network, images, label, np.arange(20)).distance).all()
+    assert np.isfinite(exact).all()
+
+
+def test_another_stream_is_other_noise(network: Any, images: np.ndarray, label: np.ndarray) -> None:
+    first, second = (made("smoothing", SMOOTHING, seed)(network, images, label, np.arange(20)) for seed in (0, 1))
+    assert (first.lower != second.lower).any()

@@ -1,14 +1,19 @@
 """Rows made of distances: each measure once, what is counted without one, and levels that have none."""
 
 import logging
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from pipeline.audits.precision import Precision
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias import illustrations
+from pipeline.audits.robustness_bias.examples import ENOUGH, Pair, chosen, shown
+from pipeline.audits.robustness_bias.partitions import Partition, comparisons, elements, partitions_of
 from pipeline.audits.robustness_bias.rows import Measured, rows
+from pipeline.types import Array
+from tests.builders import image_dataset
 
 PRECISION = Precision(alpha=0.1, bootstraps=100, permutations=99)
 WHERE = "deepfool, epoch 3"
@@ -110,3 +115,195 @@ def test_where_everything_failed_counts_are_all_there_is() -> None:
     assert value(frame, "failed") == 3
     assert np.isnan([value(frame, name) for name in ("budget", "median_distance", "mean_distance")]).all()
     assert frame.loc[frame["statistic"].str.startswith("sigma"), "value"].isna().all()
+
+
+# Partitions: what their elements are, how many a study has, and how a dataset's become them.
+
+
+STUDY = {
+    "cifar10": {"label": 10},
+    "cifar100": {"label": 100},
+    "superclasses": {"label": 20},
+    "adience": {"age": 8, "gender": 2},
+    "utkface": {"age": 5, "gender": 2, "race": 5},
+}
+
+
+def test_the_elements_of_the_five_datasets_are_152_and_the_comparisons_150() -> None:
+    named = [{name: tuple(map(str, range(size))) for name, size in each.items()} for each in STUDY.values()]
+    assert sum(map(elements, named)) == 152
+    assert sum(map(comparisons, named)) == 150
+
+
+def test_an_element_and_its_others_leave_out_the_unknown() -> None:
+    inside, outside = Partition("p", ("a", "b", "c"), np.array([0, 2, -1, 1, 0])).element(0)
+    assert inside.tolist() == [True, False, False, False, True]
+    assert outside.tolist() == [False, True, False, True, False]
+
+
+def test_two_levels_are_one_comparison_and_more_are_as_many() -> None:
+    codes = np.array([0, 1])
+    assert Partition("p", ("a", "b"), codes).comparisons.tolist() == [0, 0]
+    assert Partition("p", ("a", "b", "c"), codes).comparisons.tolist() == [0, 1, 2]
+
+
+def test_the_classes_come_first_and_rows_are_taken() -> None:
+    codes = {"hair": np.array([1, 0, -1, 1]), "age": np.array([0, 1, 1, 0])}
+    names = {"hair": ("long", "short"), "age": ("young", "old")}
+    test = np.array([[3, 2, 1]])
+    dataset = image_dataset(np.zeros((4, 1, 2, 2)), codes, names, 1, label_name="age", test=test)
+    age, hair = partitions_of(dataset, dataset.test[0])
+    assert (age.name, age.levels, age.codes.tolist()) == ("age", ("young", "old"), [0, 1, 1])
+    assert (hair.name, hair.codes.tolist()) == ("hair", [1, -1, 0])
+
+
+@pytest.mark.parametrize("codes", [[0, 3], [-2, 0]])
+def test_a_code_without_a_level_is_refused(codes: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"partition 'p' has 3 levels, but codes from .* expected -1 \(unknown\) to 2"):
+        Partition("p", ("a", "b", "c"), np.array(codes))
+
+
+# The example: whom the rule picks, and that what is shown is what it claims to be.
+
+
+NAN = np.nan
+
+
+def codes(*values: int) -> Array:
+    return np.array(values)
+
+
+def test_without_another_partition_two_classes_give_their_most_ordinary_members() -> None:
+    label = np.repeat([0, 1, 2], [5, 3, 3])
+    distance = np.array([9.0, 1.0, 1.2, 1.1, 0.9, 2.0, 2.1, 2.2, 5.0, 4.0, NAN])
+    pair: Any = chosen(distance, label, [Partition("digit", ("0", "1", "2"), label)])
+    # Class 2 has two measured points: too few. Class 0 has median 1.1, class 1 has 2.1.
+    assert (pair.partition, pair.levels) == ("digit", (0, 1))
+    assert (pair.near, pair.far.tolist()) == (3, [6, 5, 7])
+    assert pair.budget == pytest.approx((1.1 + 2.1) / 2)
+
+
+def test_of_another_partition_the_two_groups_have_one_class() -> None:
+    # In class 0 the groups differ by 3, in class 1 by 1; across classes they would by 8.
+    label = np.repeat([0, 1], 6)
+    group = np.tile(np.repeat([0, 1], 3), 2)
+    distance = np.repeat([4.0, 1.0, 9.0, 8.0], 3) + np.tile([-0.1, 0.0, 0.1], 4)
+    pair: Any = chosen(distance, label, [Partition("age", ("y", "o"), label), Partition("race", ("a", "b"), group)])
+    assert (pair.partition, pair.levels) == ("race", (1, 0))
+    assert (pair.near, pair.far[0]) == (4, 1)
+    assert set(label[[pair.near, *pair.far]]) == {0}
+    assert pair.budget == pytest.approx(2.5)
+
+
+def test_points_of_unknown_level_are_not_shown_and_equal_groups_are_no_example() -> None:
+    label = np.zeros(9, dtype=np.int64)
+    unknown = Partition("race", ("a", "b"), codes(0, 0, 0, 1, 1, 1, -1, -1, -1))
+    classes = Partition("age", ("y",), label)
+    distance = np.repeat([1.0, 2.0, 50.0], 3)
+    pair: Any = chosen(distance, label, [classes, unknown])
+    assert max(pair.near, *pair.far) < 6
+    assert chosen(np.ones(9), label, [classes, unknown]) is None
+    assert chosen(distance, label, [classes]) is None
+
+
+@pytest.mark.parametrize(
+    ("members", "levels"), [((ENOUGH, ENOUGH, 3), (0, 1)), ((ENOUGH, 2 * ENOUGH, 2 * ENOUGH), (0, 2))]
+)
+def test_small_groups_are_passed_over_and_enough_is_enough(members: tuple[int, ...], levels: tuple[int, int]) -> None:
+    """Three points with the largest difference lose to a pair with enough; of those the largest difference wins."""
+    label = np.repeat([0, 1, 2], members)
+    distance = np.repeat([1.0, 2.0, 9.0], members)
+    pair: Any = chosen(distance, label, [Partition("digit", ("0", "1", "2"), label)])
+    assert pair.levels == levels
+
+
+def test_where_no_pair_has_enough_the_largest_groups_are_compared() -> None:
+    label = np.repeat([0, 1, 2], (8, 7, 3))
+    pair: Any = chosen(np.repeat([1.0, 2.0, 9.0], (8, 7, 3)), label, [Partition("digit", ("0", "1", "2"), label)])
+    assert pair.levels == (0, 1)
+
+
+def picture(value: float) -> Array:
+    return np.full((1, 2, 2), value)
+
+
+def displayed(pair: Pair, values: list[float], to: list[float], boundary: float = 0.5) -> Any:
+    """One-coloured pictures of class 0, where classes are parted at ``boundary``; the attack sends each to ``to``."""
+    return shown(
+        pair,
+        lambda points: np.stack([picture(values[i]) for i in points]).astype(np.float32),
+        lambda points: np.stack([picture(to[i]) for i in points]).astype(np.float32),
+        lambda images: (images.mean(axis=(1, 2, 3)) > boundary).astype(np.int64),
+        np.zeros(len(values), dtype=np.int64),
+    )
+
+
+def test_the_near_point_is_shown_as_attacked_and_the_far_one_moved_by_the_whole_budget() -> None:
+    # Four pixels: a step of .1 in each is .2 long.
+    examples = displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.1], [0.55, 0.6])
+    assert examples.points.tolist() == [0, 1]
+    assert examples.prediction.tolist() == [1, 0]
+    np.testing.assert_allclose(examples.perturbed[0], picture(0.55), rtol=1e-6)
+    np.testing.assert_allclose(examples.perturbed[1], picture(0.1 + 0.5 / 2), rtol=1e-6)
+
+
+def test_a_far_point_that_is_fooled_within_the_budget_is_passed_over() -> None:
+    # The attack overshoots on point 1: halfway to its result lies beyond the boundary already.
+    pair = Pair("p", (0, 1), 0, codes(1, 2), budget=0.5)
+    examples = displayed(pair, [0.45, 0.4, 0.1], [0.55, 0.99, 0.6])
+    assert examples.points.tolist() == [0, 2]
+    assert displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.4], [0.55, 0.99]) is None
+
+
+def test_a_failed_attack_is_no_example() -> None:
+    assert displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.1], [0.55, NAN]) is None
+    assert displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.1], [NAN, 0.6]) is None
+
+
+# The two small worlds of section 2: what is drawn is computed.
+
+
+WORLD = illustrations.two_boundaries()
+CLASSES = illustrations.three_classes()
+
+
+def test_both_boundaries_separate_the_classes_and_have_the_shares() -> None:
+    for boundary, shares in zip(WORLD.boundaries, illustrations.SHARES, strict=True):
+        assert np.linalg.norm(boundary.normal) == pytest.approx(1)
+        assert WORLD.accuracy(boundary) == 1
+        assert WORLD.attacked(boundary) == shares
+
+
+def test_no_share_hangs_on_a_point_at_the_edge_of_the_budget() -> None:
+    for boundary in WORLD.boundaries:
+        assert np.abs(np.abs(boundary.signed(WORLD.points)) - WORLD.budget).min() > 0.01
+
+
+def test_the_biased_boundary_is_closer_to_the_round_points_of_both_classes() -> None:
+    biased, fair = (np.abs(boundary.signed(WORLD.points)) for boundary in WORLD.boundaries)
+    for side in (0, 1):
+        members = (WORLD.label == side) & (WORLD.subclass == illustrations.ROUND)
+        assert (biased[members] < fair[members]).all()
+
+
+def test_the_middle_class_is_closest_at_about_equal_accuracy() -> None:
+    mean = [CLASSES.distance[CLASSES.label == c].mean() for c in range(illustrations.CLASSES)]
+    assert np.argmin(mean) == 1
+    assert mean[1] < 0.85 * min(mean[0], mean[2])
+    accuracy = [CLASSES.correct[CLASSES.label == c].mean() for c in range(illustrations.CLASSES)]
+    assert min(accuracy) > 0.95
+
+
+def test_the_regression_is_where_its_loss_is_least() -> None:
+    design = np.column_stack([CLASSES.points, np.ones(len(CLASSES.points))])
+
+    def loss(weights: np.ndarray, bias: np.ndarray) -> float:
+        logits = design @ np.column_stack([weights, bias]).T
+        own = logits[np.arange(len(logits)), CLASSES.label]
+        return float((np.log(np.exp(logits).sum(axis=1)) - own).mean() + illustrations.PENALTY / 2 * (weights**2).sum())
+
+    best = loss(CLASSES.weights, CLASSES.bias)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        step = 0.05 * rng.normal(size=(illustrations.CLASSES, 3))
+        assert loss(CLASSES.weights + step[:, :2], CLASSES.bias + step[:, 2]) > best

@@ -12,6 +12,7 @@ from scipy.stats import norm
 from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
 from pipeline.audits.robustness_bias.measures import by_level, level_sums
 from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
+from pipeline.methods.sgd_settings import accuracy_curve
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
@@ -92,15 +93,20 @@ def dataset_of(name: str, origin: Any) -> ImageDataset:
 def classifier_of(
     dataset: ImageDataset, method: str, model: str, epochs: Sequence[int], pretrained: bool
 ) -> Classifier:
-    """The facts of a training; the weights do not matter."""
+    """The facts and curves of a training; the weights do not matter."""
     rng = seeded("train", dataset.name, method, model)
     k = len(epochs)
     accuracy = np.sort(rng.uniform(0.6, 0.9, k)) if model != LOGISTIC else np.full(k, 0.4)
     facts = {"test_accuracy": accuracy, "train_accuracy": accuracy + 0.05, "pretrained": np.full(k, float(pretrained))}
-    facts |= {"epochs": np.full(k, float(max(epochs))), "parameters": np.full(k, 1e6)}
+    same = {"epochs": max(epochs), "train_rows": 1000, "parameters": 1e6, "multiply_adds": 1e8}
+    facts |= {name: np.full(k, float(value)) for name, value in same.items()}
     none = {"w": np.zeros(k, np.float32)}
     index = {"epoch": np.array(epochs)}
-    return Classifier(method, dataset.name, dataset.origin, f"networks.{model}", none, {}, facts, index)
+    groups = [(), *((name, level) for name, levels in dataset.levels.items() for level in levels)]
+    rising = accuracy[-1] * (1 - 0.5 / np.arange(1, max(epochs) + 1))
+    history = {accuracy_curve(*group): np.tile(rising * rng.uniform(0.9, 1.1), (k, 1)) for group in groups}
+    history["step"] = np.arange(1, max(epochs) + 1)
+    return Classifier(method, dataset.name, dataset.origin, f"networks.{model}", none, history, facts, index)
 
 
 def distances_of(dataset: ImageDataset, name: str, epochs: Sequence[int], attacks: Sequence[str]) -> dict[str, Array]:

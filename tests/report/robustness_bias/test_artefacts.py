@@ -12,7 +12,12 @@ from pipeline.report.table import Table
 
 LISTED = {one.name: one.kind for one in registry.declared("robustness_bias")}
 OF_ABSENT_DATA = ["figure_5", *(f"figure_{n}" for n in range(6, 23))]
-OF_DIGITS = ["figure_4", "figure_bias", *(name for name in LISTED if name.startswith("figure_digits"))]
+OF_DIGITS = [
+    "figure_4",
+    "figure_bias",
+    "figure_training",
+    *(name for name in LISTED if name.startswith("figure_digits")),
+]
 
 
 @pytest.mark.parametrize("name", LISTED)
@@ -59,7 +64,23 @@ def test_passes_are_divided_by_the_points_that_were_attacked(made_alone: Mapping
         assert passes == pytest.approx(40 * points / attacked)
 
 
-@pytest.mark.parametrize(("name", "parts"), [("table_2", ("dataset.", "method.")), ("table_partitions", ("dataset.",))])
+def test_a_network_costs_its_passes_times_its_size(made_alone: Mapping[str, Artefact]) -> None:
+    """The inputs train on 1,000 images of 10^8 multiply-adds each."""
+    table = made_alone["table_costs"]
+    assert isinstance(table, Table)
+    keys = [column.key for column in table.columns]
+    for row in [dict[str, Any](zip(keys, row.cells, strict=True)) for row in table.rows]:
+        assert row["training"] == pytest.approx(3 * row["epochs"] * 1000 * 1e8 / 1e12)
+        assert row["audit"] == pytest.approx(row["passes"] * 1e8 / 1e12)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        *((name, ("dataset.", "method.")) for name in ("table_2", "table_costs", "figure_training")),
+        ("table_partitions", ("dataset.",)),
+    ],
+)
 def test_what_no_audit_has_a_part_in_is_not_stamped_with_one(
     name: str, parts: tuple[str, ...], made_alone: Mapping[str, Artefact]
 ) -> None:
