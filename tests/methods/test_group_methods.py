@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from pipeline.types import Dataset
 from tests.methods.builders import population
 
 RNGS = generators("groups", repetitions=2)
-REGRESSION = {"validation_fraction": 0.25, "inverse_penalties": [1.0]}
+REGRESSION: dict[str, Any] = {"validation_fraction": 0.25, "inverse_penalties": [1.0]}
 
 
 def optimizer(**values: object) -> threshold_optimizer.Config:

@@ -124,7 +124,7 @@ def test_a_trade_off_marks_the_settings_that_no_other_one_beats_in_both() -> Non
         picture = drawn(both, figure, "t", "smoke")
     (line, *_), rings = picture.figure.axes[0].get_lines()[::2], picture.figure.axes[0].get_lines()[1::2]
     assert np.allclose(line.get_xdata(), [0, -1, -2])
-    assert [len(ring.get_xdata()) for ring in rings] == [1, 1]
+    assert [np.size(ring.get_xdata()) for ring in rings] == [1, 1]
     assert picture.notes == (
         "Ringed: no other setting of the panel has both a larger value across and a smaller size.",
     )

@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from pipeline.audits.correction import corrected
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.agreement import measures as m
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, interval, number, p_value
 from pipeline.report.style import method_style
-from pipeline.report.table import Cell, Column, Table, tabulated
+from pipeline.report.table import Cell, Column, Show, Table, tabulated
 
 FAILS = "*"
 BOTH = "both"
@@ -127,7 +128,7 @@ def table_concordance(inputs: Inputs) -> Table:
     def by_chance(pair: tuple[str, str]) -> float:
         return 1 / mean(pair, "measures").value
 
-    shown = "value and interval"
+    shown: Show = "value and interval"
     return tabulated(
         "Agreement of the audits.",
         ("Dataset", "Attribute"),
@@ -184,9 +185,8 @@ def table_flipsets(inputs: Inputs) -> Table:
     with the largest loss ratios, and how many would be by chance.
     """
     places = [(d, a, x) for d, a in m.attributes(inputs) for x in m.methods(inputs, d)]
-    found = {place: m.overlap(inputs, *place) for place in places}
-    there = [place for place in places if found[place] is not None]
-    p = dict(zip(there, m.corrected(np.array([found[place].p for place in there], float), "holm"), strict=True))
+    found = {place: one for place in places if (one := m.overlap(inputs, *place)) is not None}
+    p = dict(zip(found, corrected(np.array([one.p for one in found.values()], float), "holm"), strict=True))
 
     def tested(place: tuple[str, str, str]) -> Cell:
         return Estimate(p[place], text=p_value(p[place])) if np.isfinite(p[place]) else None
@@ -201,7 +201,7 @@ def table_flipsets(inputs: Inputs) -> Table:
             Column("by chance", decimals=1, of=lambda place: found[place].expected),
             Column("p", of=tested),
         ),
-        [((w.dataset_label(d), attribute_label(a), label(x)), (d, a, x)) for d, a, x in there],
+        [((w.dataset_label(d), attribute_label(a), label(x)), (d, a, x)) for d, a, x in found],
         inputs.stamp({"audit", "fliptest"}),
         (
             "First repetition; people whom both audits look at. In flipsets: decided otherwise than the counterpart, "

@@ -37,8 +37,8 @@ def rows_of(point: dict[str, Any], values: Values) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for r in range(REPETITIONS):
 
-        def add(statistic: str, value: float, r: int = r, **more: Any) -> None:
-            found.append({"repetition": r, "statistic": statistic, "value": float(value), **more})
+        def add(statistic: str, value: float, *, of: int = r, **more: Any) -> None:
+            found.append({"repetition": of, "statistic": statistic, "value": float(value), **more})
 
         if audit == "loss_ratio":
             for measure, start in measures.INDIVIDUAL.items():
@@ -61,7 +61,7 @@ def rows_of(point: dict[str, Any], values: Values) -> list[dict[str, Any]]:
                 # A tenth of the halves flips, and more people than that: half as many as the effect says, or few.
                 effect, p = values(dataset, attribute, method, measures.FLIPTEST, r)
                 for direction in ("forward", "reverse"):
-                    place = {"attribute": attribute, "direction": direction}
+                    place: dict[str, Any] = {"attribute": attribute, "direction": direction}
                     add("n_source", PEOPLE, **place)
                     size = 0.1 + (0.5 if p < 0.05 else 0.02) * effect
                     add("size", round(PEOPLE * size), flipset="positive", **place)
