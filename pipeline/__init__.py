@@ -1,3 +1,3 @@
-"""A reproducible pipeline that regenerates four studies of unfairness in machine-learned models."""
+"""A reproducible pipeline that regenerates studies of unfairness in machine-learned models."""
 
 __version__ = "0.1.0"

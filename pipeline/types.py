@@ -7,7 +7,7 @@ Each is a frozen dataclass of arrays. The leading axis of everything that depend
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
@@ -73,6 +73,26 @@ class Dataset:
         """The row numbers of one side of every split, or of both, (R, n)."""
         sides = {"train": [self.train], "test": [self.test], "all": [self.train, self.test]}[split]
         return np.concatenate(sides, axis=1)
+
+    def with_inputs(self, attributes: Sequence[str]) -> Dataset:
+        """The data with those of these protected attributes as further features that are none yet, under their names.
+
+        Raises ValueError for one that there is not, and for one whose feature of that name is another number.
+        """
+        if unknown := [name for name in attributes if name not in self.protected]:
+            raise ValueError(f"expected protected attributes of {self.name!r}, found {unknown}")
+        for name in set(attributes) & set(self.feature_names):
+            own = self.features[:, self.feature_names.index(name)]
+            if name in self.continuous or (own != self.protected[name]).any():
+                raise ValueError(f"feature {name!r} of {self.name!r} is not the protected attribute: name it otherwise")
+        if not (added := tuple(name for name in attributes if name not in self.feature_names)):
+            return self
+        return replace(
+            self,
+            features=np.column_stack([self.features, *(self.protected[name] for name in added)]),
+            feature_names=(*self.feature_names, *added),
+            sensitive_inputs=(*self.sensitive_inputs, *added),
+        )
 
     def batch(self, split: Split, repetitions: int | None = None) -> Batch:
         """Standardised arrays of one side, or both, of the first ``repetitions`` splits (all of them by default)."""
@@ -167,6 +187,8 @@ class Classifier:
     the repetition axis first. ``history`` holds training curves: ``step`` (L,) and one (R, L) array a curve. ``facts``
     counts what happened in training (failed attacks, ensemble members, ...): one (R,) array each. ``index`` names what
     tells the R classifiers apart where they are not random repetitions (a grid of coefficients): one (R,) array each.
+    ``reads`` names the protected attributes that a decision needs beside the features: its inputs are those of
+    ``dataset.with_inputs(reads)``.
     """
 
     method: str
@@ -177,6 +199,7 @@ class Classifier:
     history: Mapping[str, Array] = field(default_factory=dict)
     facts: Mapping[str, Array] = field(default_factory=dict)
     index: Mapping[str, Array] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
 
     @property
     def repetitions(self) -> int:

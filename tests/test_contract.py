@@ -211,7 +211,7 @@ def test_method(name: str, folder: Path) -> None:
     import importlib
 
     architecture = importlib.import_module(f"pipeline.models.{classifier.architecture}")
-    x = data.batch("test").features[:1, :50].repeat(classifier.repetitions, axis=0)
+    x = data.with_inputs(classifier.reads).batch("test").features[:1, :50].repeat(classifier.repetitions, axis=0)
     decision, score = architecture.predict(classifier.parameters, x), architecture.score(classifier.parameters, x)
     assert decision.shape == score.shape == x.shape[:2]
     assert set(np.unique(decision)) <= {0, 1}
@@ -256,6 +256,7 @@ def audited(point: Point, folder: Path) -> AuditResult:
     module = plugins.load("audit", section["kind"])
     rngs = generators("audit", data.name, classifier.method, point.audit, repetitions=classifier.repetitions)
     maps = [transported(point, folder)] if point.transport else []
+    data = data.with_inputs(classifier.reads) if isinstance(data, Dataset) else data
     result = module.run(data, classifier, plugins.configure(module, section), rngs, *maps)
     assert isinstance(result, AuditResult)
     return result

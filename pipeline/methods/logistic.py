@@ -7,7 +7,7 @@ F are the first training rows and V the others; what is kept is the fit on F at 
 that are best. The intercept b is not penalised. Source: DiCiccio et al. 2020, section 5.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, NamedTuple
@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from pipeline.fields import Checked, Positive, Share, not_empty
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.types import Array, Batch, Classifier, Dataset
 
 TOLERANCE = 1e-6
 MAXIMUM_ITERATIONS = 1000
@@ -35,45 +35,73 @@ class Config(Checked, of="method"):
 
 
 class Fit(NamedTuple):
-    """Coefficients (d,), intercept, the C chosen and the AUC on the validation rows."""
+    """Coefficients (d,), intercept, the C chosen, the AUC on the validation rows, whether C is an end of the list."""
 
     coef: Array
     intercept: float
     inverse_penalty: float
     validation_auc: float
+    at_edge: bool
 
 
 def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
     """One regression for each of the first len(rngs) splits; nothing is drawn, the training rows are in random order.
 
-    Facts: ``inverse_penalty`` (the C chosen), ``validation_auc``, and ``at_edge``, 1 where C is an end of the list.
+    Facts: see :func:`classifier`.
     """
-    data = dataset.batch("train", len(rngs))
+    return classifier("logistic", dataset, fits(dataset.batch("train", len(rngs)), config))
+
+
+def fits(data: Batch, config: Config, weight: Array | None = None) -> list[Fit]:
+    """The regression of each split; ``weight`` (R, n) >= 0 multiplies the losses, and counts rows in the AUC."""
     n = data.label.shape[1]
     cut = n - int(Fraction(str(config.validation_fraction)) * n)
-    fits = [chosen(x[:cut], y[:cut], x[cut:], y[cut:], config) for x, y in zip(data.features, data.label, strict=True)]
-    c = np.array([one.inverse_penalty for one in fits])
-    edges = config.inverse_penalties[0], config.inverse_penalties[-1]
+    weights = np.ones(data.label.shape) if weight is None else weight
+    return [
+        chosen(x[:cut], y[:cut], x[cut:], y[cut:], config, None if weight is None else (w[:cut], w[cut:]))
+        for x, y, w in zip(data.features, data.label, weights, strict=True)
+    ]
+
+
+def classifier(
+    method: str, dataset: Dataset, found: Sequence[Fit], facts: Mapping[str, Array] | None = None
+) -> Classifier:
+    """The regressions as one classifier.
+
+    Facts, beside those given: ``inverse_penalty`` (the C chosen), ``validation_auc``, and ``at_edge``, 1 where C is an
+    end of the list.
+    """
     return Classifier(
-        method="logistic",
+        method=method,
         dataset=dataset.name,
         origin=dataset.origin,
         architecture="logistic_mixture",
         parameters={
-            "weight": np.ones((len(fits), 1)),
-            "coef": np.stack([one.coef for one in fits])[:, None, :],
-            "intercept": np.array([[one.intercept] for one in fits]),
+            "weight": np.ones((len(found), 1)),
+            "coef": np.stack([one.coef for one in found])[:, None, :],
+            "intercept": np.array([[one.intercept] for one in found]),
         },
         facts={
-            "inverse_penalty": c,
-            "validation_auc": np.array([one.validation_auc for one in fits]),
-            "at_edge": np.isin(c, edges).astype(float),
+            "inverse_penalty": np.array([one.inverse_penalty for one in found]),
+            "validation_auc": np.array([one.validation_auc for one in found]),
+            "at_edge": np.array([float(one.at_edge) for one in found]),
+            **(facts or {}),
         },
     )
 
 
-def chosen(x: Array, y: Array, x_validation: Array, y_validation: Array, config: Config) -> Fit:
-    """The fit on rows x (n, d), y (n,) with the best validation AUC; each starts from the one before."""
+def chosen(
+    x: Array,
+    y: Array,
+    x_validation: Array,
+    y_validation: Array,
+    config: Config,
+    weight: tuple[Array, Array] | None = None,
+) -> Fit:
+    """The fit on rows x (n, d), y (n,) with the best validation AUC; each starts from the one before.
+
+    ``weight``: of the rows (n,), and of the validation rows.
+    """
     import warnings
 
     from sklearn.exceptions import ConvergenceWarning
@@ -82,12 +110,14 @@ def chosen(x: Array, y: Array, x_validation: Array, y_validation: Array, config:
 
     model = LogisticRegression(solver="newton-cholesky", warm_start=True, tol=TOLERANCE, max_iter=MAXIMUM_ITERATIONS)
     best: Fit | None = None
+    own, held_out = weight or (None, None)
+    edges = config.inverse_penalties[0], config.inverse_penalties[-1]
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         for c in config.inverse_penalties:
-            model.set_params(C=c).fit(x, y)
-            auc = float(roc_auc_score(y_validation, model.decision_function(x_validation)))
+            model.set_params(C=c).fit(x, y, own)
+            auc = float(roc_auc_score(y_validation, model.decision_function(x_validation), sample_weight=held_out))
             if best is None or auc > best.validation_auc:
-                best = Fit(model.coef_[0].copy(), float(model.intercept_[0]), c, auc)
+                best = Fit(model.coef_[0].copy(), float(model.intercept_[0]), c, auc, c in edges)
     assert best is not None
     return best

@@ -75,8 +75,12 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
 
 
 def crossed_groups(protected: Mapping[str, Array]) -> Array:
-    """One code for each combination of the binary attributes: sum_i 2^i a_i."""
-    return np.sum([values * 2**i for i, values in enumerate(protected.values())], axis=0)
+    """One code for each combination of the attributes that occurs, from 0 up; rows in neither group are a third one.
+
+    In ascending order of sum_i 3^i (a_i + 1): where all four of two binary attributes occur, sum_i 2^i a_i.
+    """
+    combined = np.sum([(values + 1) * 3**i for i, values in enumerate(protected.values())], axis=0)
+    return np.asarray(np.unique(combined, return_inverse=True)[1])
 
 
 def learner(config: Config) -> Any:

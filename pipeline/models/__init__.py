@@ -20,9 +20,10 @@ from types import ModuleType
 
 def architecture(name: str) -> ModuleType:
     """The module that evaluates classifiers of this architecture; ValueError if there is none of that name."""
-    from pipeline.models import kernel, linear, logistic_mixture, mlp
+    from pipeline.models import kernel, linear, logistic_mixture, mlp, thresholds
 
     known = {"mlp": mlp, "logistic_mixture": logistic_mixture, "linear": linear, "kernel": kernel}
+    known |= {"thresholds": thresholds}
     if name not in known:
         raise ValueError(f"expected an architecture among {', '.join(known)}, found {name!r}")
     return known[name]

@@ -17,7 +17,7 @@ from pipeline.report.numbers import plain
 from pipeline.report.picture import Picture
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure, raised
-from pipeline.workflow.sweep import Figure
+from pipeline.workflow.sweep import Figure, column
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
 """Inches: of a row of panels, and of what stands above and below all of them."""
@@ -35,16 +35,20 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     rows of one setting differ in a column that the figure does not name: their mean would mix what is not alike.
     """
     columns = sorted(map(str, rows.columns))
-    for name in [*figure.axes.values(), *figure.where]:
+    for name in [*figure.axes.values(), *map(column, figure.along), *figure.where]:
         if name not in rows:
             raise ValueError(f"the sweep's rows have no column {name!r}{nearest(name, columns)}: they have {columns}")
     statistics = sorted(rows["statistic"].unique())
-    for name in figure.statistic:
+    shown = [*figure.statistic, *filter(None, [figure.against])]
+    for name in shown:
         if name not in statistics:
             raise ValueError(
                 f"the sweep's rows have no statistic {name!r}{nearest(name, statistics)}: they have {statistics}"
             )
-    kept = rows[rows["statistic"].isin(figure.statistic)]
+    kept = rows[rows["statistic"].isin(shown)]
+    x = figure.axes["x"]
+    for name in map(column, figure.along):
+        kept = kept.assign(**{x: kept[x].fillna(kept[name])})
     for name, wanted in figure.where.items():
         found = kept[name] == wanted
         if not found.any():
@@ -53,6 +57,10 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
                 f"figure.where: no row has {name} {wanted!r}{nearest(str(wanted), map(str, there))}: {there}"
             )
         kept = kept[found | kept[name].isna()]
+    if figure.against:
+        # Several audits of a model may tell it.
+        told = ["statistic", "repetition", "value", *figure.axes.values()]
+        kept = kept[(kept["statistic"] != figure.against) | ~kept.duplicated(told)]
     _one_each(kept, figure)
     return kept
 
@@ -70,13 +78,39 @@ def _one_each(rows: pd.DataFrame, figure: Figure) -> None:
 
 
 def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
-    """At each setting mean, standard deviation (ddof 1) and number of the finite values, and how many are not."""
+    """At each setting mean, standard deviation (ddof 1) and number of the finite values, and how many are not.
+
+    Of a trade-off also the mean of what the statistic is held ``against``, and whether the setting is ``undominated``.
+    """
     kept = chosen(rows, figure)
     finite = kept.assign(value=kept["value"].astype(float).where(np.isfinite(kept["value"].astype(float))))
     grouped = finite.groupby(["statistic", *figure.axes.values()], dropna=False, sort=True, observed=True)["value"]
     table = grouped.agg(mean="mean", std="std", n="count", of="size").reset_index()
     table["not_finite"] = table.pop("of") - table["n"]
-    return table
+    return _traded(table, figure) if figure.against else table
+
+
+def _traded(table: pd.DataFrame, figure: Figure) -> pd.DataFrame:
+    """Each statistic beside the mean of the other, and which settings of a panel no other one beats in both."""
+    axes = list(figure.axes.values())
+    other = table[table["statistic"] == figure.against].set_index(axes)["mean"]
+    kept = table[table["statistic"] != figure.against].join(other.rename(figure.against), on=axes)
+    panel = ["statistic", *(figure.axes[axis] for axis in ("rows", "columns") if axis in figure.axes)]
+    best = [
+        pd.Series(undominated(part[figure.against].to_numpy(), part["mean"].abs().to_numpy()), part.index)
+        for _, part in kept.groupby(panel, dropna=False)
+    ]
+    return kept.assign(undominated=pd.concat(best)).reset_index(drop=True)
+
+
+def undominated(gain: np.ndarray, loss: np.ndarray) -> np.ndarray:
+    """Which of n points no other one beats: at least their ``gain`` (n,), at most their ``loss`` (n,), better in one.
+
+    A point that lacks a number is not among them, and beats none.
+    """
+    as_good = (gain[:, None] >= gain) & (loss[:, None] <= loss)
+    better = (gain[:, None] > gain) | (loss[:, None] < loss)
+    return np.isfinite(gain) & np.isfinite(loss) & ~(as_good & better).any(axis=0)
 
 
 def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture:
@@ -97,7 +131,7 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
             if i == 0 and "columns" in figure.axes:
                 panels[i, j].set_title(_told(figure, "columns", col))
             if i == len(down) - 1:
-                panels[i, j].set_xlabel(figure.label(figure.x))
+                panels[i, j].set_xlabel(figure.label(figure.against or figure.x))
         name = figure.label(statistic)
         panels[i, 0].set_ylabel(f"{name}\n{_told(figure, 'rows', row)}" if "rows" in figure.axes else name)
     if "lines" in figure.axes:
@@ -105,8 +139,10 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
     kept = chosen(rows, figure)
     missing = int(table["not_finite"].sum())
     note = (f"{missing:,} of {len(kept):,} values are not finite and not drawn.",) if missing else ()
+    if figure.against:
+        note = (*note, "Ringed: no other setting of the panel has both a larger value across and a smaller size.")
     alternative = (
-        f"{', '.join(map(figure.label, figure.statistic))} against {figure.label(figure.x)}, "
+        f"{', '.join(map(figure.label, figure.statistic))} against {figure.label(figure.against or figure.x)}, "
         f"{len(down) * len(across)} panels; the numbers are in the summary beside it."
     )
     return Picture.stamped(drawing, title, Stamp.of(kept, scale), alternative, notes=note)
@@ -137,9 +173,13 @@ def _panel(axes: Axes, table: pd.DataFrame, figure: Figure, lines: Sequence[Any]
         part = part[part["n"] > 0].sort_values(x)
         if part.empty:
             continue
-        place = part[x].to_numpy() if pd.api.types.is_numeric_dtype(part[x]) else part[x].astype(str).to_numpy()
+        place = part[figure.against or x]
+        place = place.to_numpy() if pd.api.types.is_numeric_dtype(place) else place.astype(str).to_numpy()
         mean, std = part["mean"].to_numpy(), part["std"].fillna(0.0).to_numpy()
-        curve(axes, place, mean, look, (mean - std, mean + std), zorder=3)
+        curve(axes, place, mean, look, None if figure.against else (mean - std, mean + std), zorder=3)
+        if figure.against:
+            best = part["undominated"].to_numpy(bool)
+            axes.plot(place[best], mean[best], "o", markersize=8, fillstyle="none", color=INK, linewidth=0.6, zorder=4)
     if "x" in figure.log:
         _logarithmic(axes, sorted(table[x].unique()))
     if "y" in figure.log:

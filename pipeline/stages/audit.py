@@ -20,6 +20,8 @@ def main(arguments: list[str] | None = None) -> None:
         return
     assert isinstance(dataset, (Dataset, ImageDataset))
     assert isinstance(classifier, Classifier)
+    if isinstance(dataset, Dataset):
+        dataset = dataset.with_inputs(classifier.reads)
     module = plugins.load("audit", audit["kind"])
     rngs = generators("audit", dataset.name, classifier.method, audit["name"], repetitions=classifier.repetitions)
     maps = [io.load(path, TransportMap) for path in options.transport]

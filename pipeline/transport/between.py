@@ -1,7 +1,8 @@
 """Which rows a transport map is fitted on and applied to: two groups of a dataset, and the columns that move.
 
 A column that is constant within the source group and within the target group (sex itself, in a map between the sexes)
-has nothing to be transported: the counterpart takes the target group's value.
+has nothing to be transported: the counterpart takes the target group's value. Another protected attribute that a
+classifier reads beside the features stays the person's own.
 """
 
 import importlib
@@ -179,7 +180,8 @@ def mapped(
     module = importlib.import_module(f"pipeline.transport.{maps.kind}")
     points = maps.points if getattr(module, "FITTED_ROWS_ONLY", False) else None
     columns = np.array([dataset.feature_names.index(name) for name in maps.features])
-    kept = np.array([name not in maps.features for name in dataset.feature_names])
+    own = {*maps.features, *dataset.protected} - {maps.attribute}
+    kept = np.array([name not in own for name in dataset.feature_names])
     members, others = (
         [_members(dataset, rows[t], maps.attribute, c, maps.given_label)[:limit] for t in range(trials)]
         for c, limit in ((code, points), (other, None))

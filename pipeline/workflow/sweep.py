@@ -23,10 +23,15 @@ class Figure(Checked):
     (``audit.delta``), a part of a point (``dataset``, ``method``, ...) or a column that the audit itself writes
     (``steps``). ``where`` keeps the rows that have these values, and those without a value there; ``log`` are the axes
     (``x``, ``y``) that are logarithmic; ``labels`` are what keys, statistics and values are called.
+
+    A trade-off: each statistic is drawn ``against`` another one, a point for each setting, joined along ``x``, and the
+    settings that no other one beats in both are marked. ``along``: keys that stand for ``x`` on the lines without it.
     """
 
     statistic: Names
     x: str
+    along: Sequence[str] = ()
+    against: str = ""
     lines: str = ""
     rows: str = ""
     columns: str = ""
@@ -40,11 +45,11 @@ class Figure(Checked):
         written = {key: value for key, value in (declaration.get("figure") or {}).items() if value not in (None, "")}
         if not written:
             raise ValueError(f"sweep {sweep!r} declares no figure: give it statistic and x")
-        lists = {key: listed(written[key]) for key in ("statistic", "log") if key in written}
+        lists = {key: listed(written[key]) for key in ("statistic", "log", "along") if key in written}
         figure = made(cls, {**written, **lists}, f"sweep {sweep!r}, figure")
         keys = sorted({key for block in declaration["grid"].values() for key in block})
-        for axis in AXES:
-            name = getattr(figure, axis)
+        named = [*((axis, getattr(figure, axis)) for axis in AXES), *(("along", name) for name in figure.along)]
+        for axis, name in named:
             if "." in name and name not in keys:
                 raise ValueError(f"sweep {sweep!r}, figure.{axis}: the grid has no key {name!r}{nearest(name, keys)}")
         return figure

@@ -18,7 +18,7 @@ from pipeline.report.comparison_table import verdicts
 from pipeline.report.described import correlation, described
 from pipeline.report.inputs import Inputs
 from pipeline.report.style import paper
-from pipeline.report.sweep import chosen, drawn, summary
+from pipeline.report.sweep import chosen, drawn, summary, undominated
 from pipeline.report.table import Table
 from pipeline.types import Dataset
 from pipeline.workflow import shelf
@@ -313,6 +313,37 @@ def test_a_statistic_that_the_lines_do_not_tell_apart_is_one_line() -> None:
             picture = drawn(both, figure, "t", "smoke").figure
         assert [len(axes.get_lines()) for axes in picture.axes] == lines
         assert [text.get_text() for text in picture.legends[0].get_texts()] == ["Baseline", "SenSR"]
+
+
+def test_a_trade_off_marks_the_settings_that_no_other_one_beats_in_both() -> None:
+    gain, loss = np.array([0.9, 0.8, 0.8, 0.7, np.nan]), np.array([3.0, 1.0, 2.0, 1.5, 0.0])
+    assert undominated(gain, loss).tolist() == [True, True, False, False, False]
+    assert undominated(np.ones(2), np.ones(2)).tolist() == [True, True]
+    accuracy = rows().assign(statistic="accuracy", value=lambda frame: -frame["delta"], block="c")
+    both = pd.concat([rows(), accuracy, accuracy.assign(block="d")], ignore_index=True)
+    figure = replace(FIGURE, against="accuracy")
+    table = summary(both, figure)
+    assert set(table["statistic"]) == {"T_n"}
+    assert np.allclose(table["accuracy"], -table["delta"])
+    # The larger delta, the less accurate and the less fair.
+    assert (table["undominated"] == (table["delta"] == 0)).all()
+    with paper():
+        picture = drawn(both, figure, "t", "smoke")
+    (line, *_), rings = picture.figure.axes[0].get_lines()[::2], picture.figure.axes[0].get_lines()[1::2]
+    assert np.allclose(line.get_xdata(), [0, -1, -2])
+    assert [np.size(ring.get_xdata()) for ring in rings] == [1, 1]
+    assert picture.notes == (
+        "Ringed: no other setting of the panel has both a larger value across and a smaller size.",
+    )
+
+
+def test_lines_may_have_keys_of_their_own_for_x() -> None:
+    frame = rows()
+    other = frame["method"] == "sensr"
+    frame = frame.assign(bound=frame["delta"].where(other), delta=frame["delta"].where(~other))
+    table = summary(frame, replace(FIGURE, along=("method.bound",)))
+    assert len(table) == 2 * 2 * 3
+    assert np.allclose(table["mean"], 10 * table["delta"] + 1)
 
 
 def test_powers_of_ten_are_set_as_formulas() -> None:

@@ -169,3 +169,13 @@ def test_trials_of_other_sizes_do_not_meet(kind: str) -> None:
     for t in range(2):
         alone = module.fit([source[t]], [target[t]], CONFIGS[kind], [rngs[1][t]])
         np.testing.assert_allclose(together[t], module.images(alone.parameters, [source[t]])[0], atol=1e-12)
+
+
+def test_of_attributes_that_a_classifier_reads_the_mapped_one_changes_and_another_stays(shift: ModuleType) -> None:
+    data = dataset()
+    found = maps(data, shift)
+    (before, _), (after, _) = (mapped(found, one, "train", 2) for one in (data, data.with_inputs(("sex", "town"))))
+    np.testing.assert_array_equal(after.images[:, :-2], before.images)
+    assert (after.features[:, -2] == 0).all()
+    assert (after.images[:, -2] == 1).all()
+    np.testing.assert_array_equal(after.images[:, -1], data.protected["town"][after.rows])

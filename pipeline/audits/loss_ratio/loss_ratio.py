@@ -107,7 +107,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
     A setting beyond the stability limit is not run if another one is within it: its statistics are NaN, its points
     ``non_finite``, and ``unstable_steps`` says why. Arrays, of the first setting that is run, at its last step:
-    ``original_loss``, ``attacked_loss`` (R, n), and ``example_*``, the most unfair examples of repetition 0.
+    ``original_loss``, ``attacked_loss`` (R, n), the ``rows`` of the dataset that they are of, (S, n) in S splits, and
+    ``example_*``, the most unfair examples of repetition 0.
 
     Raises ValueError where every setting is unstable, or where there are more classifiers than splits.
     """
@@ -133,7 +134,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             flow = unfair_map(classifier, features, label, metric, regularization, schedule, config.recorded)
             losses, original = flow.losses, flow.original_loss
             if not arrays:
-                arrays = {"original_loss": original, "attacked_loss": losses[:, -1]}
+                audited = dataset.test[: len(features), : config.points]
+                arrays = {"original_loss": original, "attacked_loss": losses[:, -1], "rows": audited}
                 arrays |= _examples(dataset, label[0], original[0], losses[0, -1], flow.x[0], config.examples)
         statistics = _tests(original, losses, label, config)
         rows += _tidy(statistics, config.recorded, columns, config)

@@ -79,11 +79,12 @@ def _tests(
     config: Config,
     rng: np.random.Generator,
 ) -> Iterator[tuple[Key, PermutationTest]]:
-    """All tests of one repetition."""
+    """All tests of one repetition; who is in neither group of an attribute has no part in its tests."""
     decision = decided(score, config.threshold)
     for attribute, group in groups.items():
         low, high = dataset.levels[attribute]
-        data = Predictions(label, score, 1 - group, (high, low), prediction=decision)
+        inside = group >= 0
+        data = Predictions(label[inside], score[inside], 1 - group[inside], (high, low), prediction=decision[inside])
         for name in config.metrics:
             for kind in config.tests:
                 if kind == "exact" and not isinstance(metric_named(name), Rate):

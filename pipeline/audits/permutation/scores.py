@@ -12,7 +12,10 @@ RATES = {name: metric for name, metric in METRICS.items() if isinstance(metric, 
 
 
 def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Batch, Array]:
-    """One side of R classifiers' splits (or of the one there is) and P(y = 1 | x) of its rows, (R, n)."""
+    """One side of R classifiers' splits (or of the one there is) and P(y = 1 | x) of its rows, (R, n).
+
+    Raises ValueError for an architecture whose scores are no probabilities.
+    """
     batch = dataset.batch(side, 1 if dataset.repetitions == 1 else classifier.repetitions)
     shape = classifier.repetitions, batch.label.shape[1]
     batch = Batch(
@@ -20,9 +23,17 @@ def scores_of(dataset: Dataset, classifier: Classifier, side: Split) -> tuple[Ba
         np.broadcast_to(batch.label, shape),
         {name: np.broadcast_to(values, shape) for name, values in batch.protected.items()},
     )
-    ones = np.ones(batch.label.shape, dtype=np.int64)
-    loss, _ = architecture(classifier.architecture).loss_and_gradient(classifier.parameters, batch.features, ones)
-    return batch, np.asarray(np.exp(-np.asarray(loss, dtype=float)))
+    model, ones = architecture(classifier.architecture), np.ones(batch.label.shape, dtype=np.int64)
+    if hasattr(model, "loss_and_gradient"):
+        loss, _ = model.loss_and_gradient(classifier.parameters, batch.features, ones)
+        return batch, np.asarray(np.exp(-np.asarray(loss, dtype=float)))
+    score = np.asarray(model.score(classifier.parameters, batch.features))
+    if score.min() < 0 or score.max() > 1:
+        raise ValueError(
+            f"the scores of {classifier.method!r} (architecture {classifier.architecture!r}) are no probabilities: "
+            f"expected numbers in [0, 1], found {score.min():g} to {score.max():g}"
+        )
+    return batch, score
 
 
 def named_attributes(dataset: Dataset, names: Sequence[str] | None) -> list[str]:

@@ -318,6 +318,30 @@ def test_every_metric_attribute_and_test_has_one_row_a_statistic(audited: pd.Dat
     assert audited["value"].dtype == float
 
 
+def test_who_is_in_neither_group_has_no_part_in_the_tests_of_that_attribute() -> None:
+    """The tests are those of the data without these rows, and so is the other attribute with them."""
+    outside = np.arange(len(DATA.label)) % 4 == 0
+    some = replace(DATA, protected={**DATA.protected, "race": np.where(outside, -1, DATA.protected["race"])})
+    config = replace(EVERY, metrics=["tpr", "fpr"], tests=["exact"])
+    found = run(some, CLASSIFIER, config, RNGS).rows
+    whole = run(DATA, CLASSIFIER, config, RNGS).rows
+    test, score = scores_of(DATA, CLASSIFIER, "test")
+    group = ~outside[DATA.test[0]] & (test.protected["race"][0] == 1)
+    positive = group & (test.label[0] == 1)
+    mine = one(found, repetition=0, attribute="race", metric="tpr")
+    assert (mine["n_a"], mine["estimate_a"]) == (group.sum(), pytest.approx((score[0][positive] >= 0.5).mean()))
+    for metric in ("tpr", "fpr"):
+        sides = (one(rows, repetition=1, attribute="sex", metric=metric) for rows in (found, whole))
+        pd.testing.assert_series_equal(*(side.drop("p_adjusted") for side in sides))
+
+
+def test_scores_that_are_no_probabilities_are_refused() -> None:
+    parameters = {"coef": np.ones((2, 2)), "intercept": np.zeros(2), "threshold": np.zeros(2)}
+    regression = replace(CLASSIFIER, architecture="linear", parameters=parameters)
+    with pytest.raises(ValueError, match=r"'given' \(architecture 'linear'\) are no probabilities"):
+        scores_of(DATA, regression, "test")
+
+
 def test_recall_is_fishers_test_on_the_test_rows(audited: pd.DataFrame) -> None:
     test, score = scores_of(DATA, CLASSIFIER, "test")
     positive, accepted, sex = test.label[1] == 1, score[1] >= 0.5, test.protected["sex"][1]

@@ -1,0 +1,50 @@
+r"""Reweighing: a logistic regression on rows that weigh as if group and label were independent.
+
+.. math:: W(a, y) = \frac{P(A = a)\, P(Y = y)}{P(A = a, Y = y)}, \qquad
+          \min_{w, b} \; \tfrac12 |w|^2 + C \sum_{i \in F} W(a_i, y_i) \log(1 + e^{-(2 y_i - 1)(w^\top x_i + b)})
+
+with shares of the training rows; the groups a are every protected attribute crossed with every other, and whoever is in
+neither group of an attribute is in a third one. Weighted so, every group has the same share of positive labels. The
+regression and the choice of C are those of :mod:`pipeline.methods.logistic`, validation rows weighing as they do
+in training.
+
+Source: Kamiran and Calders 2012, "Data preprocessing techniques for classification without discrimination".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.methods import logistic
+from pipeline.methods.reductions import crossed_groups
+from pipeline.types import Array, Classifier, Dataset
+
+
+@dataclass(frozen=True)
+class Config(logistic.Config):
+    """See :class:`pipeline.methods.logistic.Config`."""
+
+
+def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+    """One regression for each of the first len(rngs) splits; nothing is drawn.
+
+    Facts beside those of the regression: ``smallest_weight`` and ``largest_weight``.
+    """
+    data = dataset.batch("train", len(rngs))
+    weight = np.stack(
+        [
+            weights(crossed_groups({name: values[r] for name, values in data.protected.items()}), label)
+            for r, label in enumerate(data.label)
+        ]
+    )
+    facts = {"smallest_weight": weight.min(axis=1), "largest_weight": weight.max(axis=1)}
+    return logistic.classifier("reweighing", dataset, logistic.fits(data, config, weight), facts)
+
+
+def weights(group: Array, label: Array) -> Array:
+    """W of each row, (n,), from its ``group`` (n,), codes from 0 up, and its ``label`` (n,)."""
+    counts = np.zeros((group.max() + 1, 2))
+    np.add.at(counts, (group, label), 1)
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / len(label)
+    return np.asarray((expected / np.where(counts > 0, counts, 1))[group, label])

@@ -1,0 +1,372 @@
+r"""What each audit says of each model, on one footing, and how far the audits agree.
+
+A *measure* is a number of an audit with its test. Of each data set, attribute, model and repetition it has
+
+- ``effect``: T_n of the loss ratio and of the error-rate ratio; the difference of a group metric, level 1 of the
+  attribute less level 0; for FlipTest the share of people decided otherwise than their counterpart beyond the mean
+  share between random halves of their group, the mean over both directions; sigma of level 1 for the distance to the
+  decision boundary;
+- ``unfairness``, by which models are ranked, the larger the worse: the effect where its sign means nothing else, and
+  its absolute value where the sign says which group;
+- ``p``: of a ratio of at most the tolerated one; of equal metrics; of equal mean distances; for FlipTest of a share of
+  flips of at most the floor, the share that one more random deal goes beyond with probability alpha:
+  :math:`P(K \ge k)` of a binomial count with that share, twice the smaller one of the two directions.
+
+``rejected`` is 1 where p after Holm's correction over the measures of that model, attribute and repetition is at most
+``LEVEL``. Over all repetitions there is one decision: twice the median p, then Holm's correction over the measures.
+
+Facts, rows of the block ``agreement``:
+
+- ``W`` of each repetition, Kendall's coefficient of concordance of the m measures that rank the n models which all of
+  them apply to, by the sums R_i of a model's ranks (ties share theirs, t of one rank):
+
+  .. math:: W = \frac{12 \sum_i (R_i - \bar R)^2}{m^2 (n^3 - n) - m \sum (t^3 - t)},
+
+  1 where all agree and 1 / m on average where they have nothing in common; and ``tau``, Kendall's tau-b of two
+  measures (``measure``, ``other``) over the models that both apply to;
+- ``opposite``: the share of models that one of two measures rejects and the other does not;
+- ``models_that_pass_all``, of those that every measure applies to, and ``fails_individual_of_passing``: of the models
+  that no group metric rejects, the share that the loss ratio does;
+- ``most_unfair``: the share in the tenth with the largest loss ratios, of the members of FlipTest's flipsets and of the
+  others (``flipset``), ``people`` in number, among those whom both audits look at; first repetition, both directions.
+
+Sources: Kendall and Babington Smith 1939; Holm 1979; Rueger 1978 for the median.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom, hypergeom, rankdata
+
+from pipeline.audits.correction import corrected
+from pipeline.report import words as w
+from pipeline.report.fliptest.trials import FirstTrial
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.report.permutation_tests.methods import over_splits
+from pipeline.types import Array
+
+BLOCK = "agreement"
+LEVEL = 0.05
+STEPS = 500
+"""Of the loss-ratio audit, as its paper states them for Adult."""
+MOST_UNFAIR = 0.1
+INDIVIDUAL = {"loss_ratio": "", "error_ratio": "error_"}
+"""The measures of individual fairness, and what their statistics begin with."""
+GROUP = ("tpr", "fpr", "precision", "selection_rate", "auc", "mean_error")
+FLIPTEST, ROBUSTNESS = "fliptest", "robustness"
+MEASURES = {
+    "loss_ratio": "loss ratio",
+    "error_ratio": "error-rate ratio",
+    **{name: w.METRICS[name] for name in GROUP},
+    "mean_error": "calibration",
+    FLIPTEST: "FlipTest",
+    ROBUSTNESS: "distance",
+}
+"""What they are called, in the order in which they are shown."""
+METHODS = (
+    "baseline",
+    "project",
+    "sensr",
+    "reductions",
+    "parity_constrained",
+    "reweighing",
+    "threshold_optimizer",
+    "logistic",
+)
+LABELS = {"parity_constrained": "Parity constraint", "threshold_optimizer": "Thresholds", "logistic": "Logistic"}
+"""Of the methods that are called otherwise elsewhere."""
+DRAWN, NO_GRADIENT, NO_METRIC, NOT_RUN, UNDEFINED = "drawn", "no gradient", "no metric", "not run", "undefined"
+WHY = {
+    DRAWN: "a coin decides, so that there is no boundary",
+    NO_GRADIENT: "the decision is a step function of the features",
+    NO_METRIC: "protected attributes are inputs, and their directions and axes span them all",
+    NOT_RUN: "left out at this scale",
+    UNDEFINED: "no repetition has a test",
+}
+KEYS = ["dataset", "attribute", "method", "measure", "repetition"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A measure of one model over all repetitions: its effect and p after Holm's correction, or a ``word`` for none."""
+
+    effect: Estimate
+    p: float = float("nan")
+    word: str = ""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the model fails."""
+        return self.p <= LEVEL
+
+
+def measured(inputs: Inputs) -> pd.DataFrame:
+    """Every measure of every repetition: ``KEYS``, ``effect``, ``unfairness``, ``p``, ``rejected`` and ``origin``."""
+    return inputs.once("measures", lambda: _measured(inputs))
+
+
+def _measured(inputs: Inputs) -> pd.DataFrame:
+    rows = plain(inputs)
+    parts = [*_individual(rows), _group(rows), _flips(rows), _distances(rows, inputs)]
+    found = pd.concat([part for part in parts if len(part)], ignore_index=True)
+    place = [key for key in KEYS if key != "measure"]
+    adjusted = found.groupby(place, sort=False)["p"].transform(lambda p: corrected(p.to_numpy(float), "holm"))
+    return found.assign(rejected=(adjusted <= LEVEL).astype(float).where(adjusted.notna()))[
+        [*KEYS, "effect", "unfairness", "p", "rejected", "origin"]
+    ]
+
+
+def plain(inputs: Inputs) -> pd.DataFrame:
+    """The rows with text for their categories."""
+    rows = inputs.rows
+    kinds = {name: object for name, kind in rows.dtypes.items() if kind == "category"}
+    return rows[rows["origin"] != "absent"].astype(kinds)
+
+
+def attributes(inputs: Inputs) -> list[tuple[str, str]]:
+    """The data sets and attributes, in order."""
+    found = measured(inputs)[["dataset", "attribute"]].drop_duplicates().itertuples(index=False)
+    known = [*w.ATTRIBUTES]
+    return sorted(((d, a) for d, a in found), key=lambda pair: (pair[0], known.index(pair[1])))
+
+
+def methods(inputs: Inputs, dataset: str) -> list[str]:
+    """The models on a data set, in order."""
+    found = measured(inputs)
+    return w.ordered(found.loc[found["dataset"] == dataset, "method"], METHODS)
+
+
+def _wide(rows: pd.DataFrame, keys: list[str], statistics: Mapping[str, str]) -> pd.DataFrame:
+    """The statistics as columns under these names, a line for each value of the keys."""
+    kept = rows[rows["statistic"].isin(statistics)]
+    wide = kept.pivot(index=[*keys, "origin"], columns="statistic", values="value").reset_index()
+    return wide.rename(columns=statistics).rename_axis(columns=None)
+
+
+def _individual(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The ratios, which are of all attributes together, beside each of them."""
+    pairs = rows.loc[rows["audit"] == "permutation", ["dataset", "attribute"]].drop_duplicates()
+    audited = rows[rows["audit"] == "loss_ratio"]
+    if audited.empty:
+        return
+    last = audited[audited["steps"] <= STEPS].groupby("dataset")["steps"].transform("max")
+    audited = audited.loc[last.index[audited.loc[last.index, "steps"] == last]]
+    for measure, start in INDIVIDUAL.items():
+        names = {f"{start}T_n": "effect", f"{start}p_value": "p"}
+        found = _wide(audited, ["dataset", "method", "repetition"], names)
+        yield found.assign(measure=measure, unfairness=found["effect"]).merge(pairs, on="dataset")
+
+
+def _group(rows: pd.DataFrame) -> pd.DataFrame:
+    audited = rows[(rows["audit"] == "permutation") & rows["metric"].isin(GROUP)]
+    audited = audited.assign(measure=audited["metric"])
+    found = _wide(audited, KEYS, {"difference": "effect", "p_value": "p"})
+    return found.assign(unfairness=found["effect"].abs())
+
+
+def _flips(rows: pd.DataFrame) -> pd.DataFrame:
+    audited = rows[(rows["audit"] == FLIPTEST) & rows["feature"].isna()]
+    names = audited["statistic"] + audited["flipset"].fillna("").map(lambda flipset: flipset and f" {flipset}")
+    keys = ["dataset", "attribute", "method", "direction"]
+    whole = _wide(audited.assign(statistic=names), [*keys, "repetition"], {name: name for name in names.unique()})
+    both = (w.POSITIVE, w.NEGATIVE)
+
+    def share(statistic: str) -> pd.Series:
+        """Both flipsets' size as a share of the group; what is known of the first repetition alone is that of all."""
+        size = sum(whole[f"{statistic} {flipset}"] for flipset in both) / whole["n_source"]
+        return size.groupby([whole[key] for key in keys]).transform("max") if statistic != "size" else size
+
+    least = 1 / whole["noise_people"].groupby([whole[key] for key in keys]).transform("max")
+    floor = np.clip(share("noise_size_upper"), least, 1.0)
+    people = whole["n_source"].to_numpy()
+    flips = np.rint(share("size") * people)
+    found = whole.assign(effect=share("size") - share("noise_size"), p=binom.sf(flips - 1, people, floor))
+    grouped = found.groupby([*keys[:-1], "repetition", "origin"])
+    both_ways = grouped.agg(effect=("effect", "mean"), p=("p", "min"), ways=("p", "size")).reset_index()
+    p = np.minimum(1.0, both_ways.pop("ways") * both_ways["p"])
+    return both_ways.assign(measure=FLIPTEST, unfairness=both_ways["effect"], p=p)
+
+
+def _distances(rows: pd.DataFrame, inputs: Inputs) -> pd.DataFrame:
+    audited = rows[(rows["audit"] == "tabular_robustness") & rows["attribute"].notna()]
+    first = [inputs.datasets[d].levels[a][1] for d, a in zip(audited["dataset"], audited["attribute"], strict=True)]
+    audited = audited[audited["level"] == first].assign(measure=ROBUSTNESS)
+    found = _wide(audited, KEYS, {"sigma": "effect", "sigma_p": "p"})
+    return found.assign(unfairness=found["effect"].abs())
+
+
+def verdicts(inputs: Inputs, dataset: str, attribute: str) -> dict[tuple[str, str], Verdict]:
+    """What every measure says of every model, by (method, measure); a word where it says nothing."""
+    found = measured(inputs)
+    here = found[(found["dataset"] == dataset) & (found["attribute"] == attribute)]
+    made = {}
+    for method in methods(inputs, dataset):
+        own = {name: here[(here["method"] == method) & (here["measure"] == name)] for name in MEASURES}
+        p = corrected(np.array([over_splits(part["p"].to_numpy(float)) for part in own.values()]), "holm")
+        for (measure, part), adjusted in zip(own.items(), p, strict=True):
+            effect = Estimate.mean(part["effect"].to_numpy(float)).with_t_interval()
+            word = "" if len(part) else why_not(dataset, method, measure)
+            made[method, measure] = Verdict(effect, float(adjusted), word or ("" if effect.n else UNDEFINED))
+    return made
+
+
+def why_not(dataset: str, method: str, measure: str) -> str:
+    """One word for a measure that a model does not have."""
+    if measure in INDIVIDUAL:
+        return NO_METRIC if dataset == w.LAW else NO_GRADIENT if method == "threshold_optimizer" else NOT_RUN
+    return DRAWN if measure == ROBUSTNESS and method in ("reductions", "threshold_optimizer") else NOT_RUN
+
+
+def kendalls_w(values: Array) -> float:
+    """W of m judges' values of n objects (m, n); NaN for fewer than two judges or three objects, and where all tie."""
+    m, n = values.shape
+    if m < 2 or n < 3:
+        return float("nan")
+    ranks = rankdata(values, axis=1)
+    ties = sum(float(((counts := np.unique(row, return_counts=True)[1]) ** 3 - counts).sum()) for row in ranks)
+    most = m**2 * (n**3 - n) - m * ties
+    total = ranks.sum(axis=0)
+    return float(12 * ((total - total.mean()) ** 2).sum() / most) if most > 0 else float("nan")
+
+
+def taus(values: Array) -> Array:
+    r"""Kendall's tau-b of every two judges' values of n objects (m, n), over the objects that both have: (m, m).
+
+    With :math:`s_{ij} = \operatorname{sign}(x_i - x_j)` it is
+    :math:`\sum s_{ij} t_{ij} / \sqrt{\sum s_{ij}^2 \sum t_{ij}^2}` over the pairs of objects. NaN for fewer than three
+    objects, and where one of the two ties all of them.
+    """
+    i, j = np.triu_indices(values.shape[1], 1)
+    signs = np.sign(values[:, i] - values[:, j])
+    known, there = np.isfinite(signs).astype(float), np.isfinite(values).astype(float)
+    signs = np.nan_to_num(signs)
+    untied = signs**2 @ known.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = signs @ signs.T / np.sqrt(untied * untied.T)
+    return np.where((untied * untied.T > 0) & (there @ there.T > 2), found, np.nan)
+
+
+def complete(values: pd.DataFrame) -> pd.DataFrame:
+    """Of measures x models: the measures that any model has, and the models that have all of these."""
+    return values.dropna(how="all").dropna(axis=1, how="any")
+
+
+def facts(inputs: Inputs) -> pd.DataFrame:
+    """The measures and what follows from them as tidy rows of the block ``agreement``."""
+    return inputs.once("facts", lambda: pd.DataFrame([*_facts(inputs)]).assign(block=BLOCK))
+
+
+def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    found = measured(inputs)
+    for line in found.to_dict("records"):
+        place = {key: line[key] for key in (*KEYS, "origin")}
+        for statistic in ("effect", "unfairness", "p", "rejected"):
+            yield {**place, "statistic": statistic, "value": line[statistic]}
+    for (dataset, attribute, repetition, origin), part in found.groupby(
+        ["dataset", "attribute", "repetition", "origin"]
+    ):
+        place = {"dataset": dataset, "attribute": attribute, "repetition": repetition, "origin": origin}
+        unfairness, rejected = (
+            part.pivot(index="measure", columns="method", values=name).reindex(MEASURES)
+            for name in ("unfairness", "rejected")
+        )
+        for line in (*_concordance(unfairness), *_decisions(rejected)):
+            if np.isfinite(line["value"]):
+                yield {**place, **line}
+    yield from _most_unfair(inputs)
+
+
+def _concordance(unfairness: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """W and tau of one repetition; a repetition that not every audit was made of has the taus alone."""
+    whole = complete(unfairness)
+    if {"selection_rate", FLIPTEST, ROBUSTNESS} <= set(whole.index):
+        yield {"statistic": "W", "value": kendalls_w(whole.to_numpy(float))}
+        yield {"statistic": "measures", "value": float(len(whole))}
+        yield {"statistic": "models", "value": float(whole.shape[1])}
+    yield from _of_pairs("tau", taus(unfairness.to_numpy(float)))
+
+
+def _of_pairs(statistic: str, matrix: Array) -> Iterator[dict[str, Any]]:
+    for (i, one), (j, other) in combinations(enumerate(MEASURES), 2):
+        yield {"statistic": statistic, "measure": one, "other": other, "value": float(matrix[i, j])}
+
+
+def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """What the decisions of one repetition say."""
+    values = rejected.to_numpy(float)
+    both = np.isfinite(values).astype(float)
+    fails, passes = (values == 1).astype(float), (values == 0).astype(float)
+    with np.errstate(invalid="ignore"):
+        yield from _of_pairs("opposite", (fails @ passes.T + passes @ fails.T) / (both @ both.T))
+    whole = complete(rejected)
+    if FLIPTEST in whole.index and whole.shape[1]:
+        yield {"statistic": "models_that_pass_all", "value": float((whole.sum() == 0).sum())}
+    judged = rejected.loc[[*GROUP, "loss_ratio"]].dropna(axis=1)
+    passing = judged.loc["loss_ratio", judged.loc[list(GROUP)].sum() == 0]
+    if len(passing):
+        yield {"statistic": "fails_individual_of_passing", "value": float(passing.mean())}
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Of ``people`` whom both audits look at ``members`` of flipsets and ``unfair`` of the most unfairly treated tenth,
+    ``both`` of them in either; ``p`` of as many by chance, hypergeometric, one-sided.
+    """
+
+    people: int
+    members: int
+    unfair: int
+    both: int
+
+    @property
+    def p(self) -> float:
+        return (
+            float(hypergeom.sf(self.both - 1, self.people, self.unfair, self.members)) if self.members else float("nan")
+        )
+
+    @property
+    def expected(self) -> float:
+        return self.members * self.unfair / self.people
+
+
+def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overlap | None:
+    """Whom FlipTest flips and whom the loss ratio finds treated most unfairly, in the first repetition."""
+    losses = inputs.audits.get(f"audit/{dataset}/{method}/loss_ratio")
+    flips = [
+        audit
+        for key, audit in inputs.audits.items()
+        if key.startswith(f"fliptest/{dataset}/{method}/fliptest+") and f"@attribute={attribute}@" in f"{key}@"
+    ]
+    if losses is None or not flips or "rows" not in losses.arrays:
+        return None
+    arrays = flips[0].arrays
+    trials = [FirstTrial(arrays, suffix) for suffix in ("", "_reverse") if f"rows{suffix}" in arrays]
+    people = np.concatenate([trial.rows for trial in trials])
+    members = np.concatenate([trial.members(w.POSITIVE) | trial.members(w.NEGATIVE) for trial in trials])
+    audited = np.flatnonzero(np.isin(losses.arrays["rows"][0], people))
+    ratio = losses.arrays["attacked_loss"][0][audited] / losses.arrays["original_loss"][0][audited]
+    order = np.argsort(-np.where(np.isfinite(ratio), ratio, -np.inf), kind="stable")
+    rows = losses.arrays["rows"][0][audited]
+    unfair = rows[order[: round(MOST_UNFAIR * len(rows))]]
+    flipped = np.intersect1d(people[members], rows)
+    return Overlap(len(rows), len(flipped), len(unfair), len(np.intersect1d(flipped, unfair)))
+
+
+def _most_unfair(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    origins = measured(inputs).groupby("dataset")["origin"].first()
+    for dataset, attribute in attributes(inputs):
+        for method in methods(inputs, dataset):
+            found = overlap(inputs, dataset, attribute, method)
+            if found is None:
+                continue
+            place = {"dataset": dataset, "attribute": attribute, "method": method, "repetition": 0}
+            rest = (found.people - found.members, found.unfair - found.both)
+            for flipset, (people, both) in {"members": (found.members, found.both), "others": rest}.items():
+                if people:
+                    line = {**place, "origin": origins[dataset], "flipset": flipset, "people": people}
+                    yield {**line, "statistic": "most_unfair", "value": both / people}

@@ -1,0 +1,212 @@
+"""Every model under every audit, how far the audits agree, and whom two of them single out."""
+
+import numpy as np
+
+from pipeline.audits.correction import corrected
+from pipeline.report import registry
+from pipeline.report import words as w
+from pipeline.report.agreement import measures as m
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate, interval, number, p_value
+from pipeline.report.style import method_style
+from pipeline.report.table import Cell, Column, Show, Table, tabulated
+
+FAILS = "*"
+BOTH = "both"
+"""Where an audit is of all attributes together."""
+PERFORMANCE = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy"}
+Line = tuple[str, str]
+"""An attribute, or both, and a measure."""
+
+
+def label(method: str) -> str:
+    """``threshold_optimizer`` -> ``Thresholds``."""
+    return m.LABELS.get(method, method_style(method).label)
+
+
+def attribute_label(attribute: str) -> str:
+    """``sex`` -> ``gender``."""
+    return w.ATTRIBUTES.get(attribute, attribute)
+
+
+@registry.table("table_adult", "Every model of Adult under every audit.", place=1, dataset=w.ADULT)
+@registry.table("table_compas", "Every model of COMPAS under every audit.", place=2, dataset=w.COMPAS)
+@registry.table("table_law", "Every model of the law-school data under every audit.", place=3, dataset=w.LAW)
+def of_dataset(inputs: Inputs, dataset: str) -> Table:
+    """A line for each audit and attribute, a column for each model: the effect with its interval, and the decision."""
+    pairs = [attribute for d, attribute in m.attributes(inputs) if d == dataset]
+    blocks = sorted({str(b) for b in m.plain(inputs).query("dataset == @dataset")["block"]})
+    if not pairs:
+        return tabulated(_title(dataset), ("Attribute", "Audit"), [], [], inputs.stamp(set(inputs.rows["block"])))
+    found = {attribute: m.verdicts(inputs, dataset, attribute) for attribute in pairs}
+
+    def cell(line: Line, method: str) -> Cell:
+        attribute, measure = line
+        if measure in PERFORMANCE:
+            return inputs.mean(
+                audit="tabular_robustness", dataset=dataset, method=method, statistic=measure
+            ).with_t_interval()
+        verdicts = [found[a][method, measure] for a in (pairs if attribute == BOTH else [attribute])]
+        first = verdicts[0]
+        if first.word:
+            return first.word
+        text = f"{number(first.effect.value, 2)} {interval(first.effect, 2)}"
+        # Correction is over the measures of one attribute; of both together the model fails where it does by one.
+        fails = any(verdict.rejected for verdict in verdicts)
+        return Estimate(first.effect.value, first.effect.std, first.effect.n, first.effect.low, first.effect.high,
+                        text + FAILS * fails)  # fmt: skip
+
+    def p(line: Line, method: str) -> Cell:
+        attribute, measure = line
+        if measure in PERFORMANCE:
+            return None
+        verdicts = [found[a][method, measure] for a in (pairs if attribute == BOTH else [attribute])]
+        return None if verdicts[0].word else min(verdict.p for verdict in verdicts)
+
+    names = m.methods(inputs, dataset)
+    lines: list[Line] = [(BOTH, name) for name in (*PERFORMANCE, *m.INDIVIDUAL)]
+    lines += [(a, name) for a in pairs for name in m.MEASURES if name not in m.INDIVIDUAL]
+    columns = [
+        column
+        for method in names
+        for column in (
+            Column(label(method), show="value and interval", decimals=2, of=lambda line, x=method: cell(line, x)),
+            Column(f"{label(method)} p", printed=False, of=lambda line, x=method: p(line, x)),
+        )
+    ]
+    said = {**PERFORMANCE, **m.MEASURES}
+    rows = [((attribute_label(a), said[name]), (a, name)) for a, name in lines]
+    words = {verdict.word for each in found.values() for verdict in each.values()} - {""}
+    notes = (*read_as(inputs, dataset), _words(words))
+    return tabulated(_title(dataset), ("Attribute", "Audit"), columns, rows, inputs.stamp(blocks, dataset), notes)
+
+
+def _title(dataset: str) -> str:
+    return f"{w.dataset_label(dataset)}: every model under every audit."
+
+
+def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
+    """What an effect is, and when a model fails."""
+    differences = {
+        f"{attribute_label(a)}: {' less '.join(reversed(inputs.datasets[d].levels[a]))}"
+        for d, a in m.attributes(inputs)
+        if dataset in ("", d)
+    }
+    of_differences = f" ({'; '.join(sorted(differences))})" if dataset else ", the group coded 1 less the other"
+    return (
+        "Mean over the repetitions with its 95 % interval of Student's t. Loss ratio and error-rate ratio: T_n after "
+        f"{m.STEPS} steps, of both attributes together. Recall to calibration (mean of label less score): differences"
+        f"{of_differences}. FlipTest: share of people decided otherwise than their counterpart, beyond the mean share "
+        "between random halves of a group, mean of both directions. Distance: mean distance to the decision boundary "
+        "of the same group over that of the other, less 1: exact of linear models, of networks an upper bound by FMN.",
+        f"{FAILS} fails at level {m.LEVEL:g}: twice the median p over the repetitions, then Holm's correction over the "
+        "audits of a model on an attribute. The ratios are held against the tolerated 1.25, FlipTest against the "
+        "share of flips that one more random deal goes beyond with probability .05, the others against no difference. "
+        "Reductions and thresholds by group stand for the probability that their drawn decisions have, thresholded at "
+        "1/2.",
+    )
+
+
+def _words(words: set[str]) -> str:
+    told = [f"{word}: {m.WHY[word]}" for word in m.WHY if word in words]
+    return (
+        f"{'; '.join(told)}."[0].upper() + f"{'; '.join(told)}."[1:] if told else "Every audit applies to every model."
+    )
+
+
+@registry.table(place=4)
+def table_concordance(inputs: Inputs) -> Table:
+    """Kendall's W: 1 where every audit ranks the models alike, and 1 / m on average where m audits have nothing in
+    common.
+    """
+    rows = m.facts(inputs)
+
+    def mean(pair: tuple[str, str], statistic: str) -> Estimate:
+        own = rows[(rows["dataset"] == pair[0]) & (rows["attribute"] == pair[1]) & (rows["statistic"] == statistic)]
+        return Estimate.mean(own.groupby("repetition")["value"].mean().to_numpy(float)).with_t_interval()
+
+    def by_chance(pair: tuple[str, str]) -> float:
+        return 1 / mean(pair, "measures").value
+
+    shown: Show = "value and interval"
+    return tabulated(
+        "Agreement of the audits.",
+        ("Dataset", "Attribute"),
+        (
+            Column("W", show=shown, name="Kendall's W", of=lambda pair: mean(pair, "W")),
+            Column("W by chance", name="by chance", of=by_chance),
+            Column("audits", decimals=0, of=lambda pair: mean(pair, "measures").value),
+            Column("models", decimals=0, of=lambda pair: mean(pair, "models").value),
+            Column("tau", show=shown, name="mean tau of two audits", of=lambda pair: mean(pair, "tau")),
+            Column("opposite", show=shown, name="opposite decisions", of=lambda pair: mean(pair, "opposite")),
+        ),
+        [((w.dataset_label(d), attribute_label(a)), (d, a)) for d, a in m.attributes(inputs)],
+        inputs.stamp(set(inputs.rows["block"])),
+        (
+            "Means over the repetitions with 95 % intervals of Student's t; repetitions are splits of the same people. "
+            "W is of the models to which every audit applies, and of the repetitions that all audits were made of; tau "
+            "and opposite decisions (one audit rejects a model in a split, the other does not) are means over all "
+            "pairs of audits, of the models that both apply to.",
+        ),
+    )
+
+
+@registry.table(place=5)
+def table_pairs(inputs: Inputs) -> Table:
+    """Kendall's tau of two audits over the models, by data set and attribute."""
+    rows = m.facts(inputs)
+    taus = rows[rows["statistic"] == "tau"]
+
+    def tau(pair: tuple[str, str], place: tuple[str, str]) -> Cell:
+        own = taus[(taus["measure"] == pair[0]) & (taus["other"] == pair[1])]
+        values = own.loc[(own["dataset"] == place[0]) & (own["attribute"] == place[1]), "value"]
+        return Estimate.mean(values.to_numpy(float)).with_t_interval() if len(values) else None
+
+    pairs = list(taus[["measure", "other"]].drop_duplicates().itertuples(index=False, name=None))
+    columns = [
+        Column(f"{w.dataset_label(d)} {attribute_label(a)}", w.dataset_label(d), "value and interval", 2,
+               attribute_label(a), of=lambda pair, place=(d, a): tau(pair, place))
+        for d, a in m.attributes(inputs)
+    ]  # fmt: skip
+    order = list(m.MEASURES)
+    return tabulated(
+        "Agreement of two audits.",
+        ("Audit", "Other"),
+        columns,
+        [((m.MEASURES[a], m.MEASURES[b]), (a, b)) for a, b in sorted(pairs, key=lambda x: tuple(map(order.index, x)))],
+        inputs.stamp(set(inputs.rows["block"])),
+        ("Means over the repetitions with 95 % intervals of Student's t. A dash: fewer than three models have both.",),
+    )
+
+
+@registry.table(place=6)
+def table_flipsets(inputs: Inputs) -> Table:
+    """Whether FlipTest and the loss ratio single out the same people: how many members of flipsets are in the tenth
+    with the largest loss ratios, and how many would be by chance.
+    """
+    places = [(d, a, x) for d, a in m.attributes(inputs) for x in m.methods(inputs, d)]
+    found = {place: one for place in places if (one := m.overlap(inputs, *place)) is not None}
+    p = dict(zip(found, corrected(np.array([one.p for one in found.values()], float), "holm"), strict=True))
+
+    def tested(place: tuple[str, str, str]) -> Cell:
+        return Estimate(p[place], text=p_value(p[place])) if np.isfinite(p[place]) else None
+
+    return tabulated(
+        "The people of two audits.",
+        ("Dataset", "Attribute", "Method"),
+        (
+            Column("people", decimals=0, of=lambda place: found[place].people),
+            Column("members", decimals=0, name="in flipsets", of=lambda place: found[place].members),
+            Column("both", decimals=0, name="of them most unfairly treated", of=lambda place: found[place].both),
+            Column("by chance", decimals=1, of=lambda place: found[place].expected),
+            Column("p", of=tested),
+        ),
+        [((w.dataset_label(d), attribute_label(a), label(x)), (d, a, x)) for d, a, x in found],
+        inputs.stamp({"audit", "fliptest"}),
+        (
+            "First repetition; people whom both audits look at. In flipsets: decided otherwise than the counterpart, "
+            "in either direction. Most unfairly treated: the tenth of these people with the largest ratio of the loss "
+            "after the attack to that before it. p: as many or more by chance (hypergeometric), Holm's correction over "
+            "the table; a dash where nobody is in a flipset.",
+        ),
+    )

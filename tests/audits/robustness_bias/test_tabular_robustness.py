@@ -1,0 +1,123 @@
+"""Distances of table rows: exact of a linear model, an upper bound of a network, none where a coin decides."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.audits.robustness_bias import tabular_robustness
+from pipeline.audits.robustness_bias.tabular_robustness import Config, distances, kind_of
+from pipeline.seeds import generators
+from pipeline.types import Array, Classifier, Dataset
+from tests.builders import chosen, dataset, logistic
+
+CONFIG = Config(points=None, fmn_steps=20, fmn_start_steps=100, alpha=0.05, bootstraps=200, permutations=199)
+RNGS = generators("distance", repetitions=1)
+
+
+def people(n: int = 400) -> Dataset:
+    """Label 1 right of the plane x0 + x1 = 0; those of group 1 are twice as far from it."""
+    rng = np.random.default_rng(0)
+    group = np.arange(n) % 2
+    x = 3 * rng.normal(size=(n, 2))
+    x[group == 1] *= 2
+    return dataset(x, (x.sum(axis=1) > 0).astype(np.int64), {"group": group})
+
+
+def network(d: int, hidden: int = 8, seed: int = 1) -> Classifier:
+    rng = np.random.default_rng(seed)
+    shapes = {"w1": (1, d, hidden), "b1": (1, hidden), "w2": (1, hidden, 2), "b2": (1, 2)}
+    parameters = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    return Classifier("baseline", "toy", "simulated", "mlp", parameters)
+
+
+def as_network(coef: Array, intercept: float) -> dict[str, Array]:
+    """The margin coef.x + intercept of relu(z) - relu(-z) + intercept, z = coef.x."""
+    w1 = np.stack([coef, -coef], axis=1)
+    zero = np.zeros(2)
+    return {"w1": w1, "b1": zero, "w2": np.array([[0.0, 1.0], [0.0, -1.0]]), "b2": np.array([0.0, intercept])}
+
+
+def of(rows: pd.DataFrame, statistic: str, level: str = "") -> float:
+    (value,) = chosen(rows, statistic=statistic, level=level)["value"]
+    return float(value)
+
+
+def test_of_a_linear_model_sigma_is_that_of_the_distances_to_its_plane() -> None:
+    data = people()
+    model = logistic(1.0, 1.0, intercept=0.5)
+    result = tabular_robustness.run(data, model, CONFIG, RNGS)
+    x, y = data.features, data.label
+    margin = x.sum(axis=1) + 0.5
+    right = (margin > 0) == (y == 1)
+    exact = np.abs(margin) / np.sqrt(2)
+    np.testing.assert_allclose(result.arrays["distance"][0], np.where(right, exact, np.nan), rtol=1e-12)
+    groups = [exact[right & (data.protected["group"] == g)] for g in (0, 1)]
+    assert of(result.rows, "sigma", "0") == pytest.approx(groups[0].mean() / groups[1].mean() - 1)
+    assert of(result.rows, "sigma_p", "0") == pytest.approx(1 / 200)
+    assert of(result.rows, "sigma_ci_low", "0") < of(result.rows, "sigma", "0") < of(result.rows, "sigma_ci_high", "0")
+    assert of(result.rows, "accuracy") == pytest.approx(right.mean())
+    assert set(result.rows["distance"]) == {"exact"}
+
+
+def test_of_a_network_that_is_linear_the_bound_is_the_distance_to_its_plane_wherever_the_rows_lie() -> None:
+    rng = np.random.default_rng(0)
+    coef, intercept = np.array([1.0, -2.0, 0.5]), 0.3
+    for shift, size in ((0.0, 1.0), (40.0, 5.0)):
+        x = shift + size * rng.normal(size=(200, 3))
+        margin = x @ coef + intercept
+        found = distances("fmn", as_network(coef, intercept), x, (margin > 0).astype(np.int64), CONFIG)
+        exact = np.abs(margin) / np.linalg.norm(coef)
+        # Up to what float32 resolves of an image whose unit is the range of the rows.
+        tolerance = 2e-6 * np.ptp(x, axis=0).max() * tabular_robustness.MARGIN
+        assert (found >= exact - tolerance).all()
+        np.testing.assert_allclose(found, exact, rtol=0.02, atol=tolerance)
+
+
+def test_no_row_nearer_than_the_bound_of_a_network_says_much_more_than_that() -> None:
+    """Among many points within 98 % of the bound few are of the other class: the bound is nearly the distance."""
+    model, rng = network(2), np.random.default_rng(3)
+    x = rng.normal(size=(40, 2))
+    from pipeline.models import mlp
+
+    label = mlp.predict(model.parameters, x[None])[0]
+    own = {name: values[0] for name, values in model.parameters.items()}
+    found = distances("fmn", own, x, label, CONFIG)
+    known = np.flatnonzero(np.isfinite(found))
+    assert len(known) > 30
+    angle = np.linspace(0, 2 * np.pi, 721)
+    circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    for share, most in ((0.9, 0.15), (1.05, 1.0)):
+        other = [
+            (mlp.predict(model.parameters, (x[i] + share * found[i] * circle)[None])[0] != label[i]).any()
+            for i in known
+        ]
+        assert np.mean(other) <= most
+    assert np.mean(other) > 0.95
+
+
+def test_a_coin_has_no_boundary_and_rows_in_neither_group_no_part_in_sigma() -> None:
+    data = people()
+    mixture = replace(
+        logistic(1.0, 1.0),
+        parameters={"weight": np.full((1, 2), 0.5), "coef": np.ones((1, 2, 2)), "intercept": np.zeros((1, 2))},
+    )
+    result = tabular_robustness.run(data, mixture, CONFIG, RNGS)
+    assert set(result.rows["statistic"]) == {"accuracy", "balanced_accuracy"}
+    assert not result.arrays
+    assert kind_of(mixture) == ""
+    assert kind_of(network(2)) == "fmn"
+    third = np.where(np.arange(400) % 3 == 0, -1, data.protected["group"])
+    some = tabular_robustness.run(replace(data, protected={"group": third}), logistic(1.0, 1.0), CONFIG, RNGS)
+    assert of(some.rows, "n", "0") + of(some.rows, "n", "1") == (third >= 0).sum()
+
+
+def test_the_first_points_alone_are_measured_and_all_are_counted_as_right_or_wrong() -> None:
+    data = people()
+    wrong = data.label.copy()
+    wrong[200:] = 1 - wrong[200:]
+    found = tabular_robustness.run(replace(data, label=wrong), logistic(1.0, 1.0), replace(CONFIG, points=100), RNGS)
+    assert found.arrays["distance"].shape == found.arrays["rows"].shape == (1, 100)
+    assert of(found.rows, "accuracy") == 0.5
+    assert of(found.rows, "n", "0") == 50

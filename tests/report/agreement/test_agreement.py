@@ -1,0 +1,218 @@
+"""How far audits agree: W and tau by their definitions, decisions, people in common, what every artefact says."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, kendalltau, spearmanr
+
+from pipeline.io import load_claims, load_published
+from pipeline.report import artefacts, claims, registry, style
+from pipeline.report.agreement import measures
+from pipeline.report.agreement.measures import kendalls_w, taus
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate
+from pipeline.report.table import Table
+
+PUBLISHED = load_published("data/published/agreement.csv")
+CLAIMS = load_claims("data/published/claims/agreement.yaml")
+
+
+def fact(inputs: Inputs, **where: object) -> np.ndarray:
+    rows = measures.facts(inputs)
+    for key, value in where.items():
+        rows = rows[rows[key] == value]
+    return rows["value"].to_numpy(float)
+
+
+def test_w_is_one_for_one_ranking_nought_for_opposed_ones_and_the_mean_of_spearmans_correlations() -> None:
+    """(m - 1) r + 1 = m W, with r the mean of Spearman's rho over all pairs of judges, where nothing ties."""
+    rng = np.random.default_rng(0)
+    one = rng.random(6)
+    assert kendalls_w(np.stack([one, 3 * one, one**3])) == pytest.approx(1)
+    assert kendalls_w(np.stack([one, -one])) == pytest.approx(0)
+    for _ in range(20):
+        values = rng.random((4, 7))
+        rho = [spearmanr(values[i], values[j]).statistic for i in range(4) for j in range(i)]
+        assert kendalls_w(values) == pytest.approx((3 * np.mean(rho) + 1) / 4)
+    by_chance = [kendalls_w(rng.random((5, 6))) for _ in range(4000)]
+    assert np.mean(by_chance) == pytest.approx(1 / 5, abs=0.01)
+
+
+def test_ties_share_their_ranks_and_do_not_count_as_disagreement() -> None:
+    """Two judges who tie the same objects agree; a judge who ties all says nothing, and too few objects have no W."""
+    assert kendalls_w(np.array([[1.0, 1, 2, 3], [5, 5, 6, 7]])) == pytest.approx(1)
+    assert np.isnan(kendalls_w(np.ones((3, 4))))
+    assert np.isnan(kendalls_w(np.array([[1.0, 2], [1, 2]])))
+    assert np.isnan(kendalls_w(np.array([[1.0, 2, 3]])))
+
+
+def test_tau_is_scipys_over_the_objects_that_both_judges_have() -> None:
+    rng = np.random.default_rng(1)
+    values = rng.integers(0, 6, (4, 9)).astype(float)
+    values[0, :2] = values[1, 1:3] = np.nan
+    values[3, 2:] = np.nan
+    found = taus(values)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        both = np.isfinite(values[i]) & np.isfinite(values[j])
+        assert found[i, j] == pytest.approx(kendalltau(values[i][both], values[j][both]).statistic)
+    assert np.isnan(found[:3, 3]).all()
+
+
+def test_audits_that_rank_alike_have_w_and_tau_of_one(inputs: Inputs) -> None:
+    assert fact(inputs, statistic="W", dataset="adult") == pytest.approx(1)
+    assert fact(inputs, statistic="tau", dataset="compas") == pytest.approx(1)
+    # Six models of Adult have every audit; at the law school four, by eight audits.
+    assert set(fact(inputs, statistic="models", dataset="adult")) == {6}
+    assert set(fact(inputs, statistic="measures", dataset="law")) == {8}
+    assert set(fact(inputs, statistic="models", dataset="law")) == {4}
+
+
+def test_an_audit_that_turns_the_ranking_round_contradicts_the_others(study_with: Callable[..., Inputs]) -> None:
+    def turned(dataset: str, attribute: str, method: str, measure: str, repetition: int) -> tuple[float, float]:
+        place = measures.METHODS.index(method) + 1
+        if measure == "selection_rate":
+            place = 9 - place
+        return (1 + 0.1 * place if measure in measures.INDIVIDUAL else -0.1 * place), 0.5
+
+    inputs = study_with(turned)
+    pair = {"statistic": "tau", "dataset": "adult", "attribute": "race"}
+    assert fact(inputs, measure="loss_ratio", other="selection_rate", **pair) == pytest.approx(-1)
+    assert fact(inputs, measure="tpr", other="auc", **pair) == pytest.approx(1)
+    # A difference is as unfair one way as the other.
+    assert fact(inputs, statistic="unfairness", measure="tpr", method="baseline", dataset="law") == pytest.approx(0.1)
+
+
+def test_a_flipset_is_held_against_what_random_halves_flip(inputs: Inputs) -> None:
+    found = measures.measured(inputs)
+    own = found[(found["measure"] == "fliptest") & (found["dataset"] == "adult") & (found["attribute"] == "sex")]
+    last = own[own["method"] == "logistic"].sort_values("repetition")
+    assert last["effect"].to_numpy() == pytest.approx(np.full(6, 0.4), abs=0.005)
+    passes = own[own["method"] == "baseline"].iloc[0]
+    assert passes["effect"] == pytest.approx(0.002)
+    assert passes["p"] == pytest.approx(2 * binom.sf(101, 1000, 0.1))
+    assert (last["p"] < 1e-6).all()
+
+
+def test_decisions_are_corrected_within_a_split_and_over_all(inputs: Inputs, study_with: Callable[..., Inputs]) -> None:
+    assert fact(inputs, statistic="rejected", method="sensr").sum() == 0
+    assert fact(inputs, statistic="rejected", method="logistic").min() == 1
+    found = measures.verdicts(inputs, "adult", "sex")
+    assert not found["sensr", "auc"].rejected
+    assert found["logistic", "auc"].rejected
+    # Of ten measures with p of .02 in every split none stands after Holm's correction; behind FlipTest's, which is next
+    # to 0, one with p of .001 does.
+    weak = study_with(lambda d, a, m, x, r: (1.2, 0.001 if x == "auc" else 0.02))
+    verdicts = measures.verdicts(weak, "adult", "sex")
+    assert verdicts["baseline", "auc"].rejected
+    assert not verdicts["baseline", "tpr"].rejected
+    assert verdicts["baseline", "auc"].p == pytest.approx(9 * 0.002)
+
+
+def test_those_that_pass_one_kind_of_audit_are_counted_under_the_other(study_with: Callable[..., Inputs]) -> None:
+    """Baseline and Project pass the group tests, Project alone the loss ratio too; one of the two fails."""
+
+    def values(dataset: str, attribute: str, method: str, measure: str, repetition: int) -> tuple[float, float]:
+        group = method in ("baseline", "project")
+        passes = method == "project" if measure in measures.INDIVIDUAL else group
+        return 1.3, 0.9 if passes else 1e-6
+
+    inputs = study_with(values)
+    assert set(fact(inputs, statistic="fails_individual_of_passing", dataset="adult")) == {0.5}
+    assert set(fact(inputs, statistic="models_that_pass_all", dataset="adult")) == {1}
+    opposite = fact(inputs, statistic="opposite", dataset="adult", attribute="sex", measure="loss_ratio", other="tpr")
+    # Of the seven with a loss ratio Baseline alone.
+    assert opposite == pytest.approx(1 / 7)
+    assert not len(fact(inputs, statistic="fails_individual_of_passing", dataset="law"))
+
+
+def test_the_people_of_two_audits_are_counted_among_those_of_both(inputs: Inputs) -> None:
+    """A hundred in flipsets, a hundred most unfairly treated, fifty of them the same: ten by chance."""
+    found = measures.overlap(inputs, "adult", "sex", "baseline")
+    assert found is not None
+    assert (found.people, found.members, found.unfair, found.both) == (1000, 100, 100, 50)
+    assert found.expected == pytest.approx(10)
+    assert found.p < 1e-5
+    place = {"statistic": "most_unfair", "dataset": "adult", "attribute": "sex", "method": "baseline"}
+    assert fact(inputs, flipset="members", **place) == pytest.approx(0.5)
+    assert fact(inputs, flipset="others", **place) == pytest.approx(50 / 900)
+    assert measures.overlap(inputs, "adult", "sex", "threshold_optimizer") is None
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "measure", "word"),
+    [
+        ("adult", "threshold_optimizer", "loss_ratio", "no gradient"),
+        ("adult", "threshold_optimizer", "robustness", "drawn"),
+        ("compas", "reductions", "robustness", "drawn"),
+        ("law", "baseline", "error_ratio", "no metric"),
+    ],
+)
+def test_what_does_not_apply_says_so_in_a_word(
+    inputs: Inputs, dataset: str, method: str, measure: str, word: str
+) -> None:
+    verdict = measures.verdicts(inputs, dataset, "sex")[method, measure]
+    assert (verdict.word, verdict.rejected) == (word, False)
+    assert word in measures.WHY
+
+
+def test_what_a_scale_leaves_out_was_not_run(inputs: Inputs) -> None:
+    kept = inputs.rows[~((inputs.rows["method"] == "sensr") & (inputs.rows["audit"] == "permutation"))]
+    found = measures.verdicts(Inputs("agreement", "paper", kept, inputs.config, inputs.datasets), "adult", "sex")
+    assert found["sensr", "tpr"].word == "not run"
+    assert not found["sensr", "loss_ratio"].word
+
+
+def test_claims_are_decided_by_rows_and_not_by_those_of_a_twin(
+    inputs: Inputs, study_with: Callable[..., Inputs]
+) -> None:
+    by_name = {d.says: d.outcome for d in claims.decide(CLAIMS, artefacts.measurements(inputs))}
+    outcomes = dict(zip((claim["says"] for claim in CLAIMS), by_name.values(), strict=True))
+    assert outcomes["The audits rank the mitigations alike."] == "confirmed"
+    assert outcomes["No model passes every audit on Adult."] == "not confirmed"
+    assert [o for says, o in outcomes.items() if says.startswith("Those in FlipTest's flipsets")] == ["confirmed"]
+    twin = study_with(origin="twin")
+    assert {d.outcome for d in claims.decide(CLAIMS, artefacts.measurements(twin))} == {"not testable here"}
+
+
+def test_the_tables_hold_effects_intervals_decisions_and_published_numbers(inputs: Inputs) -> None:
+    table = artefacts.build("table_adult", inputs, PUBLISHED)
+    assert isinstance(table, Table)
+    cell = table.cell("Logistic", "gender", "AUC")
+    assert isinstance(cell, Estimate)
+    assert (cell.value, cell.n) == (pytest.approx(0.8025), 6)
+    assert cell.text.endswith("]*")
+    assert table.cell("Thresholds", "both", "loss ratio") == "no gradient"
+    assert "no gradient" in table.notes[-1].lower()
+    assert isinstance(table.cell("Baseline", "both", "accuracy"), Estimate)
+    rows = {": ".join(row.labels) for row in table.rows}
+    assert set(PUBLISHED.loc[PUBLISHED["by"] == "table_adult", "row"]) <= rows
+    labels = [column.key for column in table.columns if column.printed]
+    assert set(PUBLISHED["column"]) <= set(labels)
+    concordance = artefacts.build("table_concordance", inputs, PUBLISHED)
+    assert isinstance(concordance, Table)
+    assert [row.labels for row in concordance.rows][:2] == [("Adult", "gender"), ("Adult", "race")]
+    assert concordance.cell("W by chance", "Law school", "race") == pytest.approx(1 / 8)
+
+
+@pytest.mark.parametrize("name", [one.name for one in registry.declared("agreement")])
+def test_an_artefact_can_be_set_of_all_data_and_of_one_data_set(name: str, inputs: Inputs) -> None:
+    """A run whose law-school data could not be had says the rest."""
+    some = inputs.rows[inputs.rows["dataset"] != "law"]
+    absent = pd.DataFrame(
+        [{"block": "robustness_law", "dataset": "law", "method": "baseline", "audit": "tabular_robustness",
+          "study": "agreement", "scale": "paper", "origin": "absent", "repetition": 0, "statistic": "absent",
+          "value": 1.0}]
+    )  # fmt: skip
+    rows = pd.concat([some.astype(dict.fromkeys(some.select_dtypes("category"), object)), absent], ignore_index=True)
+    without = Inputs("agreement", "paper", rows, inputs.config, inputs.datasets, inputs.audits)
+    for known in (inputs, without):
+        made = artefacts.build(name, known, PUBLISHED)
+        if isinstance(made, Table):
+            assert "nan" not in made.markdown().lower()
+            assert made.latex().count(r"\begin{") == made.latex().count(r"\end{")
+            made.csv()
+        else:
+            assert made.figure.get_size_inches()[0] == style.PAGE_WIDTH
+            assert made.alternative.endswith(".")
