@@ -164,8 +164,8 @@ def test_width_scales_a_networks_weights_about_quadratically(name: str) -> None:
 def test_normalisation_is_inside_and_where_there_is_no_width_none_applies() -> None:
     data = pictures()
     with torch.device("meta"):
-        f = networks.network("logistic_regression", data, width=0.25)
-    assert parameters(f) == 3 * 64 * 4 + 4
+        linear = networks.network("logistic_regression", data, width=0.25)
+    assert parameters(linear) == 3 * 64 * 4 + 4
     assert networks.facts("logistic_regression", data, 0.25, None)["width"] == 1
     moved = replace(data, mean=(0.4 * 0.5 + 0.2,) * 3, std=(0.3 * 0.5,) * 3)
     x = torch.rand(5, 3, 8, 8)
