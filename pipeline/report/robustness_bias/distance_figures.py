@@ -151,7 +151,7 @@ def figure_training(inputs: Inputs) -> Picture:
         partition_name = partition or next(iter(levels))
         step = history["step"]
         drawn = {k: history[accuracy_curve(partition_name, name)][-1] for k, name in enumerate(levels[partition_name])}
-        by_level(axes, one, partition, step, drawn, levels[partition_name], "lower right", marker=".", markersize=2.5)
+        by_level(axes, one, partition, step, drawn, levels[partition_name], above=False, marker=".", markersize=2.5)
         axes.plot(step, history[accuracy_curve()][-1], color=curves.MEAN, linestyle=(0, (4, 1.2)), linewidth=1.3)
         axes.set_ylim(0, 1)
     grid[0].set_ylabel("test accuracy")
@@ -189,10 +189,10 @@ def by_level(
     x: Array,
     drawn: Mapping[int, Array],
     names: Sequence[str],
-    legend: str = "upper right",
+    above: bool = True,
     **style: Any,
 ) -> None:
-    """A curve (t,) over ``x`` (t,) for each level, with a legend, above them or below, where they are few."""
+    """A curve (t,) over ``x`` (t,) for each level, with a legend, ``above`` them or below, where they are few."""
     label = w.dataset_label(one.dataset)
     axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
     few = len(names) <= FEW
@@ -203,10 +203,16 @@ def by_level(
         width, alpha = (0.9, 1.0) if few else (0.4, 0.5)
         axes.plot(x, values, color=color, linestyle=line, linewidth=width, alpha=alpha, label=name, **style)
     if few:
-        if legend.startswith("upper"):
+        if above:
             axes.set_ylim(0, axes.get_ylim()[1] * ROOM)
         columns = 1 + (len(names) > 5)
-        axes.legend(fontsize=5, loc=legend, handlelength=1.6, ncols=columns, labelspacing=0.15)
+        axes.legend(
+            fontsize=5,
+            loc="upper right" if above else "lower right",
+            handlelength=1.6,
+            ncols=columns,
+            labelspacing=0.15,
+        )
 
 
 def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "") -> Picture:
