@@ -351,8 +351,8 @@ def test_size_power_and_difference_are_inverses_and_four_times_the_rows_see_half
     assert power_of(0.1, variances, sizes) == pytest.approx(0.9, abs=1e-3)
     assert detectable(variances, sizes, power=0.9) == pytest.approx(0.1, rel=1e-3)
     assert power_of(-0.1, variances, sizes) == power_of(0.1, variances, sizes)
-    sizes = np.array([500, 2000, 8000])
-    seen = detectable((0.25, 0.25), (sizes, sizes))
+    rows = np.array([500, 2000, 8000])
+    seen = detectable((0.25, 0.25), (rows, rows))
     np.testing.assert_allclose(seen[:-1] / seen[1:], 2)
 
 

@@ -246,8 +246,8 @@ def test_of_a_symmetric_law_both_two_sided_tests_are_one_and_exact_ones_double_t
     found = MonteCarlo(1.7, 1.7, 1.0, np.concatenate([half, -half]), stopped=False)
     assert found.extremes("two-sided") == 2 * found.extremes("equal-tailed")
     assert found.interval(0.05, "two-sided") == pytest.approx(found.interval(0.05, "equal-tailed"), abs=0.02)
-    found = exact_p(Rates(3, 40, 11, 30))
-    assert found.of("equal-tailed") == 2 * found.less < 1
+    exact = exact_p(Rates(3, 40, 11, 30))
+    assert exact.of("equal-tailed") == 2 * exact.less < 1
     assert exact_p(Rates(5, 10, 5, 10)).of("equal-tailed") == 1
 
 

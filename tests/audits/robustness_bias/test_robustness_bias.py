@@ -226,7 +226,8 @@ def test_rows_and_arrays_say_whose_they_are(dataset: ImageDataset) -> None:
 
 def test_failed_attacks_are_counted_and_their_distances_unknown(dataset: ImageDataset) -> None:
     hopeless = {"initial_c": 1e-6, "searches": 1, "iterations": 2}
-    result = audited(dataset, attacks=["carlini_wagner"], **{f"carlini_wagner_{k}": v for k, v in hopeless.items()})
+    asked: dict[str, Any] = {f"carlini_wagner_{key}": value for key, value in hopeless.items()}
+    result = audited(dataset, attacks=["carlini_wagner"], **asked)
     correct = result.arrays["correct"][1]
     assert value(result, "failed", "carlini_wagner") == correct.sum() > 0
     shapes = dataset.label[dataset.test[0]]

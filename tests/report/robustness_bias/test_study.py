@@ -177,9 +177,9 @@ def test_a_partition_into_two_is_one_comparison_and_they_add_up_to_those_of_tabl
     five = next(c for c in agreement.comparisons(found) if c.name == "DeepFool and Carlini-Wagner")
     counts = agreement.counted(inputs, found, five, w.PUBLISHED_IMAGES)
     assert counts.total + counts.undefined == 750
-    for dataset, groups in SIZES.items():
+    for dataset, size in SIZES.items():
         counts = agreement.counted(inputs, found, agreement.smoothing_against(w.DEEPFOOL), [dataset])
-        assert counts.total + counts.undefined == 6 * groups, dataset
+        assert counts.total + counts.undefined == 6 * size, dataset
 
 
 @pytest.fixture(scope="module")
