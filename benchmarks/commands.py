@@ -2,6 +2,7 @@
 
     python benchmarks/commands.py                        # 10^4, 10^5 and 10^6 rows: about half an hour
     python benchmarks/commands.py --rows 10000 100000    # some minutes
+    python benchmarks/commands.py --only permutation --rows 10000000 --peer-rows 10000000
     pip install --target /tmp/peers infairness && PYTHONPATH=/tmp/peers python benchmarks/commands.py --only loss-ratio
 
 Processor time and largest memory of a process of its own, one thread, with imports, reading and drawing. A peer starts
@@ -35,7 +36,7 @@ HEAD = """
 import sys; sys.path.insert(0, {folder!r})
 import numpy as np, pandas as pd
 rows = pd.read_parquet({folder!r} + "/rows.parquet")
-X = rows[[f"x{{j}}" for j in range(10)]]
+X = rows.filter(regex="^x[0-9]")
 """
 COMMANDS = {
     "permutation": "--predictions rows.parquet --label y --score p --prediction d --group g --metric auc,tpr,fpr",
@@ -80,14 +81,14 @@ ot.emd([], [], ot.dist(a, b, metric="cityblock") ** 2, numItermax=10**8)
 """What the peer does, and how."""
 
 
-def write_rows(folder: Path, n: int) -> None:
-    """Two groups that differ in two of ten features, a label, a score and a decision."""
+def write_rows(folder: Path, n: int, features: bool) -> None:
+    """Two groups that differ in two of ten features, a label, a score and a decision; or these without the features."""
     rng = np.random.default_rng(0)
     group = rng.random(n) < 0.4
     x = rng.normal(size=(n, FEATURES))
     x[:, :2] += 0.5 * group[:, None]
     merit = x[:, :4].sum(axis=1)
-    rows = pd.DataFrame(x, columns=[f"x{j}" for j in range(FEATURES)])
+    rows = pd.DataFrame(x if features else x[:, :0], columns=[f"x{j}" for j in range(FEATURES if features else 0)])
     rows["y"] = (merit + rng.logistic(size=n) > 0).astype(int)
     rows["p"] = 1 / (1 + np.exp(-merit))
     rows["d"] = (merit > 0).astype(int)
@@ -129,7 +130,7 @@ def main() -> None:
         for n in options.rows:
             with tempfile.TemporaryDirectory() as temporary:
                 folder = Path(temporary)
-                write_rows(folder, n)
+                write_rows(folder, n, features=name != "permutation")
                 python = [sys.executable]
                 ours = measured(
                     [*python, "-m", "pipeline", "audit", name, *COMMANDS[name].split(), "--output", "o"], folder

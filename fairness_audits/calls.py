@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from pipeline.cli.result import Caveat, Result
 from pipeline.cli.settings import Options, documented, in_python, keywords
 from pipeline.fields import fits
-from pipeline.messages import listed, nearest
+from pipeline.messages import listed, nearest, not_installed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +56,9 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                 return spoken(function(*positional, **given))
             except ValueError as error:
                 raise ValueError(in_python(str(error))) from error
+            except ModuleNotFoundError as error:
+                told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
+                raise ModuleNotFoundError(told, name=error.name) from error
 
         audit.__signature__ = signature.replace(parameters=[*arrays, *options.values()])  # type: ignore[attr-defined]
         if function.__doc__:

@@ -48,6 +48,11 @@ def enumerated(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
+def not_installed(what: str, name: str, extra: str) -> str:
+    """What to do where a library is missing that an extra of the installation brings."""
+    return f"{what} needs {name}, which is not installed: pip install --editable '.[{extra}]' in the project's folder"
+
+
 def reason(error: BaseException) -> str:
     """What a library's error says, in one line without a full stop: its kind and the first line of its text.
 

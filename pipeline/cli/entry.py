@@ -12,12 +12,14 @@ import textwrap
 import traceback
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pipeline import __version__
-from pipeline.cli.settings import MissingOptions, Output, add_options, settled
+from pipeline.cli.settings import MissingOptions, Output, add_options, flag, option_fields, settled
+from pipeline.messages import listed, nearest, not_installed
 
 if TYPE_CHECKING:
     from pipeline.cli.result import Result
@@ -39,7 +41,9 @@ something to mend, said on stderr; 1 an unforeseen error. {page}"""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status: 0 when the audit ran, whatever its verdict (but for --gate)."""
-    arguments = parser().parse_args(argv)
+    arguments, unknown = parser().parse_known_args(argv)
+    if unknown:
+        arguments.parser.error(_unrecognized(unknown, arguments.module.Settings))
     try:
         status = _run(arguments)
         sys.stdout.flush()
@@ -55,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return _failed(arguments.debug, f"error: {error}", BAD_INPUT)
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+            return _failed(arguments.debug, f"error: {not_installed('this audit', 'torch', 'torch')}", BAD_INPUT)
         hint = "" if arguments.debug else " (--debug shows where)"
         return _failed(arguments.debug, f"unexpected error: {type(error).__name__}: {error}{hint}", UNEXPECTED)
 
@@ -128,6 +134,13 @@ def _run(arguments: Namespace) -> int:
     for path in written:
         print(f"written: {path}")
     return STATUS[found.outcome] if settings.gate else 0
+
+
+def _unrecognized(words: Sequence[str], settings: type[Output]) -> str:
+    """What an audit does not take, with the option that may be meant, and those that it needs."""
+    flags = {flag(one.name): one.default is MISSING for _, one, _ in option_fields(settings)}
+    needed = listed([name for name, must in flags.items() if must])
+    return f"unrecognized arguments: {' '.join(words)}{nearest(words[0], flags)}. It needs {needed}; --help lists all"
 
 
 def _failed(debug: bool, message: str, status: int) -> int:

@@ -14,7 +14,7 @@ import pickle
 import sys
 import warnings
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pipeline.cli.settings import TAKES
-from pipeline.messages import check_columns, listed, reason
+from pipeline.messages import check_columns, listed, not_installed, reason
 
 if TYPE_CHECKING:
     import torch
@@ -144,7 +144,7 @@ def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: C
             kind="estimator",
             given=given,
             classes=tuple(np.asarray(getattr(loaded, "classes_", ())).tolist()),
-            columns=tuple(map(str, getattr(loaded, "feature_names_in_", ()))),
+            columns=_columns(loaded),
         )
     return Model(loaded, origin, file, "function", given)
 
@@ -154,13 +154,13 @@ def _of_estimator(fitted: Any) -> Callable[[Any], Any]:
 
     One that was fitted on a data frame gets one, of its own columns in its own order; one fitted on an array an array.
     """
-    columns, classes = getattr(fitted, "feature_names_in_", None), getattr(fitted, "classes_", None)
+    columns, classes = _columns(fitted), getattr(fitted, "classes_", None)
 
     def evaluate(frame: Any) -> Any:
-        if columns is not None:
-            check_columns(frame, columns, "the model", "its input")
-        array = columns is None and hasattr(fitted, "n_features_in_")
-        inputs = frame.to_numpy() if array else frame if columns is None else frame[list(columns)]
+        own = named_as(columns, frame.columns)
+        check_columns(frame, own, "the model", "its input")
+        array = not columns and hasattr(fitted, "n_features_in_")
+        inputs = frame.to_numpy() if array else frame[own] if columns else frame
         for method in ("predict_proba", "decision_function"):
             if hasattr(fitted, method):
                 output = np.asarray(getattr(fitted, method)(inputs))
@@ -168,12 +168,27 @@ def _of_estimator(fitted: Any) -> Callable[[Any], Any]:
                 if classes is None or output.ndim == 1 or output.shape[1] == len(classes):
                     return output
         predicted = np.asarray(fitted.predict(inputs))
-        if classes is None:
+        if classes is None or not set(predicted.ravel().tolist()) <= set(np.asarray(classes).tolist()):
             return predicted
         codes = np.searchsorted(classes, predicted.ravel())
         return codes if len(classes) <= 2 else np.eye(len(classes))[codes]
 
     return evaluate
+
+
+def _columns(fitted: Any) -> tuple[str, ...]:
+    """The columns that an estimator was fitted on; empty where it was fitted on an array."""
+    numbers = [str(place) for place in range(getattr(fitted, "n_features_in_", 0))]
+    names: Any = getattr(fitted, "feature_names_in_", None)
+    if names is None:
+        names = getattr(fitted, "feature_names_", ())  # CatBoost's; those of an array are their numbers
+    return () if list(names) == numbers else tuple(map(str, names))
+
+
+def named_as(columns: Sequence[str], there: Iterable[str]) -> list[str]:
+    """The names that a table has for an estimator's columns: LightGBM writes a space in them as an underscore."""
+    known = {str(name).replace(" ", "_"): str(name) for name in there}
+    return [name if name in known.values() else known.get(name, name) for name in columns]
 
 
 class Onnx:
@@ -201,12 +216,14 @@ class Onnx:
         return sys.modules["torch"].from_numpy(np.asarray(found)) if tensor else np.asarray(found)
 
 
-def no_gradient(model: Model) -> ValueError:
+OTHER_AUDITS = "take an audit that needs none: fliptest, of its decisions, or permutation, of its predictions"
+
+
+def no_gradient(model: Model, instead: str = OTHER_AUDITS) -> ValueError:
     """The refusal of a model that an audit by gradients cannot take, with what it can have instead."""
     return ValueError(
         f"{model.given} is {WHAT[model.kind]}, which gives no gradient, and this audit follows gradients: give the "
-        "model as a torch network, or take an audit that needs none: fliptest, of its decisions, or permutation, of "
-        "its predictions"
+        f"model as a torch network, or {instead}"
     )
 
 
@@ -214,9 +231,7 @@ def _extra(name: str, path: Path, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ValueError(
-            f"{path} needs {name}, which is not installed: pip install --editable '.[{extra}]' in the project's folder"
-        ) from error
+        raise ValueError(not_installed(str(path), name, extra)) from error
 
 
 def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:

@@ -31,7 +31,13 @@ REMEDIES = (
         "The program was exported for one number or size of inputs: export it with dynamic_shapes, for example "
         '({{0: torch.export.Dim("inputs")}},)',
     ),
+    (
+        ("invalid dimensions", "Invalid rank"),
+        "The ONNX program was exported for another number or size of inputs: export it with a first axis of any length "
+        "(torch.onnx.export with dynamic_shapes). {remedy}",
+    ),
     (("same dtype", "Double"), "The model computes in another precision: {precision}"),
+    (("DMatrix",), "XGBoost's Booster takes no data frame: give its XGBClassifier, or a function of a data frame"),
     (("on the same device",), "The model keeps tensors on another device: try --device cpu"),
 )
 """What to do, by words in torch's message."""
@@ -260,7 +266,7 @@ def _output(evaluate: Callable[[Any], Any], inputs: Any, form: Form) -> Any:
         remedy = next((text for words, text in REMEDIES if any(word in message for word in words)), "")
         raise ValueError(
             f"the model failed on {len(inputs)} {form.given}: {reason(error)}. "
-            f"{remedy.format(precision=form.precision) or form.remedy}"
+            f"{remedy.format(precision=form.precision, remedy=form.remedy) or form.remedy}"
         ) from error
 
 

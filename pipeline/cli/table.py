@@ -16,6 +16,8 @@ from pipeline.seeds import generators
 from pipeline.tabulate.source import csv_header
 from pipeline.types import Array
 
+FILL = "fill them in or remove these rows, as was done for the model's training"
+"""What to do about missing values."""
 LARGEST = 1e100
 """Squares of larger numbers, which variances are made of, overflow."""
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
@@ -170,8 +172,8 @@ def feature_names(
     return tuple(asked.features)
 
 
-def numeric(table: pd.DataFrame, names: Sequence[str], path: str) -> Array:
-    """The named columns as (n, d) float64; ValueError for text, missing and infinite values.
+def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = False) -> Array:
+    """The named columns as (n, d) float64; ValueError for text, infinite and, unless ``gaps``, missing values.
 
     Rows are named by the table's index, so that a part of a file speaks of the file's own rows.
     """
@@ -191,8 +193,8 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: str) -> Array:
         )
     columns = [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
     features = np.column_stack(columns)
-    for finite, problem, remedy in (
-        (~np.isnan(features), "is missing", "fill them in or remove these rows, as was done for the model's training"),
+    for sound, problem, remedy in (
+        (gaps | ~np.isnan(features), "is missing", FILL),
         (~np.isinf(features), "is infinite", "mend or remove these rows"),
         (
             ~(np.abs(features) > LARGEST),
@@ -200,12 +202,23 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: str) -> Array:
             "mend these rows, or give the column in another unit",
         ),
     ):
-        bad = np.flatnonzero(~finite.all(axis=0))
-        if bad.size:
-            where = table.index[~finite[:, bad[0]]]
-            others = f" (so it is in {len(bad) - 1} more columns)" if len(bad) > 1 else ""
-            raise ValueError(f"{path}: column {names[bad[0]]!r} {problem} in {_at(where)}{others}: {remedy}")
+        if told := _unsound(sound, table.index, names, problem):
+            raise ValueError(f"{path}: {told}: {remedy}")
     return features
+
+
+def gaps(table: pd.DataFrame) -> str:
+    """Where values are missing, as the beginning of a sentence; empty where none is."""
+    return _unsound(table.notna().to_numpy(), table.index, list(table.columns), "is missing")
+
+
+def _unsound(sound: Array, rows: pd.Index, names: Sequence[str], problem: str) -> str:
+    """The first column that is not ``sound`` (n, d) in every row; empty where all are."""
+    bad = np.flatnonzero(~sound.all(axis=0))
+    if not bad.size:
+        return ""
+    others = f" (so it is in {len(bad) - 1} more columns)" if len(bad) > 1 else ""
+    return f"column {names[bad[0]]!r} {problem} in {_at(rows[~sound[:, bad[0]]])}{others}"
 
 
 def two_classes(column: pd.Series, positive: str | None, path: str) -> tuple[Array, tuple[str, str]]:

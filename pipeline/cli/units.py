@@ -45,7 +45,7 @@ class Units:
 
 
 def units(features: Array, names: Sequence[str], asked: Asked) -> Units:
-    """The units of an audit of rows ``features`` (n, d).
+    """The units of an audit of rows ``features`` (n, d), in which a missing number does not count.
 
     The penalty and the step size take one unit of each column alike, so an audit in wrong units moves some columns
     hardly at all and finds nothing. ``asked``: ``none`` keeps the units, ``continuous`` standardises each column of
@@ -53,7 +53,8 @@ def units(features: Array, names: Sequence[str], asked: Asked) -> Units:
     near unit scale; elsewhere ValueError asks for a decision.
     """
     d = len(names)
-    spread = features.std(axis=0)
+    mean, std = (np.nanmean, np.nanstd) if np.isnan(features).any() else (np.mean, np.std)
+    spread = std(features, axis=0)
     continuous = [j for j in range(d) if len(np.unique(features[:, j])) > 2]
     if asked is None:
         lowest, highest = UNIT_SCALE
@@ -75,5 +76,5 @@ def units(features: Array, names: Sequence[str], asked: Asked) -> Units:
     if constant:
         raise ValueError(f"--standardize: {listed(constant)} is the same in all rows: leave it out of the list")
     shift, scale = np.zeros(d), np.ones(d)
-    shift[chosen], scale[chosen] = features[:, chosen].mean(axis=0), spread[chosen]
+    shift[chosen], scale[chosen] = mean(features[:, chosen], axis=0), spread[chosen]
     return Units(shift, scale, tuple(names[j] for j in chosen))

@@ -103,6 +103,17 @@ def healthy(statistics: Array) -> bool:
     return bool(np.max(statistics) <= WORST_HEALTHY_KS)
 
 
+def chance_ks(sizes: Sequence[int], columns: int, alpha: float) -> float:
+    r"""What chance alone exceeds in some of d columns with probability alpha at most, for a map that is right.
+
+    .. math:: \sqrt{\tfrac12 \log(2 d / \alpha)\, (1/n + 1/m + 1/n' + 1/m')},
+
+    the bound of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, by Bonferroni, for an empirical process that
+    is the sum of four independent ones: a map of n points to m, asked of n' others, is held against m' others.
+    """
+    return float(np.sqrt(np.log(2 * columns / alpha) / 2 * sum(1 / size for size in sizes)))
+
+
 def _largest_gap(a: Array, b: Array) -> float:
     a, b = np.sort(a), np.sort(b)
     values = np.concatenate([a, b])

@@ -159,28 +159,17 @@ def working(built: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.Mo
     return to
 
 
-@pytest.fixture
-def desk(working: Callable[[str], Path]) -> Path:
-    """A copy of the loss-ratio audit's folder."""
-    return working("loss-ratio")
+def folder_of(name: str) -> Any:
+    """The fixture that is a copy of an audit's folder."""
+
+    @pytest.fixture
+    def folder(working: Callable[[str], Path]) -> Path:
+        return working(name)
+
+    return folder
 
 
-@pytest.fixture
-def ledger(working: Callable[[str], Path]) -> Path:
-    """A copy of the permutation audit's folder."""
-    return working("permutation")
-
-
-@pytest.fixture
-def office(working: Callable[[str], Path]) -> Path:
-    """A copy of the FlipTest's folder."""
-    return working("fliptest")
-
-
-@pytest.fixture
-def studio(working: Callable[[str], Path]) -> Path:
-    """A copy of the robustness audit's folder."""
-    return working("robustness")
+desk, ledger, office, studio = map(folder_of, ("loss-ratio", "permutation", "fliptest", "robustness"))
 
 
 USUAL: dict[str, dict[str, str]] = {
@@ -260,22 +249,20 @@ def found(run: Command) -> Callable[..., dict[str, Any]]:
     return made
 
 
-@pytest.fixture
-def audit(run: Command, desk: Path) -> Command:
-    """Run ``audit loss-ratio`` at the desk."""
-    return partial(run, "loss-ratio")
+def bound(maker: str, name: str, folder: str) -> Any:
+    """The fixture ``maker``, run or found, of one audit in a copy of its folder."""
+
+    @pytest.fixture
+    def of_one(request: pytest.FixtureRequest) -> Callable[..., Any]:
+        request.getfixturevalue(folder)
+        return partial(request.getfixturevalue(maker), name)
+
+    return of_one
 
 
-@pytest.fixture
-def document(found: Callable[..., dict[str, Any]], desk: Path) -> Callable[..., dict[str, Any]]:
-    """The JSON of a loss-ratio audit that succeeds."""
-    return partial(found, "loss-ratio")
-
-
-@pytest.fixture
-def permutation(run: Command, ledger: Path) -> Command:
-    """Run ``audit permutation`` at the ledger."""
-    return partial(run, "permutation")
+audit, document = (bound(maker, "loss-ratio", "desk") for maker in ("run", "found"))
+fliptest, flipped = (bound(maker, "fliptest", "office") for maker in ("run", "found"))
+permutation, robustness = bound("run", "permutation", "ledger"), bound("run", "robustness", "studio")
 
 
 MODELS = """
@@ -304,18 +291,6 @@ def candidates() -> pd.DataFrame:
         }
     )
     return table.assign(hired=(table["experience"] + 0.8 * table["tests"] + rng.normal(size=count) > 1).astype(int))
-
-
-@pytest.fixture
-def fliptest(run: Command, office: Path) -> Command:
-    """Run ``audit fliptest`` from women to men in the office."""
-    return partial(run, "fliptest")
-
-
-@pytest.fixture
-def flipped(found: Callable[..., dict[str, Any]], office: Path) -> Callable[..., dict[str, Any]]:
-    """The JSON of a FlipTest that succeeds."""
-    return partial(found, "fliptest")
 
 
 FACES, SIDE = 120, 4
@@ -379,12 +354,6 @@ def faces() -> tuple[np.ndarray, pd.DataFrame]:
         }
     )
     return images, table
-
-
-@pytest.fixture
-def robustness(run: Command, studio: Path) -> Command:
-    """Run ``audit robustness`` in the studio."""
-    return partial(run, "robustness")
 
 
 @pytest.fixture

@@ -1,16 +1,22 @@
 """What holds of all four audits alike: their files, their pages, their help, and how they run from a shell."""
 
+import importlib
 import json
+import logging
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pipeline import __version__
+from pipeline.cli.delivery import check_destination, folder_written
 from pipeline.cli.entry import audits, main, parser
+from pipeline.cli.progress import followed
 
 ROOT = Path(__file__).resolve().parents[2]
 Command = Callable[..., tuple[int, str, str]]
@@ -41,7 +47,7 @@ SHELL = {
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_an_audit_leaves_the_same_bytes_twice_and_all_that_it_names(
+def test_an_audit_leaves_the_same_bytes_twice_and_what_it_names(
     run: Command, request: pytest.FixtureRequest, name: str
 ) -> None:
     """The page is whole, and says what the JSON and the terminal say."""
@@ -84,6 +90,18 @@ def test_from_the_shell(request: pytest.FixtureRequest, name: str) -> None:
     assert bad.stderr.startswith("error: ")
 
 
+@pytest.mark.parametrize(("name", "given"), [("loss-ratio", ["--sensitive", "sex"]), ("fliptest", [])])
+def test_csv_and_parquet_give_the_same_audit(
+    found: Callable[..., dict[str, Any]], working: Callable[[str], Path], name: str, given: list[str]
+) -> None:
+    working(name)
+    first, second = (found(name, *given, "--data", f"rows.{kind}") for kind in ("csv", "parquet"))
+    for made in (first, second):
+        for part in {"data", "fair_metric"} & set(made):
+            del made[part]["path"], made[part]["sha256"]
+    assert first == second
+
+
 @pytest.mark.parametrize("name", AUDITS)
 def test_the_help_names_every_option_and_its_examples_can_be_parsed(
     capsys: pytest.CaptureFixture[str], name: str
@@ -100,3 +118,171 @@ def test_the_help_names_every_option_and_its_examples_can_be_parsed(
         parser().parse_args(words)
         for option in (word for word in words if word.startswith("--")):
             assert option in said
+
+
+# The entry finds audits, and every failure ends in one message and a status that tells its kind.
+
+
+TOY = '''"""Toy audit: fails as told.
+
+It has a second paragraph."""
+
+from dataclasses import dataclass
+from pipeline.cli.result import Result, Verdict
+from pipeline.cli.settings import Output, option
+
+EXAMPLES, PAGE, FILES = "example: toy\\n", "There is no page.", "nothing else"
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Output):
+    fail: str = option("how it fails", "no")
+
+def from_files(arguments):
+    errors = {"value": ValueError("column 'x' is odd: drop it"), "file": FileNotFoundError("no file y"),
+              "torch": ModuleNotFoundError("no torch", name="torch"), "bug": KeyError("z"), "keys": KeyboardInterrupt()}
+    if arguments.fail in errors:
+        raise errors[arguments.fail]
+    return Result("toy", 1, "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
+'''
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file dropped into the folder of audits, and nothing else."""
+    (tmp_path / "toy_audit.py").write_text(TOY)
+    package = importlib.import_module("pipeline.cli.audit")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "pipeline.cli.audit.toy_audit", raising=False)
+
+
+@pytest.mark.usefixtures("toy")
+def test_every_level_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for level in ([], ["audit"], ["audit", "toy-audit"]):
+        with pytest.raises(SystemExit) as left:
+            main([*level, "--help"])
+        assert left.value.code == 0
+        said.append(capsys.readouterr().out)
+    assert "audit" in said[0]
+    assert "Toy audit: fails as told." in said[1]
+    assert "second paragraph" in said[2]
+    assert "example: toy" in said[2]
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(
+    ("kind", "status", "message"),
+    [
+        ("value", 2, "error: column 'x' is odd: drop it\n"),
+        ("file", 2, "error: no file y\n"),
+        ("bug", 1, "unexpected error: KeyError: 'z' (--debug shows where)\n"),
+        (
+            "torch",
+            2,
+            "error: this audit needs torch, which is not installed: pip install --editable '.[torch]' in the "
+            "project's folder\n",
+        ),
+        ("keys", 130, "interrupted: no result was written\n"),
+    ],
+)
+def test_an_error_is_a_line_on_stderr_and_a_status(
+    kind: str, status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "toy-audit", "--fail", kind]) == status
+    assert capsys.readouterr() == ("", message)
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_file_in_the_folder_is_an_audit_and_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "toy-audit", "--fail", "value", "--debug"]) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.endswith("error: column 'x' is odd: drop it\n")
+    assert {"loss-ratio", "permutation", "toy-audit"} <= set(audits())
+    assert main(["audit", "toy-audit"]) == 0
+    assert "FINE. All is well." in capsys.readouterr().out
+
+
+def test_version_and_wrong_words_end_with_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip() == __version__
+    for words, message in (
+        ([], "the following arguments are required: COMMAND"),
+        (["audit", "nothing"], "invalid choice: 'nothing'"),
+        (["audit", "loss-ratio", "--data", "x"], "the following arguments are required: --label, --model"),
+        (["audit", "loss-ratio", "--lab", "y"], "unrecognized arguments: --lab y"),
+        (["audit", "permutation"], "the following arguments are required: --predictions, --label, --metric"),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        assert left.value.code == 2
+        assert message in capsys.readouterr().err
+
+
+# Files arrive whole or not at all, and progress is drawn where a person watches.
+
+
+LOG = logging.getLogger("pipeline.toy_fit")
+
+
+def test_a_new_folder_appears_with_all_its_files_where_one_can_be_written(tmp_path: Path) -> None:
+    target = tmp_path / "deep" / "out"
+    with folder_written(target) as temporary:
+        (temporary / "a").write_text("1")
+        (temporary / "b").write_text("2")
+        assert not target.exists()
+    assert sorted(path.name for path in target.iterdir()) == ["a", "b"]
+    assert [path.name for path in tmp_path.iterdir()] == ["deep"]
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"nothing can be written to .*file: give another place for x"):
+        check_destination(tmp_path / "file" / "x", folder=False)
+    check_destination(tmp_path / "new" / "x.json", folder=False)
+
+
+def test_a_failure_leaves_nothing_and_touches_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "a").write_text("old")
+
+    def fail(folder: Path) -> None:
+        with folder_written(folder) as temporary:
+            (temporary / "a").write_text("new")
+            raise RuntimeError("disk full")
+
+    for folder in (target, tmp_path / "fresh" / "deep"):
+        with pytest.raises(RuntimeError, match="disk full"):
+            fail(folder)
+    assert (target / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_existing_folder_keeps_its_other_files(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "mine").write_text("mine")
+    with folder_written(tmp_path) as temporary:
+        (temporary / "a").write_text("new")
+    assert (tmp_path / "a").read_text() == "new"
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_fits_own_words_stand_beside_the_title(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with followed(len, 1, "fitting", LOG.name):
+        assert len(LOG.handlers) == 1
+        LOG.info("step %d of 9", 4)
+    assert LOG.handlers == []
+    assert LOG.level == logging.NOTSET
+    assert "fitting: step 4 of 9" in capsys.readouterr().err
+
+
+def test_nothing_is_drawn_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    with followed(len, 1, "counting", LOG.name) as counted:
+        LOG.info("step")
+        assert counted("abc") == 3
+    assert capsys.readouterr() == ("", "")

@@ -1,6 +1,11 @@
 """What the permutation audit of the command line finds, against closed forms and other ways to ask the same."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +14,23 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
+from pipeline.audits.correction import corrected_once
+from pipeline.audits.permutation.result import PermutationTest
 from pipeline.cli.audit.permutation import evidence as reading
+from pipeline.cli.audit.permutation.document import of_draws
+from pipeline.cli.audit.permutation.evidence import (
+    Finding,
+    Job,
+    Plan,
+    _corrected,
+    hypotheses,
+    planned,
+    with_enough_draws,
+)
+from pipeline.cli.entry import parser, settings_of
 from pipeline.cli.render import terminal
 from pipeline.cli.result import Result
+from pipeline.tabulate.spark_engine import unavailable
 
 N = 1200
 Document = Callable[..., dict[str, Any]]
@@ -109,9 +128,7 @@ def test_a_test_does_not_depend_on_which_others_are_asked_for(document: Document
     alone = document("--group", "sex", "--metric", "auc")
     assert many["results"][-1] == alone["results"][0]
     other = document("--group", "sex", "--metric", "auc", "--seed", "1")
-    assert other["results"][0]["p_value"] != alone["results"][0]["p_value"] or (
-        other["results"][0]["interval"] != alone["results"][0]["interval"]
-    )
+    assert any(other["results"][0][part] != alone["results"][0][part] for part in ("p_value", "interval"))
 
 
 def test_holm_is_over_all_tests_of_the_run(document: Document) -> None:
@@ -176,14 +193,6 @@ def test_max_t_adjusts_within_each_metric(document: Document) -> None:
         assert [e["adjusted_p_value"] for e in own] == sorted(e["adjusted_p_value"] for e in own)
 
 
-def test_the_order_of_two_groups_is_the_users(document: Document) -> None:
-    asked = ("--group", "race", "--metric", "tpr", "--threshold", "0.5", "--between")
-    (one,), (other,) = (document(*asked, pair)["results"] for pair in ("c,a", "a,c"))
-    assert one["difference"] == -other["difference"]
-    assert one["p_value"] == pytest.approx(other["p_value"])
-    assert one["interval"] == pytest.approx([-other["interval"][1], -other["interval"][0]])
-
-
 def test_copies_of_a_row_in_one_cluster_add_nothing(document: Document, scored: pd.DataFrame) -> None:
     scored.assign(person=np.arange(N)).to_parquet("single.parquet")
     pd.concat([scored.assign(person=np.arange(N))] * 3).to_parquet("triple.parquet")
@@ -241,15 +250,14 @@ def test_scores_beyond_the_unit_interval_are_binned_in_a_range_of_their_own(docu
     assert document("--metric", "auc")["results"][0]["statistic"] == exact["statistic"]  # ranks are all that counts
 
 
-def test_a_correlation_is_pearsons(document: Document, scored: pd.DataFrame) -> None:
+def test_a_correlation_is_pearsons_and_a_label_of_any_number_has_errors(
+    document: Document, scored: pd.DataFrame
+) -> None:
     results = document("--attribute", "age", "--metric", "correlation,error_correlation")["results"]
     for entry, value in zip(results, (scored["p"], scored["p"] - scored["y"]), strict=True):
         assert entry["difference"] == pytest.approx(np.corrcoef(value, scored["age"])[0, 1])
     assert results[0]["rejected"]
     assert results[0]["direction"] == 1
-
-
-def test_a_label_of_any_number_has_errors(document: Document, scored: pd.DataFrame) -> None:
     (found,) = document("--label", "logit", "--real-label", "--metric", "mean_error")["results"]
     for group in found["groups"]:
         own = scored[scored["sex"] == group["name"]]
@@ -267,7 +275,140 @@ def test_an_undefined_metric_is_a_result_with_its_reason(document: Document, sco
     assert made["verdict"]["undefined"] == 2
 
 
-def test_sequential_draws_stop_early_and_say_so(document: Document) -> None:
+def test_the_order_of_two_groups_is_the_users_and_sequential_draws_stop_early_and_say_so(document: Document) -> None:
     (found,) = document("--metric", "auc", "--draws", "100000", "--resampling-risk", "0.01")["results"]
     assert 200 <= found["draws"] < 5000
     assert "drawing stopped after" in found["guarantee"]
+    asked = ("--group", "race", "--metric", "tpr", "--threshold", "0.5", "--between")
+    (one,), (other,) = (document(*asked, pair)["results"] for pair in ("c,a", "a,c"))
+    assert one["difference"] == -other["difference"]
+    assert one["p_value"] == pytest.approx(other["p_value"])
+    assert one["interval"] == pytest.approx([-other["interval"][1], -other["interval"][0]])
+
+
+# When the permutation audit warns that more draws may change a decision.
+
+
+@pytest.mark.parametrize("lowest", [0.05, 0.2])
+def test_a_decision_is_near_where_its_adjusted_p_value_is(lowest: float) -> None:
+    """Two tests with intervals around p: Holm doubles the smaller, so .025 is near the level .05, and .05 is not."""
+    tests = [_test(lowest / 2, lowest / 2.5, lowest / 1.6), _test(0.6, 0.58, 0.62)]
+    made = _corrected(_found(*tests), "holm", 99)
+    low, high = made[0].adjusted_low, made[0].adjusted_high
+    assert (low, made[0].adjusted, high) == pytest.approx((lowest / 1.25, lowest, lowest / 0.8))
+    assert bool(of_draws(list(made), _asked())["near_the_level"]) == (lowest == 0.05)
+
+
+def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
+    """Three tests, two hypotheses: Holm doubles the least p-value, and both tests of a hypothesis have its larger p."""
+    tests = [_test(p, p, p) for p in (0.01, 0.012, 0.4)]
+    made = _corrected(_found(*tests, of=("tpr", "tpr", "fpr")), "holm", 99)
+    assert [finding.adjusted for finding in made] == pytest.approx([0.024, 0.024, 0.4])
+    assert hypotheses(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("correction", "draws"),
+    # Six p-values of 2 / (B + 1): six times that is at most .05 from B = 239 on, 6 (1 + ... + 1/6) times from 587 on.
+    # The largest |T| has one tail.
+    [("holm", 239), ("bonferroni", 239), ("bh", 239), ("by", 587), ("max-t", 19), ("none", 39)],
+)
+def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: int) -> None:
+    """At the least number the smallest possible p-value is rejected beside five of 1; below it is refused."""
+    jobs = [Job(lambda asked: [], ((f"metric {number}",),), drawn=True) for number in range(6)]
+    least = np.array([2 / (draws + 1), *[1.0] * 5])
+    if correction in ("holm", "bonferroni", "bh", "by"):
+        assert corrected_once(least, list("abcdef"), correction)[0] <= 0.05
+        assert corrected_once(np.array([2 / draws, *[1.0] * 5]), list("abcdef"), correction)[0] > 0.05
+    made = with_enough_draws(_asked("--correct", correction, "--draws", str(draws)), jobs)
+    assert made.draws == draws
+    assert with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
+    few = _asked("--correct", correction, "--draws", str(draws - 1))
+    with pytest.raises(ValueError, match=rf"--draws {draws - 1} cannot reject .* give at least --draws {draws}"):
+        with_enough_draws(few, jobs)
+    one_tail = _asked("--correct", correction, "--alternative", "two-sided", "--draws", str(draws // 2))
+    if correction != "max-t":
+        assert with_enough_draws(one_tail, jobs).draws == draws // 2
+    exact = [replace(job, drawn=False) for job in jobs]
+    assert with_enough_draws(few, exact) == few
+
+
+def test_many_tests_get_more_draws_unasked() -> None:
+    jobs = [Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
+    made = with_enough_draws(_asked(), jobs)
+    assert (made.draws, made.own_draws) == (31_199, 31_199)
+
+
+def _found(*tests: PermutationTest, of: tuple[str, ...] = ()) -> list[Finding]:
+    names = of or [f"metric {number}" for number in range(len(tests))]
+    return [Finding("sex", "AUC", test, "every row", 100, (name,)) for test, name in zip(tests, names, strict=True)]
+
+
+def _test(p: float, low: float, high: float, draws: int = 999) -> PermutationTest:
+    known = {"metric": "auc", "groups": ("f", "m"), "method": "studentized", "alternative": "two-sided", "alpha": 0.05}
+    sizes = {"estimates": (0.5, 0.6), "sizes": (100, 100), "units": (100, 100), "draws": draws}
+    return PermutationTest(**known, **sizes, p_value=p, p_low=low, p_high=high)  # type: ignore[arg-type]
+
+
+def _asked(*options: str) -> Plan:
+    audit = "audit permutation --predictions f --label y --score p --group sex --metric auc"
+    return planned(settings_of(parser().parse_args([*audit.split(), *options])))  # type: ignore[arg-type]
+
+
+# The permutation audit counted by Spark as a user's own command starts it.
+
+
+ASKED = (
+    "--label", "y", "--score", "p", "--threshold", "0.5", "--bins", "50", "--group", "sex", "--metric", "tpr,auc",
+    "--draws", "200", "--threads", "1",
+)  # fmt: skip
+
+
+def audit(folder: Path, engine: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pipeline", "audit", "permutation", "--predictions", "rows.parquet", *ASKED]
+    # A compiler of short-lived programs, as in tests/tabulate.
+    quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    return subprocess.run(
+        [*command, "--engine", engine, "--json", f"{engine}.json"],
+        cwd=folder,
+        env=os.environ | quick | (environment or {}),
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with rows.parquet."""
+    rng = np.random.default_rng(1)
+    label = rng.integers(0, 2, 500)
+    columns = {"sex": rng.choice(["f", "m"], 500), "y": label, "p": np.clip(rng.normal(0.4 + 0.2 * label, 0.2), 0, 1)}
+    pd.DataFrame(columns).to_parquet(tmp_path / "rows.parquet")
+    return tmp_path
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_session_of_its_own_gives_the_p_values_of_duckdb(folder: Path) -> None:
+    if reason := unavailable():
+        pytest.skip(reason)
+    documents = {}
+    for engine in ("duckdb", "spark"):
+        made = audit(folder, engine)
+        assert made.returncode == 0, made.stderr
+        documents[engine] = json.loads((folder / f"{engine}.json").read_text())
+    assert documents["spark"]["results"] == documents["duckdb"]["results"]
+    assert len(documents["spark"]["results"]) == 2
+    assert documents["spark"]["verdict"] == documents["duckdb"]["verdict"]
+
+
+def test_a_java_that_is_too_old_is_said(folder: Path) -> None:
+    java = folder / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\nexit 1\n")
+    java.chmod(0o755)
+    made = audit(folder, "spark", {"JAVA_HOME": str(folder)})
+    assert made.returncode == 2
+    (message,) = (line for line in made.stderr.splitlines() if line.startswith("error: "))
+    assert message.startswith("error: Spark does not start (")
+    assert "It needs Java 17 or newer: install a JDK and set JAVA_HOME" in message
+    assert not (folder / "spark.json").exists()

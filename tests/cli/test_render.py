@@ -3,28 +3,24 @@
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from matplotlib.figure import Figure as Drawing
+from PIL import Image
 
+from pipeline.cli.entry import audits
 from pipeline.cli.numbers import decimal, factor, fixed, label_text, p_text, plain, plural, short, span
 from pipeline.cli.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal, typeset
-from pipeline.cli.result import (
-    Caveat,
-    Column,
-    Facts,
-    Figure,
-    Result,
-    Row,
-    Section,
-    Table,
-    Text,
-    Verdict,
-)
+from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
+from pipeline.cli.words import STATUS, concluded
 
 TABLE = Table(
     (
@@ -85,19 +81,10 @@ def test_the_page_is_whole_by_itself_escapes_what_it_was_given_and_sets_signs() 
     assert 'class="verdict open"' in page(replace(DOCUMENT, verdict=Verdict("inconclusive", "", "")), {"curves": b""})
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"), [("a-1", "a-1"), ("-0.1 to -.2", "\u22120.1 to \u2212.2"), ("--drop", "--drop"), ("1-2", "1-2")]
-)
-def test_a_hyphen_is_no_minus_sign(text: str, shown: str) -> None:
-    assert typeset(text) == shown
-
-
 def test_json_has_the_commands_keys_and_names_the_files_of_the_folder_alone() -> None:
     made = json.loads(json_text(DOCUMENT, in_folder=True))
-    assert made["verdict"] == {
-        **{"outcome": "rejected", "reason": None},
-        **{"rejected": True, "sentence": "It is not fair."},
-    }
+    verdict = {"outcome": "rejected", "reason": None, "rejected": True, "sentence": "It is not fair."}
+    assert made["verdict"] == verdict
     assert made["caveats"] == ["Only 3 rows & no more."]
     assert (made["audit"], made["results"], made["versions"].keys()) == (
         "toy-audit", {"T_n": 1.5}, {"pipeline", "python", "numpy"},
@@ -112,7 +99,7 @@ def test_json_has_the_commands_keys_and_names_the_files_of_the_folder_alone() ->
     assert csv_texts(DOCUMENT) == {"groups": "group,mean\na,-0.12\nb,\n"}
 
 
-def test_a_table_for_the_terminal_has_columns_as_wide_as_they_need() -> None:
+def test_a_table_for_the_terminal_has_columns_as_wide_as_they_need_and_lines_keep_the_width() -> None:
     assert list(table_lines(TABLE)) == [
         "  Group    mean   is",
         "  a<b     -0.12   nearer",
@@ -120,12 +107,13 @@ def test_a_table_for_the_terminal_has_columns_as_wide_as_they_need() -> None:
         "  b      does not exist",
         "  c           3",
     ]
-
-
-def test_a_wide_table_cuts_names_before_it_leaves_the_page() -> None:
     wide = Table((Column(""), *[Column("x" * 11)] * 5), (Row(("n" * 40, *["1"] * 5)),))
     assert [len(line) for line in table_lines(wide)] == [WIDTH, WIDTH]
     assert list(table_lines(wide))[1].startswith("  nnnnnnnnnnnnnnnnn.")
+    text = paragraph(" ".join(["marital-status"] * 40), "  - ", "    ")
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert all(row.startswith(("  - marital-status ", "    marital-status")) for row in text.splitlines())
+    assert text.count("marital-status") == 40
 
 
 @pytest.mark.parametrize(("ends", "shown"), [(False, "a b c d ..."), (True, "a b ... e f")])
@@ -135,13 +123,6 @@ def test_what_a_long_table_leaves_out_is_counted_and_in_its_file(ends: bool, sho
     assert (header, group) == ("    Level", "  sex")
     assert " ".join(line.split()[0] for line in lines) == shown
     assert f"    ... 2 more{' between them' if ends else ''}, in t.csv" in lines
-
-
-def test_lines_keep_the_width_and_tear_no_hyphenated_name() -> None:
-    text = paragraph(" ".join(["marital-status"] * 40), "  - ", "    ")
-    assert max(map(len, text.splitlines())) <= WIDTH
-    assert all(row.startswith(("  - marital-status ", "    marital-status")) for row in text.splitlines())
-    assert text.count("marital-status") == 40
 
 
 @pytest.mark.parametrize(
@@ -173,7 +154,231 @@ def test_lines_keep_the_width_and_tear_no_hyphenated_name() -> None:
         (plain, {"a": np.array([1.5, np.nan]), "b": (np.int64(2), np.True_)}, {"a": [1.5, None], "b": [2, True]}),
         (lambda name: label_text(name, 4), "ab$de", "ab\\$\u2026"),
         (plain, 0.1, 0.1),
+        # A hyphen is no minus sign.
+        *((typeset, text, text) for text in ("a-1", "--drop", "1-2")),
+        (typeset, "-0.1 to -.2", "\u22120.1 to \u2212.2"),
     ],
 )
 def test_numbers_are_said_in_one_way(say: Callable[[object], object], value: object, text: object) -> None:
     assert say(value) == text
+
+
+# A build can rest on a verdict: nothing that was not tested passes, and each limit decides where it says it does.
+
+
+Command = Callable[..., tuple[int, str, str]]
+ROOT = Path(__file__).resolve().parents[2]
+DIRECTIONS = "--directions directions.npy"
+AUC = "--score p --group sex --metric auc"
+FLIP = "--null-draws 39"
+VERDICTS = f"""
+loss-ratio => {DIRECTIONS} --steps 200 --delta 1.1 => rejected =>
+loss-ratio => {DIRECTIONS} --model fair.pt => not rejected =>
+loss-ratio => {DIRECTIONS} --points 20 => inconclusive => Only 20 rows have a finite ratio, and the test needs 30.
+loss-ratio => {DIRECTIONS} --model certain.py:p => inconclusive => % of the audited rows have no finite ratio, more than
+loss-ratio => {DIRECTIONS} --model certain.py:p => inconclusive => The model's probability is exactly 0 or 1 in
+loss-ratio => {DIRECTIONS} --model reversed.pt => inconclusive => no better than the 0.5 of a model that always says
+loss-ratio => {DIRECTIONS} --model always.pt => inconclusive => The model's balanced accuracy is 0.500, no better
+permutation => --score p --group sex --metric mean_score => rejected =>
+permutation => {AUC} => not rejected =>
+permutation => {AUC} --label few15 => inconclusive => 1 of 1 tests are of a group with fewer than 20 units
+permutation => {AUC} --label few0 => inconclusive => Nothing could be tested: group 'female' has no rows with label 1
+permutation => --prediction d --group sex --metric tpr,selection_rate --label few0 => inconclusive => 1 of 2 tests
+permutation => --score same --group sex --metric auc => inconclusive => The model says the same of everybody
+permutation => --prediction always --group sex --metric tpr,fpr => inconclusive => The model says the same of everybody
+permutation => --prediction oracle --group sex --metric tpr => not rejected =>
+fliptest => {FLIP} => rejected =>
+fliptest => {FLIP} --source north --target south --group region --predict models.py:experienced => not rejected =>
+fliptest => => inconclusive => 0 deals of the noise floor cannot tell flips from noise at level 0.05: --null-draws 39
+fliptest => --null-draws 38 => inconclusive => 38 deals of the noise floor
+fliptest => --map wgan --map-setting steps=30 --map-setting engine=torch => inconclusive => The map is poor: the Kolmog
+fliptest => {FLIP} --threshold 0 => inconclusive => The model decides alike about all people and counterparts
+fliptest => {FLIP} --label other => inconclusive => no better than the 0.5 of a model that always decides the same
+robustness => --group sex => rejected =>
+robustness => --group place => not rejected =>
+robustness => --group sex --label other => inconclusive => Only 7 % of the images are classified correctly
+robustness => --group sex --label rare --model nets.py:ball --attack fmn => inconclusive => , no more than
+robustness => --group sex --permutations 19 => inconclusive => 19 permutations cannot reject at level 0.01 in 1 comp
+robustness => --group sex --points 16 --min-group 2 --alpha 0.0001 => inconclusive => A group has only
+robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => inconclusive => carlini_wagner fa
+"""
+"""The audit => arguments => its outcome => what the reason has in it."""
+DECISION = {"loss-ratio": "rejected", "permutation": "rejected", "fliptest": "beyond_noise", "robustness": "biased"}
+FACTS = {"rejected": True, "not rejected": False, "inconclusive": None}
+
+
+def prepare_desk() -> None:
+    """Networks that are certain, predict the opposite, or nearly always the same; directions of all; teachers."""
+    network = torch.jit.load("unfair.pt")
+    with torch.no_grad():
+        network.weight.neg_()
+        network.save("reversed.pt")
+        network.weight.mul_(1e-3)
+        network.bias.copy_(torch.tensor([1.0, -1.0]))
+    network.save("always.pt")
+    for name, scale in (("own", 20), ("certain", 200)):
+        text = f"import torch\ndef p(x): return torch.sigmoid({scale} * x[:, 0] + {3 * scale} * x[:, 1])\n"
+        Path(f"{name}.py").write_text(text)
+    np.save("all.npy", np.eye(3))
+    pd.read_csv("rows.csv").drop(columns="hired").to_parquet("teachers.parquet")
+
+
+def prepare_ledger() -> None:
+    """Labels that few or no women have as positive, a model that says the same of everybody, persons and families."""
+    frame, rows = pd.read_parquet("preds.parquet"), np.arange(400)
+    women = frame["sex"] == "female"
+    few = {f"few{n}": frame["y"].where(~women, (women.cumsum() <= n).astype(int)) for n in (0, 15, 49, 50)}
+    families = {"person": rows // 2 * 2 + rows % 2, "family": rows % 2 + rows // 16 * 2}
+    frame.assign(**few, **families, oracle=frame["y"], same=0.5, always=1).to_parquet("preds.parquet")
+
+
+def prepare_office() -> None:
+    """Labels of the other sense."""
+    table = pd.read_parquet("rows.parquet")
+    table.assign(other=1 - table["hired"]).drop(columns="hired").to_parquet("other.parquet")
+
+
+def prepare_studio() -> None:
+    """Labels that are wrong, or of one class, for nearly all; images in colour, one of them and a text in no row."""
+    table = pd.read_csv("attributes.csv")
+    rare = (np.arange(len(table)) % 10 == 0).astype(int)
+    table.assign(other=1 - table["smiles"], rare=rare).to_csv("attributes.csv", index=False)
+    for file in sorted(Path("faces").rglob("*.png")):
+        to = "colour" / file.relative_to("faces")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.stack([np.asarray(Image.open(file))] * 3, axis=2)).save(to)
+    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save("colour/c.jpg")
+    Path("colour/notes.txt").write_text("no image")
+
+
+PREPARE = {
+    "loss-ratio": prepare_desk,
+    "permutation": prepare_ledger,
+    "fliptest": prepare_office,
+    "robustness": prepare_studio,
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    ("name", "given", "outcome", "reason"), [line.split(" =>") for line in VERDICTS[1:].splitlines()]
+)
+def test_a_verdict_is_inconclusive_where_nothing_follows(
+    run: Command, working: Callable[[str], Path], name: str, given: str, outcome: str, reason: str
+) -> None:
+    working(name)
+    PREPARE[name]()
+    words = shlex.split(given)
+    words += ["--data", "other.parquet"] * ("other" in words and name == "fliptest")
+    words += ["--alpha", "0.01"] * (words[-2:] == ["--permutations", "19"])
+    status, out, err = run(name, *words, "--gate", "--json", "made.json")
+    assert Path("made.json").exists(), err
+    verdict = json.loads(Path("made.json").read_text())["verdict"]
+    assert (verdict["outcome"], verdict[DECISION[name]], err) == (outcome.strip(), FACTS[outcome.strip()], "")
+    assert status == STATUS[verdict["outcome"]]
+    assert reason.strip() in (verdict["reason"] or "")
+    assert (verdict["reason"] is None) == (verdict["outcome"] != "inconclusive")
+    head = " ".join(out.split("\n\n")[1].split())
+    assert head.startswith("INCONCLUSIVE. ") == (verdict["outcome"] == "inconclusive")
+    assert " ".join(verdict["sentence"].split()) in head
+
+
+def test_without_a_gate_the_status_is_0_whatever_the_verdict(run: Command, desk: Path) -> None:
+    for model in ("unfair.pt", "fair.pt"):
+        given = shlex.split(f"{DIRECTIONS} --model {model} --steps 200 --delta 1.1")
+        assert [run("loss-ratio", *given, *gate)[0] for gate in ((), ("--gate",))] == [0, 3 * (model == "unfair.pt")]
+
+
+LIMITS = """
+rows >= 30: Only {value} rows.
+share <= 0.5: {value:.0%} of {rows}, more than {limit:.0%}.
+power <= 1 unless rejected: Too few draws.
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "share", "power", "found", "reason"),
+    [
+        (30, 0.5, 1, "not rejected", None),
+        (30, 0.5, 2, "not rejected", "Too few draws."),
+        (30, 0.5, 2, "rejected", None),
+        (29, 0.5, 2, "rejected", "Only 29 rows."),
+        (29, 0.75, 2, "not rejected", "Only 29 rows. 75% of 29, more than 50%. Too few draws."),
+        (30, None, 1, "rejected", None),
+        (30, float("nan"), 1, "rejected", "nan% of 30, more than 50%."),
+    ],
+)
+def test_a_limit_is_kept_at_its_number_and_a_quantity_that_is_nan_keeps_none(
+    rows: int, share: float | None, power: float, found: Any, reason: str | None
+) -> None:
+    known = {"rows": rows, "share": share, "power": power}
+    made = concluded(Verdict(found, "FOUND", "It was found.", {"n": 1}), LIMITS, known, "rejected")
+    assert made.reason == reason
+    assert made.outcome == (found if reason is None else "inconclusive")
+    assert made.sentence == (f"{reason} It was found." if reason else "It was found.")
+    assert made.facts == {"rejected": FACTS[made.outcome], "n": 1}
+
+
+@pytest.mark.parametrize("name", DECISION)
+def test_the_page_of_each_audit_documents_its_limits_and_the_gate(name: str) -> None:
+    page = (ROOT / audits()[name].PAGE.split()[0]).read_text()
+    assert "| 4 | with `--gate`: inconclusive" in page
+    assert f'`outcome` (`"rejected"`, `"not rejected"` or `"inconclusive"`), its `reason`, `{DECISION[name]}`' in page
+    assert "## When nothing follows" in page
+    assert "jq" not in page
+
+
+# What a reader must know is said where its condition holds, and nowhere else.
+
+
+SMOOTH = "--map wgan --map-setting steps=30 --map-setting engine=torch"
+CAVEATS = f"""
+loss-ratio => {DIRECTIONS} --steps 200 => held_out_rows whole_columns => not_rejected few_rows
+loss-ratio => {DIRECTIONS} --model fair.pt --points 20 => not_rejected few_rows => still_growing
+loss-ratio => {DIRECTIONS} --steps 20 --delta 9 => not_rejected still_growing => saturated
+loss-ratio => {DIRECTIONS} --model own.py:p => read_as_probabilities saturated rows_left_out => all_alike
+loss-ratio => --directions all.npy => all_alike => weak_direction
+loss-ratio => --sensitive sex,region=north => weak_direction metric_of_audited_rows =>
+loss-ratio => --sensitive sex --metric-data teachers.parquet => => metric_of_audited_rows weak_direction
+permutation => {AUC} => held_out_rows independent_rows => several_tests few_units
+permutation => {AUC} --cluster person => => independent_rows few_units
+permutation => {AUC} --cluster family => few_units =>
+permutation => --prediction d --group sex --metric fpr --cluster family => few_units =>
+permutation => {AUC} --label few49 => few_units =>
+permutation => {AUC} --label few50 => => few_units
+permutation => {AUC} --method lift => method_to_compare_with =>
+permutation => {AUC} --metric mean_score => several_tests => no_correction
+permutation => {AUC} --metric mean_score --correct none => no_correction => several_tests
+permutation => {AUC} --resampling-risk 0.01 --draws 5000 => stopped_early =>
+permutation => {AUC} --metric tpr,fnr --threshold 0.5 => one_hypothesis_twice => correction_by_metric
+permutation => {AUC} --metric mean_score --correct max-t => correction_by_metric => one_hypothesis_twice
+permutation => {AUC} --bins 50 => binned_scores =>
+fliptest => => no_noise_floor read_as_probabilities few_rows exact_map => smooth_map unmoved_columns poor_map
+fliptest => --threshold 0 --null-draws 1 => empty_flipset => read_as_probabilities no_noise_floor
+fliptest => {SMOOTH} => poor_map smooth_map => exact_map fit_broke_down
+fliptest => --predict models.py:by_sex --include-group => unmoved_columns =>
+robustness => --group sex => closer_is_not_worse linear_model => no_label upper_bounds small_group resized
+robustness => no--label --attack deepfool => no_label upper_bounds => poor_accuracy linear_model
+robustness => --label other --group sex => poor_accuracy => no_label
+robustness => --points 60 --min-group 5 => small_group columns_passed_over =>
+robustness => --attack smoothing --attack-setting smoothing.samples=100 => certified_radii => linear_model
+robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => failed_attacks =>
+robustness => --images colour --channels 1 --resize 4x4 => converted_images resized other_files unlisted_images =>
+"""
+"""The audit => arguments => conditions that hold => conditions that do not."""
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "holds", "does_not"), [line.split(" =>") for line in CAVEATS.split("\n")[1:-1]]
+)
+def test_a_caveat_is_given_where_its_condition_holds(
+    name: str, given: str, holds: str, does_not: str, working: Callable[[str], Path], documented: Callable[..., Result]
+) -> None:
+    working(name)
+    PREPARE[name]()
+    words = shlex.split(given)
+    without = tuple(word.removeprefix("no") for word in words if word.startswith("no--"))
+    found = documented(name, *(word for word in words if not word.startswith("no--")), without=without)
+    conditions = {caveat.condition for caveat in found.caveats}
+    assert set(holds.split()) <= conditions
+    assert not set(does_not.split()) & conditions

@@ -65,9 +65,8 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batches: dict[str, by
     """The batches as an archive; what is published of CIFAR-10 is set to their content."""
     path = packed(tmp_path / "official" / cifar10.PUBLISHED.archive, batches)
     digests = cifar.photographs(path, cifar10.PUBLISHED).digests()
-    monkeypatch.setattr(
-        cifar10, "PUBLISHED", replace(cifar10.PUBLISHED, images={"train": 2, "test": 2}, digests=digests)
-    )
+    published = replace(cifar10.PUBLISHED, images={"train": 2, "test": 2}, digests=digests)
+    monkeypatch.setattr(cifar10, "PUBLISHED", published)
     return path
 
 
@@ -194,9 +193,7 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
 # The loader of pickled batches builds data and refuses everything else.
 
 
-def test_a_batch_of_python_2_is_read(
-    archive: Archive,
-) -> None:
+def test_a_batch_of_python_2_is_read(archive: Archive) -> None:
     data = np.arange(2 * 3_072, dtype=np.uint8).reshape(2, -1)
     content = python2({"data": data, "labels": [3, 1], "filenames": ["a.png", "b.png"]})
     assert b"numpy.core.multiarray" in content

@@ -167,9 +167,7 @@ def test_a_wrong_file_at_a_mirrors_address_is_an_error_though_the_official_one_i
 @pytest.mark.parametrize(("sha256", "check"), [(None, None), ("0" * 64, counted)])
 def test_a_source_has_either_a_checksum_or_a_check(sha256: str | None, check: Any) -> None:
     found = "neither" if check is None else "both"
-    with pytest.raises(
-        ValueError, match=rf"table\.csv: a source has a sha256, or, .* a check of its content; found {found}"
-    ):
+    with pytest.raises(ValueError, match=rf"table\.csv: a source has a sha256, or, .* its content; found {found}"):
         Source(NAME, (), sha256, 1, licence="", home="", check=check)
 
 
@@ -214,7 +212,7 @@ def test_a_file_without_an_address_is_to_be_got_by_hand_and_what_else_can_be_don
         ({"status": 503}, "HTTP 503"),
     ],
 )
-def test_a_silent_stalled_slow_or_failing_server_is_given_up_soon(
+def test_a_silent_stalled_slow_or_failing_server_is_left(
     site: Site, raw: Path, behaviour: dict[str, Any], what: str
 ) -> None:
     site.serve(NAME, BODY, **behaviour)
@@ -231,12 +229,8 @@ def test_without_a_network_it_takes_no_longer_than_the_patience_to_connect(raw: 
     with pytest.raises(Unavailable, match=r"cannot be reached|no answer within"):
         fetch([source(url)], raw, None, dataset="toy", patience=HURRIED)
     assert time.monotonic() - started < 1.5
-
-
-def test_both_failures_are_one_family_of_operating_system_errors() -> None:
-    assert issubclass(Unavailable, FetchError)
-    assert issubclass(Corrupt, FetchError)
-    assert issubclass(FetchError, OSError)
+    # Both failures are of one family.
+    assert all(issubclass(*pair) for pair in ((Unavailable, FetchError), (Corrupt, FetchError), (FetchError, OSError)))
 
 
 # Cut downloads continue, but those that nothing but a check of the whole can tell are begun anew.
@@ -268,7 +262,7 @@ def test_what_was_received_is_kept_and_the_next_call_asks_for_the_rest(site: Sit
         ({"stall": 2.0}, f"the server stalled after {len(BODY) // 2:,} bytes, which are thrown away for want of a"),
     ],
 )
-def test_without_a_checksum_a_download_that_stays_cut_leaves_nothing_and_says_so(
+def test_without_a_checksum_what_stays_cut_is_thrown_away(
     site: Site, raw: Path, behaviour: dict[str, Any], what: str
 ) -> None:
     site.serve(NAME, BODY, **behaviour)

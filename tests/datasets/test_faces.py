@@ -150,7 +150,9 @@ def made(raw: Path) -> Callable[..., ImageDataset]:
     return lambda split="folds": pictured("adience", adience.parse(raw), image_size=20, split=split)
 
 
-def test_folds_0_to_3_are_to_train_and_fold_4_is_to_test(made: Callable[..., ImageDataset]) -> None:
+def test_folds_0_to_3_are_to_train_and_fold_4_is_to_test_and_a_random_split_mixes_them(
+    made: Callable[..., ImageDataset],
+) -> None:
     data = made()
     assert (data.images.shape, data.train.shape, data.test.shape) == ((40, 3, 20, 20), (1, 32), (1, 8))
     face = data.images[:, 0, 0, 0].astype(int)
@@ -160,9 +162,6 @@ def test_folds_0_to_3_are_to_train_and_fold_4_is_to_test(made: Callable[..., Ima
     assert (data.classes[4], data.levels["gender"]) == ("25-32", ("male", "female"))
     assert (data.label_name, list(data.partitions)) == ("age", ["age", "gender"])
     assert (data.dropped, data.unreadable) == ({}, ())
-
-
-def test_a_random_split_mixes_the_folds(made: Callable[..., ImageDataset]) -> None:
     data = made(split="random")
     assert (data.train.shape, data.test.shape) == ((1, 32), (1, 8))
     folds = data.images[data.test[0], 0, 0, 0] // 10

@@ -18,13 +18,9 @@ SHIPPED = Path(__file__).resolve().parents[2] / "data" / "twins" / "ssl.json"
 PEOPLE = 398_531
 
 
-def shipped() -> subjects.SubjectTwin:
-    return kinds.read(json.loads(SHIPPED.read_text()))
-
-
 @pytest.fixture(scope="module")
 def twin() -> subjects.SubjectTwin:
-    return shipped()
+    return kinds.read(json.loads(SHIPPED.read_text()))
 
 
 @pytest.fixture(scope="module")
@@ -42,25 +38,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 # The counts.
 
 
+COUNTS = {
+    "race": {"BLK": 207_760, "WWH": 101_666, "WHI": 82_317, "API": 4_614, "U": 2_174},
+    "sex": {"M": 302_187, "F": 96_287, "X": 57},
+    "age": {
+        "20-30": 140_587, "30-40": 88_561, "less than 20": 67_866, "40-50": 58_647, "50-60": 34_173, "60-70": 7_717,
+        "70-80": 980,
+    },
+}  # fmt: skip
+
+
 def test_the_twin_has_the_official_counts(rows: pd.DataFrame) -> None:
     assert len(rows) == PEOPLE
-    assert rows["race"].value_counts().to_dict() == {
-        "BLK": 207_760,
-        "WWH": 101_666,
-        "WHI": 82_317,
-        "API": 4_614,
-        "U": 2_174,
-    }
-    assert rows["sex"].value_counts().to_dict() == {"M": 302_187, "F": 96_287, "X": 57}
-    assert rows["age"].value_counts().to_dict() == {
-        "20-30": 140_587,
-        "30-40": 88_561,
-        "less than 20": 67_866,
-        "40-50": 58_647,
-        "50-60": 34_173,
-        "60-70": 7_717,
-        "70-80": 980,
-    }
+    assert {column: rows[column].value_counts().to_dict() for column in COUNTS} == COUNTS
     high = rows[rows["score"] >= 345]
     assert high["race"].value_counts()[["BLK", "WHI"]].tolist() == [26_785, 3_082]
     assert len(high) / len(rows) == pytest.approx(0.0956, abs=5e-5)
@@ -75,12 +65,9 @@ def test_another_draw_has_the_same_people_and_other_features(twin: subjects.Subj
     pd.testing.assert_frame_equal(again, rows)
 
 
-def test_people_come_in_random_order(rows: pd.DataFrame) -> None:
+def test_people_come_in_random_order_and_the_list_whole(rows: pd.DataFrame, twin: subjects.SubjectTwin) -> None:
     first, second = np.array_split(rows["score"].to_numpy(), 2)
     assert abs(first.mean() - second.mean()) < 5 * 58 * 2 / np.sqrt(PEOPLE)
-
-
-def test_the_list_is_drawn_whole(twin: subjects.SubjectTwin) -> None:
     with pytest.raises(ValueError, match="the list is drawn whole: expected 398531 people, found 10"):
         subjects.sample(twin, 10, np.random.default_rng(0))
 
@@ -203,7 +190,7 @@ def test_the_mean_difference_is_that_of_two_draws() -> None:
 
 def test_weights_are_the_measured_changes_in_units_of_ages(twin: subjects.SubjectTwin) -> None:
     """|w| E|x - x'| / s stands to age's as the published shares do."""
-    age = np.repeat(list(ssl.AGES.values()), [67_866, 140_587, 88_561, 58_647, 34_173, 7_717, 980])
+    age = np.repeat(list(ssl.AGES.values()), [COUNTS["age"][band] for band in ssl.AGES])
     other = np.random.default_rng(0).permutation(age)
     of_age = 50 * np.abs(age - other).mean() / age.std()
     for feature in twin.features:

@@ -102,7 +102,7 @@ def test_a_twin_that_was_asked_for_is_no_cause_for_alarm(
 
 @pytest.mark.parametrize("source", ["auto", "official"])
 @pytest.mark.parametrize("place", ["raw", "mirror"])
-def test_a_corrupt_file_is_never_papered_over_with_a_twin(
+def test_no_corrupt_file_is_papered_over_with_a_twin(
     toy: ModuleType, mirror: Path, raw: Path, source: str, place: str
 ) -> None:
     folder = raw if place == "raw" else mirror / "toy"
@@ -113,9 +113,7 @@ def test_a_corrupt_file_is_never_papered_over_with_a_twin(
     assert not (raw.parent / "manifest.json").exists()
 
 
-def test_without_a_twin_the_data_are_absent_aloud(
-    toy: ModuleType, raw: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_twin_data_are_absent_aloud(toy: ModuleType, raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
     del toy.TWINS
     for source, reason in (("auto", "nowhere to be had"), ("twin", r"asked for \(DATA_SOURCE=twin\)")):
         manifest = fetched(raw, source, "toy")
@@ -125,22 +123,20 @@ def test_without_a_twin_the_data_are_absent_aloud(
 
 
 @pytest.mark.parametrize(
-    ("source", "name", "message"),
+    ("source", "message"),
     [
-        ("official", "toy", r"fetch toy: toy\.csv of 'toy' is nowhere to be had"),
-        ("twin", "toy", r"compas\.json is missing: restore it from the repository"),
+        ("official", r"fetch toy: toy\.csv of 'toy' is nowhere to be had"),
+        ("twin", r"compas\.json is missing: restore it from the repository"),
     ],
 )
-def test_a_file_that_nobody_has_is_named(
-    toy: ModuleType, raw: Path, monkeypatch: pytest.MonkeyPatch, source: str, name: str, message: str
+def test_a_file_that_nobody_has_is_named_and_so_is_an_unknown_dataset(
+    toy: ModuleType, raw: Path, monkeypatch: pytest.MonkeyPatch, source: str, message: str
 ) -> None:
     monkeypatch.setattr(fetch, "TWINS", raw.parent)
     with pytest.raises(SystemExit, match=message):
-        fetched(raw, source, name)
+        fetched(raw, source, "toy")
     assert not (raw.parent / "manifest.json").exists()
-
-
-def test_an_unknown_dataset_is_named(raw: Path) -> None:
+    monkeypatch.undo()
     with pytest.raises(SystemExit, match="fetch atlantis: dataset 'atlantis' has no module"):
         fetched(raw, "auto", "atlantis")
 
@@ -162,9 +158,8 @@ def test_a_twin_is_sampled_prepared_and_marked(tmp_path: Path, capsys: pytest.Ca
     assert data.dropped == {}
     assert list(data.checksums) == ["compas.json"]
     line = capsys.readouterr().out.splitlines()[-1]
-    assert line == (
-        "compas (twin): 5,278 rows of 7 features, 3 splits of 4,222 to train and 1,056 to test; rows dropped: none"
-    )
+    splits = "3 splits of 4,222 to train and 1,056 to test; rows dropped: none"
+    assert line == f"compas (twin): 5,278 rows of 7 features, {splits}"
 
 
 def test_the_same_manifest_gives_the_same_bytes_and_more_splits_change_no_earlier_one(tmp_path: Path) -> None:

@@ -29,11 +29,18 @@ def table(path: Path, text: str, name: Reader = ANY, age: Reader = ANY, **how: A
     return parsed(path, {"name": name, "age": age}, comment="|", **how)
 
 
-def test_columns_are_found_by_name_and_quotes_and_spaces_are_understood(path: Path) -> None:
+def test_columns_are_found_by_name_however_spelled_quotes_and_spaces_are_understood_and_text_is_text(
+    path: Path,
+) -> None:
     text = 'age, city,name\n3,"Lima, Peru", ann\n04,,"bo"\n\n\n'
     read = table(path, text, category(["ann", "bo"]), whole(0, 9))
     assert read.to_dict("list") == {"name": ["ann", "bo"], "age": [3, 4]}
     assert read["age"].dtype == np.int64
+    path.write_text("AGE_NOW,name\n3,ann\n")
+    read = parsed(path, {"age now": whole(0, 9)}, spelled=lambda name: name.lower().replace("_", " "))
+    assert read.to_dict("list") == {"age now": [3]}
+    read = table(path, "name,age\nNA,1\nN/A,2\nnull,3\n,4\n")
+    assert read["name"].tolist() == ["NA", "N/A", "null", ""]
 
 
 def test_without_a_header_columns_go_by_position_and_top_comments_are_skipped(path: Path) -> None:
@@ -41,11 +48,6 @@ def test_without_a_header_columns_go_by_position_and_top_comments_are_skipped(pa
     assert table(path, text, header=False)["name"].tolist() == ["ann", "bo"]
     with pytest.raises(ValueError, match="row 3, column 'age': '4' is out of range: expected 0 to 3"):
         table(path, text, age=whole(0, 3), header=False)
-
-
-def test_text_that_looks_like_a_missing_value_is_text(path: Path) -> None:
-    read = table(path, "name,age\nNA,1\nN/A,2\nnull,3\n,4\n")
-    assert read["name"].tolist() == ["NA", "N/A", "null", ""]
 
 
 @pytest.mark.parametrize(
@@ -107,12 +109,6 @@ def test_the_first_odd_row_is_named_and_its_like_are_counted(path: Path) -> None
 def test_values_have_the_type_of_their_column(path: Path, reader: Reader, texts: list[str], values: list[Any]) -> None:
     read = table(path, "name,age\n" + "".join(f"ann,{text}\n" for text in texts), age=reader)["age"]
     pd.testing.assert_series_equal(read, pd.Series(values, name="age"))
-
-
-def test_names_of_the_header_may_be_spelled_in_another_way(path: Path) -> None:
-    path.write_text("AGE_NOW,name\n3,ann\n")
-    read = parsed(path, {"age now": whole(0, 9)}, spelled=lambda name: name.lower().replace("_", " "))
-    assert read.to_dict("list") == {"age now": [3]}
 
 
 # The four tables' raw files: what is read of them, what is refused, and the published counts of the official ones.
@@ -222,14 +218,13 @@ def test_a_malformed_value_is_named(tmp_path: Path, name: str, column: str, valu
         plugins.load("dataset", name).parse(raw_folder(tmp_path, name, {}, {column: value}))
 
 
-def test_rows_of_adults_test_file_are_counted_below_its_comment(tmp_path: Path) -> None:
+def test_rows_of_adults_test_file_are_counted_below_its_comment_and_the_citys_older_spelling_is_understood(
+    tmp_path: Path,
+) -> None:
     path = raw_folder(tmp_path, "adult", {}) / "adult.test"
     path.write_text(path.read_text().replace(">50K.", ">50K"))
     with pytest.raises(ValueError, match=r"adult\.test, row 2, column 'income': '>50K' is an unknown category"):
         adult.parse(tmp_path)
-
-
-def test_the_citys_older_spelling_of_its_columns_is_understood(tmp_path: Path) -> None:
     path = raw_folder(tmp_path, "ssl", {}) / ssl.FILE
     header, row, _ = path.read_text().split("\n")
     path.write_text(f"{header.replace(' ', '_')}\n{row}\n")
@@ -339,9 +334,7 @@ def test_the_law_schools_numbers_have_the_published_moments(official: Callable[[
     np.testing.assert_allclose(rows[["LSAT", "UGPA"]].std(), [5.447, 0.4142], atol=5e-4)
 
 
-def test_education_and_unknown_categories_of_all_of_adult_are_those_of_the_raw_files(
-    official: Callable[[str], Path],
-) -> None:
+def test_education_and_unknown_categories_of_all_of_adult_are_the_raw_files(official: Callable[[str], Path]) -> None:
     folder, texts = official("adult"), []
     for file in adult.LABELS:
         with (folder / file).open() as lines:
@@ -415,13 +408,12 @@ def test_splits_partition_the_rows_and_depend_on_their_own_generator_alone(
     np.testing.assert_array_equal(made(name, rows.head(n), 5, fraction).train[:3], data.train)
 
 
-def test_the_row_that_is_left_over_goes_to_the_class_with_the_larger_remainder(rows_of: Rows) -> None:
+def test_in_a_stratified_split_a_row_left_over_goes_to_the_larger_remainder_and_the_order_is_random(
+    rows_of: Rows,
+) -> None:
     """7 and 8 rows at 80 %: 5.6 and 6.4 of 12, so 6 and 6."""
     data = made("compas", rows_of("compas").head(15).assign(two_year_recid=[0] * 7 + [1] * 8))
     assert np.bincount(data.label[data.train[0]]).tolist() == [6, 6]
-
-
-def test_both_sides_of_a_stratified_split_come_in_random_order(rows_of: Rows) -> None:
     data = made("compas", rows_of("compas").head(2_000))
     for rows in (data.train[0], data.test[0]):
         label, half = data.label[rows], len(rows) // 2
@@ -483,10 +475,8 @@ def test_a_kept_row_that_no_input_can_encode_is_refused(rows_of: Rows) -> None:
         made("adult", rows)
     values = pd.Series(["b", "a", "b"], name="x")
     found = tabular.indicators(values, ("a", "b"))
-    assert {key: column.tolist() for key, column in found.items()} == {
-        "x=a": [False, True, False],
-        "x=b": [True, False, True],
-    }
+    assert [column.tolist() for column in found.values()] == [[False, True, False], [True, False, True]]
+    assert list(found) == ["x=a", "x=b"]
 
 
 # What every input, label and group says.
@@ -509,14 +499,10 @@ def said_of_adult(rows: pd.DataFrame) -> dict[str, Any]:
 
 def said_of_compas(rows: pd.DataFrame) -> dict[str, Any]:
     protected = {"sex": rows["sex"] == "Female", "race": rows["race"] == "Caucasian"}
+    felony = rows["c_charge_degree"] == "F"
     ages = {f"age_cat={age}": rows["age_cat"] == age for age in ("25 - 45", "Greater than 45", "Less than 25")}
     return {
-        "inputs": {
-            **protected,
-            "priors_count": rows["priors_count"],
-            **ages,
-            "c_charge_degree=F": rows["c_charge_degree"] == "F",
-        },
+        "inputs": {**protected, "priors_count": rows["priors_count"], **ages, "c_charge_degree=F": felony},
         "label": rows["two_year_recid"],
         "protected": protected,
         "levels": {"sex": ("Male", "Female"), "race": ("African-American", "Caucasian")},
@@ -573,16 +559,17 @@ def test_every_input_label_and_group_says_what_its_name_says(rows_of: Rows, name
             np.testing.assert_array_equal(values, expected[key])
 
 
-def test_the_law_schools_label_is_an_average_strictly_above_the_median(rows_of: Rows) -> None:
+def test_the_law_schools_label_is_above_the_median_and_an_age_of_the_list_its_first_two_digits_or_ten(
+    rows_of: Rows,
+) -> None:
     rows = rows_of("law").head(5).assign(ZFYA=[0.3, -1.0, 0.09, 2.0, 0.09])
     assert made("law", rows).label.tolist() == [1, 0, 0, 1, 0]
-
-
-def test_an_age_of_the_list_is_its_first_two_digits_and_the_youngest_are_ten() -> None:
     assert {band: 10 if band.startswith("less") else int(band[:2]) for band in ssl.AGES} == ssl.AGES
 
 
-def test_people_of_unknown_age_are_dropped_first_and_counted(rows_of: Rows) -> None:
+def test_people_of_unknown_age_are_dropped_first_and_an_input_that_is_the_same_for_everybody_is_named(
+    rows_of: Rows,
+) -> None:
     rows = rows_of("ssl").head(900).copy()
     rows.loc[[0, 1, 2], "age"] = ""
     rows.loc[[0, 1, 2], "trend"] = 50.0
@@ -590,8 +577,5 @@ def test_people_of_unknown_age_are_dropped_first_and_counted(rows_of: Rows) -> N
     others = int((~rows["race"].isin(["BLK", "WHI"]))[3:].sum())
     assert data.dropped == {"age at latest arrest unknown": 3, "race neither BLK nor WHI": others}
     assert np.abs(data.features[:, data.feature_names.index("trend")]).max() < 10
-
-
-def test_an_input_that_is_the_same_for_everybody_is_named(rows_of: Rows) -> None:
     with pytest.raises(ValueError, match=r"inputs \['trend'\] are the same for everybody"):
         made("ssl", rows_of("ssl").head(900).assign(trend=0.1))

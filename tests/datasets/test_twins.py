@@ -104,7 +104,7 @@ def number(levels: np.ndarray) -> Column:
     return Column("x", "int64", tuple(as_text(limits) for limits in levels), np.zeros(0), np.zeros(0))
 
 
-def test_a_common_number_stands_for_itself_and_the_rest_is_cut_evenly() -> None:
+def test_a_common_number_stands_for_itself_the_rest_is_cut_evenly_and_no_interval_holds_too_few_rows() -> None:
     values = np.concatenate([np.zeros(9_000), np.arange(1, 1_601)])
     levels = intervals(values)
     np.testing.assert_array_equal(levels[0], [0, 0, 0])
@@ -113,9 +113,6 @@ def test_a_common_number_stands_for_itself_and_the_rest_is_cut_evenly() -> None:
     np.testing.assert_array_equal(low[1:], high[:-1] + 1)
     np.testing.assert_array_equal([low[0], high[-1]], [1, 1_600 - FEWEST + 1])
     assert ((high - low)[:-1] == 99).all()
-
-
-def test_no_interval_holds_fewer_rows_than_the_rule_allows() -> None:
     values = np.random.default_rng(0).pareto(1.0, 3_000).round() + np.random.default_rng(1).integers(0, 3, 3_000)
     levels = intervals(values)
     column = number(levels)
@@ -123,13 +120,10 @@ def test_no_interval_holds_fewer_rows_than_the_rule_allows() -> None:
     assert levels[-1, 1] == np.sort(values)[-FEWEST] < values.max()
 
 
-def test_a_number_belongs_to_the_narrowest_interval_that_holds_it_else_to_the_nearest() -> None:
+def test_a_number_belongs_to_the_narrowest_interval_that_holds_it_and_those_drawn_stay_there_with_its_mean() -> None:
     levels = np.array([[0, 0, 0], [1, 10, 5], [5, 5, 5], [20, 30, 25]], dtype=float)
     column = number(levels)
     assert column.encode(pd.Series([0, 1, 5, 10, 12, 18, 99, -4])).tolist() == [0, 1, 2, 1, 1, 3, 3, 0]
-
-
-def test_numbers_drawn_within_an_interval_stay_there_and_have_its_mean() -> None:
     levels = np.array([[0, 1000, 100], [7, 7, 7], [0, 1000, 900]], dtype=float)
     column = number(levels)
     for code, (low, high, mean) in enumerate(levels):
@@ -139,13 +133,7 @@ def test_numbers_drawn_within_an_interval_stay_there_and_have_its_mean() -> None
         assert abs(drawn.mean() - mean) < 4 * (high - low) / np.sqrt(12 * len(drawn)) + 1e-9
 
 
-def test_root_cells_come_in_exact_proportion(twin: Twin) -> None:
-    observed = crowd().groupby(["sex", "label"]).size()
-    drawn = sample(twin, 4_000, np.random.default_rng(0)).groupby(["sex", "label"]).size()
-    assert (observed - drawn).abs().max() <= FEWEST
-
-
-def test_two_way_tables_are_kept(twin: Twin) -> None:
+def test_two_way_tables_are_kept_and_root_cells_come_in_exact_proportion(twin: Twin) -> None:
     """The score equations: expected counts of every pair of levels equal the observed ones, up to the penalty."""
     rows = crowd()
     drawn = sample(twin, 200_000, np.random.default_rng(0))
@@ -157,6 +145,8 @@ def test_two_way_tables_are_kept(twin: Twin) -> None:
         wages, expected_wages = drawn.loc[drawn["trade"] == trade, "wage"], rows.loc[rows["trade"] == trade, "wage"]
         assert wages.mean() == pytest.approx(expected_wages.mean(), rel=0.02)
         assert (wages == 0).mean() == pytest.approx((expected_wages == 0).mean(), abs=0.01)
+    cells = [some.groupby(["sex", "label"]).size() for some in (rows, sample(twin, 4_000, np.random.default_rng(0)))]
+    assert (cells[0] - cells[1]).abs().max() <= FEWEST
 
 
 def test_nothing_that_counts_fewer_than_ten_people_is_stored() -> None:
@@ -193,22 +183,16 @@ def test_the_script_refuses_what_has_no_twin(tmp_path: Path) -> None:
 # The copula.
 
 
-def test_a_block_is_a_large_group_or_all_the_small_ones(copula: CopulaTwin) -> None:
-    assert {name: group.block for name, group in copula.groups.items()} == {
-        "Ayr": "Ayr",
-        "Bray": copulas.OTHERS,
-        "Cork": copulas.OTHERS,
-    }
-
-
-def test_the_columns_grid_is_found(copula: CopulaTwin) -> None:
+def test_a_block_is_a_large_group_or_all_the_small_ones_and_the_columns_grid_is_found(copula: CopulaTwin) -> None:
+    blocks = {name: group.block for name, group in copula.groups.items()}
+    assert blocks == {"Ayr": "Ayr", "Bray": copulas.OTHERS, "Cork": copulas.OTHERS}
     assert [(number.name, number.decimals) for number in copula.numbers] == [("age", 0), ("wage", 2)]
     drawn = sample_copula(copula, 2_000, np.random.default_rng(0))
     np.testing.assert_array_equal(drawn["age"], np.rint(drawn["age"]))
     np.testing.assert_array_equal(drawn["wage"], drawn["wage"].round(2))
 
 
-def test_means_spreads_and_correlations_are_kept_in_every_group(copula: CopulaTwin) -> None:
+def test_means_spreads_correlations_and_the_shape_are_kept_in_every_group(copula: CopulaTwin) -> None:
     rows, drawn = towns(), sample_copula(copula, 200_000, np.random.default_rng(0))
     for town, sex in (("Ayr", None), ("Bray", None), ("Cork", None), ("Ayr", "F"), ("Ayr", "M")):
         real, synthetic = (r[(r["town"] == town) & ((r["sex"] == sex) | (sex is None))] for r in (rows, drawn))
@@ -218,9 +202,6 @@ def test_means_spreads_and_correlations_are_kept_in_every_group(copula: CopulaTw
         if town != "Bray":  # shares a block with Cork, which is as large
             found, expected = synthetic["age"].corr(synthetic["wage"]), real["age"].corr(real["wage"])
             assert found == pytest.approx(expected, abs=0.04)
-
-
-def test_the_shape_is_kept_too(copula: CopulaTwin) -> None:
     rows, drawn = towns(), sample_copula(copula, 100_000, np.random.default_rng(0))
     real, synthetic = (r.loc[r["town"] == "Ayr", "wage"] for r in (rows, drawn))
     for share in (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98):

@@ -10,6 +10,7 @@ import torch
 from pipeline.models import networks
 from pipeline.models.networks.pyramidnet import pyramid
 from pipeline.types import Classifier, ImageDataset
+from tests.builders import image_dataset
 
 ARCHITECTURES = networks.architectures()
 
@@ -18,21 +19,9 @@ def pictures(size: int = 8, channels: int = 3, classes: int = 4, name: str = "to
     rng = np.random.default_rng(0)
     label = np.arange(n) % classes
     names = tuple(f"c{c}" for c in range(classes))
-    return ImageDataset(
-        name=name,
-        origin="simulated",
-        images=rng.integers(0, 256, (n, channels, size, size), dtype=np.uint8),
-        maximum=255.0,
-        mean=(0.4,) * channels,
-        std=(0.3,) * channels,
-        label=label,
-        label_name="class",
-        classes=names,
-        partitions={"class": label},
-        levels={"class": names},
-        train=np.arange(n // 2)[None],
-        test=np.arange(n // 2, n)[None],
-    )
+    shades = {"mean": (0.4,) * channels, "std": (0.3,) * channels}
+    images = rng.integers(0, 256, (n, channels, size, size), dtype=np.uint8)
+    return image_dataset(images, {"class": label}, {"class": names}, n // 2, name=name, **shades)
 
 
 def parameters(net: torch.nn.Module) -> int:
@@ -83,34 +72,20 @@ def bottleneck_pyramid(depth: int, alpha: int, classes: int) -> int:
     return 27 * 16 + 32 + blocks + 8 * d[-1] + 4 * d[-1] * classes + classes
 
 
+CIFAR100 = [(3, 128), (128, 128), (128, 256), (256, 256), (256, 512), (512, 512), (512, 1024)]
+"""Inputs and outputs of the convolutions of the network for CIFAR-100."""
 COUNTS = {
     # d numbers to C classes, and C intercepts.
     "logistic_regression": (32, 10, 3072 * 10 + 10),
     # What a VGG16 with batch normalisation and 512 hidden units is known to have on CIFAR-10.
     "deep_cnn": (32, 10, 14_991_946),
-    "deep_cnn_cifar100": (
-        *(32, 100),
-        sum(
-            9 * i * o + o
-            for i, o in [(3, 128), (128, 128), (128, 256), (256, 256), (256, 512), (512, 512), (512, 1024)]
-        )
-        + 1024 * 100
-        + 100,
-    ),
+    "deep_cnn_cifar100": (32, 100, sum(9 * i * o + o for i, o in CIFAR100) + 1024 * 100 + 100),
     # 153,664 inputs of the hidden units, as coded by the authors.
     "utk_classifier": (200, 5, 3 * 49 * 32 + 32 + 32 * 25 * 64 + 64 + 153_664 * 256 + 256 + 256 * 5 + 5),
     # 221,184 inputs of the first hidden units, as coded by the authors.
     "adience_classifier": (
         *(224, 8),
-        (3 * 49 + 3) * 96
-        + (96 * 25 + 3) * 256
-        + (256 * 9 + 3) * 384
-        + 221_184 * 512
-        + 512
-        + 512 * 512
-        + 512
-        + 512 * 8
-        + 8,
+        (3 * 49 + 3) * 96 + (96 * 25 + 3) * 256 + (256 * 9 + 3) * 384 + 221_184 * 512 + 512 + 513 * 512 + 513 * 8,
     ),
     # torchvision's own numbers for 1000 classes.
     "alexnet": (224, 1000, 61_100_840),
@@ -142,10 +117,8 @@ def test_the_deep_cnns_hidden_units_take_all_that_larger_images_leave() -> None:
 def test_a_narrower_deep_cnn_leaves_out_less_and_one_of_width_1_what_is_published() -> None:
     build = ARCHITECTURES["deep_cnn"].build
     with torch.device("meta"):
-        rates = {
-            width: [m.p for m in build(4, 3, 32, width).modules() if isinstance(m, torch.nn.Dropout)]
-            for width in (1.0, 0.25, 2.0)
-        }
+        made = {width: build(4, 3, 32, width).modules() for width in (1.0, 0.25, 2.0)}
+        rates = {width: [m.p for m in modules if isinstance(m, torch.nn.Dropout)] for width, modules in made.items()}
     assert rates[1.0] == rates[2.0] == [0.3, *[0.4] * 7, 0.5, 0.5]
     assert rates[0.25] == pytest.approx([rate / 4 for rate in rates[1.0]])
 
@@ -188,17 +161,12 @@ def test_width_scales_a_networks_weights_about_quadratically(name: str) -> None:
     assert 0.2 < half / full < 0.55
 
 
-def test_where_there_is_no_width_none_applies_and_none_is_recorded() -> None:
+def test_normalisation_is_inside_and_where_there_is_no_width_none_applies() -> None:
     data = pictures()
     with torch.device("meta"):
-        f = networks.network("logistic_regression", data, width=0.25)
-    assert parameters(f) == 3 * 64 * 4 + 4
+        linear = networks.network("logistic_regression", data, width=0.25)
+    assert parameters(linear) == 3 * 64 * 4 + 4
     assert networks.facts("logistic_regression", data, 0.25, None)["width"] == 1
-
-
-def test_normalisation_is_inside() -> None:
-    # The same picture in another unit, with mean and standard deviation in that unit, has the same logits.
-    data = pictures()
     moved = replace(data, mean=(0.4 * 0.5 + 0.2,) * 3, std=(0.3 * 0.5,) * 3)
     x = torch.rand(5, 3, 8, 8)
     f, g = seeded("utk_classifier", data, width=0.25), seeded("utk_classifier", moved, width=0.25)
@@ -241,9 +209,8 @@ def test_a_checkpoint_comes_back_as_it_was(name: str, settings: dict[str, float]
         torch.testing.assert_close(logits[-1], built.eval()(x), rtol=0, atol=0)
         assert not f.training
         assert not any(values.requires_grad for values in f.parameters())
-        assert {key: list(values.shape) for key, values in f.state_dict().items()} == {
-            key: list(values.shape[1:]) for key, values in made.parameters.items()
-        }
+        shapes = {key: list(values.shape[1:]) for key, values in made.parameters.items()}
+        assert {key: list(values.shape) for key, values in f.state_dict().items()} == shapes
     assert (logits[0] - logits[1]).abs().max() > 1e-3
 
 

@@ -25,6 +25,11 @@ def pictures(channels: int = 3) -> ImageDataset:
     return toy_pictures(32, channels, 3, n=6)
 
 
+def shapes_of(network: torch.nn.Module) -> dict[str, torch.Size]:
+    """The shape of each of its weights."""
+    return {name: values.shape for name, values in network.state_dict().items()}
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where torch looks for weights, empty; and no network."""
@@ -115,15 +120,13 @@ def test_a_new_last_layer_has_the_shape_of_one_that_was_made_for_the_classes(
 ) -> None:
     models, there = torchvision().models, networks.TORCHVISION[name][0]
     original = getattr(models, there)
-    monkeypatch.setattr(
-        models, there, lambda weights, progress=True, num_classes=1000: original(num_classes=num_classes)
-    )
+    fresh = lambda weights, progress=True, num_classes=1000: original(num_classes=num_classes)  # noqa: E731
+    monkeypatch.setattr(models, there, fresh)
     architecture = ARCHITECTURES[name]
     assert architecture.pretrained is not None
     with torch.device("meta"):
         tuned, made = architecture.pretrained(6, 3), architecture.build(6, 3, 64)
-    shapes = [{key: values.shape for key, values in network.state_dict().items()} for network in (tuned, made)]
-    assert shapes[0] == shapes[1]
+    assert shapes_of(tuned) == shapes_of(made)
 
 
 def test_grey_pictures_are_coloured_ones_of_equal_channels() -> None:
@@ -143,9 +146,7 @@ def test_a_narrowed_network_of_width_1_is_the_whole_one_and_one_of_half_computes
     build = partial(getattr(torchvision().models, name), weights=None, num_classes=5)
     with torch.device("meta"):
         whole, same, half = build(), narrowed(build, 1.0), narrowed(build, 0.5)
-        assert {key: value.shape for key, value in same.state_dict().items()} == {
-            key: value.shape for key, value in whole.state_dict().items()
-        }
+        assert shapes_of(same) == shapes_of(whole)
         layers = [layer for layer in half.modules() if isinstance(layer, (torch.nn.Conv2d, torch.nn.Linear))]
         assert layers[0].weight.shape[1] == 3
         assert half(torch.zeros(2, 3, 64, 64)).shape == (2, 5)
@@ -174,9 +175,7 @@ def test_a_narrowed_networks_pool_keeps_what_small_pictures_leave_and_repeats_no
             assert units[0].in_features * published**2 == units[1].in_features * left**2
             assert small(torch.zeros(2, 3, side, side)).shape == (2, 5)
             # Of width 1 it is torchvision's, also for small pictures.
-            assert {name: values.shape for name, values in build(5, 3, side).state_dict().items()} == {
-                name: values.shape for name, values in build(5, 3, 224).state_dict().items()
-            }
+            assert shapes_of(build(5, 3, side)) == shapes_of(build(5, 3, 224))
 
 
 def test_a_pool_that_keeps_what_is_left_computes_what_the_repeating_one_does() -> None:
@@ -222,12 +221,34 @@ def test_the_residual_blocks_of_a_narrowed_network_begin_as_the_identity(name: s
     assert any(values.requires_grad and values.any() for values in block.parameters())
 
 
-def test_a_width_that_leaves_parts_of_channels_is_refused() -> None:
+def test_a_width_that_leaves_parts_of_channels_is_refused_and_imagenet_weights_fit_width_1_alone(
+    weights: dict[str, torch.Tensor],
+) -> None:
     with pytest.raises(ValueError, match=r"method\.width 0\.3 would leave 19\.2 of 64 channels: expected a width that"):
         networks.network("vgg19", pictures(), width=0.3)
-
-
-def test_imagenet_weights_fit_width_1_alone(weights: dict[str, torch.Tensor]) -> None:
     assert not networks.network("squeezenet1_0", pictures(), width=0.5, pretrained="auto").pretrained
     with pytest.raises(ValueError, match="ImageNet weights of squeezenet1_0 are of width 1, not"):
         networks.network("squeezenet1_0", pictures(), width=0.5, pretrained="required")
+
+
+# torchvision's models and transforms serve on any machine; its compiled operators are never faked.
+
+
+def test_a_network_differentiates_in_its_input() -> None:
+    network = torchvision().models.squeezenet1_0(weights=None, num_classes=3).eval()
+    image = torch.rand(1, 3, 64, 64, requires_grad=True)
+    network(image).square().sum().backward()
+    assert image.grad is not None
+    assert image.grad.abs().sum() > 0
+
+
+def test_an_operator_works_where_it_was_compiled_for_this_torch_and_raises_where_not() -> None:
+    package = torchvision()
+    boxes, scores = torch.tensor([[0.0, 0, 2, 2], [0, 0, 2, 2]]), torch.tensor([0.5, 0.9])
+    if package.extension._has_ops():
+        assert package.ops.nms(boxes, scores, 0.5).tolist() == [1]
+    else:
+        with pytest.raises(RuntimeError, match=r"C\+\+ ops"):
+            package.ops.nms(boxes, scores, 0.5)
+        with pytest.raises(NotImplementedError, match=r"torchvision::nms"):
+            torch.ops.torchvision.nms(boxes, scores, 0.5)

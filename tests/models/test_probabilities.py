@@ -5,15 +5,17 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from scipy.spatial.distance import cdist
 
-from pipeline.models import architecture, logistic_mixture, mlp
+from pipeline.models import architecture, kernel, linear, logistic_mixture, mlp
+from pipeline.models.ragged import stacked
 from pipeline.types import Array
 
 R, N, D, K = 2, 40, 4, 3
 MODELS = {"mlp": mlp, "logistic_mixture": logistic_mixture}
 
 
-def parameters(model: ModuleType, scale: float = 1.0, seed: int = 0) -> dict[str, Array]:
+def parameters_of(model: ModuleType, scale: float = 1.0, seed: int = 0) -> dict[str, Array]:
     """R random classifiers with K hidden units or members."""
     rng = np.random.default_rng(seed)
     if model is mlp:
@@ -43,7 +45,7 @@ def with_margin(model: ModuleType, margin: float) -> dict[str, Array]:
 @pytest.mark.parametrize("scale", [0.1, 1.0, 50.0])
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_loss_and_gradient_are_those_of_automatic_differentiation(model: ModuleType, scale: float) -> None:
-    own, (x, y) = parameters(model, scale), points(1)
+    own, (x, y) = parameters_of(model, scale), points(1)
     tensor = torch.tensor(x, requires_grad=True)
     log_probability = model.log_probabilities(tensors(own), tensor)
     expected = -log_probability.gather(-1, torch.tensor(y)[..., None])[..., 0]
@@ -55,7 +57,7 @@ def test_loss_and_gradient_are_those_of_automatic_differentiation(model: ModuleT
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_score_is_the_probability_of_label_1(model: ModuleType) -> None:
-    own, (x, _) = parameters(model), points(2)
+    own, (x, _) = parameters_of(model), points(2)
     expected = model.log_probabilities(tensors(own), torch.tensor(x)).exp()[..., 1].numpy()
     found = model.score(own, x)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -82,3 +84,193 @@ def test_architectures_are_found_by_name_and_an_unknown_one_is_named() -> None:
     assert architecture("mlp") is mlp
     with pytest.raises(ValueError, match="among mlp, logistic_mixture, linear, kernel, found 'forest'"):
         architecture("forest")
+
+
+# The mixture: precise in both tails, and an average, no vote.
+
+
+def mixture(seed: int) -> dict[str, Array]:
+    return parameters_of(logistic_mixture, seed=seed)
+
+
+def constant(margins: list[float], weights: list[float]) -> dict[str, Array]:
+    """Members whose margins do not depend on x."""
+    return {"weight": np.array([weights]), "coef": np.zeros((1, len(margins), 1)), "intercept": np.array([margins])}
+
+
+def test_the_loss_is_that_of_the_averaged_probability() -> None:
+    parameters, (x, y) = mixture(0), points(1)
+    each = 1 / (1 + np.exp(-np.einsum("rnd,rkd->rnk", x, parameters["coef"]) - parameters["intercept"][:, None]))
+    probability = np.einsum("rnk,rk->rn", each, parameters["weight"])
+    loss, _ = logistic_mixture.loss_and_gradient(parameters, x, y)
+    np.testing.assert_allclose(loss, -np.log(np.where(y == 1, probability, 1 - probability)), rtol=1e-12)
+    np.testing.assert_array_equal(logistic_mixture.predict(parameters, x), probability > 0.5)
+
+
+def test_the_gradient_is_the_limit_of_differences() -> None:
+    parameters, (x, y) = mixture(2), points(3)
+    _, gradient = logistic_mixture.loss_and_gradient(parameters, x, y)
+    for c in range(D):
+        step = 1e-5 * np.eye(D)[c]
+        ahead, behind = (logistic_mixture.loss_and_gradient(parameters, x + s * step, y)[0] for s in (1, -1))
+        np.testing.assert_allclose(gradient[..., c], (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-9)
+
+
+def test_members_of_weight_0_do_not_matter_however_they_look() -> None:
+    parameters, (x, y) = mixture(6), points(7)
+    padded = {
+        "weight": np.concatenate([parameters["weight"], np.zeros((R, 1))], axis=1),
+        "coef": np.concatenate([parameters["coef"], np.full((R, 1, D), 1e3)], axis=1),
+        "intercept": np.concatenate([parameters["intercept"], np.zeros((R, 1))], axis=1),
+    }
+    for found, expected in zip(
+        logistic_mixture.loss_and_gradient(padded, x, y),
+        logistic_mixture.loss_and_gradient(parameters, x, y),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    tensor = torch.tensor(x, requires_grad=True)
+    tensors = {name: torch.tensor(values) for name, values in padded.items()}
+    logistic_mixture.log_probabilities(tensors, tensor).sum().backward()
+    assert tensor.grad is not None
+    assert torch.isfinite(tensor.grad).all()
+
+
+def test_one_member_is_logistic_regression_and_equal_members_are_one() -> None:
+    parameters, (x, y) = mixture(8), points(9)
+    single = {"weight": np.ones((R, 1)), "coef": parameters["coef"][:, :1], "intercept": parameters["intercept"][:, :1]}
+    loss, gradient = logistic_mixture.loss_and_gradient(single, x, y)
+    sign = 2 * y - 1
+    margin = (x @ single["coef"].swapaxes(1, 2))[..., 0] + single["intercept"]
+    np.testing.assert_allclose(loss, np.log1p(np.exp(-sign * margin)), rtol=1e-12)
+    slope = -sign / (1 + np.exp(sign * margin))
+    np.testing.assert_allclose(gradient, slope[..., None] * single["coef"], rtol=1e-11)
+    same = {"weight": parameters["weight"], **{name: single[name].repeat(K, axis=1) for name in ("coef", "intercept")}}
+    np.testing.assert_allclose(logistic_mixture.loss_and_gradient(same, x, y)[0], loss, rtol=1e-12)
+
+
+@pytest.mark.parametrize("margin", [45.0, 300.0])
+def test_both_tails_are_precise(margin: float) -> None:
+    parameters, x = constant([margin, margin + 1], [0.3, 0.7]), np.zeros((1, 2, 1))
+    rare = 0.3 * np.exp(-margin) + 0.7 * np.exp(-margin - 1)
+    loss, _ = logistic_mixture.loss_and_gradient(parameters, x, np.array([[1, 0]]))
+    np.testing.assert_allclose(loss, [[rare, -np.log(rare)]], rtol=1e-12)
+    tensors = {name: torch.tensor(values) for name, values in parameters.items()}
+    log_probability = logistic_mixture.log_probabilities(tensors, torch.tensor(x))[0, 0]
+    np.testing.assert_allclose(log_probability, [np.log(rare), -rare], rtol=1e-12)
+
+
+def test_predictions_threshold_the_average_and_members_without_weight_do_not_count_in_the_score() -> None:
+    """Two members are barely for 1 and one is surely for 0: the majority of members is not the averaged probability."""
+    parameters = constant([0.1, 0.1, -9.0], [0.3, 0.3, 0.4])
+    assert logistic_mixture.predict(parameters, np.zeros((1, 1, 1))).tolist() == [[0]]
+    assert logistic_mixture.predict(constant([2.0, -2.0], [0.5, 0.5]), np.zeros((1, 1, 1))).tolist() == [[0]]
+    own = {"weight": np.array([[1.0, 0.0]]), "coef": np.array([[[1.0], [9.0]]]), "intercept": np.array([[0.0, 9.0]])}
+    np.testing.assert_allclose(logistic_mixture.score(own, np.array([[[0.0], [np.log(3)]]])), [[0.5, 0.75]])
+
+
+# The network: its losses keep their precision.
+
+
+def test_probabilities_are_the_softmax_of_the_output_layer() -> None:
+    parameters, (x, _) = parameters_of(mlp, seed=2), points(3)
+    logits = (
+        np.maximum(x @ parameters["w1"] + parameters["b1"][:, None], 0) @ parameters["w2"] + parameters["b2"][:, None]
+    )
+    softmax = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    found = mlp.log_probabilities({name: torch.tensor(w) for name, w in parameters.items()}, torch.tensor(x)).exp()
+    np.testing.assert_allclose(found.numpy(), softmax, rtol=1e-12)
+    np.testing.assert_array_equal(mlp.predict(parameters, x), softmax.argmax(axis=-1))
+    np.testing.assert_allclose(mlp.margin(parameters, x), np.log(softmax[..., 1] / softmax[..., 0]), atol=1e-12)
+
+
+def test_no_margin_is_too_large() -> None:
+    for label, expected in ((1, 0.0), (0, 1e6)):
+        loss, gradient = mlp.loss_and_gradient(with_margin(mlp, 1e6), np.ones((1, 1, 1)), np.array([[label]]))
+        assert loss[0, 0] == expected
+        assert np.isfinite(gradient).all()
+
+
+def test_the_precision_of_the_points_is_kept() -> None:
+    parameters, (x, y) = parameters_of(mlp, seed=4), points(5)
+    single = {name: w.astype(np.float32) for name, w in parameters.items()}
+    loss, gradient = mlp.loss_and_gradient(single, x.astype(np.float32), y)
+    assert loss.dtype == gradient.dtype == np.float32
+    np.testing.assert_allclose(loss, mlp.loss_and_gradient(parameters, x, y)[0], rtol=1e-4, atol=1e-6)
+
+
+# A support vector machine evaluated in blocks, a linear prediction, and arrays of several lengths.
+
+
+def machine(far: float = 0.0) -> dict[str, Array]:
+    """Two machines of 7 and 4 support vectors on columns 2 and 0, the second padded."""
+    rng = np.random.default_rng(0)
+    dual = rng.normal(size=(2, 7))
+    dual[1, 4:] = 0
+    return {
+        "support": far + rng.normal(size=(2, 7, 2)),
+        "dual": dual,
+        "gamma": np.array([0.5, 2.0]),
+        "intercept": np.array([0.1, -0.2]),
+        "columns": np.array([[2, 0], [2, 0]]),
+    }
+
+
+@pytest.mark.parametrize("far", [0.0, 1e5])
+def test_the_score_is_the_kernel_expansion_wherever_the_data_lie(far: float) -> None:
+    parameters = machine(far)
+    x = far + np.random.default_rng(1).normal(size=(2, 50, 3))
+    expected = [
+        np.exp(-gamma * cdist(rows[:, [2, 0]], v, "sqeuclidean")) @ a + b
+        for rows, v, a, gamma, b in zip(
+            x, *(parameters[name] for name in ("support", "dual", "gamma", "intercept")), strict=True
+        )
+    ]
+    found = kernel.score(parameters, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(kernel.predict(parameters, x), np.array(expected) > 0)
+    assert set(np.unique(kernel.predict(parameters, x))) == {0, 1}
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters, x = machine(), np.random.default_rng(1).normal(size=(2, 50, 3))
+    whole = kernel.score(parameters, x)
+    monkeypatch.setattr(kernel, "CELLS", 15)
+    np.testing.assert_allclose(kernel.score(parameters, x), whole, rtol=1e-13)
+
+
+def test_padding_and_unseen_columns_change_nothing() -> None:
+    parameters, x = machine(), np.random.default_rng(1).normal(size=(2, 50, 3))
+    scores = kernel.score(parameters, x)
+    padded = {**parameters, "support": parameters["support"].copy()}
+    padded["support"][1, 4:] = 1e9
+    moved = x.copy()
+    moved[..., 1] += 100
+    np.testing.assert_array_equal(kernel.score(padded, moved), scores)
+
+
+def test_a_machine_without_support_vectors_says_its_intercept() -> None:
+    parameters = machine()
+    parameters["dual"] = np.zeros((2, 7))
+    np.testing.assert_array_equal(kernel.score(parameters, np.ones((2, 3, 3))), np.tile([[0.1], [-0.2]], 3))
+
+
+PARAMETERS = {
+    "coef": np.array([[2.0, -1.0], [0.0, 1.0]]),
+    "intercept": np.array([0.5, 0.0]),
+    "threshold": np.array([1.5, -1.0]),
+}
+
+
+def test_the_score_is_the_prediction_and_the_decision_that_it_exceeds_the_threshold() -> None:
+    x = np.tile([[1.0, 1.0], [1.0, 0.0], [0.0, -1.0]], (2, 1, 1))
+    np.testing.assert_allclose(linear.score(PARAMETERS, x), [[1.5, 2.5, 1.5], [1.0, 0.0, -1.0]])
+    # A tie counts as 0.
+    np.testing.assert_array_equal(linear.predict(PARAMETERS, x), [[0, 1, 0], [1, 1, 0]])
+
+
+def test_the_shorter_arrays_are_filled_up_at_their_ends() -> None:
+    assert stacked([np.array([1.0]), np.array([1.0, 2, 3])], -np.inf).tolist() == [[1, -np.inf, -np.inf], [1, 2, 3]]
+    found = stacked([np.ones((3, 2)), np.ones((1, 2))])
+    assert found.shape == (2, 3, 2)
+    assert found.sum(axis=2).tolist() == [[2, 2, 2], [2, 0, 0]]

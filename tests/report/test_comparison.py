@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ from hypothesis import strategies as st
 from scipy.stats import f as fisher
 from scipy.stats import t as student
 
+from pipeline.report.against import OTHER, SAME, against, summary
 from pipeline.report.comparison import COLUMNS, check_published, compare, holm
 from pipeline.report.comparison_table import PARTS, as_table, printed, read_off, tallies, tally, tally_in_words
 from pipeline.report.departures import departures
 from pipeline.report.individual_fairness.comparison import bhattacharyya
+from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.rules import Outcome, could_differ, means, one_run, shares, variances
 from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
+from tests.report import studies
 
 SENSR = "block=audit; dataset=adult; method=sensr; statistic=T_n; steps=500"
 
@@ -28,15 +32,8 @@ def entry(**changes: Any) -> dict[str, Any]:
     """A published mean of 1.021 with spread .008 over ten repetitions."""
     standard = dict.fromkeys(COLUMNS)
     values = {"artefact": "table_1", "row": "SenSR", "column": "T_n", "value": 1.021, "std": 0.008, "n": 10.0}
-    words = {
-        "source": "Table 1",
-        "kind": "mean",
-        "rounding": 0.0005,
-        "setting": SENSR,
-        "status": "reproduced",
-        "by": "table_1",
-    }
-    return {**standard, **values, **words, **changes}
+    words = {"source": "Table 1", "kind": "mean", "rounding": 0.0005, "setting": SENSR, "status": "reproduced"}
+    return {**standard, **values, **words, "by": "table_1", **changes}
 
 
 def measured(values: list[float], **changes: Any) -> pd.DataFrame:
@@ -99,17 +96,13 @@ def test_what_holds_across_networks_is_compared_whatever_ours_are_set_to() -> No
     assert verdict(entry(across="networks"), ours.assign(origin="twin"))["verdict"] == "not comparable"
 
 
-def test_fisher_by_hand() -> None:
-    """9 of 10 against 0 of 2: the only table at least as unlikely has probability C(3, 2) / C(12, 2)."""
-    assert shares(Estimate(0.9, n=10), Estimate(0.0, n=2), 0.0, 0.95).p == pytest.approx(3 / 66)
-    assert shares(Estimate(1.0, n=10), Estimate(1.0, n=4), 0.0, 0.95).p == 1.0
-
-
-def test_newcombes_interval_as_published() -> None:
+def test_newcombes_interval_as_published_and_fishers_test_by_hand() -> None:
     """56 of 70 against 48 of 80 (Newcombe 1998, table II, case (a), method 10): .2000 [.0524, .3339]."""
     found = shares(Estimate(48 / 80, n=80), Estimate(56 / 70, n=70), 0.0, 0.95)
     assert (found.difference, found.low, found.high) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
     assert shares(Estimate(0.0, n=10), Estimate(0.6, n=10), 0.0, 0.95).low > 0, "0 of 10 against 6 of 10"
+    assert shares(Estimate(0.9, n=10), Estimate(0.0, n=2), 0.0, 0.95).p == pytest.approx(3 / 66)
+    assert shares(Estimate(1.0, n=10), Estimate(1.0, n=4), 0.0, 0.95).p == 1.0
 
 
 @given(st.floats(-3, 3), st.floats(0.01, 5), st.floats(0.01, 5), st.integers(2, 30), st.integers(2, 30))
@@ -158,14 +151,11 @@ def test_what_is_not_tested_does_not_count_in_holms_method() -> None:
     assert holm(np.array([0.01, math.nan, 0.04, 0.03])) == pytest.approx([0.03, math.nan, 0.06, 0.06], nan_ok=True)
 
 
-def test_equal_means_show_no_difference_and_distant_ones_differ() -> None:
+def test_equal_means_show_no_difference_distant_ones_differ_and_within_one_published_deviation_they_agree() -> None:
     assert verdict(entry(), measured([1.01, 1.02, 1.03, 1.024]))["verdict"] == "no difference shown"
     line = verdict(entry(), measured([1.20, 1.21, 1.22, 1.19]))
     assert line["verdict"] == "differs"
     assert line["p_holm"] < 0.001
-
-
-def test_a_mean_agrees_where_the_whole_interval_lies_within_one_published_deviation() -> None:
     assert verdict(entry(), measured([1.02, 1.021, 1.022]))["verdict"] == "agrees"
     assert verdict(entry(), measured([1.01, 1.021, 1.032]))["verdict"] == "no difference shown"
     assert verdict(size(), sizes([1214.9, 1215.0, 1215.1]))["verdict"] == "no difference shown", "one run has no margin"
@@ -267,15 +257,24 @@ def test_a_number_that_fits_but_was_made_otherwise_points_to_the_likelier_line()
     assert tallies(compared)["results"]["likelier"] == 1
 
 
-def test_a_number_without_what_its_test_needs_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"std": None}, "a mean .* without std"),
+        ({"n": None}, "a mean .* without n"),
+        ({"kind": "proportion", "n": None}, "line 2: a proportion cannot be compared without n"),
+        ({"kind": "run", "rounding": None}, "a run cannot be compared without rounding"),
+        ({"kind": "guess"}, "line 2: kind 'guess'"),
+        ({"status": "done"}, "line 2: status 'done'"),
+    ],
+)
+def test_a_number_without_what_its_test_needs_or_of_unknown_words_is_refused(change: dict, message: str) -> None:
     """Without them Welch's p-value is NaN and Fisher's is 1: neither may read as a verdict."""
-    for missing, message in (({"std": None}, "a mean .* without std"), ({"n": None}, "a mean .* without n")):
-        with pytest.raises(ValueError, match=message):
-            check_published(pd.DataFrame([entry(**missing)]))
-    with pytest.raises(ValueError, match="line 2: a proportion cannot be compared without n"):
-        check_published(pd.DataFrame([entry(kind="proportion", n=None)]))
-    lost = entry(std=None, n=None, value=None, status="published value lost")
-    check_published(pd.DataFrame([lost]))
+    with pytest.raises(ValueError, match=message):
+        check_published(pd.DataFrame([entry(**change)]))
+    check_published(pd.DataFrame([entry(std=None, n=None, value=None, status="published value lost")]))
+    with pytest.raises(ValueError, match=r"lacks the columns \['note'\]"):
+        compare(pd.DataFrame([entry()]).drop(columns="note"), measured([1.0]), ())
 
 
 def test_a_statistic_of_ours_that_is_no_number_is_not_comparable() -> None:
@@ -306,23 +305,16 @@ def test_what_was_not_run_or_is_lost_says_so() -> None:
     assert table.cell("why, and notes", "Table 1", "SenSR", "T_n") == "Costs a year."
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [({"kind": "guess"}, "line 2: kind 'guess'"), ({"status": "done"}, "line 2: status 'done'")],
-)
-def test_a_list_with_unknown_words_is_refused(change: dict[str, str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        compare(pd.DataFrame([entry(**change)]), measured([1.0]), ())
-    with pytest.raises(ValueError, match=r"lacks the columns \['note'\]"):
-        compare(pd.DataFrame([entry()]).drop(columns="note"), measured([1.0]), ())
-
-
-def test_a_mean_is_printed_with_the_decimals_of_the_published_one() -> None:
+def test_a_mean_has_the_decimals_of_the_published_one_and_one_run_no_spread() -> None:
     line = verdict(entry(), measured([1.0123, 1.0323]))
     assert printed(line, "published") == "1.021 \u00b1 0.008 (10)"
     assert printed(line, "ours") == "1.022 \u00b1 0.014 (2)"
     share = verdict(entry(kind="proportion", value=0.9, std=None), measured([1.0, 1.0, 0.0, 1.0]))
     assert (printed(share, "published"), printed(share, "ours")) == ("9 of 10", "3 of 4")
+    line = verdict(size(), sizes([1180.0, 1230.0, 1260.0]))
+    assert (printed(line, "published"), printed(line, "ours")) == ("1,215", "1,223 \u00b1 40 (3)")
+    small = verdict(size(value=2.1, rounding=0.005), sizes([2.01, 2.03]))
+    assert (printed(small, "published"), printed(small, "ours")) == ("2.10", "2.02 \u00b1 0.01 (2)")
 
 
 def test_bhattacharyya_distance_by_hand() -> None:
@@ -353,15 +345,6 @@ def test_verdicts_on_one_run() -> None:
     assert verdict(size(), sizes([900.0, 905.0, 910.0]))["verdict"] == "differs"
     alone = verdict(size(), sizes([1215.0]))
     assert (alone["verdict"], alone["why"]) == ("not comparable", "one repetition has no spread")
-    with pytest.raises(ValueError, match="a run cannot be compared without rounding"):
-        check_published(pd.DataFrame([size(rounding=None)]))
-
-
-def test_one_run_is_printed_without_a_spread_and_ours_with_one() -> None:
-    line = verdict(size(), sizes([1180.0, 1230.0, 1260.0]))
-    assert (printed(line, "published"), printed(line, "ours")) == ("1,215", "1,223 \u00b1 40 (3)")
-    small = verdict(size(value=2.1, rounding=0.005), sizes([2.01, 2.03]))
-    assert (printed(small, "published"), printed(small, "ours")) == ("2.10", "2.02 \u00b1 0.01 (2)")
 
 
 def test_a_shorter_training_of_one_map_leaves_the_others_comparable() -> None:
@@ -386,3 +369,48 @@ def test_a_place_without_a_model_is_left_out_of_the_words() -> None:
     fewer = [Reduction("law", "law", method, "dataset.n", 2, 3) for method in ("none", "logistic")]
     assert departures(fewer) == ["Logistic on the law-school data: n 2 (published: 3)"]
     assert departures(fewer[:1]) == ["n 2 (published: 3)"]
+
+
+# A run held against the reference: equal numbers are equal, and other means are tested.
+
+
+def test_a_run_is_equal_to_itself_and_fewer_repetitions_are_its_first(inputs: Inputs) -> None:
+    lines = against(inputs, inputs)
+    assert set(lines["settings"]) == {SAME}
+    assert (lines["equal"] == lines["numbers"]).all()
+    assert lines["numbers"].sum() == inputs.rows["value"].notna().sum()
+    (text,) = summary(lines)
+    assert text == f"Same settings: {lines['numbers'].sum():,} of {lines['numbers'].sum():,} numbers are equal."
+    fewer = replace(inputs, rows=inputs.rows[inputs.rows["repetition"] < 2])
+    lines = against(fewer, inputs)
+    assert set(lines["settings"]) == {SAME}
+    assert lines["equal"].sum() == len(fewer.rows[fewer.rows["value"].notna()])
+
+
+def test_a_number_that_moved_is_counted_and_its_mean_is_tested(inputs: Inputs) -> None:
+    rows = inputs.rows.reset_index(drop=True).copy()
+    chosen = (rows["block"] == "audit") & (rows["statistic"] == "T_n") & (rows["method"] == "baseline")
+    rows.loc[chosen, "value"] += 1e-12
+    assert (against(replace(inputs, rows=rows), inputs).eval("equal == numbers")).all()
+    rows.loc[chosen, "value"] += 1e6
+    lines = against(replace(inputs, rows=rows), inputs)
+    moved = lines[(lines["block"] == "audit") & (lines["method"] == "baseline")]
+    assert (lines["numbers"] - lines["equal"]).sum() == chosen.sum()
+    assert (moved["tested"] > 0).all()
+    assert (moved["differ"] == moved["tested"]).all()
+    (text,) = summary(lines)
+    assert f"and of {moved['tested'].sum()} means over repetitions {moved['differ'].sum()} differ." in text
+
+
+def test_other_settings_and_other_data_are_not_expected_to_be_equal(inputs: Inputs) -> None:
+    lines = against(studies.configured(inputs, "audit", "alpha", 0.2, block="audit"), inputs)
+    other = lines[lines["settings"] == OTHER]
+    assert set(other["block"]) == {"audit"}
+    assert (other["numbers"] == 0).all()
+    assert (other["differ"] == 0).all()
+    assert summary(lines)[1].startswith("Other settings, so that a difference is to be expected")
+    rows = inputs.rows.assign(origin=inputs.rows["origin"].mask(inputs.rows["dataset"] == "compas", "twin"))
+    lines = against(replace(inputs, rows=rows), inputs)
+    assert set(lines.loc[lines["dataset"] == "compas", "settings"]) == {OTHER}
+    assert set(lines.loc[lines["dataset"] != "compas", "settings"]) == {SAME}
+    assert np.isnan(lines.loc[lines["dataset"] == "compas", "largest"]).all()

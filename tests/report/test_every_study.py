@@ -1,19 +1,29 @@
 """What holds of every study that has a reference: its artefacts can be set, and hold what the comparison finds."""
 
 import io as text_io
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
+import pipeline.report
 from pipeline import io
+from pipeline.io import load_published
 from pipeline.report import artefacts, registry, style
-from pipeline.report.comparison import compare
+from pipeline.report.claims import CONFIRMED, NOT_CONFIRMED, NOT_TESTABLE, UNDECIDED, check, decide
+from pipeline.report.comparison import check_published, compare
 from pipeline.report.numbers import Estimate
 from pipeline.report.picture import Picture
+from pipeline.report.settings import Reduction, explain_absence, parse_setting, reductions, select
 from pipeline.report.table import Table
+from pipeline.workflow.config import Workflow
 from tests.report import studies
 from tests.report.studies import REFERENCES
 
@@ -139,3 +149,305 @@ def test_the_settings_in_the_text_are_those_of_the_table_of_settings(study: str)
         else:
             shown = [row.cells[0] for row in table.rows]
         assert line["ours"] in shown, line["column"]
+
+
+# A claim is confirmed by intervals inside its region, refuted by one outside, and undecided in between.
+
+
+FOLDER = Path(__file__).resolve().parents[2] / "data" / "published" / "claims"
+RNG = np.random.default_rng(3)
+LOW, HIGH = RNG.normal(1.0, 0.1, 10), RNG.normal(2.0, 0.1, 10)
+
+
+def rows(values: Any, origin: str = "official", **place: Any) -> pd.DataFrame:
+    common = {"block": "b", "dataset": "d", "statistic": "s", "origin": origin}
+    return pd.DataFrame({**common, "repetition": range(len(values)), "value": values, **place})
+
+
+MEASURED = pd.concat(
+    [
+        rows(LOW, method="low"),
+        rows(HIGH, method="high"),
+        rows(np.zeros(10), method="never"),
+        rows([0.051], method="level", simulations=10_000),
+        rows([0.30], method="invalid", simulations=10_000),
+        rows([1.0], method="single"),
+        rows([1.0, 2.0], method="over points", error=[0.5, 0.1]),
+        rows([0.5], method="other points", error=[0.4]),
+        rows(LOW, "twin", method="twin"),
+        rows(np.tile(np.arange(-5.0, 6.0) ** 2, 2), method="grid", theta=np.tile(np.arange(-5.0, 6.0), 2)),
+        *[rows(LOW, method="several", sample=sample) for sample in (0, 1)],
+    ],
+    ignore_index=True,
+)
+
+
+def claim(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    named = [{"label": "q", **part} for part in parts]
+    return {"says": "A finding.", "source": "Section 1", "artefact": "table_1", "parts": named, **more}
+
+
+def of(method: str) -> dict[str, Any]:
+    return {"of": {"method": method}}
+
+
+CASES: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "a mean inside": ([{**of("low"), "below": 1.5}], CONFIRMED),
+    "a mean outside": ([{**of("high"), "below": 1.5}], NOT_CONFIRMED),
+    "a mean at the end of the region": ([{**of("low"), "below": float(LOW.mean())}], UNDECIDED),
+    "one repetition has no interval": ([{**of("single"), "below": 5}], UNDECIDED),
+    # The mean, 1.5, with the normal interval of the mean error .3; and its difference to .5, whose error is .5.
+    "an error over points, inside": ([{**of("over points"), "above": 0.9}], CONFIRMED),
+    "an error over points, open": ([{**of("over points"), "above": 0.95}], UNDECIDED),
+    "a difference of two over points": (
+        [{"of": {"method": "over points"}, "minus": {"method": "other points"}, "within": [0.01, 1.99]}],
+        CONFIRMED,
+    ),
+    "all parts hold": ([{**of("low"), "below": 1.5}, {**of("high"), "above": 1.5}], CONFIRMED),
+    "one part is refuted": ([{**of("low"), "below": 1.5}, {**of("high"), "below": 1.5}], NOT_CONFIRMED),
+    "one part is open": ([{**of("low"), "below": 1.5}, {**of("single"), "below": 5}], UNDECIDED),
+    "less than": ([{**of("low"), "less_than": {"method": "high"}}], CONFIRMED),
+    "more than": ([{**of("low"), "more_than": {"method": "high"}}], NOT_CONFIRMED),
+    "less than itself": ([{**of("low"), "less_than": {"method": "low"}}], NOT_CONFIRMED),
+    "a difference within a margin": ([{**of("low"), "minus": {"method": "high"}, "within": [-2, 0]}], CONFIRMED),
+    "nothing is not below nothing": ([{**of("never"), "below": 0}], NOT_CONFIRMED),
+    "nothing is at most nothing": ([{**of("never"), "at_most": 0}], CONFIRMED),
+    "a counted share": ([{**of("high"), "counted": {"above": 1.5}, "above": 0.5}], CONFIRMED),
+    "ten of ten are not all": ([{**of("high"), "counted": {"above": 1.5}, "above": 0.9}], UNDECIDED),
+    "a share of simulations": ([{**of("level"), "within": [0.025, 0.075]}], CONFIRMED),
+    "another share": ([{**of("invalid"), "within": [0.025, 0.075]}], NOT_CONFIRMED),
+    "two shares": ([{**of("invalid"), "more_than": {"method": "level"}}], CONFIRMED),
+    "a rank correlation": ([{**of("grid"), "rank_correlation_with": "theta", "above": 0.99}], CONFIRMED),
+    "the mean of a repetition's rows": ([{**of("several"), "averaged": True, "below": 1.5}], CONFIRMED),
+    "a twin": ([{**of("twin"), "below": 1.5}], NOT_TESTABLE),
+    "not in the run": ([{**of("absent"), "below": 1.5}], NOT_TESTABLE),
+    "no such column": ([{"of": {"angle": 5}, "below": 1.5}], NOT_TESTABLE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_rule_decides(name: str) -> None:
+    parts, outcome = CASES[name]
+    (decision,) = decide([claim(*parts)], MEASURED)
+    assert decision.outcome == outcome
+    assert bool(decision.why) == (outcome == NOT_TESTABLE)
+
+
+def test_a_part_tells_its_number_and_its_interval() -> None:
+    (decision,) = decide([claim({"label": "q of low", **of("low"), "above": 0})], MEASURED)
+    (found,) = decision.parts
+    half = 2.262157 * LOW.std(ddof=1) / np.sqrt(10)
+    assert (found.label, found.n) == ("q of low", 10)
+    assert (found.value, found.high - found.low) == pytest.approx((LOW.mean(), 2 * half))
+
+
+def test_a_claim_means_something_only_where_its_conditions_hold() -> None:
+    held, broken = (
+        {"label": "share of trials that count", **of("high"), "counted": {"above": least}, "at_least": 0.5}
+        for least in (1.5, 2.5)
+    )
+    shown = claim({**of("low"), "below": 1.5}, provided=[held])
+    void = claim({**of("low"), "below": 1.5}, provided=[held, broken])
+    first, second = decide([shown, void], MEASURED)
+    assert (first.outcome, len(first.parts)) == (CONFIRMED, 1)
+    assert (second.outcome, second.why) == (NOT_TESTABLE, "share of trials that count: 0.000")
+
+
+def test_a_part_is_refuted_at_a_level_adjusted_for_the_parts() -> None:
+    one = LOW - LOW.mean() + 2.8 * LOW.std(ddof=1) / np.sqrt(10)
+    measured = rows(one, method="barely")
+    part = {**of("barely"), "below": 0}
+    (alone,) = decide([claim(part)], measured)
+    (beside,) = decide([claim(*[part] * 10)], measured)
+    assert (alone.outcome, beside.outcome) == (NOT_CONFIRMED, UNDECIDED)
+
+
+def test_a_level_test_confirms_a_false_part_rarely() -> None:
+    draws = np.random.default_rng(0).normal(0.0, 1.0, (200, 10))
+    confirmed = [
+        decide([claim({**of("null"), "above": 0})], rows(values, method="null"))[0].outcome == CONFIRMED
+        for values in draws
+    ]
+    assert np.mean(confirmed) < 0.06
+
+
+def test_other_settings_than_published_are_told() -> None:
+    reductions = [Reduction("b", "d", "low", "audit.steps", 5, 500)]
+    low, high = decide([claim({**of(name), "above": 0}) for name in ("low", "high")], MEASURED, reductions)
+    assert (low.reduced, high.reduced) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "match"),
+    [
+        (claim({**of("low")}), "give one of less_than"),
+        (claim({**of("low"), "above": 1, "below": 2}), "give one of"),
+        (claim({**of("low"), "abov": 1}), "unknown abov"),
+        (claim({"above": 1}), "lacks of"),
+        (claim({**of("low"), "above": 1}, verdict="yes"), "unknown verdict"),
+        ({"says": "x", "parts": []}, "lacks artefact, source"),
+    ],
+)
+def test_a_claim_that_cannot_be_read_says_why(spoilt: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        check([spoilt])
+
+
+def test_several_values_for_a_repetition_are_an_error_that_names_the_column() -> None:
+    with pytest.raises(ValueError, match=re.escape("several values for one repetition: give sample too")):
+        decide([claim({**of("several"), "below": 1.5})], MEASURED)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_list_of_claims_can_be_read(path: Path) -> None:
+    claims = yaml.safe_load(path.read_text(encoding="utf-8"))
+    check(claims)
+    assert 5 <= len(claims) <= 10
+
+
+# Which rows a setting selects, and what a run has reduced.
+
+
+ROWS = pd.DataFrame({"method": ["a", "a", "b"], "steps": [200.0, 500.0, 500.0], "intercept": ["zero", None, "zero"]})
+
+
+def test_a_setting_is_read_with_its_types_selects_the_rows_that_agree_and_absence_is_explained() -> None:
+    assert parse_setting("method=a; steps=500") == {"method": "a", "steps": 500.0}
+    assert list(select(ROWS, {"method": "a", "steps": 500.0}).index) == [1]
+    assert list(select(ROWS, {"intercept": "zero"}).index) == [0, 2]
+    assert select(ROWS, {"steps": 300.0}).empty
+    with pytest.raises(ValueError, match="no setting 'stepz'"):
+        select(ROWS, {"stepz": 1.0})
+    assert explain_absence(ROWS, {"method": "a", "steps": 1000.0}) == "steps 1,000 (there are 200, 500)"
+    assert explain_absence(ROWS, {"method": "c", "steps": 1000.0}) == "method c (there are a, b)"
+    assert explain_absence(ROWS, {"method": "a"}) == ""
+
+
+@pytest.mark.parametrize(("text", "message"), [("method", "write key=value"), ("a=1; a=2", "gives 'a' twice")])
+def test_a_setting_that_cannot_be_read_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_setting(text)
+
+
+def test_reductions_are_the_values_that_differ_from_the_published_ones() -> None:
+    def point(iterations: int, repetitions: int) -> dict:
+        sections = {"dataset": {"name": "adult"}, "method": {"name": "sensr", "iterations": iterations}}
+        audit = {"name": "loss_ratio", "record": [1, 2]}
+        return {"block": "audit", **sections, "audit": audit, "repetitions": repetitions}
+
+    assert reductions([point(20000, 4)], [point(20000, 10)]) == ()
+    (found,) = reductions([point(2000, 10)], [point(20000, 10)])
+    assert found == Reduction("audit", "adult", "sensr", "method.iterations", 2000, 20000)
+    with pytest.raises(ValueError, match="expected the same points"):
+        reductions([], [point(1, 1)])
+
+
+# A study's artefacts are those that its modules declare: each can be made, and one function adds one.
+
+
+STUDIES = Workflow().studies
+MODULE = '''
+from pipeline.report import registry
+
+@registry.figure(place=2)
+def figure_late(inputs):
+    """The later one."""
+
+@registry.figure("figure_7", "Of the sevens.", power=7)
+@registry.figure("figure_2", "Of the "
+                 "twos.", power=2)
+def power(inputs, power):
+    return inputs**power
+
+@registry.table(place=1)
+def table_early(inputs):
+    """A caption
+    of two lines.
+    """
+
+@registry.table()
+def table_last(inputs):
+    """It has no place."""
+
+@registry.table()
+def comparison(inputs, published):
+    """Ours and theirs."""
+'''
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty study beside the others."""
+    monkeypatch.setattr(pipeline.report, "__path__", [*pipeline.report.__path__, str(tmp_path)])
+    (tmp_path / "added").mkdir()
+    return tmp_path / "added"
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_list_of_published_numbers_names_artefacts_of_the_study(name: str) -> None:
+    published = load_published(f"data/published/{name}.csv")
+    check_published(published)
+    assert not published.duplicated(["artefact", "row", "column"]).any()
+    assert set(published["by"].dropna()) <= {one.name for one in registry.declared(name)}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_what_is_declared_is_what_the_modules_register(name: str) -> None:
+    declared = registry.declared(name)
+    for one in declared:
+        assert callable(registry.find(name, one.name))
+        assert one.caption.endswith("."), one.name
+        assert one.name.startswith(one.kind) or one.name == "comparison"
+    made = {found for found in registry._makers if found[0].startswith(f"pipeline.report.{name}.")}
+    assert made == {(one.module, one.name) for one in declared}
+
+
+def test_one_function_in_one_file_adds_a_figure(study: Path) -> None:
+    """It is planned, found, and made with the arguments of its own decorator."""
+    (study / "artefacts.py").write_text(MODULE)
+    tables, figures = (
+        [one.name for one in registry.declared("added") if one.kind == kind] for kind in ("table", "figure")
+    )
+    assert tables == ["table_early", "comparison", "table_last"]
+    assert figures == ["figure_2", "figure_7", "figure_late"]
+    assert [registry.label(name, figures) for name in figures] == ["Figure 2", "Figure 7", "Figure S1"]
+    assert registry.one("added", "figure_2").caption == "Of the twos."
+    assert registry.one("added", "table_early").caption == "A caption of two lines."
+    assert registry.find("added", "figure_7")(2) == 128
+    workflow = Workflow()
+    assert "results/figures/added/figure_late.pdf" in workflow.artefact_files("added")
+    marked = {str(path): path.flags["report"] for path in workflow.marked("added") if hasattr(path, "flags")}
+    assert set(marked) == {path for path in workflow.artefact_files("added") if path.endswith((".csv", ".png"))}
+    assert marked["results/figures/added/figure_late.png"].caption.endswith("results/captions/added/figure_late.rst")
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("", "study 'added' has no artefacts: declare them in pipeline/report/added/"),
+        ("def figure_1(inputs): ...", "study 'added' has no artefacts"),
+        ("@registry.figure()\ndef figure_1(inputs): ...", "figure_1 has no caption: give it one or a docstring"),
+        ("@registry.figure('figure_1', text)\ndef f(inputs): ...", "f: name, caption and place have to be literals"),
+        ("@registry.figure('figure_1', 'A.')\n" * 2 + "def f(inputs): ...", "declares figure_1 more than once"),
+    ],
+)
+def test_a_declaration_that_cannot_be_read_is_refused(module: str, said: str, study: Path) -> None:
+    (study / "artefacts.py").write_text(module)
+    with pytest.raises(ValueError, match=said):
+        registry.declared("added")
+
+
+def test_an_unknown_artefact_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ValueError, match="no artefact 'tabel_1': did you mean 'table_1'"):
+        registry.find("individual_fairness", "tabel_1")
+
+
+def test_a_study_s_code_is_all_that_makes_its_artefacts_and_planning_imports_none_of_it() -> None:
+    program = (
+        "import sys\nfrom pipeline.workflow.config import Workflow\nworkflow = Workflow()\n"
+        "assert 'pipeline/report/fliptest/bars.py' in workflow.code('artefacts', study='fliptest')\n"
+        "assert not any('fliptest' in path for path in workflow.code('artefacts', study='robustness_bias'))\n"
+        "assert not {'pandas', 'scipy', 'matplotlib'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,22 +1,29 @@
 """A reference holds what its artefacts read, and nobody's row."""
 
-from dataclasses import replace
+import itertools
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import io
 from pipeline.report import reference
 from pipeline.report.artefacts import build, compared
 from pipeline.report.comparison_table import verdicts
+from pipeline.report.described import correlation, described
 from pipeline.report.inputs import Inputs
+from pipeline.report.style import paper
+from pipeline.report.sweep import chosen, drawn, summary, undominated
 from pipeline.report.table import Table
+from pipeline.types import Dataset
 from pipeline.workflow import shelf
+from pipeline.workflow.sweep import Figure
+from tests.builders import dataset as made_of
 
 NOWHERE: dict[str, Any] = {"study": "s", "scale": "paper", "blocks": {}, "jobs": {}}
 DRAWN = ("table_1", "table_unfair_examples", "figure_2", "figure_3", "table_counts")
@@ -88,13 +95,9 @@ def test_the_same_is_drawn_from_the_reference(recorded: tuple[Inputs, Path]) -> 
         assert (there.title, there.notes, there.stamp) == (here.title, here.notes, here.stamp)
 
 
-def test_verdicts_are_those_of_the_run(recorded: tuple[Inputs, Path], published: pd.DataFrame) -> None:
-    inputs, folder = recorded
-    again, _ = shelf.load_reference(folder)
-    pd.testing.assert_frame_equal(verdicts(compared(again, published)), verdicts(compared(inputs, published)))
-
-
-def test_what_nothing_reads_is_not_kept(recorded: tuple[Inputs, Path]) -> None:
+def test_verdicts_are_those_of_the_run_and_what_nothing_reads_is_not_kept(
+    recorded: tuple[Inputs, Path], published: pd.DataFrame
+) -> None:
     inputs, folder = recorded
     again, _ = shelf.load_reference(folder)
     assert any(one.parameters for one in inputs.classifiers.values())
@@ -103,6 +106,7 @@ def test_what_nothing_reads_is_not_kept(recorded: tuple[Inputs, Path]) -> None:
         assert all(array.size < reference.LARGE for array in one.parameters.values())
     for audit in again.audits.values():
         assert audit.rows.empty
+    pd.testing.assert_frame_equal(verdicts(compared(again, published)), verdicts(compared(inputs, published)))
 
 
 def test_a_file_of_a_reference_is_at_most_a_megabyte(recorded: tuple[Inputs, Path], tmp_path: Path) -> None:
@@ -161,3 +165,189 @@ def test_a_reference_grows_by_blocks(inputs: Inputs) -> None:
     assert manifest["blocks"]["audit"]["commit"] == "2"
     with pytest.raises(ValueError, match=r"is of scale .*, the run of 'other'"):
         reference.merged(one, manifests[0], replace(rest, scale="other"), manifests[1])
+
+
+# What the artefacts see of a data set: moments and sizes, and no row.
+
+
+def dataset(origin: str = "official", n: int = 40) -> Dataset:
+    """People of two groups, the last feature constant; some are in neither."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(-1, 2, n)
+    features = np.column_stack([rng.normal(size=n) + 2 * (group == 0), rng.integers(0, 2, n), np.ones(n)])
+    rows = rng.permutation(n)
+    groups, levels = {"g": group}, {"g": ("first", "second")}
+    named: dict = {"feature_names": ("a", "b", "c"), "continuous": ("a",), "levels": levels, "origin": origin}
+    return made_of(features, rng.integers(0, 2, n), groups, rows[None, : n // 2], rows[None, n // 2 :], **named)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(-9, 9), st.floats(-9, 9)), min_size=3, max_size=20))
+def test_correlation_is_that_of_numpy(pairs: list[tuple[float, float]]) -> None:
+    x, y = np.array(pairs).T
+    ours = correlation(x, y)
+    if min(np.ptp(x), np.ptp(y)) > 1e-3:
+        assert ours == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-9)
+        assert correlation(-x, y) == pytest.approx(-ours)
+
+
+def test_moments_are_those_of_the_rows_and_one_group_has_none() -> None:
+    data = dataset()
+    group, x = data.protected["g"], data.features
+    found = described(data)
+    assert (found.rows, found.train_rows, found.test_rows) == (40, 20, 20)
+    assert found.positives == data.label.mean()
+    assert np.array_equal(found.means["g"], [x[group == code].mean(axis=0) for code in (0, 1)])
+    assert np.array_equal(found.train_deviations, x[data.train[0]].std(axis=0))
+    known = group >= 0
+    assert found.correlations["g"][0] == pytest.approx(np.corrcoef(x[known, 0], group[known] == 0)[0, 1])
+    assert found.correlations["g"][0] > 0
+    assert np.isnan(found.correlations["g"][2])
+    assert found.deviations[found.column("c")] == 0
+    alone = replace(data, protected={"g": np.zeros(40, dtype=int)})
+    assert described(alone).means == {}
+
+
+def test_no_row_of_real_data_is_in_it() -> None:
+    found = described(dataset())
+    assert found.points == {}
+    held = [getattr(found, field.name) for field in fields(found)]
+    assert all(value.ndim == 1 and len(value) == 3 for value in held if isinstance(value, np.ndarray))
+    plane = replace(dataset("simulated"), features=dataset().features[:, :2], feature_names=("a", "b"))
+    assert np.array_equal(described(plane).points["features"], plane.features)
+    assert described(replace(plane, origin="twin")).points == {}
+
+
+# A sweep's summary is the mean over repetitions of what is alike in everything else, and nothing besides.
+
+
+FIGURE = Figure(statistic=("T_n",), x="audit.delta", lines="method", columns="dataset")
+
+
+def rows(**more: list) -> pd.DataFrame:
+    """T_n = 10 delta + r in repetition r = 0, 1, 2; with every combination of further columns."""
+    names = ["dataset", "method", "delta", "repetition", *more]
+    axes: list[list] = [["adult", "compas"], ["baseline", "sensr"], [0.0, 1.0, 2.0], [0, 1, 2], *more.values()]
+    frame = pd.DataFrame(list(itertools.product(*axes)), columns=names)
+    frame["value"] = 10 * frame["delta"] + frame["repetition"]
+    constant = {"statistic": "T_n", "scale": "smoke", "origin": "official", "block": "b", "study": "w"}
+    return frame.assign(**constant)
+
+
+def test_the_summary_is_mean_and_deviation_over_repetitions() -> None:
+    table = summary(rows(), FIGURE)
+    assert len(table) == 2 * 2 * 3
+    assert np.allclose(table["mean"], 10 * table["delta"] + 1)
+    assert np.allclose(table["std"], 1)
+    assert set(table["n"]) == {3}
+
+
+def test_values_that_are_not_finite_are_left_out_and_counted() -> None:
+    frame = rows()
+    frame.loc[(frame["delta"] == 2) & (frame["repetition"] == 0), "value"] = np.inf
+    table = summary(frame, FIGURE).set_index("delta")
+    assert set(table.loc[2.0, "mean"]) == {21.5}
+    assert set(table.loc[2.0, "n"]) == {2}
+    assert table["not_finite"].sum() == 4
+    with paper():
+        assert drawn(frame, FIGURE, "t", "smoke").notes == ("4 of 36 values are not finite and not drawn.",)
+
+
+def test_rows_that_differ_in_a_column_without_a_name_are_not_averaged_and_a_filter_spares_others() -> None:
+    mixed = rows(attribute=["sex", "race"])
+    with pytest.raises(ValueError, match=r"average rows that differ in \['attribute'\]: name them in figure\.lines"):
+        summary(mixed, FIGURE)
+    kept = Figure(statistic=("T_n",), x="audit.delta", lines="method", columns="dataset", where={"attribute": "sex"})
+    assert len(chosen(mixed, kept)) == len(rows())
+    plain = rows().assign(statistic="ks", attribute=None)
+    both = pd.concat([rows(attribute=["sex", "race"]), plain], ignore_index=True)
+    figure = Figure(
+        statistic=("T_n", "ks"), x="audit.delta", lines="method", columns="dataset", where={"attribute": "sex"}
+    )
+    assert len(chosen(both, figure)) == 2 * len(rows())
+
+
+@pytest.mark.parametrize(
+    ("figure", "message"),
+    [
+        (Figure(("T_m",), "audit.delta"), r"no statistic 'T_m' \(did you mean 'T_n'\?\): they have \['T_n'\]"),
+        (Figure(("T_n",), "dleta"), r"no column 'dleta' \(did you mean 'delta'\?\)"),
+        (
+            Figure(("T_n",), "delta", where={"method": "sensor"}),
+            r"no row has method 'sensor' \(did you mean 'sensr'\?\)",
+        ),
+    ],
+)
+def test_what_the_rows_do_not_have_is_refused_with_the_nearest(figure: Figure, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        summary(rows(), figure)
+
+
+def test_panels_lines_and_points_are_those_of_the_rows() -> None:
+    with paper():
+        picture = drawn(rows(), FIGURE, "a title", "smoke")
+    panels = picture.figure.axes
+    assert [axes.get_title() for axes in panels] == ["Adult", "COMPAS"]
+    for axes in panels:
+        lines = {line.get_label(): line for line in axes.get_lines()}
+        assert set(lines) == {"Baseline", "SenSR"}
+        assert all(np.allclose(line.get_ydata(), [1, 11, 21]) for line in lines.values())
+
+
+def test_a_logarithmic_axis_keeps_its_zero() -> None:
+    figure = Figure(("T_n",), "audit.delta", lines="method", columns="dataset", log=("x",))
+    with paper():
+        assert drawn(rows(), figure, "t", "smoke").figure.axes[0].get_xscale() == "symlog"
+        positive = rows()[lambda frame: frame["delta"] > 0]
+        axes = drawn(positive, figure, "t", "smoke").figure.axes[0]
+    assert axes.get_xscale() == "log"
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "2"]
+
+
+def test_a_statistic_that_the_lines_do_not_tell_apart_is_one_line() -> None:
+    plain = rows().query("method == 'sensr'").assign(statistic="ks", method=None)
+    both = pd.concat([rows(), plain], ignore_index=True)
+    for statistics, lines in ((("T_n", "ks"), [2, 2, 1, 1]), (("ks", "T_n"), [1, 1, 2, 2])):
+        figure = Figure(statistics, "audit.delta", lines="method", columns="dataset")
+        with paper():
+            picture = drawn(both, figure, "t", "smoke").figure
+        assert [len(axes.get_lines()) for axes in picture.axes] == lines
+        assert [text.get_text() for text in picture.legends[0].get_texts()] == ["Baseline", "SenSR"]
+
+
+def test_a_trade_off_marks_the_settings_that_no_other_one_beats_in_both() -> None:
+    gain, loss = np.array([0.9, 0.8, 0.8, 0.7, np.nan]), np.array([3.0, 1.0, 2.0, 1.5, 0.0])
+    assert undominated(gain, loss).tolist() == [True, True, False, False, False]
+    assert undominated(np.ones(2), np.ones(2)).tolist() == [True, True]
+    accuracy = rows().assign(statistic="accuracy", value=lambda frame: -frame["delta"], block="c")
+    both = pd.concat([rows(), accuracy, accuracy.assign(block="d")], ignore_index=True)
+    figure = replace(FIGURE, against="accuracy")
+    table = summary(both, figure)
+    assert set(table["statistic"]) == {"T_n"}
+    assert np.allclose(table["accuracy"], -table["delta"])
+    # The larger delta, the less accurate and the less fair.
+    assert (table["undominated"] == (table["delta"] == 0)).all()
+    with paper():
+        picture = drawn(both, figure, "t", "smoke")
+    (line, *_), rings = picture.figure.axes[0].get_lines()[::2], picture.figure.axes[0].get_lines()[1::2]
+    assert np.allclose(line.get_xdata(), [0, -1, -2])
+    assert [np.size(ring.get_xdata()) for ring in rings] == [1, 1]
+    assert picture.notes == (
+        "Ringed: no other setting of the panel has both a larger value across and a smaller size.",
+    )
+
+
+def test_lines_may_have_keys_of_their_own_for_x() -> None:
+    frame = rows()
+    other = frame["method"] == "sensr"
+    frame = frame.assign(bound=frame["delta"].where(other), delta=frame["delta"].where(~other))
+    table = summary(frame, replace(FIGURE, along=("method.bound",)))
+    assert len(table) == 2 * 2 * 3
+    assert np.allclose(table["mean"], 10 * table["delta"] + 1)
+
+
+def test_powers_of_ten_are_set_as_formulas() -> None:
+    tiny = rows().assign(method=lambda frame: frame["method"].map({"baseline": 1e-5, "sensr": 1e-4}))
+    with paper():
+        legend = drawn(tiny, FIGURE, "t", "smoke").figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["10$^{-5}$", "10$^{-4}$"]

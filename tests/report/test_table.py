@@ -1,18 +1,30 @@
 """A table says the same in CSV, Markdown, LaTeX and HTML."""
 
 import csv
-import io
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from pipeline.report import markup
-from pipeline.report.numbers import Estimate
+from pipeline import io
+from pipeline.report import markup, registry
+from pipeline.report.departures import departures
+from pipeline.report.inputs import Inputs
+from pipeline.report.numbers import Estimate, interval, number, p_value, plain, spread, symbols
+from pipeline.report.picture import Picture
+from pipeline.report.settings import Reduction
 from pipeline.report.stamp import Stamp
+from pipeline.report.style import new_figure, paper
 from pipeline.report.table import DIFFERS, Column, Row, Table
 
 OFFICIAL = Stamp("paper", ("official",))
@@ -36,7 +48,7 @@ TABLE = Table(
 
 
 def test_csv_holds_every_number_at_full_precision_with_its_spread_and_count() -> None:
-    rows = list(csv.DictReader(io.StringIO(TABLE.csv())))
+    rows = list(csv.DictReader(StringIO(TABLE.csv())))
     assert float(rows[0]["T_n"]) == 1 / 3
     assert (rows[0]["T_n std"], rows[0]["T_n n"]) == ("0.01", "10")
     assert (rows[0]["rejection prop"], rows[0]["rejection prop n"]) == ("0.9", "10")
@@ -46,13 +58,10 @@ def test_csv_holds_every_number_at_full_precision_with_its_spread_and_count() ->
     assert {(row["origin"], row["scale"]) for row in rows} == {("official", "paper")}
 
 
-def test_a_label_that_repeats_the_one_above_is_printed_once_and_a_new_group_opens() -> None:
+def test_a_label_that_repeats_is_printed_once_a_new_group_opens_and_a_column_can_stand_in_the_csv_alone() -> None:
     printed = TABLE.printed()
     assert [line.texts[0] for line in printed.lines] == ["Adult", "", "COMPAS"]
     assert [line.opens for line in printed.lines] == [False, False, True]
-
-
-def test_a_column_can_stand_in_the_csv_alone() -> None:
     hidden = replace(TABLE, columns=(*TABLE.columns[:2], replace(TABLE.columns[2], printed=False)))
     assert "note" in hidden.csv().splitlines()[0]
     assert len(hidden.printed().headings) == len(TABLE.printed().headings) - 1
@@ -66,11 +75,6 @@ def test_a_long_latex_table_runs_over_pages_and_a_wide_one_is_set_smaller() -> N
     wide = replace(TABLE, rows=(Row(("Adult", "x" * 35), (1.0, 1.0, "word " * 40)),)).latex()
     assert r"{llrrp{0.36\linewidth}}" in wide
     assert r"\scriptsize\setlength" in wide
-
-
-def test_every_markdown_row_has_the_same_number_of_cells() -> None:
-    lines = [line for line in TABLE.markdown().splitlines() if line.startswith("|")]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {6}
 
 
 def test_latex_sets_group_headings_over_their_columns_and_escapes_what_latex_would_read() -> None:
@@ -105,38 +109,18 @@ def test_no_plain_text_can_open_a_tag(text: str) -> None:
     assert set(re.findall(r"<[^>]*>", markup.html(text))) <= {"<i>", "</i>", "<sub>", "</sub>", "<sup>", "</sup>"}
 
 
-class Balance(HTMLParser):
-    """Counts open elements."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.cells = 0
-
-    def handle_starttag(self, tag: str, attributes: list) -> None:
-        self.open.append(tag)
-        self.cells += tag in ("td", "th")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+def test_markdown_and_html_have_every_cell() -> None:
+    lines = [line for line in TABLE.markdown().splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {6}
+    assert len(re.findall("<t[dh][ >]", TABLE.html())) == 3 + 5 + 3 * 5
 
 
-def test_html_is_well_formed_and_has_every_cell() -> None:
-    parser = Balance()
-    parser.feed(TABLE.html())
-    assert parser.open == []
-    assert parser.cells == 3 + 5 + 3 * 5
-
-
-def test_a_row_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"row \('a',\) has 1 labels and 0 cells, expected 1 and 1"):
-        Table("t", ("x",), (Column("y"),), (Row(("a",), ()),), OFFICIAL)
-
-
-def test_a_cell_is_found_by_its_labels() -> None:
+def test_a_cell_is_found_by_its_labels_and_a_row_that_does_not_fit_is_refused() -> None:
     assert TABLE.cell("T_n", "Adult", "SenSR") == Estimate(-1.5, 0.2, 10)
     with pytest.raises(ValueError, match="has no cell"):
         TABLE.cell("V_n", "Adult", "SenSR")
+    with pytest.raises(ValueError, match=r"row \('a',\) has 1 labels and 0 cells, expected 1 and 1"):
+        Table("t", ("x",), (Column("y"),), (Row(("a",), ()),), OFFICIAL)
 
 
 def test_a_published_number_stands_behind_ours_and_is_marked_where_ours_differs() -> None:
@@ -148,3 +132,184 @@ def test_a_published_number_stands_behind_ours_and_is_marked_where_ours_differs(
     assert "In brackets" in table.markdown()
     assert table.csv().splitlines()[1:] == ["d,a,0.25,0.5,10,0.2,official,paper", "d,b,0.5,,,0.75,official,paper"]
     assert "In brackets" not in replace(table, published={}).markdown()
+
+
+# How numbers are estimated and printed.
+
+
+def test_mean_and_spread_are_those_of_the_repetitions_with_a_value_and_one_has_no_spread() -> None:
+    """Of 1, 2, 6: mean 3, standard deviation sqrt((4 + 1 + 9) / 2)."""
+    found = Estimate.mean(np.array([1.0, 2.0, 6.0]))
+    assert found.value == 3.0
+    assert found.std == pytest.approx(np.sqrt(7.0))
+    assert found.n == 3
+    assert Estimate.mean(np.array([1.0, np.nan, 3.0])).n == 2
+    assert Estimate.share(np.array([1.0, np.nan, 0.0, 0.0])) == Estimate(1 / 3, n=3)
+    one = Estimate.mean(np.array([2.0]))
+    assert np.isnan(one.std)
+    assert one.with_t_interval() is one
+    assert spread(one) == "2.000"
+    assert interval(one) == "\u2014"
+
+
+def test_t_interval_of_two_values_is_twelve_times_as_wide_as_their_standard_error() -> None:
+    """With one degree of freedom Student's t is a Cauchy variable: its 97.5 % quantile is tan(0.475 pi) = 12.706."""
+    found = Estimate.mean(np.array([0.0, 2.0])).with_t_interval()
+    assert found.high - 1.0 == pytest.approx(np.tan(0.475 * np.pi))
+    assert found.low + found.high == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("say", "value", "text"),
+    [
+        (number, -0.1514, "\u22120.151"),
+        (number, 0.8, "0.800"),
+        (number, -0.0004, "0.000"),
+        (lambda value: number(value, 0), 45222, "45,222"),
+        (number, float("nan"), "\u2014"),
+        (number, float("-inf"), "\u2212\u221e"),
+        (number, 1.25e9 + 0.5, "1.25 \u00d7 10\u2079"),
+        (number, None, "\u2014"),
+        (plain, 1e-4, "10\u207b\u2074"),
+        (plain, 2.5e-5, "2.5 \u00d7 10\u207b\u2075"),
+        (plain, 8000.0, "8,000"),
+        (plain, 0.005, "0.005"),
+        (plain, -4.0, "\u22124"),
+        (plain, 0.0, "0"),
+        (p_value, 1e-9, "< 0.001"),
+        (p_value, 0.0416, "0.042"),
+        (symbols, "T_n, T~_n and delta", "T\u2099, T\u0303\u2099 and \u03b4"),
+        (symbols, "beta, audit.delta, metadata", "beta, audit.delta, metadata"),
+    ],
+)
+def test_numbers_and_formulas_are_written_as_people_write_them(say: Callable, value: Any, text: str) -> None:
+    assert say(value) == text
+
+
+@given(st.floats(-1e5, 1e5), st.floats(0, 1e5), st.integers(0, 5))
+def test_mean_and_spread_have_the_same_number_of_decimals(mean: float, std: float, decimals: int) -> None:
+    left, right = spread(Estimate(mean, std, 10), decimals).split(" \u00b1 ")
+    assert len(left.partition(".")[2]) == len(right.partition(".")[2]) == decimals
+
+
+def test_a_figure_is_laid_out_once_and_drawn_once_for_each_format(
+    inputs_of: Callable[..., Inputs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, draw = [], Axes.draw
+
+    def watched(axes: Axes, renderer: Any) -> None:
+        drawn.append(axes)
+        draw(axes, renderer)
+
+    with paper():
+        figure = new_figure(2.0)
+        axes = figure.subplots(1, 1)
+        axes.plot([0, 1], [1, 0])
+        picture = Picture.stamped(figure, "A line.", Stamp.of(inputs_of("laptop").rows, "laptop"), "A falling line.")
+        before = axes.get_position().bounds
+        monkeypatch.setattr(Axes, "draw", watched)
+        saved = io.save_figure(picture.figure, tmp_path / "line")
+    assert len(drawn) == len(saved) == 2
+    assert axes.get_position().bounds == before != pytest.approx((0.125, 0.11, 0.775, 0.77))
+
+
+# What an artefact was made from is printed on it.
+
+
+ROWS = pd.DataFrame(
+    {
+        "block": "audit",
+        "dataset": ["adult"] * 4,
+        "method": ["baseline", "baseline", "sensr", "sensr"],
+        "origin": "official",
+        "scale": "laptop",
+        "repetition": [0, 1, 0, 0],
+        "statistic": ["T_n", "T_n", "T_n", "n"],
+        "value": [1.0, 1.1, 1.2, 9045],
+        "steps": [500.0, 500.0, 1000.0, 500.0],
+    }
+)
+
+
+def test_sizes_are_read_off_the_rows() -> None:
+    stamp = Stamp.of(ROWS, "laptop")
+    assert (stamp.repetitions, stamp.points, stamp.steps) == ((2, 1), (9045,), 1000)
+    assert stamp.lines() == (
+        "Laptop scale \u00b7 2 and 1 repetitions \u00b7 9,045 audited points \u00b7 up to 1,000 steps "
+        "\u00b7 official data",
+    )
+
+
+@pytest.mark.parametrize(
+    ("scale", "origin"), [("paper", "official"), ("paper", "simulated"), ("laptop", "official"), ("paper", "twin")]
+)
+def test_a_twin_is_emphatic_and_named_and_a_scale_at_published_settings_is_not(scale: str, origin: str) -> None:
+    stamp = Stamp.of(ROWS.assign(scale=scale, origin=origin), scale)
+    named = any("Synthetic twin of Adult, not the official data" in line for line in stamp.lines())
+    assert stamp.emphatic is named is (origin == "twin")
+
+
+def test_what_departs_is_counted_by_setting_and_said_in_full_once() -> None:
+    reduced = [
+        Reduction("audit", "adult", method, key, 2000, 20000)
+        for method in ("sensr", "baseline")
+        for key in ("method.iterations", "audit.steps")
+    ]
+    stamp = Stamp.of(ROWS, "laptop", reduced)
+    assert stamp.emphatic
+    assert stamp.lines()[0].endswith("official data \u00b7 2 settings not as published")
+    assert Stamp.of(ROWS, "laptop", reduced[:1]).lines()[0].endswith("1 setting not as published")
+    assert "SenSR on Adult: iterations 2,000 (published: 20,000)" in departures(reduced[:1])
+
+
+def test_trials_of_maps_are_counted_a_grid_of_classifiers_is_not_and_rows_of_another_scale_are_refused() -> None:
+    assert Stamp.of(ROWS.assign(theta_1=0.4), "laptop").repetitions == ()
+    maps = ROWS.assign(method="none", transport="wgan")
+    assert Stamp.of(maps, "laptop").repetitions == (2,)
+    assert Stamp.of(maps.drop(columns="transport"), "laptop").repetitions == ()
+    with pytest.raises(ValueError, match="expected rows of scale 'paper' alone, found"):
+        Stamp.of(ROWS, "paper")
+    with pytest.raises(ValueError, match="needs rows"):
+        Stamp.of(ROWS.iloc[:0], "laptop")
+
+
+def test_an_audit_that_draws_its_own_samples_speaks_of_simulations_alone() -> None:
+    drawn = pd.DataFrame(
+        {
+            "block": ["levels", "power"], "dataset": "none", "method": "none", "origin": "simulated", "scale": "paper",
+            "repetition": 0, "statistic": "rejection_rate", "value": 0.05, "simulations": [4000.0, 2000.0],
+        }
+    )  # fmt: skip
+    lines = Stamp.of(drawn, "paper").lines()
+    assert lines == ("Paper scale \u00b7 4,000 and 2,000 simulations \u00b7 simulated data",)
+    (both,) = Stamp.of(pd.concat([drawn, ROWS.assign(scale="paper")]), "paper").lines()
+    assert "2 and 1 repetitions \u00b7 4,000 and 2,000 simulations" in both
+
+
+def test_every_artefact_from_a_twin_carries_it(inputs_of: Callable[..., Inputs], build: Callable) -> None:
+    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
+    for name, kind in ((one.name, one.kind) for one in registry.declared(twin.study)):
+        made = build(name, twin)
+        if "twin" not in made.stamp.origins:
+            assert made.stamp.origins == ("simulated",), name
+            continue
+        assert "Synthetic twin of" in " ".join(made.stamp.lines()), name
+        if kind == "table":
+            assert "Synthetic twin of" in made.markdown(), name
+            assert "Synthetic twin of" in made.latex(), name
+            assert ",twin,smoke" in made.csv() or "simulated+twin,smoke" in made.csv(), name
+        else:
+            assert any("Synthetic twin of" in text.get_text() for text in made.figure.texts), name
+
+
+def test_the_stamp_is_drawn_in_the_margin_of_a_figure(inputs_of: Callable[..., Inputs], build: Callable) -> None:
+    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
+    official = inputs_of()
+    for inputs, words in ((twin, "Synthetic twin of Adult and COMPAS"), (official, "Paper scale")):
+        figure = build("figure_2", inputs).figure
+        (drawn,) = [text for text in figure.texts if "scale" in text.get_text()]
+        assert words in drawn.get_text()
+        with paper():
+            FigureCanvasAgg(figure).draw()
+        lowest = min(axes.get_tightbbox().y0 for axes in figure.axes)
+        assert drawn.get_window_extent().y1 <= lowest, "the stamp lies on the axes"

@@ -51,7 +51,7 @@ QUICK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-"""Settings under which Spark does little for little; tests/cli/test_permutation_spark.py leaves a user's own."""
+"""Settings under which Spark does little for little; tests/cli/test_permutation.py leaves a user's own."""
 
 
 @pytest.fixture(scope="session")

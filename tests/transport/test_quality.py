@@ -97,3 +97,14 @@ def test_pot_imports_no_array_library_that_nobody_imported() -> None:
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("POT_BACKEND")}
     assert subprocess.run([sys.executable, "-c", program], check=False, env=environment).returncode == 0
+
+
+def test_a_right_map_is_beyond_chance_about_as_often_as_it_may_be() -> None:
+    rng, sizes = np.random.default_rng(2), (300, 200, 150, 250)
+    found = []
+    for _ in range(600):
+        x, y, held, there = (rng.normal(size=n) for n in sizes)
+        image = np.quantile(y, np.clip((np.searchsorted(np.sort(x), held) + 0.5) / (len(x) + 1), 0, 1))
+        found.append(quality.ks(there[:, None], image[:, None])[0])
+    beyond = np.mean(np.array(found) > quality.chance_ks(sizes, 1, 0.05))
+    assert 0.01 <= beyond <= 0.07

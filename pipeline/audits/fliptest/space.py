@@ -11,6 +11,8 @@ import pandas as pd
 from pipeline.transport.plan import assigned
 from pipeline.types import Array
 
+MISSING = "missing"
+
 
 @dataclass(frozen=True)
 class Input:
@@ -19,6 +21,9 @@ class Input:
     A number is z = (x - shift) / scale in one column; it may take the two values of a ``pair`` alone, or ``whole``
     numbers. A category has ``levels``: of two (or one), a single column, 0 or 1; of more, a column for each, 1 where it
     is this one. The ``weight`` makes the L1 distance between two different categories 1 in both cases.
+
+    A missing category is one more level. A missing number, which no distance has a value at, is at ``fill``, and a
+    further input of levels False and True, the ``gap_of`` the number's column, says that it is missing.
     """
 
     name: str
@@ -27,6 +32,8 @@ class Input:
     pair: tuple[float, float] | None = None
     whole: bool = False
     levels: pd.Series | None = None
+    fill: float = 0.0
+    gap_of: str = ""
 
     @property
     def indicators(self) -> bool:
@@ -36,9 +43,10 @@ class Input:
     @property
     def labels(self) -> tuple[str, ...]:
         """What the columns are called in results."""
-        if self.levels is None:
+        if self.levels is None or self.gap_of:
             return (self.name,)
-        return tuple(f"{self.name}={level}" for level in (self.levels if self.indicators else self.levels.iloc[-1:]))
+        shown = (self.levels if self.indicators else self.levels.iloc[-1:]).tolist()
+        return tuple(f"{self.name}={MISSING if pd.isna(level) else level}" for level in shown)
 
     @property
     def weight(self) -> float:
@@ -51,10 +59,11 @@ class Input:
         return self.levels is not None or self.pair is not None or self.whole
 
     def encoded(self, values: pd.Series) -> Array:
-        """Values (n,) without gaps as (n, p)."""
+        """Values (n,) as (n, p)."""
         if self.levels is None:
-            return (values.to_numpy(dtype=np.float64)[:, None] - self.shift) / self.scale
-        code = pd.Index(self.levels.tolist()).get_indexer(pd.Index(values.tolist()))[:, None]
+            z = (values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None] - self.shift) / self.scale
+            return np.where(np.isnan(z), self.fill, z)
+        code = _index(self.levels).get_indexer(_index(values))[:, None]
         return (code == np.arange(len(self.levels)) if self.indicators else code).astype(np.float64)
 
     def decoded(self, block: Array) -> pd.Series:
@@ -100,6 +109,17 @@ class Space:
         """The names of the d columns."""
         return tuple(label for one in self.inputs for label in one.labels)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the model's inputs."""
+        return tuple(one.name for one in self.inputs if not one.gap_of)
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """The columns of the model's inputs in which values are missing."""
+        category = (one.name for one in self.inputs if one.levels is not None and one.levels.isna().any())
+        return (*category, *(one.gap_of for one in self.inputs if one.gap_of))
+
     def each(self, of: str) -> Array:
         """An attribute of its input for each column, (d,): one unit (``scale``) and zero (``shift``) in the file's."""
         return np.array([getattr(one, of) for one in self.inputs for _ in one.labels])
@@ -117,7 +137,9 @@ class Space:
 
     def points(self, frame: pd.DataFrame) -> Array:
         """Rows of the model's inputs as points (n, d)."""
-        return np.hstack([one.encoded(frame[one.name]) for one in self.inputs])
+        return np.hstack(
+            [one.encoded(frame[one.gap_of].isna() if one.gap_of else frame[one.name]) for one in self.inputs]
+        )
 
     def prepared(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Rows of a file as the model sees them, people and counterparts alike: numbers are float64."""
@@ -125,12 +147,18 @@ class Space:
 
     def frame(self, points: Array) -> pd.DataFrame:
         """Points (n, d) as rows of the model's inputs."""
-        return pd.DataFrame({one.name: one.decoded(block) for one, block in self._blocks(points)})
+        made: dict[str, pd.Series] = {}
+        for one, block in self._blocks(points):  # the gaps of a column follow it
+            values = one.decoded(block)
+            made[one.gap_of or one.name] = made[one.gap_of].mask(values) if one.gap_of else values
+        return pd.DataFrame(made)
 
     def snapped(self, points: Array, target: Array) -> Array:
         """Finite points (n, d) with whole numbers that exist, and categories in the shares of the ``target`` (m, d)."""
         sides = zip(self._blocks(points), self._blocks(target), strict=True)
-        return np.hstack([one.snapped(block, other) for (one, block), (_, other) in sides])
+        found = np.hstack([one.snapped(block, other) for (one, block), (_, other) in sides])
+        # What is missing has no number.
+        return self.points(self.frame(found)) if any(one.gap_of for one in self.inputs) else found
 
     def to_map(self, points: Array) -> Array:
         """Points (n, d) as a map sees them, (n, k)."""
@@ -145,3 +173,8 @@ class Space:
     def _blocks(self, points: Array) -> list[tuple[Input, Array]]:
         ends = np.cumsum([len(one.labels) for one in self.inputs])[:-1]
         return list(zip(self.inputs, np.split(points, ends, axis=1), strict=True))
+
+
+def _index(values: pd.Series) -> pd.Index:
+    """Values to look up, in which all that is missing is alike."""
+    return pd.Index(values.astype(object).where(values.notna(), np.nan).tolist(), dtype=object)

@@ -78,9 +78,9 @@ def test_losses_down_to_the_smallest_number_keep_their_ratio_and_one_too_large_i
     result = loss_ratios(original, 3 * original)
     np.testing.assert_allclose(result.values, 3, rtol=1e-14)
     assert not result.clipped.any()
-    result = loss_ratio_test(np.array([1e-300, 1e-300, 1.0]), np.array([1e10, 1e100, 1.0]), 1.25, ALPHA)
-    assert result.clipped == 2
-    assert np.isfinite([result.mean, result.std, result.ci_high]).all()
+    held = loss_ratio_test(np.array([1e-300, 1e-300, 1.0]), np.array([1e10, 1e100, 1.0]), 1.25, ALPHA)
+    assert held.clipped == 2
+    assert np.isfinite([held.mean, held.std, held.ci_high]).all()
 
 
 def test_a_loss_that_underflowed_is_held_at_the_bound_kept_and_counted() -> None:

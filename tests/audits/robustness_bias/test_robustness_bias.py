@@ -58,8 +58,6 @@ CONFIG = Config(
 )
 TRAIN, TEST = 6, 60
 MEAN, STD = (0.3, 0.6), (0.5, 0.25)
-SEEN = slice(None, -5)
-"""The last test points have no hand."""
 
 
 @pytest.fixture(scope="module")

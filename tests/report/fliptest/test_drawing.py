@@ -57,15 +57,18 @@ def test_a_curved_score_has_no_straight_boundary() -> None:
 def test_the_boundary_of_the_given_rule_is_the_given_one(inputs: Inputs) -> None:
     first = hiring(inputs).first
     weights, level = boundary(first)
-    assert dict(zip(first.names, weights, strict=True)) == pytest.approx(
-        {"work_experience": 1.4028, "hair_length": 1.1688}
-    )
+    given = {"work_experience": 1.4028, "hair_length": 1.1688}
+    assert dict(zip(first.names, weights, strict=True)) == pytest.approx(given)
     assert level == pytest.approx(0.8684, abs=0.05)
 
 
-def test_a_few_far_values_do_not_stretch_the_axis() -> None:
+def test_a_few_far_values_do_not_stretch_the_axis_and_an_interval_that_dwarfs_the_bars_is_an_arrow() -> None:
     group = np.concatenate([np.linspace(0, 1, 999), [500.0]])
     assert bars.limits([group, np.array([0.2, 0.9])]) == pytest.approx((0.0, 1.0), abs=0.01)
+    axes = Figure().subplots()
+    bars.draw(axes, [replace(line("age", 0.5), low=-30.0, high=31.0)], "mean_shift", "#0072B2", "")
+    assert max(abs(end) for end in axes.get_xlim()) < 1
+    assert [mark.get_marker() for mark in axes.lines if mark.get_marker() in ("<", ">")] == ["<", ">"]
 
 
 @settings(deadline=None)
@@ -133,13 +136,6 @@ def test_noise_and_what_all_people_share_look_different_and_both_unlike_what_sta
     assert [handle.get_label() for handle in bars.handles(several)][:2] == [
         "interval over maps and people", "single trials",
     ]  # fmt: skip
-
-
-def test_an_interval_that_dwarfs_the_bars_goes_on_as_an_arrow() -> None:
-    axes = Figure().subplots()
-    bars.draw(axes, [replace(line("age", 0.5), low=-30.0, high=31.0)], "mean_shift", "#0072B2", "")
-    assert max(abs(end) for end in axes.get_xlim()) < 1
-    assert [mark.get_marker() for mark in axes.lines if mark.get_marker() in ("<", ">")] == ["<", ">"]
 
 
 def test_the_words_for_a_figure_are_the_means_of_its_groups(made: dict[str, Any], inputs: Inputs) -> None:

@@ -97,9 +97,8 @@ def test_what_ours_is_without_failed_maps_is_computed(inputs: Inputs, published:
 def test_what_exact_transport_gives_stands_beside_a_gan_of_as_many_people(inputs: Inputs, lines: pd.DataFrame) -> None:
     """The paper's counts of the arrests are its GAN's; exact maps of fewer people say nothing of those of all."""
     table = lines.set_index(["row", "column"])
-    sizes = inputs.values(
-        block="arrests", transport="exact", direction="forward", flipset="positive", statistic="size"
-    ).to_numpy()
+    place = {"block": "arrests", "transport": "exact", "direction": "forward", "flipset": "positive"}
+    sizes = inputs.values(**place, statistic="size").to_numpy()
     told = f"Exact transport gives {sizes.mean():,.0f} \u00b1 {sizes.std(ddof=1):.0f} (3)."
     assert told in table.loc[("Arrests", "F+"), "note"]
     assert "transport=wgan" in table.loc[("Arrests", "F+"), "setting"]
@@ -107,11 +106,8 @@ def test_what_exact_transport_gives_stands_beside_a_gan_of_as_many_people(inputs
     rows = inputs.rows
     fewer = (rows["block"] == "arrests") & (rows["transport"] == "exact") & (rows["statistic"] == "n_source")
     halved = replace(inputs, rows=rows.assign(value=rows["value"].mask(fewer, rows["value"] / 2)))
-    note = (
-        compared(halved, load_published("data/published/fliptest.csv"))
-        .set_index(["row", "column"])
-        .loc[("Arrests", "F+"), "note"]
-    )
+    again = compared(halved, load_published("data/published/fliptest.csv")).set_index(["row", "column"])
+    note = again.loc[("Arrests", "F+"), "note"]
     assert "Exact transport" not in note.replace("exact transport splits", "")
 
 

@@ -8,8 +8,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import fisher_exact
 
 from pipeline.audits.permutation.power import power_of
+from pipeline.report.artefacts import compared
+from pipeline.report.comparison_table import printed
 from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
@@ -22,15 +25,12 @@ from tests.report import studies
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
 
-def test_one_split_keeps_its_p_value_and_equal_ones_are_at_most_doubled() -> None:
+def test_one_split_keeps_its_p_value_equal_ones_are_doubled_and_one_without_a_test_counts_against_rejection() -> None:
+    """Of .01 and three splits without a test the second smallest is 1; without any test there is no p-value."""
     assert over_splits(np.array([0.03])) == 0.03
     assert over_splits(np.full(10, 0.01)) == pytest.approx(0.02)
     assert over_splits(np.full(3, 0.01)) == pytest.approx(0.015)
     assert over_splits(np.array([0.9, 0.8])) == 1.0
-
-
-def test_a_split_without_a_test_counts_against_rejection() -> None:
-    """Of .01 and three splits without a test the second smallest is 1; without any test there is no p-value."""
     assert over_splits(np.array([0.01, np.nan, np.nan, np.nan])) == 1.0
     assert np.isnan(over_splits(np.array([np.nan, np.nan])))
 
@@ -127,12 +127,7 @@ def test_what_was_measured_of_the_official_data_is_not_said_of_a_twin(inputs_of:
 
 
 def test_the_differences_in_the_middle_are_said_with_how_they_scatter(inputs: Inputs, build: Callable) -> None:
-    place: dict[str, str | float] = {
-        "block": "thresholds",
-        "dataset": "compas_all",
-        "attribute": "sex",
-        "metric": "fpr",
-    }
+    place = {"block": "thresholds", "dataset": "compas_all", "attribute": "sex", "metric": "fpr"}
     values = inputs.values(**place, threshold=0.5, statistic="difference")
     said = f"FPR {values.mean():.3f} \u00b1 {values.std(ddof=1):.3f}"
     assert said in " ".join(build("figure_2", inputs).notes).replace("\u2212", "-")
@@ -172,9 +167,8 @@ def test_the_table_of_methods_says_where_a_metric_is_undefined_and_corrects_with
     table = build("table_methods", inputs)
     assert table.cell("sensr p", "Adult", "race", "precision") == "undefined"
     assert table.cell("sensr undefined", "Adult", "race", "precision") == 10
-    adjusted = inputs.values(
-        block="methods", dataset="adult", method="project", attribute="sex", metric="auc", statistic="p_adjusted"
-    )
+    place |= {"method": "project", "attribute": "sex", "metric": "auc"}
+    adjusted = inputs.values(**place, statistic="p_adjusted")
     shown = table.cell("project p", "Adult", "gender", "AUC")
     assert isinstance(shown, Estimate)
     assert shown.value == pytest.approx(min(1.0, 2 * np.sort(adjusted)[4]))
@@ -200,14 +194,13 @@ def test_the_smallest_drawn_p_value_is_multiplied_by_hypotheses_and_splits() -> 
     assert floor(rows, 10) == 1
 
 
-def test_every_method_and_metric_of_both_data_sets_is_in_the_table(inputs: Inputs, build: Callable) -> None:
+def test_every_method_and_metric_of_both_data_sets_is_in_the_table_and_tests_differ_in_their_looks(
+    inputs: Inputs, build: Callable
+) -> None:
     table = build("table_methods", inputs)
     assert len(table.rows) == 2 * 2 * 12
     assert len(table.columns) == 5 * 5
     assert all(cell != "" for row in table.rows for cell in row.cells)
-
-
-def test_tests_differ_in_colour_in_marker_and_in_line() -> None:
     for attribute in ("color", "marker"):
         assert len({str(getattr(s, attribute)) for s in TESTS.values()}) == len(TESTS)
 
@@ -221,3 +214,51 @@ def test_a_reduced_run_says_so_on_every_artefact(inputs_of: Callable, build: Cal
         text = " ".join(departures(stamp.reductions))
         assert f"simulations 500 (published: {simulations})" in text
         assert "None" not in text
+
+
+# The list of published numbers, the artefacts and the comparison say the same.
+
+
+STUDY = "permutation_tests"
+
+
+def test_table_1_is_in_the_list_as_printed(published: pd.DataFrame) -> None:
+    table = published[published["artefact"] == "table_1"].pivot(index="row", columns="column", values="value")
+    assert table.loc["Uncorrelated"].to_dict() == {"Algorithm 1": 0.0428, "FairTest": 0.7508, "Desired": 0.05}
+    assert table.loc["Independence"].to_dict() == {"Algorithm 1": 0.0501, "FairTest": 0.0099, "Desired": 0.05}
+
+
+def test_simulated_rates_are_compared_by_their_own_counts(published: pd.DataFrame, inputs_of: Callable) -> None:
+    """Fisher's exact test on 7,508 of 10,000 and our share of the simulations that were run."""
+    small = inputs_of(scale="laptop", simulations=500)
+    line = compared(small, published).query("row == 'Uncorrelated' and column == 'FairTest'").iloc[0]
+    assert (line["our_n"], line["verdict"]) == (500, "agrees")
+    events = round(line["ours"] * 500)
+    assert line["p"] == pytest.approx(fisher_exact([[7508, 2492], [events, 500 - events]]).pvalue)
+    assert printed(line.to_dict(), "published") == "7,508 of 10,000"
+
+
+def test_fewer_simulations_widen_the_test_but_do_not_forbid_it(published: pd.DataFrame, inputs_of: Callable) -> None:
+    """What is off by .1 differs with 500 simulations, and the configured number itself is not comparable."""
+    small = inputs_of(scale="laptop", simulations=500)
+    rows = small.rows.copy()
+    chosen = (rows["case"] == "uncorrelated") & (rows["test"] == "fairtest") & (rows["statistic"] == "rejection_rate")
+    rows.loc[chosen, "value"] = 0.85
+    moved = Inputs(STUDY, "laptop", rows, small.config, small.datasets, {}, small.classifiers)
+    table = compared(moved, published).set_index(["row", "column"])
+    assert table.loc[("Uncorrelated", "FairTest"), "verdict"] == "differs"
+    assert table.loc[("Table 1", "simulations"), "verdict"] == "not comparable"
+    assert "simulations 500 (published: 10,000)" in table.loc[("Table 1", "simulations"), "why"]
+
+
+def test_a_lost_number_shows_ours_without_a_verdict(published: pd.DataFrame, inputs: Inputs) -> None:
+    table = compared(inputs, published).set_index(["row", "column"])
+    lost = table.loc[("Adult", "test AUC")]
+    everyone = inputs.select(block="auc", dataset="adult_all", statistic="auc")
+    expected = everyone.loc[everyone["attribute"].isna(), "value"]
+    assert lost["ours"] == pytest.approx(expected.mean())
+    assert lost["our_std"] == pytest.approx(expected.std())
+    assert (lost["verdict"], np.isnan(lost["p"])) == ("published value lost", True)
+    assert printed(lost.to_dict(), "published") == "\u2014"
+    assert printed(lost.to_dict(), "ours").endswith("(5)")
+    assert table.loc[("Figure 1", "rows of A"), "ours"] == 1000

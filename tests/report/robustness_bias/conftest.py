@@ -21,6 +21,7 @@ from pipeline.stages.collect import collect
 from pipeline.types import Absent, Array, AuditResult, Classifier, ImageDataset
 from pipeline.workflow.composition import Point
 from pipeline.workflow.config import Workflow
+from tests.builders import image_dataset
 from tests.report import studies
 
 STUDY = "robustness_bias"
@@ -34,10 +35,7 @@ LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
         "gender": ("male", "female"),
         "race": ("White", "Black", "Asian", "Indian", "Others"),
     },
-    "adience": {
-        "age": ("0-2", "4-6", "8-13", "15-20", "25-32", "38-43", "48-53", "60+"),
-        "gender": ("male", "female"),
-    },
+    "adience": {"age": ("0-2", "4-6", "8-13", "15-20", "25-32", "38-43", "48-53", "60+"), "gender": ("male", "female")},
 }
 """The partitions of each data set, its classes first."""
 TESTED = {"cifar100": 3000, "cifar100_super": 800}
@@ -67,27 +65,12 @@ def dataset_of(name: str, origin: Any) -> ImageDataset:
     n = 2 * n_test
     channels = 1 if name == "digits" else 3
     groups = {key: rng.permutation(np.arange(n) % len(levels)) for key, levels in LEVELS[name].items()}
-    label_name, classes = next(iter(LEVELS[name].items()))
     if "race" in groups:
         groups["race"][n_test] = -1
-    order = np.arange(n)
-    return ImageDataset(
-        name=name,
-        origin=origin,
-        images=rng.integers(0, 256, (n, channels, 8, 8)).astype(np.uint8),
-        maximum=255.0,
-        mean=(0.5,) * channels,
-        std=(0.5,) * channels,
-        label=groups[label_name],
-        label_name=label_name,
-        classes=classes,
-        partitions=groups,
-        levels=LEVELS[name],
-        train=order[None, :n_test],
-        test=order[None, n_test:],
-        unreadable=("39_1.jpg: no race in the name",) if name == "utkface" else (),
-        checksums={f"{name}.tar.gz": "0" * 64},
-    )
+    images = rng.integers(0, 256, (n, channels, 8, 8))
+    unreadable = ("39_1.jpg: no race in the name",) if name == "utkface" else ()
+    found: dict[str, Any] = {"unreadable": unreadable, "checksums": {f"{name}.tar.gz": "0" * 64}}
+    return image_dataset(images, groups, LEVELS[name], n_test, name=name, origin=origin, **found)
 
 
 def classifier_of(

@@ -1,13 +1,27 @@
 """Every artefact of somebody who has nothing but the digits: what can be made is, and the rest says what is missing."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
+from pipeline.audits.robustness_bias import examples as robustness_examples
+from pipeline.audits.robustness_bias.lengths import counted
+from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report import registry
+from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
+from pipeline.report.inputs import Inputs
 from pipeline.report.picture import Picture
+from pipeline.report.robustness_bias import curves, example_figures, regularizer, study
+from pipeline.report.robustness_bias.curves import Group
+from pipeline.report.robustness_bias.heat_maps import color_end
+from pipeline.report.robustness_bias.regularizer import HELPED, NOTHING_BESIDE, Penalised, bias, reading, threshold
 from pipeline.report.table import Table
 
 LISTED = {one.name: one.kind for one in registry.declared("robustness_bias")}
@@ -88,3 +102,133 @@ def test_what_no_audit_has_a_part_in_is_not_stamped_with_one(
     assert stamp.points == ()
     assert all(reduction.key.startswith(parts) for reduction in stamp.reductions)
     assert not any("audited point" in line for line in stamp.lines())
+
+
+# What is drawn is what was counted: steps at the lengths, colours that end where sigma does, groups told apart.
+
+
+def group_of(distance: np.ndarray) -> Group:
+    codes = np.arange(len(distance)) % 2
+    return Group(counted(distance, np.ones(len(distance), bool), w.CORRECT), Partition("p", ("a", "b"), codes))
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0.01, 5), min_size=2, max_size=40), st.floats(0, 0.99))
+def test_a_drawn_curve_is_the_step_function_at_every_budget(distance: list[float], place: float) -> None:
+    """Between two corners the line keeps the value of the left one, which is I_P there."""
+    one = group_of(np.array(distance))
+    tau = curves.budgets([one])
+    drawn = Figure().subplots()
+    curves.line(drawn, tau, one.curve(0, tau))
+    (line,) = drawn.lines
+    assert line.get_drawstyle() == "steps-post"
+    at = place * tau[-1]
+    x, y = (np.asarray(values, float) for values in line.get_data())
+    assert y[np.searchsorted(x, at, side="right") - 1] == one.curve(0, np.array([at]))[0]
+
+
+def test_many_lengths_are_drawn_on_a_grid_and_a_panel_without_a_distance_says_so() -> None:
+    one = group_of(np.random.default_rng(0).uniform(0.1, 1, 5000))
+    assert len(curves.budgets([one])) == curves.GRID
+    drawn = Figure().subplots(1, 3)
+    nothing, half = group_of(np.full(4, np.nan)), group_of(np.array([np.nan, 1.0, np.nan, 2.0]))
+    assert curves.empty(drawn[0], nothing)
+    assert curves.empty(drawn[1], half, level=0)
+    assert not curves.empty(drawn[2], half, level=1)
+    assert [[text.get_text() for text in axes.texts] for axes in drawn] == [
+        ["no distance found"],
+        ["no distance found in the group"],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sigma", "end"), [([-1.0, 0.2, 11.7, np.nan], 1.0), ([-0.4, 0.4], 0.4), ([0.0, 0.0], 1.0), ([np.nan], 1.0)]
+)
+def test_colours_end_no_further_than_sigma_can_fall(sigma: list[float], end: float) -> None:
+    """One group that is many times as robust must not make the worst one pale."""
+    assert color_end(np.array(sigma)) == pytest.approx(end)
+
+
+def test_ten_groups_have_ten_colours_fifty_are_distinct_and_the_example_states_its_rule() -> None:
+    styles = [w.line_style(place) for place in range(50)]
+    assert len({color for color, _ in styles[:10]}) == 10
+    assert len(set(styles)) == 50
+    assert example_figures.ENOUGH == robustness_examples.ENOUGH
+
+
+# The penalty's table: the bias at the threshold that was penalised, and when a penalty may be said to have helped.
+
+
+@pytest.fixture(scope="module")
+def networks(alone: Inputs) -> list[Penalised]:
+    return regularizer.penalised(alone)
+
+
+@pytest.fixture(scope="module")
+def table(made_alone: Mapping[str, Artefact]) -> Table:
+    made = made_alone["table_regularizer"]
+    assert isinstance(made, Table)
+    return made
+
+
+def columns(table: Table, *keys: str) -> list[tuple[Any, ...]]:
+    names = [column.key for column in table.columns]
+    return [tuple(row.cells[names.index(key)] for key in keys) for row in table.rows]
+
+
+def test_a_network_of_two_blocks_has_one_row(table: Table) -> None:
+    """The logit as coded with alpha 1 is in the grid twice, whether or not its numbers are NaN."""
+    rows = [(row.labels, *cells) for row, cells in zip(table.rows, columns(table, "tau", "alpha"), strict=True)]
+    assert len(set(rows)) == len(rows)
+    assert sum(labels[2:] == ("8", "logit, as coded") for labels, *_ in rows) == 2, "of alpha 1 and 10"
+
+
+def test_the_bias_at_the_threshold_is_its_definition(table: Table, networks: list[Penalised], alone: Inputs) -> None:
+    """RB(P, tau) of (2), counted point by point at the threshold in pixels; that is half of tau where std is .5."""
+    one = next(one for one in networks if one.alpha > 0)
+    points = study.at_points(alone, one.audited)
+    distance = points.distance[w.FMN]
+    counts = points.tried[w.FMN] & points.correct & np.isfinite(distance)
+    inside = points.codes[one.partition] == points.levels[one.partition].index(one.level)
+    shares = [np.mean(distance[counts & side] > one.tau / 2) for side in (inside, ~inside)]
+    names = [column.key for column in table.columns]
+    row = next(row for row in table.rows if row.labels[2:] == (one.level, one.form) and one.alpha in row.cells)
+    cells: dict[str, Any] = dict(zip(names, row.cells, strict=True))
+    assert cells["tau in pixels"] == one.tau / 2
+    assert cells["n"] == (counts & inside).sum()
+    assert cells["penalised bias"] == pytest.approx(abs(shares[0] - shares[1]))
+    assert cells["penalised bias"] <= cells["bias"] + 1e-12
+
+
+def test_the_largest_bias_of_a_side_without_points_is_not_known() -> None:
+    assert np.isnan(bias(np.zeros(0), np.ones(3)))
+    assert bias(np.array([1.0, 2.0]), np.array([3.0])) == 1
+
+
+def test_the_threshold_in_pixels(alone: Inputs, networks: list[Penalised]) -> None:
+    """tau normalised is tau std in pixels; with channels of different std no one length answers to it."""
+    one = networks[0]
+    assert threshold(alone, one) == one.tau * 0.5
+    method = {**one.audited.method, "scale": "pixels"}
+    assert threshold(alone, replace(one, audited=replace(one.audited, method=method))) == one.tau
+    images: Any = alone.datasets[one.audited.data]
+    colored = replace(images, std=(0.2, 0.3))
+    assert np.isnan(threshold(replace(alone, datasets={one.audited.data: colored}), one))
+
+
+@pytest.mark.parametrize(
+    ("change", "fell", "said"),
+    [
+        (-0.1, 0.0, HELPED),
+        (-0.1, -0.3, HELPED),
+        (-0.1, 0.02, HELPED),
+        (-0.1, 0.03, "|sigma| smaller, accuracy lower"),
+        (0.1, -0.3, "|sigma| no smaller"),
+        (0.0, 0.0, "|sigma| no smaller"),
+        (np.nan, 0.0, NOTHING_BESIDE),
+        (-0.1, np.nan, NOTHING_BESIDE),
+    ],
+)
+def test_a_penalty_helped_only_where_accuracy_held(change: float, fell: float, said: str) -> None:
+    assert reading(change, fell, error=0.02) == said

@@ -157,24 +157,18 @@ def test_an_early_checkpoint_that_had_not_learned_has_no_sigma() -> None:
 def test_a_group_of_too_few_points_has_counts_and_no_sigma() -> None:
     one = audit((1,))
     place = {"repetition": 0, "epoch": 1, "attack": w.DEEPFOOL, "partition": "class", "denominator": ""}
-    counts = [
-        {**place, "level": level, "statistic": "n_correct", "value": n}
-        for level, n in zip("01", (study.TOO_FEW - 1, study.TOO_FEW), strict=True)
-    ]
-    rows = pd.concat([one.result.rows, pd.DataFrame(counts)])
+    few = {"level": ["0", "1"], "statistic": "n_correct", "value": [study.TOO_FEW - 1, study.TOO_FEW]}
+    rows = pd.concat([one.result.rows, pd.DataFrame({**few, **place})])
     one = replace(one, result=replace(one.result, rows=rows))
     table = one.table(w.DEEPFOOL)
     assert table["n_correct"].tolist() == [study.TOO_FEW - 1, study.TOO_FEW]
     assert table["sigma"].isna().tolist() == [True, False]
 
 
-def test_a_partition_into_two_is_one_comparison() -> None:
+def test_a_partition_into_two_is_one_comparison_and_they_add_up_to_those_of_table_1(inputs: Inputs) -> None:
+    """150 of one network, 750 of five, and six networks a data set in Table 1, less the groups without a sigma."""
     groups = [("age", "a"), ("age", "b"), ("age", "c"), ("gender", "m"), ("gender", "f")]
     assert agreement.once(groups).tolist() == [True, True, True, False, True]
-
-
-def test_comparisons_add_up_to_those_of_table_1(inputs: Inputs) -> None:
-    """150 of one network, 750 of five, and six networks a data set in Table 1, less the groups without a sigma."""
     found = study.audited(inputs)
     first, *_ = agreement.comparisons(found)
     for datasets in (list(w.PUBLISHED_IMAGES), [w.DIGITS]):
@@ -246,11 +240,8 @@ def test_on_one_sample_without_failures_sigma_is_that_of_the_rows(
 ) -> None:
     points = study.at_points(inputs, linear)
     assert points.tried[w.EXACT].all()
-    copy = with_arrays(
-        linear,
-        distance_deepfool=linear.result.arrays["distance_exact"],
-        tried_deepfool=linear.result.arrays["tried_exact"],
-    )
+    arrays = {f"{kind}_deepfool": linear.result.arrays[f"{kind}_exact"] for kind in ("distance", "tried")}
+    copy = with_arrays(linear, **arrays)
     one, _ = agreement.pairs(inputs, [copy], between(w.EXACT, w.DEEPFOOL), [w.DIGITS], denominator)
     np.testing.assert_allclose(one, linear.sigmas(w.EXACT, denominator=denominator).to_numpy(float))
 
@@ -298,10 +289,8 @@ def test_a_network_of_two_blocks_is_one_even_without_numbers(alone: Inputs) -> N
 
 def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Inputs, alone: Inputs) -> None:
     assert used.reductions(inputs) == ()
-    scratch = {
-        key: replace(c, facts={**c.facts, "pretrained": 0 * c.facts["pretrained"]})
-        for key, c in inputs.classifiers.items()
-    }
+    begun = {key: {**one.facts, "pretrained": 0 * one.facts["pretrained"]} for key, one in inputs.classifiers.items()}
+    scratch = {key: replace(one, facts=begun[key]) for key, one in inputs.classifiers.items()}
     found = used.reductions(replace(inputs, classifiers=scratch))
     assert {(r.method, r.key, r.here) for r in found} == {
         (n, "method.weights", "from scratch") for n in w.CONVOLUTIONAL
@@ -310,15 +299,14 @@ def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Input
     assert {r.dataset for r in used._from_scratch(alone)} <= {w.DIGITS}
 
 
-def test_the_stamp_is_of_what_was_run(alone: Inputs) -> None:
+def test_the_stamp_is_of_what_was_run_and_names_the_settings_of_the_distances_alone_that_are_shown(
+    alone: Inputs,
+) -> None:
     stamp = used.stamp(alone, study.NETWORKS)
     assert (stamp.origins, stamp.points) == (("bundled",), (400,))
     nothing = used.stamp(alone, study.NETWORKS, [w.UTKFACE])
     assert (nothing.origins, nothing.points, nothing.repetitions) == (("absent",), (), ())
     assert nothing.reductions == (), "what was not run departs from nothing"
-
-
-def test_the_stamp_names_the_settings_of_the_distances_alone_that_are_shown(alone: Inputs) -> None:
     keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.EXACT]).reductions}
     assert "method.epochs" in keys
     assert not any(key.startswith("audit.") for key in keys)

@@ -88,7 +88,8 @@ class Predict(Options, title="model"):
 class Map(Options, title="map"):
     map: str = option(
         "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
-        "docs/fliptest.md; auto: entropic, and exact where that is poor and can be fitted in a minute (default: auto)",
+        "docs/fliptest.md; auto: the first of entropic, exact, stochastic and wgan that is sound on people held out of "
+        "its fit (default: auto)",
         "auto",
         "NAME",
     )

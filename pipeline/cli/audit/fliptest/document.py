@@ -12,18 +12,18 @@ from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import Settings
-from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, NOISE_PEOPLE, PERMUTATIONS, Side, gather_healthy
+from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, NOISE_PEOPLE, PERMUTATIONS, Side, gather_sound
 from pipeline.cli.audit.fliptest.maps import candidates, null_draws
 from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
 from pipeline.cli.audit.fliptest.people import read_groups, space_of
-from pipeline.cli.model import Computing, Model, load_model
-from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plural, span
+from pipeline.cli.model import Computing, Model, load_model, named_as
+from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plain, plural, span
 from pipeline.cli.probe import model_facts
 from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, drawn_by, rows_of
 from pipeline.cli.table import Source, level_text
 from pipeline.cli.words import concluded
-from pipeline.messages import SHOWN, listed
+from pipeline.messages import SHOWN, check_columns, enumerated, listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
 
 SCHEMA = 2
@@ -43,6 +43,7 @@ data: {rows:,} rows{left_out}; {features}{units}
 model: {origin}; {output}, positive from {threshold:g} on ({told})
 accuracy: {accuracy}
 map: {name}{instead}: counterparts are {who}
+fidelity: {fidelity}
 """
 MOST_WITHOUT_IMAGE = 10
 """Per cent of the people; of more, those who have a counterpart do not speak for the rest."""
@@ -51,6 +52,8 @@ TRIVIAL = 0.5
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
   is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
+held_out <= 1: No map is sound beyond the people whom it was fitted on: the best of {{tried}} has a Kolmogorov-Smirnov
+  distance of {{held[ks]:.2f}} on others, and {{held[limit]:.2f}} is the most that is trusted.
 without_image <= {MOST_WITHOUT_IMAGE}: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
 decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
 noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}: --null-draws
@@ -85,6 +88,8 @@ many_columns: The map moves {columns} columns, many for {fewest} rows: few peopl
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
 exact_map: The map is exact for these rows alone: it pairs everybody with people of the file, so it finds more flips
   than a smooth map does, more of them by chance.
+missing_values: Values are missing in {missing}, and the model is asked with them missing. A distance has no value
+  there: for the map a missing number is at the mean of both groups, and that it is missing is a feature of its own.
 unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
   the model's direct use of it.
 fewer_dealt: The noise floor is of {people:,} people of each group at most: fewer people lie further apart, so that
@@ -105,8 +110,10 @@ def from_files(asked: Settings) -> Result:
 
 def audited(asked: Settings, source: Source, model: Model) -> Result:
     """Map the one group to the other, ask the model about people and counterparts, say what follows."""
+    named = named_as(model.columns, source.table)
+    check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
     if not asked.features:
-        asked = replace(asked, features=tuple(name for name in model.columns if name != asked.label))
+        asked = replace(asked, features=tuple(name for name in named if name != asked.label))
     classes = list(map(level_text, model.classes))
     if asked.positive is None and asked.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
         own = set(map(level_text, source.table[asked.label].dropna().unique()))
@@ -119,7 +126,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
     kinds = [(kind, null_draws(asked, kind)) for kind in candidates(asked, sizes)]
     raw = of_frames(model, Computing(asked.device, asked.dtype), source.name)
     decider, scores = probed(raw, pd.concat([first.features, second.features]), asked, source.name)
-    sides, used = gather_healthy(groups, space, decider, scores, kinds, asked)
+    sides, used, tried = gather_sound(groups, space, decider, scores, kinds, asked)
     kind, deals = kinds[used]
     results = [result(side, space, asked.alpha) for side in sides]
     accuracy = balanced = None
@@ -136,7 +143,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
             "sha256": source.sha256,
             "rows": len(source.table),
             "left_out": dict(groups.left_out),
-            "features": [one.name for one in space.inputs],
+            "features": list(space.names),
             "columns": list(space.labels),
             "standardized": list(space.standardized),
             "unmoved": list(space.unmoved),
@@ -152,7 +159,8 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         "map": {
             "name": kind.name,
             "asked": asked.map,
-            "poor": [other.name for other, _ in kinds[:used]],
+            "poor": [name for name in tried if name != kind.name],
+            "held_out": {name: plain({"ks": one.ks, "limit": one.limit}) for name, one in tried.items()},
             "settings": dict(kind.settings),
         },
         "parameters": {
@@ -183,7 +191,11 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
     nobody = not any(flipset["size"] for flipset in first["flipsets"].values())
     draws = 0 if floor is None else floor["draws"]
     beyond = floor is not None and bool(floor["beyond"])
+    tried = facts["map"]["held_out"]
+    held = tried.get(facts["map"]["name"])
     quantities = {
+        "held_out": held and (math.inf if held["ks"] is None else held["ks"] / held["limit"]),
+        **{"tried": listed(list(tried)), "held": held},
         "worst_ks": first["map"]["worst_ks"],
         "where": max(first["map"]["ks"], key=first["map"]["ks"].get),
         "without_image": 100 * first["non_finite"] / (first["n_source"] + first["non_finite"]),
@@ -254,9 +266,18 @@ def _tested(facts: Mapping[str, Any]) -> Facts:
         accuracy=[] if data["label"] is None else [accuracy],
         told="as told" if model["threshold_given"] else "by default",
         name=chosen["name"],
-        instead=f" (in place of {listed(chosen['poor'])}, which was poor)" if chosen["poor"] else "",
+        instead=f" (in place of {enumerated(chosen['poor'])}, which did worse)" if chosen["poor"] else "",
+        fidelity=[
+            f"on people held out {name} has a Kolmogorov-Smirnov distance of {_distance(one['ks'])}, of "
+            f"{one['limit']:.2f} at most"
+            for name, one in chosen["held_out"].items()
+        ],
         who="people of the file" if first["map"]["real_people"] else "points, not people",
     )
+
+
+def _distance(found: float | None) -> str:
+    return "infinity: it could not be fitted" if found is None else f"{found:.3f}"
 
 
 def _counts(found: Entry, alpha: float) -> Iterator[Table]:
@@ -369,6 +390,7 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         "many_columns": fewest < ROWS_A_COLUMN * columns and {"fewest": fewest, "columns": columns},
         "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
+        "missing_values": bool(space.gaps) and {"missing": listed(space.gaps, SHOWN)},
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "fewer_dealt": sides[0].null is not None and most > NOISE_PEOPLE and {"people": NOISE_PEOPLE},
         "no_noise_floor": sides[0].null is None,

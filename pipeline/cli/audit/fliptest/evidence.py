@@ -31,7 +31,7 @@ from pipeline.cli.audit.fliptest.people import Group, Groups
 from pipeline.cli.numbers import plural
 from pipeline.cli.progress import followed
 from pipeline.seeds import generators
-from pipeline.transport.quality import exact_distances, healthy, ks, mean_distance
+from pipeline.transport.quality import WORST_HEALTHY_KS, chance_ks, exact_distances, healthy, ks, mean_distance
 from pipeline.types import Array
 
 Direction = Literal["forward", "reverse"]
@@ -39,8 +39,12 @@ FLIPSETS: tuple[Literal["positive", "negative"], ...] = ("positive", "negative")
 """Decided positively, their counterparts not; and not decided positively, their counterparts so."""
 COMPARED = 500
 """The cost of a map is compared with that of exact transport between so many rows of each group."""
+HELD_OUT = 2000
+"""At most so many people of each group are held out from a map that is tried, which is fitted on as many others."""
 NOISE_PEOPLE = 500
 """At most so many people of each group are in a deal of the noise floor."""
+CHANCE = 0.05
+"""How often chance may exceed the distance that is trusted of a map that is right."""
 SCORE = "the model's score"
 BOOTSTRAPS, PERMUTATIONS = 2_000, 4_999
 """Resamples behind the intervals, and random subsets behind the p-values of the transparency report."""
@@ -185,30 +189,94 @@ class Side:
         return bool((self.found.person >= 0).all())
 
 
-def gather_healthy(
+@dataclass(frozen=True)
+class HeldOut:
+    """A kind of map beyond the people whom it is fitted on: half of each group, to which the other half is held.
+
+    ``ks`` is the largest Kolmogorov-Smirnov distance between counterparts of the source group's other half and the
+    target group's, of a moving column or the model's score, in any direction; ``limit`` the most that is trusted:
+    WORST_HEALTHY_KS, or what chance exceeds one time in twenty where fewer people are held out.
+    """
+
+    ks: float
+    limit: float
+
+
+def gather_sound(
     groups: Groups, space: Space, model: Decider, scores: Array, kinds: Sequence[tuple[Kind, int]], asked: Settings
-) -> tuple[list[Side], int]:
-    """By the first of the ``kinds`` of map, each with its deals, that is healthy in all directions, or the last."""
+) -> tuple[list[Side], int, dict[str, HeldOut]]:
+    """By the first of the ``kinds`` of map, each with its deals, that is sound; its place; and all that were tried.
+
+    Sound is a map that is healthy on held-out people and, fitted to all, on these. Where none is, it is the one
+    that does best on held-out people. One kind alone is not tried.
+    """
+    tried: dict[str, HeldOut] = {}
+    both = ways(groups, space, scores, asked)
     for place, (kind, null_draws) in enumerate(kinds):
-        sides = gather(groups, space, model, scores, kind, asked, null_draws)
-        if place == len(kinds) - 1 or all(side.quality.healthy for side in sides):
-            return sides, place
-    raise AssertionError("expected at least one kind of map")
+        if len(kinds) > 1:
+            tried[kind.name] = found = held_out(both, space, model, kind, asked)
+            if found.ks > found.limit:
+                continue
+        sides = gather(both, space, model, kind, asked, null_draws)
+        if len(kinds) == 1 or all(side.quality.healthy for side in sides):
+            return sides, place, tried
+    place = int(np.argmin([one.ks / one.limit for one in tried.values()]))
+    return gather(both, space, model, kinds[place][0], asked, kinds[place][1]), place, tried
+
+
+def held_out(ways: Sequence[Way], space: Space, model: Decider, kind: Kind, asked: Settings) -> HeldOut:
+    """Fit the map on a half of each group drawn at random, and ask it about the other; infinity where that fails."""
+    worst, limit = 0.0, WORST_HEALTHY_KS
+    for way in ways:
+        rng, fitting = (_rngs(asked, what, way.direction)[0] for what in ("halves", "held_out"))
+        halves = []
+        for n in (len(way.points), len(way.target_points)):
+            size = min(n // 2, HELD_OUT)
+            halves.append(np.split(rng.permutation(n)[: 2 * size], 2))
+        (some, others), (there, elsewhere) = halves
+        own, target = space.to_map(way.points), space.to_map(way.target_points)
+        near = replace(way.target, features=way.target.features.iloc[there])
+        with followed(kind.fit, 1, f"trying a map ({kind.name})", "pipeline.transport") as fit:
+            try:
+                (image,), maps = fit([(own[some], target[there])], [fitting])
+            except ValueError:
+                return HeldOut(np.inf, limit)
+        images = kind.extended(maps, own[some], image, own[others])
+        finite = np.isfinite(images).all(axis=1)
+        if not finite.any():
+            return HeldOut(np.inf, limit)
+        found = counterparts(space, images[finite], near, way.target_points[there])
+        score = model.scores(found.frame.set_axis(way.source.rows[others[finite]]))
+        distances = _distances(space, way.target_points[elsewhere], way.target_score[elsewhere], found.points, score)
+        sizes = (len(some), len(there), int(finite.sum()), len(elsewhere))
+        worst, limit = max(worst, *distances.values()), max(limit, chance_ks(sizes, len(distances), CHANCE))
+    return HeldOut(worst, limit)
+
+
+def _distances(space: Space, target: Array, target_score: Array, points: Array, score: Array) -> dict[str, float]:
+    """The Kolmogorov-Smirnov distance of each moving column, and of the score, from those of the target group."""
+    columns = ks(space.to_map(target), space.to_map(points))
+    named = dict(zip((space.labels[place] for place in space.moving), columns.tolist(), strict=True))
+    return {**named, SCORE: float(ks(target_score[:, None], score[:, None])[0])}
+
+
+def ways(groups: Groups, space: Space, scores: Array, asked: Settings) -> list[Way]:
+    """The directions that are asked for; ``scores`` are those of the source group, then of the target group."""
+    here, there = ((group, space.points(group.features)) for group in (groups.source, groups.target))
+    score, other = np.split(scores, [len(here[1])])
+    found = [Way("forward", here[0], there[0], here[1], there[1], score, other)]
+    if asked.reverse:
+        found.append(Way("reverse", there[0], here[0], there[1], here[1], other, score))
+    return found
 
 
 def gather(
-    groups: Groups, space: Space, model: Decider, scores: Array, kind: Kind, asked: Settings, null_draws: int
+    ways: Sequence[Way], space: Space, model: Decider, kind: Kind, asked: Settings, null_draws: int
 ) -> list[Side]:
     """Fit the maps of all directions and deals in one job, then measure each direction.
 
-    ``scores`` are those of the source group, then of the target group. Raises ValueError where a map cannot be fitted
-    and where the model fails on counterparts.
+    Raises ValueError where a map cannot be fitted and where the model fails on counterparts.
     """
-    here, there = ((group, space.points(group.features)) for group in (groups.source, groups.target))
-    score, other = np.split(scores, [len(here[1])])
-    ways = [Way("forward", here[0], there[0], here[1], there[1], score, other)]
-    if asked.reverse:
-        ways.append(Way("reverse", there[0], here[0], there[1], here[1], other, score))
     pairs, rngs, dealt = [], [], []
     for way in ways:
         own, others = space.to_map(way.points), space.to_map(way.target_points)
@@ -254,8 +322,7 @@ def _side(
     moving = np.isin(np.arange(points.shape[1]), space.moving)
     # How good the map is, in the space that it was fitted in.
     own, others, mapped = (space.to_map(side) for side in (points, way.target_points, found.points))
-    distances = dict(zip((space.labels[place] for place in space.moving), ks(others, mapped), strict=True))
-    distances[SCORE] = ks(way.target_score[:, None], score_image[:, None])[0]
+    distances = _distances(space, way.target_points, way.target_score, found.points, score_image)
     quality = Quality(distances, mean_distance(own, mapped, "l1"))
     if (found.person < 0).any():
         (draw,) = _rngs(asked, "compared", way.direction)

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from pipeline.audits.fliptest.marginals import marginal
-from pipeline.audits.fliptest.space import Input, Space
+from pipeline.audits.fliptest.space import MISSING, Input, Space
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
@@ -48,7 +48,11 @@ def marginals(side: Side, space: Space) -> Figure:
     frame = side.way.source.features.iloc[side.kept]
     for number, one in enumerate(shown):
         axes = drawn.add_subplot(down, across, number + 1)
-        values = {name: frame[one.name].to_numpy()[members] for name, members in people.items()}
+        column = frame[one.name]
+        if one.levels is not None and column.isna().any():
+            column = column.astype(object).where(column.notna(), MISSING)
+        values = {name: column[members].dropna().to_numpy() for name, members in people.items()}
+        values = {name: own for name, own in values.items() if len(own)}
         (_bars if one.levels is not None or one.pair else _histogram)(axes, values)
         axes.set_xlabel(label_text(one.name, LETTERS))
         axes.set_ylabel("share of the people" if number % across == 0 else "")
@@ -94,7 +98,8 @@ def leading(side: Side, space: Space, count: int) -> list[Input]:
     for report in side.reports.values():
         best = np.fmin(best, report.rank_mean)
     rank = {one.name: best[[space.labels.index(label) for label in one.labels]].min() for one in space.inputs}
-    moving = [one for one in space.inputs if one.name not in space.unmoved]
+    known = side.way.source.features.iloc[side.kept].notna().any()
+    moving = [one for one in space.inputs if one.name in known.index[known] and one.name not in space.unmoved]
     return sorted(moving, key=lambda one: float(rank[one.name]))[:count]
 
 

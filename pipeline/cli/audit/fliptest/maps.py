@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
+from site import getuserbase
 from types import ModuleType
 from typing import Any
 
@@ -11,17 +13,22 @@ import numpy as np
 
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.messages import nearest
+from pipeline.transport.cost import cost_matrix
 from pipeline.types import Array, TransportMap
 from pipeline.workflow import plugins
 
-_CHECKOUT = Path(__file__).resolve().parents[4] / "conf" / "transport"
-CONF = _CHECKOUT if _CHECKOUT.is_dir() else Path(sys.prefix, "share", "fairness-audits", "transport")
-"""One file of settings for each map: in the project's folder, or where it was installed."""
+_ROOT, _SHARE = Path(__file__).resolve().parents[4], Path("share", "fairness-audits", "transport")
+_PLACES = (_ROOT / "conf" / "transport", sys.prefix / _SHARE, _ROOT / _SHARE, getuserbase() / _SHARE)
+CONF = next((place for place in _PLACES if place.is_dir()), _PLACES[0])
+"""One file of settings for each map: in the project's folder, or where pip puts it (also by --target and --user)."""
 PREFERRED: Mapping[str, Mapping[str, Any]] = {"exact": {"image": "sample"}, "wgan": {"selection": "best"}}
 """Where an audit differs from the files: counterparts are real people where they can be, and the best map is kept."""
 
 SMOOTH, EXACT = "entropic", "exact"
-"""The map unless told otherwise; and the one that takes its place where it is poor and the groups are small."""
+AUTO = (SMOOTH, EXACT, "stochastic", "wgan")
+"""The maps that are tried unless one is named, from the cheapest on."""
+NETWORKS = ("stochastic",)
+"""Maps that need torch."""
 MOST_PAIRS = 400_000_000
 """An exact map of more pairs is refused: so many take a minute, and a fifth of a gigabyte."""
 CHEAP = (SMOOTH, EXACT)
@@ -52,6 +59,16 @@ class Kind:
         except ValueError as error:
             raise ValueError(f"--map {self.name}: {error}") from error
         return [np.asarray(image) for image in self.module.images(maps.parameters, sources)], maps
+
+    def extended(self, maps: TransportMap, source: Array, image: Array, rows: Array) -> Array:
+        """Images of further ``rows`` (p, k) under the one map of ``maps``, by which ``source`` (n, k) has ``image``.
+
+        A map that is defined on the fitted rows alone gives a row the image of the nearest of them, as the map of
+        Manole, Balakrishnan, Niles-Weed and Wasserman 2024, "Plugin estimation of smooth optimal transport maps", does.
+        """
+        if getattr(self.module, "FITTED_ROWS_ONLY", False):
+            return np.asarray(image[cost_matrix(rows, source, self.config.cost).argmin(axis=1)])
+        return np.asarray(self.module.images(maps.parameters, [rows])[0])
 
 
 def known() -> list[str]:
@@ -100,7 +117,7 @@ def map_named(name: str, given: Sequence[str]) -> Kind:
 
 
 def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
-    """The map of ``--map``; or the smooth one, and after it the exact one in case it is poor, if there is room for it.
+    """The map of ``--map``; or those of AUTO that there is room and a library for.
 
     Raises ValueError for a map or a setting that does not exist, and for an exact map of so many people that its fit
     takes minutes.
@@ -111,7 +128,8 @@ def candidates(asked: Settings, sizes: tuple[int, int]) -> list[Kind]:
     if name == "auto":
         if settings:
             raise ValueError(f"--map-setting {settings[0]} belongs to a map: name it too, such as --map {SMOOTH}")
-        return [map_named(each, []) for each in ((SMOOTH, EXACT) if pairs <= MOST_PAIRS else (SMOOTH,))]
+        left_out = (*((EXACT,) if pairs > MOST_PAIRS else ()), *(() if find_spec("torch") else NETWORKS))
+        return [map_named(each, []) for each in AUTO if each not in left_out]
     if name == EXACT and pairs > MOST_PAIRS:
         raise ValueError(
             f"--map exact: {sizes[0]:,} by {sizes[1]:,} people are more than its {MOST_PAIRS:,} pairs, which take a "

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.model import Computing, Model
 from pipeline.cli.probe import BLOCK_ROWS, array_of, check_alone, check_finite, row_form
-from pipeline.cli.table import level_text, numeric
+from pipeline.cli.table import FILL, gaps, level_text, numeric
 from pipeline.messages import SHOWN, listed
 from pipeline.models.outputs import ROUNDING
 from pipeline.types import Array
@@ -79,7 +79,7 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
 
     ways: dict[str, Callable[[pd.DataFrame], Any]] = {
         "network": of_network,
-        "onnx": lambda frame: model.evaluate(numeric(frame, list(frame.columns), path)),
+        "onnx": lambda frame: model.evaluate(numeric(frame, list(frame.columns), path, gaps=True)),
     }
     return replace(model, evaluate=ways.get(model.kind, lambda frame: model.evaluate(frame.copy())))
 
@@ -92,7 +92,12 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
     """
     if raw.is_module:
         numeric(frame, list(frame.columns), path)  # says which columns are text; any other failure is the network's
-    output = checked(raw, frame, "row")
+    try:
+        output = checked(raw, frame, "row")
+    except ValueError as error:
+        if where := gaps(frame):
+            raise ValueError(f"{error}. In {path} {where}: if the model takes no missing values, {FILL}") from error
+        raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = asked.threshold, output.shape[1] if output.ndim == 2 else 0
     positive = _positive(raw, asked, columns)

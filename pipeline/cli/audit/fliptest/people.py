@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.space import Input, Space
+from pipeline.audits.fliptest.space import MISSING, Input, Space
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.table import Source, distinct, drawn, feature_names, level_named, numeric, two_classes
 from pipeline.cli.units import units
@@ -128,8 +128,8 @@ def _labels(data: Source, rows: pd.Series, asked: Settings) -> tuple[Array, tupl
 def space_of(groups: Groups, asked: Settings, path: str) -> Space:
     """The space of the two groups' rows.
 
-    Raises ValueError for values that are missing or infinite, columns that are neither numbers nor categories, and
-    where nothing is left to be mapped.
+    Raises ValueError for values that are infinite, columns that are neither numbers nor categories, and where nothing
+    is left to be mapped.
     """
     frame = pd.concat([groups.source.features, groups.target.features]).sort_index()
     check_columns(frame, asked.categorical, "--categorical", "the model's input")
@@ -137,15 +137,19 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
     categories = [
         name
         for name, kind in frame.dtypes.items()
-        if name in asked.categorical or kind == "category" or getattr(kind, "kind", "O") in texts
+        if name in asked.categorical
+        or kind == "category"
+        or getattr(kind, "kind", "O") in texts
+        or (frame[name].isna().any() and frame[name].nunique() <= 2)
     ]
     numbers = [name for name in frame.columns if name not in categories]
-    values = numeric(frame, numbers, path) if numbers else np.zeros((len(frame), 0))
+    values = numeric(frame, numbers, path, gaps=True) if numbers else np.zeros((len(frame), 0))
     measured = units(values, numbers, asked.standardize)
     inputs = []
     for name in frame.columns:
         if name in categories:
-            levels = distinct(frame[name], "feature", path)
+            known = frame[name].dropna()
+            levels = distinct(known, "feature", path) + [np.nan] * (len(known) < len(frame))
             if len(levels) > MOST_LEVELS:
                 raise ValueError(
                     f"{path}: column {name!r} has {len(levels)} different values, expected at most {MOST_LEVELS} in a "
@@ -154,15 +158,19 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
             inputs.append(Input(name, levels=pd.Series(levels, dtype=frame[name].dtype)))
             continue
         j = numbers.index(name)
-        distinct_values = np.unique(values[:, j])
+        own = values[~np.isnan(values[:, j]), j]
+        distinct_values = np.unique(own)
         pair = (float(distinct_values[0]), float(distinct_values[1])) if len(distinct_values) == 2 else None
         whole = bool((distinct_values == np.round(distinct_values)).all())
-        inputs.append(Input(name, float(measured.shift[j]), float(measured.scale[j]), pair, whole))
+        shift, scale = float(measured.shift[j]), float(measured.scale[j])
+        inputs.append(Input(name, shift, scale, pair, whole, fill=(float(own.mean()) - shift) / scale))
+        if len(own) < len(frame):
+            inputs.append(Input(f"{name} is {MISSING}", levels=pd.Series([False, True]), gap_of=name))
     still = Space(tuple(inputs), np.arange(0), measured.standardized)
     sides = [still.points(group.features) for group in (groups.source, groups.target)]
-    # A category moves as a whole, where it varies within at least one of the groups.
+    # A category moves as a whole, a number with its gaps, where it varies within at least one of the groups.
     varies = np.any([np.ptp(points, axis=0) > 0 for points in sides], axis=0)
-    owner = np.repeat(np.arange(len(inputs)), [len(one.labels) for one in inputs])
+    owner = np.array([one.gap_of or one.name for one in inputs for _ in one.labels])
     moving = np.flatnonzero(np.isin(owner, owner[varies]))
     if not len(moving):
         raise ValueError(

@@ -104,7 +104,8 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
     points = read_points(source, asked, array)
     shape = points.images.shape
     check_sizes(points.partitions, asked.min_group)
-    raw = normalised(model, asked, shape)
+    with_gradient = bool({one.name for one in wanted} - {SMOOTHING})
+    raw = normalised(model, asked, shape, with_gradient)
     normalisation = {"mean": list(raw.mean), "std": list(raw.std)}
     # What kept distances are of, besides the images; the noise of smoothing depends on the seed too.
     made_of = {
@@ -113,9 +114,7 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
     }
     made_by = {one.name: {**one.settings, **({"seed": asked.seed} if one.name == SMOOTHING else {})} for one in wanted}
     with exact_arithmetic(torch.get_num_threads()):
-        subjects = looked(
-            points, raw, asked.output_kind, with_gradient=bool({one.name for one in wanted} - {SMOOTHING})
-        )
+        subjects = looked(points, raw, asked.output_kind, with_gradient)
         partitions, label = subjects.points.partitions, subjects.points.label
         check_sizes(partitions, asked.min_group)
         labels = np.zeros(0, dtype=np.int64) if label is None else label

@@ -265,10 +265,15 @@ class Subjects:
         return self.prediction == (self.prediction if self.points.label is None else self.points.label)
 
 
-def normalised(model: Model, asked: Settings, shape: Shape) -> Raw:
-    """The model behind its normalisation. Raises ValueError for one that takes no images, or another normalisation."""
+def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool) -> Raw:
+    """The model behind its normalisation; ``with_gradient``: attacks will need one.
+
+    Raises ValueError for one that takes no images, has no gradient, or takes another normalisation.
+    """
     if model.kind == "estimator":
         raise no_gradient(model)
+    if model.kind == "onnx" and with_gradient:
+        raise no_gradient(model, "take --attack smoothing alone, which needs none")
     device = Computing(asked.device, "float32").device
     if model.is_module:
         for values in model.evaluate.parameters():  # type: ignore[attr-defined]
