@@ -94,18 +94,22 @@ def machine() -> dict[str, str]:
     return provenance.machine(cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else "")
 
 
-def record(
-    drawn: reference.Watched, names: Sequence[str], maker: Maker, benchmarks: Mapping[str, str], folder: str
-) -> Inputs:
-    """Make a reference of what the artefacts read; the blocks of an earlier one that this run lacks are taken over."""
-    inputs = drawn.inputs
+def record(drawn: reference.Watched, names: Sequence[str], maker: Maker, manifest: Any, folder: str) -> Inputs:
+    """Make a reference of what the artefacts read."""
     for name in names:
         try:
             maker(name)
         except ValueError as error:
-            if reference.whole(inputs):
+            if reference.whole(drawn.inputs):
                 raise
             print(f"not made without the other blocks: {name}: {error}")
+    made = reference.kept(drawn)
+    shelf.save_reference(made, manifest, folder)
+    return made
+
+
+def grown(inputs: Inputs, benchmarks: Mapping[str, str], folder: str) -> tuple[Inputs, dict[str, Any]]:
+    """A run with its manifest, and the blocks of an earlier reference that it lacks."""
     run = {
         "commit": provenance.commit(),
         "date": datetime.date.today().isoformat(),
@@ -114,7 +118,6 @@ def record(
     }
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
     jobs = {time.rule: [round(time.wall, 1), round(time.processor, 1)] for time in provenance.rule_times(texts)}
-    made = reference.kept(drawn)
     manifest = {
         "study": inputs.study,
         "scale": inputs.scale,
@@ -125,9 +128,8 @@ def record(
         "jobs": jobs,
     }
     if Path(folder, "manifest.json").is_file():
-        made, manifest = reference.merged(*shelf.load_reference(folder), made, manifest)
-    shelf.save_reference(made, manifest, folder)
-    return made
+        return reference.merged(*shelf.load_reference(folder), inputs, manifest)
+    return inputs, manifest
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
@@ -171,6 +173,8 @@ def main(arguments: list[str] | None = None) -> None:
             options.transports,
             options.audits,
         )
+    if options.record:
+        inputs, manifest = grown(inputs, json.loads(options.benchmarks), options.record)
     published_numbers, *claim_lists = options.published
     published = io.load_published(published_numbers)
     names = [one.name for one in registry.declared(options.study)]
@@ -181,7 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
         drawn = reference.watched(inputs)
         # What is read to compare is kept too.
         watching = replace(maker, inputs=drawn.inputs, compared=artefacts.compared(drawn.inputs, published))
-        made = record(drawn, names, watching, json.loads(options.benchmarks), options.record)
+        made = record(drawn, names, watching, manifest, options.record)
         if reference.whole(made):
             again = verdicts(artefacts.compared(made, published))
             shelf.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
