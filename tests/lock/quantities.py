@@ -35,7 +35,8 @@ WORKFLOW = Workflow(
         "transport.wgan.steps=50",
     ),
 )
-POINTS = [point for study in WORKFLOW.studies for point in WORKFLOW.points(study)]
+# The audits of the fifth study are the papers', on the same models.
+POINTS = [point for study in WORKFLOW.studies if study != "agreement" for point in WORKFLOW.points(study)]
 
 DATASETS = (
     *("adult", "adult_all", "compas", "compas_all", "law", "ssl"),

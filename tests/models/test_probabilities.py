@@ -82,7 +82,7 @@ def test_a_tie_counts_as_0(model: ModuleType) -> None:
 
 def test_architectures_are_found_by_name_and_an_unknown_one_is_named() -> None:
     assert architecture("mlp") is mlp
-    with pytest.raises(ValueError, match="among mlp, logistic_mixture, linear, kernel, found 'forest'"):
+    with pytest.raises(ValueError, match="among mlp, logistic_mixture, linear, kernel, thresholds, found 'forest'"):
         architecture("forest")
 
 
