@@ -22,8 +22,8 @@ def architecture(name: str) -> ModuleType:
     """The module that evaluates classifiers of this architecture; ValueError if there is none of that name."""
     from pipeline.models import kernel, linear, logistic_mixture, mlp, thresholds
 
-    known = {"mlp": mlp, "logistic_mixture": logistic_mixture, "linear": linear, "kernel": kernel}
-    known |= {"thresholds": thresholds}
+    modules = (mlp, logistic_mixture, linear, kernel, thresholds)
+    known = {module.__name__.rpartition(".")[2]: module for module in modules}
     if name not in known:
         raise ValueError(f"expected an architecture among {', '.join(known)}, found {name!r}")
     return known[name]

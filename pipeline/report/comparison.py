@@ -51,6 +51,9 @@ ACROSS, ACROSS_NETWORKS = "across", "networks"
 """The column, which a list may lack, and its word, for numbers that are compared whatever our networks are."""
 AS_STATED, AS_ASSUMED, AS_LIKELY = "as stated", "as assumed", "as likely made"
 """Readings of a published number: the setting is the paper's, ours for want of one, or the likelier one."""
+NUMBERS = ("ours", "our_std", "difference", "difference_low", "difference_high", "p")
+FOUND = ("reading", "likelier", "used_setting", *NUMBERS, "our_n", "equal", "rule", "why")
+"""Columns that a line has beside those of its published number."""
 ALL_DATA = "all"
 """The data set of a number of all those of the paper together."""
 
@@ -106,7 +109,7 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
             if math.isfinite(likely["ours"]):
                 lines[-1]["likelier"] = True
                 lines.append(likely)
-    found = pd.DataFrame(lines)
+    found = pd.DataFrame(lines, columns=[*published.columns, *FOUND]).astype(dict.fromkeys(NUMBERS, float))
     found["p_holm"] = np.nan
     for _, group in found.groupby(["artefact", "reading"], sort=False):
         found.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(float))

@@ -148,14 +148,19 @@ def _wide(rows: pd.DataFrame, keys: list[str], statistics: Mapping[str, str]) ->
     return wide.rename(columns=statistics).rename_axis(columns=None)
 
 
+def steps(rows: pd.DataFrame) -> pd.Series:
+    """After how many steps of the attack the ratios are taken, by data set: ``STEPS``, or as many as the scale has."""
+    recorded = rows.loc[(rows["audit"] == "loss_ratio") & (rows["steps"] <= STEPS)]
+    return recorded.groupby("dataset")["steps"].max()
+
+
 def _individual(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The ratios, which are of all attributes together, beside each of them."""
     pairs = rows.loc[rows["audit"] == "permutation", ["dataset", "attribute"]].drop_duplicates()
     audited = rows[rows["audit"] == "loss_ratio"]
     if audited.empty:
         return
-    last = audited[audited["steps"] <= STEPS].groupby("dataset")["steps"].transform("max")
-    audited = audited.loc[last.index[audited.loc[last.index, "steps"] == last]]
+    audited = audited[audited["steps"] == audited["dataset"].map(steps(rows))]
     for measure, start in INDIVIDUAL.items():
         names = {f"{start}T_n": "effect", f"{start}p_value": "p"}
         found = _wide(audited, ["dataset", "method", "repetition"], names)

@@ -6,6 +6,7 @@ from pipeline.audits.correction import corrected
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.agreement import measures as m
+from pipeline.report.departures import joined
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, interval, number, p_value
 from pipeline.report.style import method_style
@@ -92,13 +93,15 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
         for d, a in m.attributes(inputs)
         if dataset in ("", d)
     }
+    taken = [f"{count:,.0f}" for count in sorted(set(m.steps(m.plain(inputs))))] or [f"{m.STEPS}"]
     of_differences = f" ({'; '.join(sorted(differences))})" if dataset else ", the group coded 1 less the other"
     return (
         "Mean over the repetitions with its 95 % interval of Student's t. Loss ratio and error-rate ratio: T_n after "
-        f"{m.STEPS} steps, of both attributes together. Recall to calibration (mean of label less score): differences"
-        f"{of_differences}. FlipTest: share of people decided otherwise than their counterpart, beyond the mean share "
-        "between random halves of a group, mean of both directions. Distance: mean distance to the decision boundary "
-        "of the same group over that of the other, less 1: exact of linear models, of networks an upper bound by FMN.",
+        f"{joined(taken)} steps, of both attributes together. Recall to calibration (mean of label less score): "
+        f"differences{of_differences}. FlipTest: share of people decided otherwise than their counterpart, beyond the "
+        "mean share between random halves of a group, mean of both directions. Distance: mean distance to the "
+        "decision boundary of the same group over that of the other, less 1: exact of linear models, of networks an "
+        "upper bound by FMN.",
         f"{FAILS} fails at level {m.LEVEL:g}: twice the median p over the repetitions, then Holm's correction over the "
         "audits of a model on an attribute. The ratios are held against the tolerated 1.25, FlipTest against the "
         "share of flips that one more random deal goes beyond with probability .05, the others against no difference. "

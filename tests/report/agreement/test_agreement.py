@@ -176,7 +176,7 @@ def test_claims_are_decided_by_rows_and_not_by_those_of_a_twin(
     assert {d.outcome for d in claims.decide(CLAIMS, artefacts.measurements(twin))} == {"not testable here"}
 
 
-def test_the_tables_hold_effects_intervals_decisions_and_published_numbers(inputs: Inputs) -> None:
+def test_the_tables_hold_effects_intervals_and_decisions(inputs: Inputs) -> None:
     table = artefacts.build("table_adult", inputs, PUBLISHED)
     assert isinstance(table, Table)
     cell = table.cell("Logistic", "gender", "AUC")
@@ -186,10 +186,7 @@ def test_the_tables_hold_effects_intervals_decisions_and_published_numbers(input
     assert table.cell("Thresholds", "both", "loss ratio") == "no gradient"
     assert "no gradient" in table.notes[-1].lower()
     assert isinstance(table.cell("Baseline", "both", "accuracy"), Estimate)
-    rows = {": ".join(row.labels) for row in table.rows}
-    assert set(PUBLISHED.loc[PUBLISHED["by"] == "table_adult", "row"]) <= rows
-    labels = [column.key for column in table.columns if column.printed]
-    assert set(PUBLISHED["column"]) <= set(labels)
+    assert "T_n after 500 steps, of both attributes together" in table.notes[0]
     concordance = artefacts.build("table_concordance", inputs, PUBLISHED)
     assert isinstance(concordance, Table)
     assert [row.labels for row in concordance.rows][:2] == [("Adult", "gender"), ("Adult", "race")]
