@@ -78,7 +78,7 @@ def figure_agreement(inputs: Inputs) -> Picture:
     finish(figure, grid, titles=titles)
     _bar(figure, grid, ScalarMappable(Normalize(0, 1), SHADES), "unfairness, as a share of the largest in the column")
     failed = sum(v.rejected for d, a in places for v in m.verdicts(inputs, d, a).values())
-    of = sum(not v.word for d, a in places for v in m.verdicts(inputs, d, a).values())
+    of = sum(not v.untested for d, a in places for v in m.verdicts(inputs, d, a).values())
     return Picture.stamped(
         figure,
         "Every mitigation under every audit.",
