@@ -1,5 +1,6 @@
 """Every model under every audit at a glance, and every audit against every other."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -50,33 +51,39 @@ def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, scale
         dark = known and shade > DARK
         axes.text(
             column + 0.5, row + 0.5, text if known else text.replace(" ", "\n"), ha="center", va="center",
-            fontsize=4.6 if known else 3.8, linespacing=0.9, color="white" if dark else INK,
+            fontsize=5.2 if known else 4.6, linespacing=0.9, color="white" if dark else INK,
             fontweight="bold" if bold[row, column] else "normal",
         )  # fmt: skip
 
 
 @registry.figure(place=1)
 def figure_agreement(inputs: Inputs) -> Picture:
-    """Every model (rows) under every audit (columns): the darker a cell, the more unfair is the model by that audit
-    among those of its panel; bold with *: it fails.
+    """Every model (rows) under every audit (columns). A model fails where the cell is bold and has a *: the darker, the
+    more unfair is it by that audit among the models of its panel.
     """
     places = m.attributes(inputs)
     figure, grid = new_panels(1.75 * -(-len(places) // 2) + 0.3, -(-len(places) // 2), 2)
-    measures = list(m.MEASURES)
     for (dataset, attribute), axes in zip(places, grid.flat, strict=False):
         found, names = m.verdicts(inputs, dataset, attribute), m.methods(inputs, dataset)
+        measures = _of_any(found)
         kept = [[found[method, measure] for measure in measures] for method in names]
         worst = np.array([[_unfairness(v.effect.value, x) for v, x in zip(row, measures, strict=True)] for row in kept])
         largest = np.nanmax(np.vstack([worst, np.full(len(measures), 1e-12)]), axis=0)
         texts = [[v.word or number(v.effect.value, 2) + "*" * v.rejected for v in row] for row in kept]
         bold = np.array([[v.rejected for v in row] for row in kept])
-        _cells(axes, np.clip(worst / largest, 0, 1), texts, bold, Normalize(0, 1), SHADES)
+        shade = np.where(bold | np.isnan(worst), np.clip(worst / largest, 0, 1), 0.0)
+        _cells(axes, shade, texts, bold, Normalize(0, 1), SHADES)
         _bare(axes, [label(method) for method in names], _names(measures), True)
     for axes in grid.flat[len(places) :]:
         axes.set_visible(False)
     titles = [f"{w.dataset_label(d)}, {attribute_label(a)}" for d, a in places]
     finish(figure, grid, titles=titles)
-    _bar(figure, grid, ScalarMappable(Normalize(0, 1), SHADES), "unfairness, as a share of the largest in the column")
+    _bar(
+        figure,
+        grid,
+        ScalarMappable(Normalize(0, 1), SHADES),
+        "unfairness of those that fail, as a share of the largest in the column",
+    )
     failed = sum(v.rejected for d, a in places for v in m.verdicts(inputs, d, a).values())
     of = sum(not v.untested for d, a in places for v in m.verdicts(inputs, d, a).values())
     return Picture.stamped(
@@ -87,6 +94,12 @@ def figure_agreement(inputs: Inputs) -> Picture:
         f"{failed} of {of} cells are failures.",
         notes=(*read_as(inputs), f"Grey: does not apply. {_grey(inputs)}"),
     )
+
+
+def _of_any(found: Mapping[tuple[str, str], m.Verdict]) -> list[str]:
+    """The measures that any of the models has."""
+    having = {measure for (_, measure), verdict in found.items() if not verdict.word}
+    return [measure for measure in m.MEASURES if measure in having]
 
 
 def _unfairness(effect: float, measure: str) -> float:
@@ -116,9 +129,9 @@ def figure_pairs(inputs: Inputs) -> Picture:
     places = m.attributes(inputs)
     rows = m.facts(inputs)
     figure, grid = new_panels(2.3 * -(-len(places) // 2) + 0.3, -(-len(places) // 2), 2)
-    measures = list(m.MEASURES)
     mean = rows.groupby(["dataset", "attribute", "statistic", "measure", "other"])["value"].mean()
     for (dataset, attribute), axes in zip(places, grid.flat, strict=False):
+        measures = _of_any(m.verdicts(inputs, dataset, attribute))
         tau, opposite = np.full((2, len(measures), len(measures)), np.nan)
         for i, one in enumerate(measures):
             for j, other in enumerate(measures[i + 1 :], start=i + 1):
