@@ -1,8 +1,10 @@
-"""A small dataset in which the features depend on sex, race and the label."""
+"""A small dataset in which the features depend on sex, race and the label; a keeper of trainings."""
+
+from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline.types import Dataset
+from pipeline.types import Array, Dataset
 from tests.builders import dataset
 
 
@@ -43,3 +45,20 @@ def population(
         continuous=("proxy_sex", "proxy_race", "skill", "noise"),
         sensitive_inputs=("sex", "race") if sensitive_inputs else (),
     )
+
+
+class Kept:
+    """Keeps arrays in memory; the job is killed once it has kept ``kill_after`` times."""
+
+    def __init__(self, kill_after: int | None = None) -> None:
+        self.state: dict[str, Array] | None = None
+        self.saves, self.kill_after = 0, kill_after
+
+    def load(self) -> Mapping[str, Array] | None:
+        return self.state
+
+    def save(self, state: Mapping[str, Array]) -> None:
+        self.state = {name: np.array(values) for name, values in state.items()}
+        self.saves += 1
+        if self.saves == self.kill_after:
+            raise KeyboardInterrupt

@@ -8,30 +8,21 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.methods import adverm, standard
-from pipeline.models import networks
-from pipeline.types import Array, Classifier, ImageDataset
+from pipeline import fair_metric
+from pipeline.methods import adam_training, adverm, baseline, project, standard
+from pipeline.methods import adam_training as training
+from pipeline.methods.adam_training import CHUNK, NetworkTraining
+from pipeline.models import mlp, networks
+from pipeline.models.initial_weights import glorot_networks
+from pipeline.seeds import generators
+from pipeline.types import Array, Batch, Classifier, Dataset, ImageDataset
+from tests.builders import image_dataset
+from tests.methods.builders import population
+from tests.methods.test_standard import SETTINGS
 
 COMMON: dict[str, Any] = {
-    "model": "logistic_regression",
-    "width": 1.0,
-    "input_size": None,
-    "pretrained": "never",
-    "epochs": 3,
-    "learning_rate": 0.05,
-    "momentum": 0.9,
-    "batch_size": 50,
-    "train_points": None,
-    "checkpoints": ("last",),
-    "schedule": "constant",
-    "nesterov": False,
-    "weight_decay": 0.0,
-    "augmentation": "none",
-    "precision": "float32",
-    "deterministic": True,
-    "threads": 1,
-    "training": 1,
-}
+    **SETTINGS, "model": "logistic_regression", "width": 1.0, "batch_size": 50, "checkpoints": ("last",),
+}  # fmt: skip
 PENALTY: dict[str, Any] = {
     "alpha": 0.005,
     "tau": 1.0,
@@ -55,21 +46,9 @@ def gapped(n: int = 400, size: int = 2) -> ImageDataset:
     images = 128 + rng.normal(0, 8, (n, 1, size, size))
     images[:, 0, 0, 0] += sign * np.where(group == 0, 15, 90)
     images[:, 0, 0, 1] += sign * np.where(group == 0, 30, 0)
-    return ImageDataset(
-        name="gapped",
-        origin="simulated",
-        images=images.clip(0, 255).round().astype(np.uint8),
-        maximum=255.0,
-        mean=(0.5,),
-        std=(0.25,),
-        label=label,
-        label_name="class",
-        classes=("dark", "bright"),
-        partitions={"class": label, "group": group},
-        levels={"class": ("dark", "bright"), "group": ("near", "far")},
-        train=np.arange(n // 2)[None],
-        test=np.arange(n // 2, n)[None],
-    )
+    names = {"class": ("dark", "bright"), "group": ("near", "far")}
+    pixels, codes = images.clip(0, 255).round(), {"class": label, "group": group}
+    return image_dataset(pixels, codes, names, n // 2, name="gapped", std=(0.25,))
 
 
 def fit(dataset: ImageDataset, **changes: Any) -> Classifier:
@@ -99,9 +78,8 @@ def linear_case(distance: str, scale: str) -> tuple[float, float]:
     linear = nn.Linear(8, 3).double()
     linear.load_state_dict({"weight": torch.from_numpy(w), "bias": torch.from_numpy(b)})
     net = nn.Sequential(nn.Flatten(), linear)
-    loss = adverm.objective(
-        codes == 1, codes == 0, std.tolist(), config(distance=distance, scale=scale, tau=0.8, alpha=3.0)
-    )
+    settings = config(distance=distance, scale=scale, tau=0.8, alpha=3.0)
+    loss = adverm.objective(codes == 1, codes == 0, std.tolist(), settings)
     rows = torch.arange(40)
     total, _, terms = loss(net, torch.from_numpy(x), torch.from_numpy(label), rows)
     torch.testing.assert_close(total, terms["cross_entropy"] + 3 * terms["penalty"])
@@ -165,14 +143,10 @@ def slope(distance: str, second_order: bool) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("distance", adverm.DISTANCES)
-def test_in_second_order_the_gradient_is_the_penaltys_own(distance: str) -> None:
+def test_in_second_order_the_gradient_is_the_penaltys_own_and_as_coded_it_leaves_the_norm_out(distance: str) -> None:
     by_gradient, by_differences = slope(distance, second_order=True)
     assert by_gradient == pytest.approx(by_differences, rel=1e-5)
     assert abs(by_differences) > 1e-4
-
-
-@pytest.mark.parametrize("distance", adverm.DISTANCES)
-def test_as_coded_the_gradient_leaves_the_norm_out(distance: str) -> None:
     by_gradient, by_differences = slope(distance, second_order=False)
     assert abs(by_gradient - by_differences) > 0.05 * abs(by_differences)
 
@@ -193,7 +167,7 @@ def finite(net: nn.Module) -> bool:
     return all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in net.parameters())
 
 
-def test_a_batch_without_one_of_the_sides_has_no_penalty() -> None:
+def test_without_one_of_the_sides_there_is_no_penalty_and_without_an_input_gradients_are_finite() -> None:
     net, x, label, inside = curved()
     everybody, nobody, wrong = np.ones(30, bool), np.zeros(30, bool), (label + 1) % 3
     wrong = torch.where(net(x).argmax(dim=1) == wrong, (wrong + 1) % 3, wrong)
@@ -203,17 +177,12 @@ def test_a_batch_without_one_of_the_sides_has_no_penalty() -> None:
         assert terms["penalty"].item() == 0
         total.backward()
         assert finite(net)
-
-
-def test_a_network_that_does_not_depend_on_its_input_has_finite_gradients() -> None:
-    net, x, label, inside = curved()
     with torch.no_grad():
         net[1].weight.zero_()  # type: ignore[index]
     truth = net(x).argmax(dim=1)
     loss = adverm.objective(inside, ~inside, (0.5,), config(distance="margin", second_order=True, alpha=1.0))
     loss(net, x, truth, torch.arange(30))[0].backward()
     assert finite(net)
-    del label
 
 
 def test_who_is_in_the_group_who_outside_and_who_in_neither() -> None:
@@ -225,9 +194,7 @@ def test_who_is_in_the_group_who_outside_and_who_in_neither() -> None:
     np.testing.assert_array_equal(outside, codes == 0)
     # Without a name the partition is that of the classes.
     np.testing.assert_array_equal(adverm.sides(data, None, "bright")[0], data.label == 1)
-    with pytest.raises(
-        ValueError, match=r"method\.penalised_partition among those of 'gapped', class, group; found 'race'"
-    ):
+    with pytest.raises(ValueError, match=r"\.penalised_partition among those of 'gapped', class, group; found 'race'"):
         adverm.sides(data, "race", "Black")
     with pytest.raises(ValueError, match=r"method\.penalised_level among those of 'group', near, far; found None"):
         adverm.sides(data, "group", None)
@@ -262,3 +229,144 @@ def test_the_penalty_as_coded_closes_its_own_gap() -> None:
     data = gapped()
     without, with_it = (fit(data, alpha=alpha, tau=0.2, epochs=12) for alpha in (0.0, 10.0))
     assert with_it.history["penalty"][0, -1] < 0.5 * without.history["penalty"][0, -1]
+
+
+# Training of networks: the batch, the gradient, the curve; the baseline and project.
+
+
+PLAN = NetworkTraining(hidden_units=6, learning_rate=3e-3, batch_size=20, steps=150)
+
+
+def sides(dataset: Dataset, repetitions: int | None = None) -> tuple[Batch, Batch]:
+    return dataset.batch("train", repetitions), dataset.batch("test", repetitions)
+
+
+def test_every_batch_holds_half_of_each_class_whatever_the_imbalance() -> None:
+    label = (np.arange(500) % 50 == 0).astype(np.int64)
+    rows = np.concatenate(list(training.balanced_rows(label, 30, CHUNK + 7, np.random.default_rng(0))))
+    assert rows.shape == (CHUNK + 7, 30)
+    np.testing.assert_array_equal(label[rows], np.repeat([0, 1], 15)[None].repeat(len(rows), axis=0))
+    # Within a class every row is as likely as any other: 10 rows with label 1, 160.5 expected draws of each.
+    draws = np.bincount(rows[:, 15:].ravel(), minlength=500)[label == 1]
+    assert ((draws - 160.5) ** 2 / 160.5).sum() < 30
+
+
+def test_the_first_batches_do_not_depend_on_how_many_follow_and_a_class_needs_rows() -> None:
+    label = np.array([0, 1] * 20)
+    few, many = (next(training.balanced_rows(label, 4, s, np.random.default_rng(1))) for s in (CHUNK, 3 * CHUNK))
+    np.testing.assert_array_equal(few, many)
+    with pytest.raises(ValueError, match="training rows of both classes, found none with label 1"):
+        next(training.balanced_rows(np.zeros(9, dtype=int), 4, 1, np.random.default_rng(0)))
+
+
+def test_initial_weights_fill_the_glorot_interval() -> None:
+    network = glorot_networks(generators("glorot", repetitions=2), (60, 200, 2), bias=0.1)
+    limit = np.sqrt(6 / 260)
+    assert limit * 0.999 < np.abs(network["w1"]).max() < limit
+    # A uniform variable on (-l, l) has variance l^2 / 3.
+    np.testing.assert_allclose(network["w1"].var(axis=(1, 2)), limit**2 / 3, rtol=0.03)
+    assert np.abs(network["w2"]).max() < np.sqrt(6 / 202)
+    assert (network["b1"] == 0.1).all()
+    assert (network["b2"] == 0.1).all()
+    assert not np.array_equal(network["w1"][0], network["w1"][1])
+
+
+def test_the_written_gradient_is_that_of_automatic_differentiation() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(3, 8, 4, dtype=torch.float64)
+    x[..., -1] = 1
+    w1, w2, b2 = (torch.randn(3, *shape, dtype=torch.float64, requires_grad=True) for shape in ((4, 5), (5, 2), (2,)))
+    network = {"w1": w1, "b1": torch.zeros(3, 5, dtype=torch.float64), "w2": w2, "b2": b2}
+    label = torch.tensor([0] * 4 + [1] * 4).expand(3, 8)
+    loss = -mlp.log_probabilities(network, x).gather(-1, label[..., None]).mean(dim=(1, 2)).sum()
+    expected = torch.autograd.grad(loss, (w1, w2, b2))
+    with torch.no_grad():
+        found = training._gradients(x, w1, w2, b2)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_repetitions_trained_together_are_those_trained_alone() -> None:
+    dataset = population(repetitions=3)
+    together, _ = training.train(*sides(dataset), PLAN, generators("t", repetitions=3))
+    for r in range(3):
+        data, held_out = (Batch(s.features[r : r + 1], s.label[r : r + 1], {}) for s in sides(dataset))
+        alone, _ = training.train(data, held_out, PLAN, generators("t", repetitions=3)[r : r + 1])
+        for name, values in alone.items():
+            np.testing.assert_allclose(together[name][r], values[0], atol=2e-6)
+
+
+def test_the_same_generators_give_the_same_bytes() -> None:
+    data, held_out = sides(population())
+    first, second = (training.train(data, held_out, PLAN, generators("t", repetitions=2))[0] for _ in range(2))
+    for name, values in first.items():
+        assert values.tobytes() == second[name].tobytes()
+
+
+def test_the_curve_ends_with_the_class_balanced_loss_of_the_result() -> None:
+    data, held_out = sides(population(positives=0.15))
+    parameters, history = training.train(data, held_out, PLAN, generators("t", repetitions=2))
+    loss, _ = mlp.loss_and_gradient(parameters, held_out.features, held_out.label)
+    correct = mlp.predict(parameters, held_out.features) == held_out.label
+    for r in range(2):
+        zeros, ones = held_out.label[r] == 0, held_out.label[r] == 1
+        balanced = (loss[r][zeros].mean() + loss[r][ones].mean()) / 2
+        assert history["loss"][r, -1] == pytest.approx(balanced, rel=1e-5)
+        accuracy = (correct[r][zeros].mean() + correct[r][ones].mean()) / 2
+        assert history["balanced_accuracy"][r, -1] == pytest.approx(accuracy, abs=1e-12)
+    assert history["step"][-1] == PLAN.steps
+    assert (history["loss"][:, -1] < history["loss"][:, 0]).all()
+
+
+@pytest.mark.parametrize("steps", [1, CHUNK, 5 * CHUNK + 1, 1000 * CHUNK])
+def test_a_curve_has_at_most_twenty_points_and_the_last_step_is_one(steps: int) -> None:
+    chunks = training.recorded_chunks(steps)
+    assert 1 <= len(chunks) <= training.RECORDS
+    assert max(chunks) == -(-steps // CHUNK) - 1
+    assert min(chunks) >= 0
+
+
+def test_features_that_say_nothing_give_both_classes_one_half() -> None:
+    """With 5 % positives an unbalanced network would settle at log odds of -2.9; balanced batches settle at 0."""
+    rng = np.random.default_rng(0)
+    label = (rng.random((1, 2000)) < 0.05).astype(np.int64)
+    data = Batch(rng.normal(size=(1, 2000, 2)), label, {})
+    plan = NetworkTraining(hidden_units=3, learning_rate=0.01, batch_size=100, steps=600)
+    parameters, _ = training.train(data, data, plan, generators("t", repetitions=1))
+    assert abs(mlp.margin(parameters, data.features).mean()) < 0.3
+
+
+# Project does not see the sensitive subspace; apart from that it is the baseline.
+
+
+VALUES = {"hidden_units": 8, "learning_rate": 3e-3, "batch_size": 20, "steps": 200}
+
+
+@pytest.mark.parametrize("sensitive_inputs", [False, True])
+def test_moving_along_the_sensitive_subspace_changes_nothing(sensitive_inputs: bool) -> None:
+    dataset = population(sensitive_inputs=sensitive_inputs)
+    classifier = project.fit(dataset, project.Config(**VALUES), generators("p", repetitions=2))  # type: ignore[arg-type]
+    x = dataset.batch("test").features
+    inputs = [dataset.feature_names.index(name) for name in dataset.sensitive_inputs]
+    metric = fair_metric.learn_batch(dataset.batch("train"), inputs)
+    assert metric.basis is not None
+    along = np.random.default_rng(0).normal(size=(*x.shape[:2], metric.basis.shape[-1]))
+    moved = x + 10 * along @ metric.basis.swapaxes(1, 2)
+    before, after = mlp.margin(classifier.parameters, x), mlp.margin(classifier.parameters, moved)
+    np.testing.assert_allclose(before, after, atol=1e-11)
+    assert before.std() > 0.1
+    # The baseline does see it.
+    plain = baseline.fit(dataset, baseline.Config(**VALUES), generators("p", repetitions=2))  # type: ignore[arg-type]
+    assert np.abs(mlp.margin(plain.parameters, x) - mlp.margin(plain.parameters, moved)).mean() > 0.1
+
+
+def test_folding_the_projector_is_projecting_the_features() -> None:
+    dataset, config = population(), project.Config(**VALUES)  # type: ignore[arg-type]
+    classifier = project.fit(dataset, config, generators("p", repetitions=2))
+    projector = fair_metric.learn_batch(dataset.batch("train")).matrix
+    data, held_out = (replace(side, features=side.features @ projector) for side in sides(dataset))
+    parameters, history = adam_training.train(data, held_out, config, generators("p", repetitions=2))
+    x = dataset.batch("test").features
+    folded, projected = mlp.margin(classifier.parameters, x), mlp.margin(parameters, x @ projector)
+    np.testing.assert_allclose(folded, projected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(history["balanced_accuracy"], classifier.history["balanced_accuracy"])

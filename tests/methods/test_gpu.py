@@ -37,9 +37,8 @@ def trained(model: str, precision: str = "float32") -> Numbers:
 def penalised() -> Numbers:
     """The same with the penalty on robustness bias, by its second derivative."""
     data = stripes()
-    data = replace(
-        data, partitions={**data.partitions, "group": data.label}, levels={**data.levels, "group": ("near", "far")}
-    )
+    levels = {**data.levels, "group": ("near", "far")}
+    data = replace(data, partitions={**data.partitions, "group": data.label}, levels=levels)
     settings = {**SETTINGS, **PENALTY, "model": "logistic_regression", "checkpoints": ("last",), "alpha": 1.0}
     found = adverm.fit(data, adverm.Config(**{**settings, "second_order": True}), [np.random.default_rng(0)])
     return {"penalty": found.history["penalty"], **found.parameters}

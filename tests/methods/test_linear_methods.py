@@ -6,14 +6,28 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.svm import SVC
 
 from pipeline.datasets import hiring
-from pipeline.methods import given, linear_regression, parity_constrained, svm
+from pipeline.methods import (
+    given,
+    linear_regression,
+    logistic,
+    logistic_grid,
+    none,
+    parity_constrained,
+    reductions,
+    svm,
+)
+from pipeline.methods.logistic_grid import best_intercepts
 from pipeline.methods.parity_constrained import orthogonal, unpenalised
-from pipeline.models import kernel, linear, logistic_mixture
+from pipeline.methods.reductions import CERTAIN
+from pipeline.models import architecture, kernel, linear, logistic_mixture
 from pipeline.seeds import generators
-from pipeline.types import Dataset
+from pipeline.types import Array, Dataset
 from tests.builders import dataset
 from tests.methods.builders import population
 
@@ -97,15 +111,8 @@ def students(n: int = 500) -> Dataset:
     order = np.stack([rng.permutation(n) for _ in range(2)])
     features = np.column_stack([score, school == 0, school == 1])
     label = (outcome > np.median(outcome)).astype(np.int64)
-    return dataset(
-        features,
-        label,
-        {"school": school},
-        order[:, :300],
-        order[:, 300:],
-        name="students",
-        outcomes={"average": outcome},
-    )
+    named: dict = {"name": "students", "outcomes": {"average": outcome}}
+    return dataset(features, label, {"school": school}, order[:, :300], order[:, 300:], **named)
 
 
 def test_the_residual_is_orthogonal_to_every_column_and_to_one() -> None:
@@ -125,10 +132,8 @@ def test_the_levels_of_an_attribute_have_weights_of_sum_0() -> None:
     data = students()
     coef = linear_regression.fit(data, linear_regression.Config(None, None), RNGS).parameters["coef"]
     np.testing.assert_allclose(coef[:, 1] + coef[:, 2], 0, atol=1e-8)
-    plain = np.linalg.lstsq(
-        np.column_stack([data.features[data.train[0]][:, [0, 2]], np.ones(300)]),
-        data.outcomes["average"][data.train[0]],
-    )[0]
+    columns = np.column_stack([data.features[data.train[0]][:, [0, 2]], np.ones(300)])
+    plain = np.linalg.lstsq(columns, data.outcomes["average"][data.train[0]])[0]
     assert coef[0, 2] - coef[0, 1] == pytest.approx(plain[1], abs=1e-6)
     assert coef[0, 0] == pytest.approx(plain[0], abs=1e-8)
 
@@ -136,10 +141,8 @@ def test_the_levels_of_an_attribute_have_weights_of_sum_0() -> None:
 def test_the_decision_is_that_the_prediction_exceeds_the_threshold_or_the_median() -> None:
     data = students()
     x = data.batch("test").features
-    for threshold, expected in (
-        (1.25, np.full(2, 1.25)),
-        (None, np.median(data.outcomes["average"][data.train], axis=1)),
-    ):
+    median = np.median(data.outcomes["average"][data.train], axis=1)
+    for threshold, expected in ((1.25, np.full(2, 1.25)), (None, median)):
         parameters = linear_regression.fit(data, linear_regression.Config(None, threshold), RNGS).parameters
         np.testing.assert_allclose(parameters["threshold"], expected)
         prediction = linear.score(parameters, x)
@@ -236,9 +239,8 @@ def test_repeated_features_share_their_weight_and_change_no_score() -> None:
     data = population()
     degree = data.features[:, 3:4]
     names = (*data.feature_names, "none", "one")
-    twice = replace(
-        data, features=np.column_stack([data.features, 1 - degree, np.ones(len(degree))]), feature_names=names
-    )
+    columns = np.column_stack([data.features, 1 - degree, np.ones(len(degree))])
+    twice = replace(data, features=columns, feature_names=names)
     one, two = (parity_constrained.fit(d, parity_constrained.Config(None), RNGS) for d in (data, twice))
     assert two.facts["free_weights"].tolist() == [3, 3]
     score = [
@@ -267,3 +269,199 @@ def test_what_parity_cannot_be_had_of_is_said() -> None:
     x = np.linspace(-1, 1, 40)[:, None]
     with pytest.raises(ValueError, match="can be told apart without error"):
         unpenalised(x, (x[:, 0] > 0).astype(np.int64))
+
+
+# Logistic regression: its penalty, and a grid of coefficients.
+
+
+def noisy(n: int = 400, d: int = 30) -> Dataset:
+    """One feature that matters and d - 1 that do not: a large C overfits."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, d))
+    y = (rng.random(n) < expit(1.5 * x[:, 0] - 0.5)).astype(np.int64)
+    order = np.stack([rng.permutation(n) for _ in range(2)])
+    return dataset(x, y, {"g": (x[:, 1] > 0).astype(np.int64)}, order[:, :200], order[:, 200:])
+
+
+def test_the_fit_is_the_minimum_on_the_first_rows() -> None:
+    data, c = noisy(), 0.3
+    found = logistic.fit(data, logistic.Config(0.25, [c]), generators("t", repetitions=2))
+    for r in range(2):
+        train = data.train[r][:150]
+        x, y = data.features[train], data.label[train]
+        w, b = found.parameters["coef"][r, 0], found.parameters["intercept"][r, 0]
+        residual = expit(x @ w + b) - y
+        np.testing.assert_allclose(w + c * x.T @ residual, 0, atol=1e-3)
+        assert residual.sum() == pytest.approx(0, abs=1e-3)
+
+
+def test_the_penalty_is_the_one_with_the_best_validation_auc() -> None:
+    data, grid = noisy(), [0.001, 0.01, 0.1, 1.0, 100.0]
+    found = logistic.fit(data, logistic.Config(0.25, grid), generators("t", repetitions=2))
+    for r in range(2):
+        fitted, held_out = data.train[r][:150], data.train[r][150:]
+        models = [LogisticRegression(C=c, max_iter=1000, tol=1e-8) for c in grid]
+        fits = [model.fit(data.features[fitted], data.label[fitted]) for model in models]
+        auc = [roc_auc_score(data.label[held_out], m.decision_function(data.features[held_out])) for m in fits]
+        assert found.facts["inverse_penalty"][r] == grid[int(np.argmax(auc))]
+        assert found.facts["validation_auc"][r] == pytest.approx(max(auc), abs=1e-3)
+        assert found.facts["at_edge"][r] == (int(np.argmax(auc)) in (0, len(grid) - 1))
+
+
+def test_a_repetition_does_not_depend_on_how_many_there_are_and_no_model_says_one_half() -> None:
+    data, config = noisy(), logistic.Config(0.25, [0.1, 1.0])
+    one, two = (logistic.fit(data, config, generators("t", repetitions=r)) for r in (1, 2))
+    np.testing.assert_array_equal(one.parameters["coef"][0], two.parameters["coef"][0])
+    data = noisy()
+    found = none.fit(data, none.Config(), generators("t", repetitions=2))
+    test = data.batch("test")
+    loss, _ = architecture(found.architecture).loss_and_gradient(found.parameters, test.features, test.label)
+    np.testing.assert_allclose(np.exp(-loss), 0.5)
+
+
+# The grid's order, and the intercepts' first-order condition.
+
+
+ONE_RNG = generators("grid", repetitions=1)
+
+
+def plane(label: list[int] | None = None, n: int = 60, columns: int = 2) -> Dataset:
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(n, columns)) * 3
+    y = (features[:, 0] + rng.normal(size=n) > 1).astype(np.int64) if label is None else np.array(label)
+    return dataset(features, y, {"group": y}, name="plane")
+
+
+def test_the_published_grid_has_441_classifiers_the_first_coefficient_slowest_and_one_may_be_a_point() -> None:
+    classifier = logistic_grid.fit(plane(), logistic_grid.Config(-4.0, 4.0, 21, "fitted"), ONE_RNG)
+    assert classifier.repetitions == 441
+    axis = np.arange(-4, 4.01, 0.4)
+    np.testing.assert_allclose(classifier.index["theta_1"].reshape(21, 21), axis[:, None].repeat(21, 1), atol=1e-12)
+    np.testing.assert_allclose(classifier.index["theta_2"].reshape(21, 21), axis[None].repeat(21, 0), atol=1e-12)
+    coefficients = np.column_stack([classifier.index["theta_1"], classifier.index["theta_2"]])
+    np.testing.assert_array_equal(classifier.parameters["coef"][:, 0], coefficients)
+    classifier = logistic_grid.fit(plane(), logistic_grid.Config(1.2, 1.2, 1, "zero"), ONE_RNG)
+    assert classifier.parameters["coef"].tolist() == [[[1.2, 1.2]]]
+    assert classifier.parameters["intercept"].tolist() == [[0.0]]
+    assert classifier.parameters["weight"].tolist() == [[1.0]]
+
+
+def test_fitted_intercepts_satisfy_the_first_order_condition() -> None:
+    """The derivative of the summed loss in the intercept, sum_i (P(1 | x_i) - y_i), is 0."""
+    dataset = plane()
+    classifier = logistic_grid.fit(dataset, logistic_grid.Config(-4.0, 4.0, 9, "fitted"), ONE_RNG)
+    margins = np.einsum("md,nd->mn", classifier.parameters["coef"][:, 0], dataset.features)
+    probability = 1 / (1 + np.exp(-margins - classifier.parameters["intercept"]))
+    np.testing.assert_allclose(probability.sum(axis=1), dataset.label.sum(), rtol=1e-12)
+
+
+def test_no_coefficients_give_the_log_odds_of_the_labels_and_margins_shift_the_intercept() -> None:
+    label = np.array([1, 1, 1, 0])
+    np.testing.assert_allclose(best_intercepts(np.zeros((1, 4)), label), np.log(3), rtol=1e-12)
+    margins = np.random.default_rng(1).normal(size=(2, 4)) * 100
+    np.testing.assert_allclose(best_intercepts(margins + 7, label), best_intercepts(margins, label) - 7, rtol=1e-9)
+
+
+def test_what_the_grid_cannot_do_is_said() -> None:
+    with pytest.raises(ValueError, match=r"all 60 labels are 1, so no finite intercept.*use .*intercept=zero"):
+        logistic_grid.fit(plane([1] * 60), logistic_grid.Config(-1.0, 1.0, 3, "fitted"), ONE_RNG)
+    with pytest.raises(ValueError, match=r"a dataset of two features, found .*x2"):
+        logistic_grid.fit(plane(columns=3), logistic_grid.Config(-1.0, 1.0, 3, "zero"), ONE_RNG)
+    with pytest.raises(ValueError, match="expected 1 repetition of the grid, found 2"):
+        logistic_grid.fit(plane(), logistic_grid.Config(-1.0, 1.0, 3, "zero"), generators("grid", repetitions=2))
+
+
+# Reductions meets its constraint, is logistic regression where nothing binds, and weighs classes by their rows.
+
+
+VALUES = {
+    "difference_bound": 0.03,
+    "max_iter": 50,
+    "class_balance": True,
+    "inverse_penalty": 1.0,
+    "solver": "newton-cholesky",
+}
+GAME_RNGS = generators("r", repetitions=2)
+
+
+def config(**values: object) -> reductions.Config:
+    return reductions.Config(**{**VALUES, **values})  # type: ignore[arg-type]
+
+
+def drawn_rates(parameters: dict[str, Array], x: Array) -> Array:
+    """The probability that a member drawn by weight predicts 1: (R, n)."""
+    margins = np.einsum("rnd,rkd->rnk", x, parameters["coef"]) + parameters["intercept"][:, None]
+    return np.einsum("rnk,rk->rn", margins > 0, parameters["weight"])
+
+
+@pytest.mark.parametrize("bound", [0.02, 0.05])
+@pytest.mark.parametrize("solver", reductions.SOLVERS)
+def test_equalized_odds_hold_on_the_training_rows(bound: float, solver: str) -> None:
+    dataset = population(n=1200, proxy=3.0)
+    classifier = reductions.fit(dataset, config(difference_bound=bound, solver=solver), GAME_RNGS)
+    data = dataset.batch("train")
+    rates = drawn_rates(dict(classifier.parameters), data.features)
+    for r in range(2):
+        groups = data.protected["sex"][r] + 2 * data.protected["race"][r]
+        gaps = [
+            abs(rates[r][(groups == g) & (data.label[r] == y)].mean() - rates[r][data.label[r] == y].mean())
+            for g in range(4)
+            for y in range(2)
+        ]
+        # The game ends within its duality gap over the bound of the multipliers, 1 / epsilon.
+        assert max(gaps) <= bound * (1 + 2 * classifier.facts["duality_gap"][r]) + 1e-9
+        assert classifier.facts["violation"][r] == pytest.approx(max(gaps), abs=1e-12)
+    unconstrained = reductions.fit(dataset, config(difference_bound=0.9, solver=solver), GAME_RNGS)
+    assert (unconstrained.facts["violation"] > bound).all()
+
+
+def test_a_constraint_that_does_not_bind_costs_no_accuracy() -> None:
+    """The game may then answer with the plain regression, so its training error is no larger, up to the gap."""
+    dataset = population()
+    free = reductions.fit(dataset, config(difference_bound=0.99, class_balance=False), GAME_RNGS)
+    tight = reductions.fit(dataset, config(difference_bound=0.005, class_balance=False), GAME_RNGS)
+    data = dataset.batch("train")
+    for r in range(2):
+        plain = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(data.features[r], data.label[r])
+        least = (plain.predict(data.features[r]) != data.label[r]).mean()
+        errors = [
+            np.where(data.label[r] == 1, 1 - rates[r], rates[r]).mean()
+            for rates in (drawn_rates(dict(game.parameters), data.features) for game in (free, tight))
+        ]
+        assert errors[0] <= least + free.facts["duality_gap"][r] + 1e-9
+        assert errors[1] > errors[0]
+
+
+def test_classes_are_weighed_by_their_rows_not_by_the_weights_of_their_rows() -> None:
+    """Doubling the weights of the rows of one class must count: the game says so. Weighted balancing would undo it."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 2)), (rng.random(300) < 0.3).astype(np.int64)
+    weight = np.where(y == 1, 2.0, 1.0)
+    found = reductions.learner(config()).fit(x, y, sample_weight=weight)
+    rows = np.where(y == 1, 300 / (2 * y.sum()), 300 / (2 * (1 - y).sum()))
+    expected = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(x, y, sample_weight=weight * rows)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-8)
+    # The log odds rise by about log(2) over the balanced fit.
+    balanced = reductions.learner(config()).fit(x, y, sample_weight=np.ones(300))
+    assert found.intercept_[0] - balanced.intercept_[0] == pytest.approx(np.log(2), abs=0.05)
+    unbalanced = reductions.learner(config(class_balance=False)).fit(x, y, sample_weight=np.ones(300))
+    assert balanced.intercept_[0] - unbalanced.intercept_[0] == pytest.approx(np.log((1 - y).sum() / y.sum()), abs=0.05)
+
+
+def test_solvers_agree_where_rows_are_many_and_a_member_that_always_says_the_same_is_certain() -> None:
+    dataset = population(n=8000, repetitions=1)
+    x = dataset.batch("test").features
+    first, second = (reductions.fit(dataset, config(solver=s), GAME_RNGS[:1]).parameters for s in reductions.SOLVERS)
+    agree = logistic_mixture.predict(first, x) == logistic_mixture.predict(second, x)
+    assert agree.mean() > 0.99
+    for label in (0, 1):
+        member = DummyClassifier(strategy="constant", constant=label).fit(np.zeros((2, 3)), [0, 1])
+        coef, intercept = reductions._coefficients(member, 3)
+        assert coef.tolist() == [0, 0, 0]
+        assert 1 / (1 + np.exp(-intercept)) == pytest.approx(label, abs=1e-15)
+        assert abs(intercept) == CERTAIN
+
+
+def test_every_combination_of_protected_values_is_a_group() -> None:
+    values = {"a": np.array([0, 1, 0, 1]), "b": np.array([0, 0, 1, 1])}
+    assert reductions.crossed_groups(values).tolist() == [0, 1, 2, 3]

@@ -35,8 +35,7 @@ from pipeline.models import mlp
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Array, Batch, Classifier, Dataset
-from tests.methods.builders import population
-from tests.methods.keeping import Kept
+from tests.methods.builders import Kept, population
 
 VALUES: dict[str, Any] = {
     "hidden_units": 13,
@@ -63,9 +62,8 @@ class Setting:
         inputs = [dataset.feature_names.index(name) for name in dataset.sensitive_inputs]
         self.metric = fair_metric.learn_batch(self.data, inputs) if metric is None else metric
         rngs = generators("engines", repetitions=dataset.repetitions)
-        self.start = glorot_networks(
-            rngs, (self.data.features.shape[-1], self.config.hidden_units, 2), sensr.INITIAL_BIAS
-        )
+        sizes = (self.data.features.shape[-1], self.config.hidden_units, 2)
+        self.start = glorot_networks(rngs, sizes, sensr.INITIAL_BIAS)
         draws = [
             balanced_rows(label, self.config.batch_size, self.config.iterations, rng)
             for label, rng in zip(self.data.label, rngs, strict=True)
@@ -293,11 +291,8 @@ def test_a_killed_training_goes_on_to_the_same_bytes(engine: str, kill_after: in
 def test_adam_is_the_recursion_of_tensorflow_1() -> None:
     """Gradients as small as epsilon: where it is added decides the step."""
     gradients = np.random.default_rng(0).normal(size=(12, 2, 3)) * 1e-8
-    adam, rate, everyone = (
-        Adam(torch.zeros(2, 3, dtype=torch.float64)),
-        torch.full((2,), 0.1, dtype=torch.float64),
-        torch.ones(2) > 0,
-    )
+    adam, everyone = Adam(torch.zeros(2, 3, dtype=torch.float64)), torch.ones(2) > 0
+    rate = torch.full((2,), 0.1, dtype=torch.float64)
     m = v = np.zeros((2, 3))
     for t, g in enumerate(gradients, 1):
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
@@ -354,9 +349,8 @@ def second_moments(gradients: Array, tiniest: float) -> Array:
     keep, add = np.float32(BETA_2), np.float32(1 - BETA_2)
     v, found = np.zeros_like(gradients), []
     for _ in range(50):
-        v = np.array(
-            [second_moment.py_func(*pair, keep, add, np.float32(tiniest)) for pair in zip(v, gradients, strict=True)]
-        )
+        pairs = zip(v, gradients, strict=True)
+        v = np.array([second_moment.py_func(*pair, keep, add, np.float32(tiniest)) for pair in pairs])
         found.append(v)
     return np.array(found)
 

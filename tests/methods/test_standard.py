@@ -13,7 +13,8 @@ from pipeline.methods import sgd_training, standard
 from pipeline.methods.sgd_training import batches
 from pipeline.models import networks
 from pipeline.types import Array, Classifier, ImageDataset
-from tests.methods.keeping import Kept
+from tests.builders import image_dataset
+from tests.methods.builders import Kept
 
 SETTINGS: dict[str, Any] = {
     "model": "utk_classifier",
@@ -44,21 +45,8 @@ def stripes(n: int = 120, size: int = 8, seed: int = 0) -> ImageDataset:
     images = rng.integers(0, 100, (n, 1, size, size))
     images[label == 0, :, : size // 2] += 120
     images[label == 1, :, :, : size // 2] += 120
-    return ImageDataset(
-        name="stripes",
-        origin="simulated",
-        images=images.astype(np.uint8),
-        maximum=255.0,
-        mean=(0.4,),
-        std=(0.3,),
-        label=label,
-        label_name="kind",
-        classes=("above", "left"),
-        partitions={"kind": label},
-        levels={"kind": ("above", "left")},
-        train=np.arange(n * 2 // 3)[None],
-        test=np.arange(n * 2 // 3, n)[None],
-    )
+    kinds, train = {"kind": ("above", "left")}, n * 2 // 3
+    return image_dataset(images, {"kind": label}, kinds, train, name="stripes", mean=(0.4,), std=(0.3,))
 
 
 def fit(dataset: ImageDataset, keeper: Any = None, seed: int = 0, **changes: Any) -> Classifier:
@@ -119,48 +107,40 @@ def test_the_checkpoints_are_the_first_the_middle_and_the_last_epoch() -> None:
     assert fit(data, model="logistic_regression", epochs=4, checkpoints=("last",)).index["epoch"].tolist() == [4]
 
 
-def test_one_epoch_is_momentum_on_the_mean_cross_entropy_of_its_batches() -> None:
-    # Full batches: the order does not matter, and the update has a closed form.
+def by_full_batches(**settings: Any) -> tuple[Array, Any]:
+    """Three weights of a linear network trained on all rows at once, and the gradient of the loss at the k-th.
+
+    The order does not matter, and the update has a closed form.
+    """
     data = stripes(60)
-    fitted = fit(data, model="logistic_regression", epochs=3, batch_size=40, learning_rate=0.1)
+    fitted = fit(data, model="logistic_regression", batch_size=40, learning_rate=0.1, **settings)
     x = ((data.pixels(data.train[0]) - 0.4) / 0.3).reshape(40, -1).astype(float)
     truth = np.eye(2)[data.label[data.train[0]]]
-    weight = fitted.parameters["net.linear.weight"].astype(float)
-    bias = fitted.parameters["net.linear.bias"].astype(float)
+    weight, bias = (fitted.parameters[f"net.linear.{name}"].astype(float) for name in ("weight", "bias"))
 
-    def gradient(w: Array, b: Array) -> Array:
-        z = x @ w.T + b
+    def gradient(k: int) -> Array:
+        z = x @ weight[k].T + bias[k]
         p = np.exp(z - z.max(axis=1, keepdims=True))
         return (p / p.sum(axis=1, keepdims=True) - truth).T @ x / len(x)
 
-    expected = 0.9 * (weight[1] - weight[0]) - 0.1 * gradient(weight[1], bias[1])
+    return weight, gradient
+
+
+def test_one_epoch_is_momentum_on_the_mean_cross_entropy_of_its_batches() -> None:
+    weight, gradient = by_full_batches()
+    expected = 0.9 * (weight[1] - weight[0]) - 0.1 * gradient(1)
     np.testing.assert_allclose(weight[2] - weight[1], expected, atol=1e-6)
     assert np.abs(expected).max() > 1e-3
 
 
 def test_nesterov_momentum_weight_decay_and_one_cycle_of_the_rate() -> None:
-    data = stripes(60)
-    changed: dict[str, Any] = {
-        "model": "logistic_regression",
-        "batch_size": 40,
-        "learning_rate": 0.1,
-        "schedule": "one_cycle",
-    }
-    fitted = fit(data, **changed, nesterov=True, weight_decay=0.02)
-    x = ((data.pixels(data.train[0]) - 0.4) / 0.3).reshape(40, -1).astype(float)
-    truth = np.eye(2)[data.label[data.train[0]]]
-    weight, bias = (fitted.parameters[f"net.linear.{name}"].astype(float) for name in ("weight", "bias"))
+    weight, slope = by_full_batches(schedule="one_cycle", nesterov=True, weight_decay=0.02)
     # One step an epoch, at 1/6, 3/6 and 5/6 of all; the rate rises in the first quarter.
     rates = 0.1 * np.array([1 / 6 / 0.25, 0.5 / 0.75, 1 / 6 / 0.75])
-
-    def gradient(k: int) -> Array:
-        z = x @ weight[k].T + bias[k]
-        p = np.exp(z - z.max(axis=1, keepdims=True))
-        return (p / p.sum(axis=1, keepdims=True) - truth).T @ x / len(x) + 0.02 * weight[k]
-
+    g = [slope(k) + 0.02 * weight[k] for k in (0, 1)]
     # theta_1 - theta_2 = eta (g + .9 v) has the v of the second step, from which that of the third follows.
-    v = ((weight[0] - weight[1]) / rates[1] - gradient(0)) / 0.9
-    expected = rates[2] * (gradient(1) + 0.9 * (0.9 * v + gradient(1)))
+    v = ((weight[0] - weight[1]) / rates[1] - g[0]) / 0.9
+    expected = rates[2] * (g[1] + 0.9 * (0.9 * v + g[1]))
     np.testing.assert_allclose(weight[1] - weight[2], expected, atol=1e-6)
     assert np.abs(expected).max() > 1e-3
 
@@ -193,9 +173,8 @@ def test_accuracies_are_those_of_the_checkpoints_on_their_rows() -> None:
             assert fitted.facts[name][k] == pytest.approx((decided == data.label[rows]).mean())
     expected = {"epochs": 3, "pretrained": 0, "classes": 2, "channels": 1, "size": 8, "width": 0.25, "input_size": 0}
     assert {name: fitted.facts[name].tolist() for name in expected} == {name: [v] * 3 for name, v in expected.items()}
-    assert fitted.facts["parameters"][0] == sum(
-        values[0].size for name, values in fitted.parameters.items() if name.startswith("net.")
-    )
+    sizes = [values[0].size for name, values in fitted.parameters.items() if name.startswith("net.")]
+    assert fitted.facts["parameters"][0] == sum(sizes)
 
 
 def test_test_images_leave_no_trace_in_batch_normalisation() -> None:
@@ -286,19 +265,16 @@ def test_half_precision_learns_and_keeps_whole_parameters() -> None:
     assert 0 < difference.max() < 0.1
 
 
-def test_only_the_first_training_rows_are_used_where_so_many_are_asked_for() -> None:
+def test_every_row_is_in_one_batch_no_batch_has_one_row_and_only_the_first_rows_asked_for_are_used() -> None:
+    for n, sizes in ((10, [4, 4, 2]), (9, [4, 5]), (8, [4, 4]), (5, [5]), (3, [3])):
+        parts = batches(torch.arange(n), 4)
+        assert [len(part) for part in parts] == sizes
+        assert torch.cat(parts).tolist() == list(range(n))
     data = stripes()
     cut = replace(data, train=data.train[:, :30])
     first, second = (fit(d, model="logistic_regression", train_points=30) for d in (data, cut))
     for name, values in first.parameters.items():
         np.testing.assert_array_equal(values, second.parameters[name])
-
-
-def test_every_row_is_in_one_batch_and_no_batch_has_one_row() -> None:
-    for n, sizes in ((10, [4, 4, 2]), (9, [4, 5]), (8, [4, 4]), (5, [5]), (3, [3])):
-        parts = batches(torch.arange(n), 4)
-        assert [len(part) for part in parts] == sizes
-        assert torch.cat(parts).tolist() == list(range(n))
 
 
 def test_an_epoch_is_said_when_it_is_done(caplog: pytest.LogCaptureFixture) -> None:
@@ -307,21 +283,16 @@ def test_an_epoch_is_said_when_it_is_done(caplog: pytest.LogCaptureFixture) -> N
     assert [line[:17] for line in caplog.messages] == ["epoch 1 of 2, los", "epoch 2 of 2, los"]
 
 
-def test_a_training_that_diverges_is_stopped_and_named() -> None:
-    with pytest.raises(
-        ValueError, match=r"utk_classifier on 'stripes' diverged in epoch 1: .* smaller method\.learning"
-    ):
-        fit(stripes(), learning_rate=1e12)
-
-
-def test_a_network_that_does_not_fit_is_an_error_before_training() -> None:
-    with pytest.raises(
-        ValueError, match=r"deep_cnn takes images of at least 32 x 32, but .* have 8 x 8: set method\.in"
-    ):
-        fit(stripes(), model="deep_cnn")
-    with pytest.raises(ValueError, match="has 1 classes, but labels from 0 to 1"):
-        fit(replace(stripes(), classes=("above",)))
-    with pytest.raises(ValueError, match=r"method\.nesterov needs a momentum above 0: set method\.momentum"):
-        fit(stripes(), momentum=0.0, nesterov=True)
-    with pytest.raises(ValueError, match="at least 2 training images in 'stripes', found 1"):
-        fit(replace(stripes(), train=np.array([[0]])))
+@pytest.mark.parametrize(
+    ("settings", "data", "message"),
+    [
+        ({"learning_rate": 1e12}, {}, r"utk_classifier on 'stripes' diverged in epoch 1: .* smaller method\.learning"),
+        ({"model": "deep_cnn"}, {}, r"images of at least 32 x 32, but .* have 8 x 8: set method\.in"),
+        ({}, {"classes": ("above",)}, "has 1 classes, but labels from 0 to 1"),
+        ({"momentum": 0.0, "nesterov": True}, {}, r"method\.nesterov needs a momentum above 0: set method\.momentum"),
+        ({}, {"train": np.array([[0]])}, "at least 2 training images in 'stripes', found 1"),
+    ],
+)
+def test_a_training_that_diverges_or_cannot_be_begun_says_why(settings: Any, data: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit(replace(stripes(), **data), **settings)
