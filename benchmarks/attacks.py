@@ -52,7 +52,7 @@ from pipeline.attacks.fmn import fmn
 from pipeline.datasets import digits
 from pipeline.methods import standard
 from pipeline.models import networks
-from pipeline.models.vision import torchvision
+from pipeline.models.networks.imagenet import torchvision
 from pipeline.seeds import generators
 from pipeline.types import Array, Classifier, ImageDataset
 from pipeline.workflow.plugins import configure

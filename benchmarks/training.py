@@ -24,7 +24,7 @@ from pipeline.methods import adam_training, baseline, reductions, sensr
 from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_torch import TorchIterations
 from pipeline.models import mlp
-from pipeline.models.initial_weights import glorot_networks
+from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Array, Dataset
 from pipeline.workflow.plugins import configure

@@ -19,7 +19,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import plain_network, seconds, study_settings
-from pipeline.models.initial_weights import glorot_networks
+from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan
 from pipeline.transport.between import parted

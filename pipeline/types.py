@@ -20,6 +20,8 @@ Split = Literal["train", "test", "all"]
 """The rows of one side of each repetition's split, or of both, the training rows first."""
 
 Array = np.ndarray
+Generators = Sequence[np.random.Generator]
+"""One random generator for each repetition."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +202,13 @@ class Classifier:
     facts: Mapping[str, Array] = field(default_factory=dict)
     index: Mapping[str, Array] = field(default_factory=dict)
     reads: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, method: str, data: Dataset | ImageDataset, architecture: str, parameters: Mapping[str, Array], **more: Any
+    ) -> Classifier:
+        """The classifiers that a method made of ``data``; ``more`` are other fields."""
+        return cls(method, data.name, data.origin, architecture, parameters, **more)
 
     @property
     def repetitions(self) -> int:

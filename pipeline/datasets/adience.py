@@ -16,7 +16,7 @@ Source: Eidinger, Enbar and Hassner (2014); preprocessing of Nanda et al. (2021)
 
 import csv
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ from pipeline.datasets.image_files import ImageFiles
 from pipeline.datasets.image_sets import Labelled
 from pipeline.datasets.source import Source
 from pipeline.fields import Share
-from pipeline.types import ImageDataset, Origin
+from pipeline.types import Generators, ImageDataset, Origin
 
 ARCHIVE = "aligned.tar.gz"
 FOLDS = tuple(f"fold_{number}_data.txt" for number in range(5))
@@ -137,7 +137,7 @@ def check_archive(path: Path) -> None:
         raise ValueError(f"expected at least {USED:,} images aligned/*/landmark_aligned_face.*, found {found:,}")
 
 
-def prepare(rows: Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
     """The age groups as classes, gender beside them, and a split by folds or at random."""
     folds = config.split == "folds"
     split = rows.published_split() if folds else rows.random_split(config.train_fraction, rngs[0])

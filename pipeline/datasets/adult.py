@@ -13,7 +13,7 @@ native country (42) join them. These are the data of DiCiccio et al. (2020).
 Source: Dua and Graff (2017), UCI Machine Learning Repository; preprocessing of Maity et al. (2021), appendix F.1.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +26,7 @@ from pipeline.datasets.raw_table import category, parsed, whole
 from pipeline.datasets.source import Source
 from pipeline.datasets.tabular import SplitConfig, random_split
 from pipeline.fields import one_of
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 HOME = "https://archive.ics.uci.edu/dataset/2/adult"
 SOURCES = tuple(
@@ -133,13 +133,11 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
 
     With ``which`` "all" every row, and none dropped.
     """
-    if which == "all":
-        return rows.reset_index(drop=True), {}
-    rules = {f"{name} unknown": lambda r, name=name: r[name] != UNKNOWN for name in ("occupation", "native-country")}
-    return tabular.filtered(rows, rules)
+    needed = () if which == "all" else ("occupation", "native-country")
+    return tabular.filtered(rows, {f"{name} unknown": lambda r, name=name: r[name] != UNKNOWN for name in needed})
 
 
-def prepare(rows: pd.DataFrame, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Encode the rows that :func:`filtered` keeps, (n, 39) or (n, 100), and split them once for each generator."""
     kept, dropped = filtered(rows, config.rows)
     # What education-num numbers, from 1.

@@ -7,14 +7,13 @@ Each repetition draws ``n`` people of each group, in random order, who are its t
 is standardised: the unit is one arrest.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 LEVELS = ("S'", "S")
 SUCCESS = (1 / 2, 1 / 4)
@@ -28,15 +27,10 @@ class Config(Checked, of="dataset"):
     n: Count
 
 
-def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Draw 2 n rows with each generator."""
-    return tabular.stacked(
-        "arrests",
-        [_draw(config, rng) for rng in rngs],
-        feature_names=("arrests",),
-        attribute="group",
-        levels=LEVELS,
-    )
+    draws = [_draw(config, rng) for rng in rngs]
+    return tabular.stacked("arrests", draws, feature_names=("arrests",), attribute="group", levels=LEVELS)
 
 
 def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:

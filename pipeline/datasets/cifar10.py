@@ -6,15 +6,12 @@ Partition: the class.
 Source: Krizhevsky (2009).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from pipeline.datasets import cifar, image_sets
 from pipeline.datasets.source import Source
-from pipeline.types import ImageDataset, Origin
+from pipeline.types import Generators, ImageDataset, Origin
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 FOLDER = "cifar-10-batches-py"
@@ -61,8 +58,6 @@ def parse(folder: Path, filename: str = PUBLISHED.archive) -> image_sets.Labelle
     return cifar.photographs(folder / filename, PUBLISHED).labelled(CLASSES)
 
 
-def prepare(
-    rows: image_sets.Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin
-) -> ImageDataset:
+def prepare(rows: image_sets.Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
     """The published split, or a part of it stratified by class."""
     return image_sets.assembled("cifar10", origin, rows, rows.published_split(), config, rngs[0])

@@ -8,7 +8,6 @@ always a ``lossy`` copy.
 Source: Krizhevsky (2009).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +17,7 @@ import numpy as np
 from pipeline.datasets import cifar, image_sets
 from pipeline.datasets.source import Source
 from pipeline.fields import one_of
-from pipeline.types import ImageDataset, Origin
+from pipeline.types import Generators, ImageDataset, Origin
 
 SUPERCLASSES = {
     name: tuple(classes.split())
@@ -89,9 +88,7 @@ def parse(folder: Path, filename: str = PUBLISHED.archive) -> image_sets.Labelle
     return cifar.photographs(folder / filename, PUBLISHED).labelled(CLASSES)
 
 
-def prepare(
-    rows: image_sets.Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin
-) -> ImageDataset:
+def prepare(rows: image_sets.Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
     """The published split, or a part of it stratified by the chosen label."""
     if config.rows == "coarse":
         above = {name: code for code, names in enumerate(SUPERCLASSES.values()) for name in names}

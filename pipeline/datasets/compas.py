@@ -13,7 +13,7 @@ the label. Race is African-American or not. These are the data of DiCiccio et al
 Source: Larson et al. (2016), ProPublica; preprocessing of Maity et al. (2021), appendix G.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +26,7 @@ from pipeline.datasets.raw_table import category, parsed, whole
 from pipeline.datasets.source import Source
 from pipeline.datasets.tabular import SplitConfig, stratified_split
 from pipeline.fields import one_of
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 FILE = "compas-scores-two-years.csv"
 SOURCES = (
@@ -44,39 +44,30 @@ TWINS = {"complete": "compas.json", "all": "compas_all.json"}
 """The twin used in place of the rows that ``rows`` asks for."""
 
 AGES = ("25 - 45", "Greater than 45", "Less than 25")
-CATEGORIES = {
-    "sex": ("Female", "Male"),
-    "race": ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other"),
-    "age_cat": AGES,
-    "c_charge_degree": ("F", "M", "O"),
-    "score_text": ("Low", "Medium", "High", "N/A"),
-}
+TIMES = whole(0, 200)
 JUVENILE = ("juv_fel_count", "juv_misd_count", "juv_other_count")
-NUMBERS = {
-    "age": (18, 120),
-    **dict.fromkeys((*JUVENILE, "priors_count"), (0, 200)),
-    "is_recid": (-1, 1),
-    "two_year_recid": (0, 1),
-}
 DAYS = "days_b_screening_arrest"
 """Days from arrest to screening; the only column in which a value may be missing."""
+READERS = {
+    "sex": category(("Female", "Male")),
+    "race": category(("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")),
+    "age_cat": category(AGES),
+    "priors_count": TIMES,
+    DAYS: whole(-10_000, 10_000, missing=True),
+    "c_charge_degree": category(("F", "M", "O")),
+    "is_recid": whole(-1, 1),
+    "score_text": category(("Low", "Medium", "High", "N/A")),
+    "two_year_recid": whole(0, 1),
+    "age": whole(18, 120),
+    **dict.fromkeys(JUVENILE, TIMES),
+}
+"""The columns that are parsed, in this order, and what each may hold."""
 
 COLUMNS = {
-    "complete": (
-        "sex",
-        "race",
-        "age_cat",
-        "priors_count",
-        DAYS,
-        "c_charge_degree",
-        "is_recid",
-        "score_text",
-        "two_year_recid",
-    ),
+    "complete": tuple(READERS)[:9],
     "all": ("sex", "race", "age_cat", "age", *JUVENILE, "priors_count", "c_charge_degree", "two_year_recid"),
 }
 """What is needed of the table, by ``rows``."""
-PARSED = tuple(dict.fromkeys((*COLUMNS["complete"], *COLUMNS["all"])))
 CONTINUOUS = {"complete": ("priors_count",), "all": ("age", *JUVENILE, "priors_count")}
 PROTECTED_INPUTS = {"complete": ("sex", "race"), "all": ()}
 MAXIMUM_DAYS = 30
@@ -90,14 +81,11 @@ class Config(SplitConfig):
 
 
 def parse(folder: Path) -> pd.DataFrame:
-    """The columns :data:`PARSED` of ProPublica's table; ValueError naming file, row and column of anything odd.
+    """The columns :data:`READERS` of ProPublica's table; ValueError naming file, row and column of anything odd.
 
     A missing number of days is NaN, which :func:`filtered` drops and counts.
     """
-    readers = {name: category(values) for name, values in CATEGORIES.items()}
-    readers |= {name: whole(*limits) for name, limits in NUMBERS.items()}
-    readers[DAYS] = whole(-10_000, 10_000, missing=True)
-    return parsed(folder / FILE, {name: readers[name] for name in PARSED})
+    return parsed(folder / FILE, READERS)
 
 
 def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame, Mapping[str, int]]:
@@ -107,7 +95,7 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
     """
     rows = rows[list(COLUMNS[which])]
     if which == "all":
-        return rows.reset_index(drop=True), {}
+        return tabular.filtered(rows, {})
     rules = {
         "days between arrest and screening unknown": lambda r: r[DAYS].notna(),
         f"arrest and screening more than {MAXIMUM_DAYS} days apart": lambda r: r[DAYS].abs() <= MAXIMUM_DAYS,
@@ -119,7 +107,7 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
     return tabular.filtered(rows, rules)
 
 
-def prepare(rows: pd.DataFrame, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Encode the rows that :func:`filtered` keeps, (n, 7) or (n, 10), and split them once for each generator."""
     kept, dropped = filtered(rows, config.rows)
     label = kept["two_year_recid"].to_numpy(dtype=np.int64)

@@ -8,7 +8,6 @@ as in the original. Interpolated pixels are kept in steps of 1/240 instead of 1/
 Source: Alpaydin and Kaynak (1998), the test part of the UCI data set; no split is published.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,7 +16,7 @@ import numpy as np
 from pipeline.datasets import image_sets
 from pipeline.datasets.image_files import Held, resized
 from pipeline.fields import Share
-from pipeline.types import ImageDataset, Origin
+from pipeline.types import Generators, ImageDataset, Origin
 
 ORIGIN: Origin = "bundled"
 MAXIMUM = 16
@@ -42,9 +41,7 @@ def parse() -> image_sets.Labelled:
     return image_sets.Labelled(images, digits.target.astype(np.int64), "digit", tuple("0123456789"))
 
 
-def prepare(
-    rows: image_sets.Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin
-) -> ImageDataset:
+def prepare(rows: image_sets.Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
     """A random split, of which the first ``train_fraction`` is to train on."""
     assert isinstance(rows.pictures, Held)
     images = rows.pictures.images

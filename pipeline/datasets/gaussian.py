@@ -9,7 +9,6 @@ rest of S follows and then S'; all of them are training and test rows alike. The
 is standardised, every feature having mean 0 and variance 1 already.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count, above
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 LEVELS = ("S'", "S")
 FIXED_POINTS = ("ones", "zeros")
@@ -42,15 +41,11 @@ class Config(Checked, of="dataset"):
             )
 
 
-def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Draw 2 n rows with each generator."""
-    return tabular.stacked(
-        "gaussian",
-        [_draw(config, rng) for rng in rngs],
-        feature_names=tuple(f"x{j}" for j in range(1, config.dimension + 1)),
-        attribute="group",
-        levels=LEVELS,
-    )
+    draws = [_draw(config, rng) for rng in rngs]
+    names = tabular.numbered("x", config.dimension)
+    return tabular.stacked("gaussian", draws, feature_names=names, attribute="group", levels=LEVELS)
 
 
 def _draw(config: Config, rng: np.random.Generator) -> tabular.Draw:

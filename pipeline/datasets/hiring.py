@@ -11,14 +11,13 @@ many men to train on, and ``test`` of each to test, all in random order.
 Source: Lipton et al. (2018), section 4.1, as Black et al. (2020), section 5.3, use it.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count
-from pipeline.types import Array, Dataset, Origin
+from pipeline.types import Array, Dataset, Generators, Origin
 
 FEATURES = ("work_experience", "hair_length")
 LEVELS = ("Female", "Male")
@@ -42,7 +41,7 @@ class Config(Checked, of="dataset"):
     test: Count
 
 
-def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Draw 2 (train + test) rows with each generator."""
     return tabular.stacked(
         "hiring",

@@ -14,7 +14,6 @@ model sees the shared features only (the extra ones would make it a model of the
 that training and test rows are the same points. Rows come in random order, and nothing is standardised.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -22,7 +21,7 @@ import numpy as np
 
 from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count, Size, finite
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 LEVELS = ("S'", "S")
 
@@ -37,16 +36,12 @@ class Config(Checked, of="dataset"):
     delta: Annotated[float, finite]
 
 
-def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Draw 2 n rows with each generator."""
-    shared, extra = (
-        tuple(f"{kind}{j}" for j in range(1, count + 1))
-        for kind, count in (("x", config.shared), ("extra", config.extra))
-    )
     return tabular.stacked(
         "identical",
         [_draw(config, rng) for rng in rngs],
-        feature_names=(*shared, *extra),
+        feature_names=tabular.numbered("x", config.shared) + tabular.numbered("extra", config.extra),
         label_name="random",
         attribute="group",
         levels=LEVELS,

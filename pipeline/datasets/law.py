@@ -13,8 +13,7 @@ these are, count 21,791, so here nobody is left out. A model that needs whole LS
 Source: Wightman and Ramsey (1998), as prepared by Kusner et al. (2017).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from pipeline.datasets import tabular
 from pipeline.datasets.raw_table import category, decimal, parsed
 from pipeline.datasets.source import Source
 from pipeline.datasets.tabular import SplitConfig, random_split
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 FILE = "law_data.csv"
 SOURCES = (
@@ -51,10 +50,7 @@ NUMBERS = {"LSAT": (10.0, 48.0), "UGPA": (0.0, 4.3), "ZFYA": (-6.0, 6.0)}
 """The scale of the LSAT until 1991, of grades with 4.3 for an A+, and six standard deviations."""
 PAIR = ("Black", "White")
 
-
-@dataclass(frozen=True)
-class Config(SplitConfig):
-    """Nothing beyond the share of rows to train on."""
+Config = SplitConfig
 
 
 def parse(folder: Path) -> pd.DataFrame:
@@ -65,10 +61,10 @@ def parse(folder: Path) -> pd.DataFrame:
 
 def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
     """Every row, and none dropped."""
-    return rows.reset_index(drop=True), {}
+    return tabular.filtered(rows, {})
 
 
-def prepare(rows: pd.DataFrame, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Encode the rows, (n, 12), and split them once for each generator."""
     race, sex, zfya = rows["race"], rows["sex"], rows["ZFYA"].to_numpy(dtype=float)
     dummies = tabular.indicators(race, RACES) | tabular.indicators(sex, SEXES)

@@ -3,12 +3,11 @@
 Two rows, one of each group and label, which say nothing.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 
 @dataclass(frozen=True)
@@ -16,7 +15,7 @@ class Config:
     """Nothing to choose."""
 
 
-def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Two rows that are training and test rows of every repetition."""
     both = np.arange(2)
     split = np.tile(both, (len(rngs), 1))

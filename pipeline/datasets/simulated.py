@@ -16,7 +16,6 @@ The R repetitions are independent draws, stacked: repetition r owns the rows r n
 its training and its test rows alike.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from pipeline.datasets import tabular
 from pipeline.fields import Checked, Count, NonNegative, Probability, one_of
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 LABELS = ("stated", "centred")
 
@@ -48,12 +47,12 @@ class Config(Checked, of="dataset"):
         self.expect_equal_lengths("majority_mean", "minority_mean", "majority_weights", "minority_weights")
 
 
-def prepare(rows: None, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Draw n rows with each generator."""
     return tabular.stacked(
         "simulated",
         [_draw(config, rng) for rng in rngs],
-        feature_names=tuple(f"x{j}" for j in range(1, len(config.majority_mean) + 1)),
+        feature_names=tabular.numbered("x", len(config.majority_mean)),
         label_name="label",
         attribute="group",
         levels=("majority", "minority"),

@@ -16,7 +16,7 @@ in :mod:`pipeline.datasets.twins.subjects`.
 Source: City of Chicago (2017), data set 4aki-r3np; preprocessing of Black et al. (2020), section 5.2.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -29,45 +29,37 @@ from pipeline.datasets.raw_table import category, code, decimal, parsed, whole
 from pipeline.datasets.source import Source
 from pipeline.datasets.tabular import SplitConfig, random_split
 from pipeline.fields import interval
-from pipeline.types import Dataset, Origin
+from pipeline.types import Dataset, Generators, Origin
 
 FILE = "Strategic_Subject_List.csv"
 TWINS = {"": "ssl.json"}
 TWIN_KIND = "subjects"
 """How the twin is modelled: :mod:`pipeline.datasets.twins.subjects`."""
 
-AGE = "age"
 UNKNOWN = ""
 AGES = {"less than 20": 10, "20-30": 20, "30-40": 30, "40-50": 40, "50-60": 50, "60-70": 60, "70-80": 70}
-TIMES = {
-    "shooting_victim": "PREDICTOR RAT VICTIM SHOOTING INCIDENTS",
-    "battery_victim": "PREDICTOR RAT VICTIM BATTERY OR ASSAULT",
-    "violent_arrests": "PREDICTOR RAT ARRESTS VIOLENT OFFENSES",
-    "gang_affiliation": "PREDICTOR RAT GANG AFFILIATION",
-    "narcotic_arrests": "PREDICTOR RAT NARCOTIC ARRESTS",
-    "weapon_arrests": "PREDICTOR RAT UUW ARRESTS",
-}
-TREND = "trend"
-COLUMNS = {
-    "score": "SSL SCORE",
-    AGE: "PREDICTOR RAT AGE AT LATEST ARREST",
-    **{name: TIMES[name] for name in list(TIMES)[:5]},
-    TREND: "PREDICTOR RAT TREND IN CRIMINAL ACTIVITY",
-    "weapon_arrests": TIMES["weapon_arrests"],
-    "sex": "SEX CODE CD",
-    "race": "RACE CODE CD",
-}
-"""Our names, and the city's; the columns of the parsed list in this order."""
-FEATURES = tuple(name for name in COLUMNS if name not in ("score", "sex", "race"))
 HIGHEST_SCORE = 500
-MOST_TIMES = 200
-STEEPEST_TREND = 100.0
+TIMES = whole(0, 200)
+COLUMNS = {
+    "score": ("SSL SCORE", whole(0, HIGHEST_SCORE)),
+    "age": ("PREDICTOR RAT AGE AT LATEST ARREST", category((*AGES, UNKNOWN))),
+    "shooting_victim": ("PREDICTOR RAT VICTIM SHOOTING INCIDENTS", TIMES),
+    "battery_victim": ("PREDICTOR RAT VICTIM BATTERY OR ASSAULT", TIMES),
+    "violent_arrests": ("PREDICTOR RAT ARRESTS VIOLENT OFFENSES", TIMES),
+    "gang_affiliation": ("PREDICTOR RAT GANG AFFILIATION", whole(0, 1)),
+    "narcotic_arrests": ("PREDICTOR RAT NARCOTIC ARRESTS", TIMES),
+    "trend": ("PREDICTOR RAT TREND IN CRIMINAL ACTIVITY", decimal(-100.0, 100.0)),
+    "weapon_arrests": ("PREDICTOR RAT UUW ARRESTS", TIMES),
+    "sex": ("SEX CODE CD", code("[A-Z]", "one capital letter")),
+    "race": ("RACE CODE CD", code("[A-Z]{1,3}", "one to three capital letters")),
+}
+"""The columns of the parsed list, in this order: our names, the city's, and what each may hold."""
+FEATURES = tuple(name for name in COLUMNS if name not in ("score", "sex", "race"))
 LEVELS = ("BLK", "WHI")
 
 PEOPLE = 398_684
-OF_RACE = {"BLK": 207_760, "WHI": 82_317}
 HIGH = 345
-HIGH_OF_RACE = {"BLK": 26_785, "WHI": 3_082}
+OF_RACE = {"BLK": (207_760, 26_785), "WHI": (82_317, 3_082)}
 """People, and people with a score of at least :data:`HIGH`, as published."""
 UNCOUNTED = 153
 """So many people of unknown age group are missing from the published counts by race; a count may be off by them."""
@@ -91,31 +83,19 @@ def parse(folder: Path) -> pd.DataFrame:
 def check(path: Path) -> None:
     """Raise ValueError unless the file at ``path`` is the list, as far as what is published about it tells."""
     rows = _read(path)
-    high = rows["score"] >= HIGH
-    expected = {"people": PEOPLE}
-    expected |= {f"people of race {race}": count for race, count in OF_RACE.items()}
-    expected |= {f"people of race {race} with a score of {HIGH} or more": n for race, n in HIGH_OF_RACE.items()}
-    found = [len(rows)]
-    found += [int((rows["race"] == race).sum()) for race in OF_RACE]
-    found += [int((high & (rows["race"] == race)).sum()) for race in HIGH_OF_RACE]
-    for (what, count), number in zip(expected.items(), found, strict=True):
-        if abs(number - count) > UNCOUNTED:
-            raise ValueError(f"expected {count:,} {what}, give or take {UNCOUNTED}, found {number:,}")
+    published = {"people": (PEOPLE, rows)}
+    for race, (people, high) in OF_RACE.items():
+        own = rows[rows["race"] == race]
+        published[f"people of race {race}"] = people, own
+        published[f"people of race {race} with a score of {HIGH} or more"] = high, own[own["score"] >= HIGH]
+    for what, (count, found) in published.items():
+        if abs(len(found) - count) > UNCOUNTED:
+            raise ValueError(f"expected {count:,} {what}, give or take {UNCOUNTED}, found {len(found):,}")
 
 
 def _read(path: Path) -> pd.DataFrame:
-    readers = {
-        "score": whole(0, HIGHEST_SCORE),
-        AGE: category((*AGES, UNKNOWN)),
-        **dict.fromkeys(TIMES, whole(0, MOST_TIMES)),
-        "gang_affiliation": whole(0, 1),
-        TREND: decimal(-STEEPEST_TREND, STEEPEST_TREND),
-        "sex": code("[A-Z]", "one capital letter"),
-        "race": code("[A-Z]{1,3}", "one to three capital letters"),
-    }
     # Older copies of the file have underscores in the names of its columns where the city now has blanks.
-    columns = {city: readers[name] for name, city in COLUMNS.items()}
-    rows = parsed(path, columns, spelled=lambda name: name.replace("_", " "))
+    rows = parsed(path, dict(COLUMNS.values()), spelled=lambda name: name.replace("_", " "))
     return rows.set_axis(list(COLUMNS), axis="columns")
 
 
@@ -124,8 +104,8 @@ def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
 
     Raises ValueError for an input that is the same for everybody.
     """
-    known, unknown = tabular.filtered(rows, {"age at latest arrest unknown": lambda r: r[AGE] != UNKNOWN})
-    inputs = known[list(FEATURES)].assign(**{AGE: known[AGE].map(AGES)}).astype(float)
+    known, unknown = tabular.filtered(rows, {"age at latest arrest unknown": lambda r: r["age"] != UNKNOWN})
+    inputs = known[list(FEATURES)].assign(age=known["age"].map(AGES)).astype(float)
     constant = inputs.max() == inputs.min()
     if constant.any():
         raise ValueError(f"ssl: inputs {list(inputs.columns[constant])} are the same for everybody")
@@ -134,7 +114,7 @@ def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
     return kept, {**unknown, **others}
 
 
-def prepare(rows: pd.DataFrame, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> Dataset:
+def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Encode the rows that :func:`filtered` keeps, (n, 8), and split them once for each generator."""
     kept, dropped = filtered(rows)
     score = kept["score"].to_numpy(dtype=float)

@@ -122,6 +122,11 @@ class Draw:
     train: int | None = None
 
 
+def numbered(letter: str, count: int) -> tuple[str, ...]:
+    """The names x1, x2, ... of so many features."""
+    return tuple(f"{letter}{j}" for j in range(1, count + 1))
+
+
 def stacked(
     name: str,
     draws: Sequence[Draw],

@@ -15,7 +15,6 @@ Source: Zhang et al. (2017); bins and split of Nanda et al. (2021), appendix A, 
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -26,7 +25,7 @@ from pipeline.datasets.image_files import ImageFiles
 from pipeline.datasets.image_sets import Labelled
 from pipeline.datasets.source import Source
 from pipeline.fields import Share
-from pipeline.types import ImageDataset, Origin
+from pipeline.types import Generators, ImageDataset, Origin
 
 ARCHIVE = "UTKFace.tar.gz"
 COPY = "utkface.tar"
@@ -84,7 +83,7 @@ def _read(path: Path) -> Labelled:
     )
 
 
-def prepare(rows: Labelled, config: Config, rngs: Sequence[np.random.Generator], origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
     """The age bins as classes, gender and race beside them, and a random split."""
     split = rows.random_split(config.train_fraction, rngs[0])
     return image_sets.assembled("utkface", origin, rows, split, config, rngs[0])

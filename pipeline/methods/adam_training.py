@@ -13,7 +13,7 @@ with 250 rows a step the cost of a network is the cost of calling the library, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,8 +23,8 @@ from pipeline.fields import Checked, Count, Positive, at_least, even
 from pipeline.group_metrics import balanced_accuracy
 from pipeline.models import mlp
 from pipeline.models.device import arrays, visible_device
-from pipeline.models.initial_weights import glorot_networks
-from pipeline.types import Array, Batch
+from pipeline.models.mlp import glorot_networks
+from pipeline.types import Array, Batch, Generators
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +78,7 @@ def balanced_loss_and_accuracy(parameters: Mapping[str, Array], held_out: Batch)
 
 
 def train(
-    data: Batch, held_out: Batch, plan: NetworkTraining, rngs: Sequence[np.random.Generator]
+    data: Batch, held_out: Batch, plan: NetworkTraining, rngs: Generators
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Train one network for each generator, from Glorot-uniform weights and zero biases.
 

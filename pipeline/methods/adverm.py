@@ -32,7 +32,7 @@ import numpy as np
 
 from pipeline.fields import NonNegative, one_of
 from pipeline.methods.sgd_settings import SgdSettings
-from pipeline.types import Array, Classifier, ImageDataset, Keeper
+from pipeline.types import Array, Classifier, Generators, ImageDataset, Keeper
 
 if TYPE_CHECKING:
     import torch
@@ -64,9 +64,7 @@ class Config(SgdSettings):
     scale: Annotated[str, one_of(SCALES)]
 
 
-def fit(
-    dataset: ImageDataset, config: Config, rngs: Sequence[np.random.Generator], keeper: Keeper | None = None
-) -> Classifier:
+def fit(dataset: ImageDataset, config: Config, rngs: Generators, keeper: Keeper | None = None) -> Classifier:
     """One network at its checkpoints; see :func:`pipeline.methods.sgd_training.trained`. Draws from the first rng.
 
     The history has besides ``cross_entropy`` and ``penalty``, the mean over batches of |...| above, without alpha.

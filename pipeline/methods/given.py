@@ -7,14 +7,15 @@ decision itself is random, for an audit that draws it: a steep one leaves nothin
 where the odds are even.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from pipeline.fields import Checked, above, finite
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.models import logistic_mixture
+from pipeline.types import Classifier, Dataset, Generators
 
 
 @dataclass(frozen=True)
@@ -34,32 +35,20 @@ class Config(Checked, of="method"):
             )
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """The rule, the same in each of len(rngs) repetitions; nothing is drawn.
 
     Raises ValueError for a weight on a feature that the dataset does not have.
     """
-    repetitions = len(rngs)
-    coef = np.tile(_weights(dataset, config.weights), (repetitions, 1))
-    threshold = np.full(repetitions, float(config.threshold))
-    if config.slope is None:
-        architecture = "linear"
-        parameters = {"coef": coef, "intercept": np.zeros(repetitions), "threshold": threshold}
-    else:
-        architecture = "logistic_mixture"
-        parameters = {
-            "weight": np.ones((repetitions, 1)),
-            "coef": config.slope * coef[:, None, :],
-            "intercept": -config.slope * threshold[:, None],
-        }
-    return Classifier("given", dataset.name, dataset.origin, architecture, parameters)
-
-
-def _weights(dataset: Dataset, weights: Mapping[str, float]) -> Array:
-    """The weights in the order of the dataset's features: (d,)."""
-    if unknown := sorted(set(weights) - set(dataset.feature_names)):
+    names = dataset.feature_names
+    if unknown := sorted(set(config.weights) - set(names)):
         raise ValueError(
-            f"expected method.weights among the features of {dataset.name!r}, {', '.join(dataset.feature_names)}; "
-            f"found {unknown}"
+            f"expected method.weights among the features of {dataset.name!r}, {', '.join(names)}; found {unknown}"
         )
-    return np.array([float(weights.get(name, 0.0)) for name in dataset.feature_names])
+    coef = np.tile([float(config.weights.get(name, 0.0)) for name in names], (len(rngs), 1))
+    threshold = np.full(len(rngs), float(config.threshold))
+    if config.slope is not None:
+        parameters = logistic_mixture.regressions(config.slope * coef, -config.slope * threshold)
+        return Classifier.of("given", dataset, "logistic_mixture", parameters)
+    parameters = {"coef": coef, "intercept": np.zeros(len(rngs)), "threshold": threshold}
+    return Classifier.of("given", dataset, "linear", parameters)

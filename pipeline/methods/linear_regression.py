@@ -7,12 +7,11 @@ an attribute has a column), w is the solution of least length: the weights of an
 All repetitions are solved at once, through the d x d covariances of their rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.types import Array, Classifier, Dataset, Generators
 
 SMALLEST_EIGENVALUE = 1e-10
 """Directions in which the features vary less than this share of the most varied one are taken for dependent."""
@@ -26,7 +25,7 @@ class Config:
     threshold: float | None
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One regression for each of the first len(rngs) splits; nothing is drawn.
 
     Facts: ``r_squared`` and ``rmse`` on the training rows, ``rank``, the number of independent features. Raises
@@ -38,18 +37,13 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
     coef, intercept, rank = least_squares(x, t)
     residual = t - (x @ coef[..., None])[..., 0] - intercept[:, None]
     threshold = np.median(t, axis=1) if config.threshold is None else np.full(len(rngs), float(config.threshold))
-    return Classifier(
-        method="linear_regression",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="linear",
-        parameters={"coef": coef, "intercept": intercept, "threshold": threshold},
-        facts={
-            "r_squared": 1 - residual.var(axis=1) / t.var(axis=1),
-            "rmse": np.sqrt((residual**2).mean(axis=1)),
-            "rank": rank,
-        },
-    )
+    facts = {
+        "r_squared": 1 - residual.var(axis=1) / t.var(axis=1),
+        "rmse": np.sqrt((residual**2).mean(axis=1)),
+        "rank": rank,
+    }
+    parameters = {"coef": coef, "intercept": intercept, "threshold": threshold}
+    return Classifier.of("linear_regression", dataset, "linear", parameters, facts=facts)
 
 
 def outcome_of(dataset: Dataset, name: str | None) -> Array:

@@ -15,7 +15,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from pipeline.fields import Checked, Positive, Share, not_empty
-from pipeline.types import Array, Batch, Classifier, Dataset
+from pipeline.models import logistic_mixture
+from pipeline.types import Array, Batch, Classifier, Dataset, Generators
 
 TOLERANCE = 1e-6
 MAXIMUM_ITERATIONS = 1000
@@ -44,7 +45,7 @@ class Fit(NamedTuple):
     at_edge: bool
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One regression for each of the first len(rngs) splits; nothing is drawn, the training rows are in random order.
 
     Facts: see :func:`classifier`.
@@ -71,23 +72,14 @@ def classifier(
     Facts, beside those given: ``inverse_penalty`` (the C chosen), ``validation_auc``, and ``at_edge``, 1 where C is an
     end of the list.
     """
-    return Classifier(
-        method=method,
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="logistic_mixture",
-        parameters={
-            "weight": np.ones((len(found), 1)),
-            "coef": np.stack([one.coef for one in found])[:, None, :],
-            "intercept": np.array([[one.intercept] for one in found]),
-        },
-        facts={
-            "inverse_penalty": np.array([one.inverse_penalty for one in found]),
-            "validation_auc": np.array([one.validation_auc for one in found]),
-            "at_edge": np.array([float(one.at_edge) for one in found]),
-            **(facts or {}),
-        },
-    )
+    of_fits = {
+        "inverse_penalty": np.array([one.inverse_penalty for one in found]),
+        "validation_auc": np.array([one.validation_auc for one in found]),
+        "at_edge": np.array([float(one.at_edge) for one in found]),
+    }
+    coef, intercept = np.stack([one.coef for one in found]), np.array([one.intercept for one in found])
+    parameters = logistic_mixture.regressions(coef, intercept)
+    return Classifier.of(method, dataset, "logistic_mixture", parameters, facts=of_fits | dict(facts or {}))
 
 
 def chosen(

@@ -7,14 +7,14 @@ Nothing is trained but the intercept: the derivative of the sum in b, :math:`\su
 increases in b and has one root unless all labels are equal. Source: Maity et al. 2021, appendix E.2.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
 
 from pipeline.fields import Checked, Count, one_of
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.models import logistic_mixture
+from pipeline.types import Array, Classifier, Dataset, Generators
 
 INTERCEPTS = ("fitted", "zero")
 HALVINGS = 200
@@ -35,7 +35,7 @@ class Config(Checked, of="method"):
             raise ValueError(f"expected method.low <= method.high, found {self.low} and {self.high}")
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One classifier for each pair of coefficients, theta_1 slowest, on the training rows of the first split.
 
     The grid is the repetition axis, so ``rngs`` is of length 1; nothing is drawn from it. Raises ValueError for more,
@@ -52,14 +52,9 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
     theta = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     margins = theta @ data.features[0].T
     intercept = best_intercepts(margins, data.label[0]) if config.intercept == "fitted" else np.zeros(len(theta))
-    return Classifier(
-        method="logistic_grid",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="logistic_mixture",
-        parameters={"weight": np.ones((len(theta), 1)), "coef": theta[:, None, :], "intercept": intercept[:, None]},
-        index={"theta_1": theta[:, 0], "theta_2": theta[:, 1]},
-    )
+    index = {"theta_1": theta[:, 0], "theta_2": theta[:, 1]}
+    parameters = logistic_mixture.regressions(theta, intercept)
+    return Classifier.of("logistic_grid", dataset, "logistic_mixture", parameters, index=index)
 
 
 def best_intercepts(margins: Array, label: Array) -> Array:

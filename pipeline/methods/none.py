@@ -1,11 +1,11 @@
 """No model: P(y = 1 | x) = 1/2, for audits that draw their own populations and look at no classifier."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.types import Classifier, Dataset
+from pipeline.models import logistic_mixture
+from pipeline.types import Classifier, Dataset, Generators
 
 
 @dataclass(frozen=True)
@@ -13,12 +13,7 @@ class Config:
     """Nothing to choose."""
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One half for every row, in each of len(rngs) repetitions; nothing is drawn."""
-    shape = (len(rngs), 1)
-    parameters = {
-        "weight": np.ones(shape),
-        "coef": np.zeros((*shape, dataset.features.shape[1])),
-        "intercept": np.zeros(shape),
-    }
-    return Classifier("none", dataset.name, dataset.origin, "logistic_mixture", parameters)
+    parameters = logistic_mixture.regressions(np.zeros((len(rngs), dataset.features.shape[1])), np.zeros(len(rngs)))
+    return Classifier.of("none", dataset, "logistic_mixture", parameters)

@@ -13,13 +13,14 @@ Source: Zafar et al. 2017, as Lipton et al. 2018 use it for their hiring model.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.fields import Checked, Names
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.models import logistic_mixture
+from pipeline.types import Array, Classifier, Dataset, Generators
 
 TOLERANCE = 1e-8
 MAXIMUM_ITERATIONS = 1000
@@ -34,7 +35,7 @@ class Config(Checked, of="method"):
     attributes: Names | None
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One regression for each of the first len(rngs) splits; nothing is drawn.
 
     Facts: ``correlation``, the largest |r| of the score with an attribute on the training rows (0 up to rounding), and
@@ -54,18 +55,9 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
         intercept.append(b)
         correlation.append(largest_correlation(x @ coef[-1], attributes))
         free.append(float(basis.shape[1]))
-    return Classifier(
-        method="parity_constrained",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="logistic_mixture",
-        parameters={
-            "weight": np.ones((len(rngs), 1)),
-            "coef": np.stack(coef)[:, None, :],
-            "intercept": np.array(intercept)[:, None],
-        },
-        facts={"correlation": np.array(correlation), "free_weights": np.array(free)},
-    )
+    parameters = logistic_mixture.regressions(np.stack(coef), np.array(intercept))
+    facts = {"correlation": np.array(correlation), "free_weights": np.array(free)}
+    return Classifier.of("parity_constrained", dataset, "logistic_mixture", parameters, facts=facts)
 
 
 def constraints(x: Array, attributes: Mapping[str, Array]) -> Array:

@@ -7,22 +7,16 @@ projector is folded into W_1, so the result is a plain ``mlp`` on the same featu
 not change when x moves along U. Source: Maity et al. 2021, appendix F.3.1 and table 2.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from pipeline.fair_metric import learn_batch
 from pipeline.methods.adam_training import NetworkTraining, train
-from pipeline.types import Classifier, Dataset
+from pipeline.types import Classifier, Dataset, Generators
+
+Config = NetworkTraining
 
 
-@dataclass(frozen=True)
-class Config(NetworkTraining):
-    """See :class:`pipeline.methods.adam_training.NetworkTraining`."""
-
-
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """Train on the first ``len(rngs)`` splits, all in one batch."""
     data, held_out = (dataset.batch(side, len(rngs)) for side in ("train", "test"))
     inputs = [dataset.feature_names.index(name) for name in dataset.sensitive_inputs]
@@ -30,11 +24,4 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
     projected, held_out = (replace(batch, features=batch.features @ projector) for batch in (data, held_out))
     parameters, history = train(projected, held_out, config, rngs)
     parameters["w1"] = projector @ parameters["w1"]
-    return Classifier(
-        method="project",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="mlp",
-        parameters=parameters,
-        history=history,
-    )
+    return Classifier.of("project", dataset, "mlp", parameters, history=history)

@@ -23,15 +23,15 @@ Source: Maity et al. 2021, appendices F.3.3 and G.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
 
 from pipeline.fields import Checked, Count, Positive, Share, one_of
-from pipeline.models.ragged import stacked
-from pipeline.types import Array, Batch, Classifier, Dataset
+from pipeline.models import stacked
+from pipeline.types import Array, Batch, Classifier, Dataset, Generators
 
 SOLVERS = ("liblinear", "newton-cholesky")
 CERTAIN = float(-np.log(np.finfo(float).eps))
@@ -54,7 +54,7 @@ class Config(Checked, of="method"):
     solver: Annotated[str, one_of(SOLVERS)]
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """Play the game on the first ``len(rngs)`` splits, one after the other; nothing in it is random.
 
     ``facts``: the ``members`` of positive weight, how many of them are constant, how often the learner was asked, the
@@ -63,15 +63,10 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
     """
     data = dataset.batch("train", len(rngs))
     played = [_play(data, r, config) for r in range(len(rngs))]
-    return Classifier(
-        method="reductions",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="logistic_mixture",
-        # Repetitions with fewer members than others get members of weight 0.
-        parameters={name: stacked([members[name] for members, _ in played]) for name in played[0][0]},
-        facts={name: np.array([facts[name] for _, facts in played]) for name in played[0][1]},
-    )
+    # Repetitions with fewer members than others get members of weight 0.
+    parameters = {name: stacked([members[name] for members, _ in played]) for name in played[0][0]}
+    facts = {name: np.array([facts[name] for _, facts in played]) for name in played[0][1]}
+    return Classifier.of("reductions", dataset, "logistic_mixture", parameters, facts=facts)
 
 
 def crossed_groups(protected: Mapping[str, Array]) -> Array:

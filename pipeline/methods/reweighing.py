@@ -11,22 +11,16 @@ in training.
 Source: Kamiran and Calders 2012, "Data preprocessing techniques for classification without discrimination".
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
 from pipeline.methods import logistic
 from pipeline.methods.reductions import crossed_groups
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.types import Array, Classifier, Dataset, Generators
+
+Config = logistic.Config
 
 
-@dataclass(frozen=True)
-class Config(logistic.Config):
-    """See :class:`pipeline.methods.logistic.Config`."""
-
-
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One regression for each of the first len(rngs) splits; nothing is drawn.
 
     Facts beside those of the regression: ``smallest_weight`` and ``largest_weight``.

@@ -28,35 +28,26 @@ Maity et al. 2021, appendix F.3.2.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from pipeline.fair_metric import FairMetric, learn_batch
-from pipeline.methods.adam_training import (
-    CHUNK,
-    balanced_loss_and_accuracy,
-    balanced_rows,
-    recorded_chunks,
-)
-from pipeline.methods.fingerprint import fingerprint
+from pipeline.methods.adam_training import CHUNK, balanced_loss_and_accuracy, balanced_rows, recorded_chunks
 from pipeline.methods.sensr_settings import SensrSettings
 from pipeline.models.device import gpu_is_visible
-from pipeline.models.initial_weights import glorot_networks
-from pipeline.types import Array, Batch, Classifier, Dataset, Keeper
+from pipeline.models.mlp import glorot_networks
+from pipeline.seeds import fingerprint
+from pipeline.types import Array, Batch, Classifier, Dataset, Generators, Keeper
 
 INITIAL_BIAS = 0.1
 POINTS = ("steps", "means", "accuracies")
 """Of the points of the training curve so far, in a kept state."""
 LOG = logging.getLogger(__name__)
 RESUMES = True
-
-
-@dataclass(frozen=True)
-class Config(SensrSettings):
-    """See :class:`pipeline.methods.sensr_settings.SensrSettings`."""
+Config = SensrSettings
 
 
 class Iterations(Protocol):
@@ -78,9 +69,7 @@ class Iterations(Protocol):
         """Go on from a ``state``."""
 
 
-def fit(
-    dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator], keeper: Keeper | None = None
-) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | None = None) -> Classifier:
     """Train on the first ``len(rngs)`` splits, all in one batch.
 
     ``keeper`` makes a killed training go on at its last hundred iterations, to the same bytes.
@@ -122,19 +111,12 @@ def fit(
             chunks = {"chunks": np.array(chunk + 1), "curve": np.concatenate(curve, axis=1)}
             keeper.save({"fingerprint": own, **chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
     steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
-    return Classifier(
-        method="sensr",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="mlp",
-        parameters=training.parameters(),
-        history={
-            "step": steps,
-            **{name: means[:, :, i].T for i, name in enumerate(("loss", "lambda", "fair_distance"))},
-            "balanced_accuracy": accuracies.T,
-        },
-        facts=training.facts(),
-    )
+    history = {
+        "step": steps,
+        **{name: means[:, :, i].T for i, name in enumerate(("loss", "lambda", "fair_distance"))},
+        "balanced_accuracy": accuracies.T,
+    }
+    return Classifier.of("sensr", dataset, "mlp", training.parameters(), history=history, facts=training.facts())
 
 
 def started(data: Batch, metric: FairMetric, start: Mapping[str, Array], config: SensrSettings) -> Iterations:

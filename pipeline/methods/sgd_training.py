@@ -17,16 +17,16 @@ numbers batch by batch.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 
-from pipeline.methods.fingerprint import fingerprint
 from pipeline.methods.sgd_settings import SgdSettings, accuracy_curve
-from pipeline.methods.torch_state import own_state_of_torch, seed_torch
 from pipeline.models import networks
-from pipeline.models.device import visible_device
+from pipeline.models.device import own_operations, visible_device
+from pipeline.seeds import fingerprint
 from pipeline.types import Array, Classifier, ImageDataset, Keeper
 
 Forward = Callable[[torch.Tensor], torch.Tensor]
@@ -265,6 +265,29 @@ class Training:
             },
             index={"epoch": np.array(epochs)},
         )
+
+
+@contextmanager
+def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) -> Iterator[None]:
+    """Generators of the block's own, ``threads`` on the CPU and, if asked for, deterministic operations.
+
+    An operation that has no deterministic form on the device is named in a warning.
+    """
+    devices = [torch.cuda.current_device()] if device.type == "cuda" else []
+    benchmark = torch.backends.cudnn.benchmark
+    with torch.random.fork_rng(devices=devices), own_operations(threads, deterministic):
+        try:
+            torch.backends.cudnn.benchmark = not deterministic
+            yield
+        finally:
+            torch.backends.cudnn.benchmark = benchmark
+
+
+def seed_torch(device: torch.device, seed: int) -> None:
+    """Seed the generators that the device's operations draw from."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
 
 
 def batches(order: torch.Tensor, size: int) -> list[torch.Tensor]:

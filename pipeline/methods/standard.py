@@ -5,14 +5,10 @@ Source: Nanda et al. 2021, section 7.2; the settings are those of the code that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pipeline.methods.sgd_settings import SgdSettings
-from pipeline.types import Classifier, ImageDataset, Keeper
+from pipeline.types import Classifier, Generators, ImageDataset, Keeper
 
 if TYPE_CHECKING:
     import torch
@@ -20,16 +16,10 @@ if TYPE_CHECKING:
     from pipeline.methods.sgd_training import Forward, Terms
 
 RESUMES = True
+Config = SgdSettings
 
 
-@dataclass(frozen=True)
-class Config(SgdSettings):
-    """Those of every training by stochastic gradient descent."""
-
-
-def fit(
-    dataset: ImageDataset, config: Config, rngs: Sequence[np.random.Generator], keeper: Keeper | None = None
-) -> Classifier:
+def fit(dataset: ImageDataset, config: Config, rngs: Generators, keeper: Keeper | None = None) -> Classifier:
     """One network at its checkpoints; see :func:`pipeline.methods.sgd_training.trained`. Draws from the first rng."""
     from pipeline.methods.sgd_training import trained
 

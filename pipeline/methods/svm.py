@@ -14,9 +14,8 @@ from typing import Annotated, Any
 import numpy as np
 
 from pipeline.fields import Checked, Names, Positive, at_least
-from pipeline.models import kernel
-from pipeline.models.ragged import stacked
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.models import kernel, stacked
+from pipeline.types import Array, Classifier, Dataset, Generators
 
 CACHE = 100
 """Megabytes of kernel rows that the solver keeps: it asks for few of them twice, and more only cost memory."""
@@ -35,7 +34,7 @@ class Config(Checked, of="method"):
     points: Annotated[int, at_least(2)] | None
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One machine for each of the first len(rngs) splits; nothing is drawn.
 
     Facts: ``support_vectors``, their number, and ``training_accuracy``. Raises ValueError for a feature that the
@@ -57,17 +56,9 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
         "columns": np.tile(columns, (len(rngs), 1)),
     }
     right = kernel.predict(parameters, data.features[:, limit]) == data.label[:, limit]
-    return Classifier(
-        method="svm",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="kernel",
-        parameters=parameters,
-        facts={
-            "support_vectors": np.array([float(len(machine.support_)) for machine in machines]),
-            "training_accuracy": right.mean(axis=1),
-        },
-    )
+    vectors = np.array([float(len(machine.support_)) for machine in machines])
+    facts = {"support_vectors": vectors, "training_accuracy": right.mean(axis=1)}
+    return Classifier.of("svm", dataset, "kernel", parameters, facts=facts)
 
 
 def _machine(x: Array, y: Array, inverse_penalty: float, gamma: float) -> Any:

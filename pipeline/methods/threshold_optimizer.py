@@ -14,7 +14,6 @@ facts tell. The classifier ``reads`` the attributes (architecture ``thresholds``
 Source: Hardt, Price and Srebro 2016, "Equality of opportunity in supervised learning", section 3.2.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -23,7 +22,7 @@ import numpy as np
 from pipeline.fields import Count, Share, one_of
 from pipeline.methods import logistic
 from pipeline.methods.reductions import crossed_groups
-from pipeline.types import Array, Classifier, Dataset
+from pipeline.types import Array, Classifier, Dataset, Generators
 
 CONSTRAINTS = (
     "demographic_parity",
@@ -54,7 +53,7 @@ class Config(logistic.Config):
             raise ValueError(f"equalized_odds has no tolerance: expected null, found {self.tolerance}")
 
 
-def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -> Classifier:
+def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """Thresholds for each of the first len(rngs) splits, on all its training rows; nothing is drawn.
 
     Facts beside those of the regression, of the training rows: ``drawn``, the share whose label a coin decides;
@@ -64,7 +63,7 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
     data = dataset.batch("train", len(rngs))
     found = logistic.fits(data, config)
     names = tuple(data.protected)
-    parameters: list[dict[str, Array]] = []
+    by_group: list[dict[str, Array]] = []
     facts = []
     for r, one in enumerate(found):
         protected = {name: data.protected[name][r] for name in names}
@@ -72,31 +71,25 @@ def fit(dataset: Dataset, config: Config, rngs: Sequence[np.random.Generator]) -
         rules, probability = _thresholds(one, data.features[r], data.label[r], codes, config)
         _, first = np.unique(codes, return_index=True)
         group = np.stack([protected[name][first] for name in names], axis=1).astype(float)
-        parameters.append({"group": group, **rules})
+        by_group.append({"group": group, **rules})
         drawn = (probability > 0) & (probability < 1)
         facts.append((drawn.mean(), spread(probability, codes), spread((probability > 0.5).astype(float), codes)))
-    most = max(len(own["group"]) for own in parameters)
+    most = max(len(own["group"]) for own in by_group)
     kept = logistic.classifier("", dataset, found)
     inputs = dataset.with_inputs(names).feature_names
     coef = kept.parameters["coef"][:, 0]
-    return Classifier(
-        method="threshold_optimizer",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture="thresholds",
-        parameters={
-            # What is read beside the features has no part in the margin.
-            "coef": np.pad(coef, ((0, 0), (0, len(inputs) - coef.shape[1]))),
-            "intercept": kept.parameters["intercept"][:, 0],
-            "read": np.tile([inputs.index(name) for name in names], (len(found), 1)),
-            **{
-                name: np.stack([own[name][np.minimum(np.arange(most), len(own[name]) - 1)] for own in parameters])
-                for name in parameters[0]
-            },
+    parameters = {
+        # What is read beside the features has no part in the margin.
+        "coef": np.pad(coef, ((0, 0), (0, len(inputs) - coef.shape[1]))),
+        "intercept": kept.parameters["intercept"][:, 0],
+        "read": np.tile([inputs.index(name) for name in names], (len(found), 1)),
+        **{
+            name: np.stack([own[name][np.minimum(np.arange(most), len(own[name]) - 1)] for own in by_group])
+            for name in by_group[0]
         },
-        facts={**kept.facts, **dict(zip(("drawn", "parity_drawn", "parity"), np.array(facts).T, strict=True))},
-        reads=names,
-    )
+    }
+    told = kept.facts | dict(zip(("drawn", "parity_drawn", "parity"), np.array(facts).T, strict=True))
+    return Classifier.of("threshold_optimizer", dataset, "thresholds", parameters, facts=told, reads=names)
 
 
 def spread(positive: Array, group: Array) -> float:

@@ -15,7 +15,12 @@ and those that say probabilities, which attacks go through,
 - ``loss_and_gradient(parameters, x, y)``: NumPy closed form of the cross entropy (R, n), its gradient in x (R, n, d).
 """
 
+from collections.abc import Sequence
 from types import ModuleType
+
+import numpy as np
+
+from pipeline.types import Array
 
 
 def architecture(name: str) -> ModuleType:
@@ -27,3 +32,10 @@ def architecture(name: str) -> ModuleType:
     if name not in known:
         raise ValueError(f"expected an architecture among {', '.join(known)}, found {name!r}")
     return known[name]
+
+
+def stacked(arrays: Sequence[Array], fill: float = 0.0) -> Array:
+    """One array with an axis before theirs, the shorter of them filled up with ``fill`` at the end of their first."""
+    longest = max(len(array) for array in arrays)
+    widths = [[(0, longest - len(array)), *[(0, 0)] * (array.ndim - 1)] for array in arrays]
+    return np.stack([np.pad(array, width, constant_values=fill) for array, width in zip(arrays, widths, strict=True)])

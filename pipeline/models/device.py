@@ -1,10 +1,11 @@
-"""Where torch computes: on the GPU where one is visible, otherwise on the CPU."""
+"""Where torch computes, on the GPU where one is visible and otherwise on the CPU, and how: threads and determinism."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,9 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-
+WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+DETERMINISTIC_WORKSPACE = ":4096:8"
+"""The workspace with which matrix products on a GPU are deterministic."""
 TRACES = (
     *("/dev/nvidiactl", "/proc/driver/nvidia"),
     *("/dev/nvmap", "/dev/nvhost-gpu", "/dev/nvgpu"),
@@ -47,3 +50,38 @@ def tensors(
 def arrays(parameters: Mapping[str, torch.Tensor]) -> dict[str, np.ndarray]:
     """Float64 NumPy copies of tensors on any device."""
     return {name: values.detach().cpu().numpy().astype(np.float64) for name, values in parameters.items()}
+
+
+@contextmanager
+def own_operations(threads: int, deterministic: bool = True) -> Iterator[None]:
+    """``threads`` of the CPU and, if asked for, the deterministic form of every operation that has one.
+
+    An operation without one on its device is named in a warning. One thread of a CPU computes in one order anyway, so
+    that nothing is asked for there: asking imports torch's compiler, a second and more of a job.
+    """
+    import torch
+
+    before, number = _determinism(), torch.get_num_threads()
+    workspace = os.environ.get(WORKSPACE)
+    try:
+        torch.set_num_threads(threads)
+        if deterministic and (threads > 1 or torch.cuda.is_available()):
+            os.environ.setdefault(WORKSPACE, DETERMINISTIC_WORKSPACE)
+            torch.use_deterministic_algorithms(True, warn_only=True)
+        yield
+    finally:
+        torch.set_num_threads(number)
+        if _determinism() != before:
+            torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        if workspace is None:
+            os.environ.pop(WORKSPACE, None)
+
+
+def _determinism() -> tuple[bool, bool]:
+    """Whether deterministic forms are asked for, and whether their absence is but a warning."""
+    import torch
+
+    return (
+        torch.are_deterministic_algorithms_enabled(),
+        torch.is_deterministic_algorithms_warn_only_enabled(),
+    )

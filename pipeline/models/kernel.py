@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-Array = np.ndarray
+from pipeline.types import Array
 
 CELLS = 200_000
 """Entries of the kernel computed at once: 1.6 MB, which stay in a processor's cache from one operation to the next."""

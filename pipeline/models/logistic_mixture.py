@@ -17,10 +17,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.types import Array
+
 if TYPE_CHECKING:
     import torch
 
-Array = np.ndarray
+
+def regressions(coef: Array, intercept: Array) -> dict[str, Array]:
+    """The parameters of R plain logistic regressions, from their ``coef`` (R, d) and ``intercept`` (R,)."""
+    return {"weight": np.ones((len(coef), 1)), "coef": coef[:, None, :], "intercept": intercept[:, None]}
 
 
 def log_probabilities(parameters: Mapping[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:

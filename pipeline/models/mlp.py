@@ -9,15 +9,30 @@ z = max(x W_1 + b_1, 0) v + c of class 1 over class 0, with v = W_2[:, 1] - W_2[
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.types import Array, Generators
+
 if TYPE_CHECKING:
     import torch
 
-Array = np.ndarray
+
+def glorot_networks(rngs: Generators, widths: Sequence[int], bias: float = 0.0) -> dict[str, Array]:
+    """One network for each generator, weights uniform on +-sqrt(6 / (fan-in + fan-out)), every bias equal to ``bias``.
+
+    ``widths`` are the numbers of inputs, of the units of each hidden layer, and of outputs. Returns ``w1`` (R, inputs,
+    units), ``b1`` (R, units), ``w2`` and so on.
+    """
+    networks: dict[str, Array] = {}
+    for number, (inputs, outputs) in enumerate(pairwise(widths), start=1):
+        limit = np.sqrt(6 / (inputs + outputs))
+        networks[f"w{number}"] = np.stack([rng.uniform(-limit, limit, (inputs, outputs)) for rng in rngs])
+        networks[f"b{number}"] = np.full((len(rngs), outputs), bias)
+    return networks
 
 
 def log_probabilities(parameters: Mapping[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:

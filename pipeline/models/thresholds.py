@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-Array = np.ndarray
+from pipeline.types import Array
 
 
 def predict(parameters: Mapping[str, Array], x: Array) -> Array:

@@ -25,7 +25,7 @@ from typing import Annotated
 import numpy as np
 
 from pipeline.fields import Checked, NonNegative, Positive, at_least, one_of
-from pipeline.models.ragged import stacked
+from pipeline.models import stacked
 from pipeline.transport.cost import COSTS, cost_matrix
 from pipeline.types import Array, TransportMap
 

@@ -15,7 +15,7 @@ from typing import Annotated
 import numpy as np
 
 from pipeline.fields import Checked, one_of
-from pipeline.models.ragged import stacked
+from pipeline.models import stacked
 from pipeline.transport.cost import CostOrName
 from pipeline.transport.plan import TransportPlan, best_plan, overlaps
 from pipeline.types import Array, TransportMap

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline.models.ragged import stacked
+from pipeline.models import stacked
 from pipeline.transport.cost import Cost, cost_function
 from pipeline.types import Array
 

@@ -26,7 +26,7 @@ from typing import Protocol
 import numpy as np
 
 from pipeline.models.device import gpu_is_visible
-from pipeline.models.initial_weights import glorot_networks
+from pipeline.models.mlp import glorot_networks
 from pipeline.transport.wgan_networks import WganSettings, minibatches, outputs
 from pipeline.types import Array, TransportMap
 

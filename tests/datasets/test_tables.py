@@ -122,9 +122,9 @@ GOOD: dict[str, dict[str, str]] = {
     name: dict(zip(columns, text.split(", "), strict=True))
     for name, columns, text in (
         ("adult", adult.FIELDS, ADULT),
-        ("compas", compas.PARSED, "Male, Caucasian, 25 - 45, 3, -1, F, 0, Low, 1, 30, 0, 1, 2"),
+        ("compas", compas.READERS, "Male, Caucasian, 25 - 45, 3, -1, F, 0, Low, 1, 30, 0, 1, 2"),
         ("law", ("race", "sex", "LSAT", "UGPA", "region_first", "ZFYA"), "White, 1, 39.0, 3.1, GL, -0.98"),
-        ("ssl", ssl.COLUMNS.values(), "289, 20-30, 0, 1, 2, 1, 3, -0.3, 0, M, BLK"),
+        ("ssl", [city for city, _ in ssl.COLUMNS.values()], "289, 20-30, 0, 1, 2, 1, 3, -0.3, 0, M, BLK"),
     )
 }
 """A row of each table as text, as in the file; that of the law school has a column that nobody asks for."""
@@ -159,7 +159,7 @@ def raw_folder(folder: Path, name: str, *changes: dict[str, str]) -> Path:
         ),
         (
             "ssl",
-            {ssl.COLUMNS["age"]: "", "RACE CODE CD": "API", "SEX CODE CD": "X"},
+            {ssl.COLUMNS["age"][0]: "", "RACE CODE CD": "API", "SEX CODE CD": "X"},
             dict(zip(ssl.COLUMNS, [289, "20-30", 0, 1, 2, 1, 3, -0.3, 0, "M", "BLK"], strict=True)),
             {"age": "", "sex": "X", "race": "API"},
         ),
@@ -201,10 +201,10 @@ MALFORMED = [
     ("law", "UGPA", "4.4", r"'4\.4' is out of range: expected 0\.0 to 4\.3"),
     ("law", "ZFYA", "-6.5", r"'-6\.5' is out of range"),
     ("ssl", "SSL SCORE", "501", "'501' is out of range: expected 0 to 500"),
-    ("ssl", ssl.COLUMNS["age"], "20 - 30", "'20 - 30' is an unknown category"),
-    ("ssl", ssl.COLUMNS["gang_affiliation"], "2", "'2' is out of range: expected 0 to 1"),
-    ("ssl", ssl.COLUMNS["narcotic_arrests"], "1.5", r"'1\.5' is not a whole number"),
-    ("ssl", ssl.COLUMNS["trend"], "up", "'up' is not a number"),
+    ("ssl", ssl.COLUMNS["age"][0], "20 - 30", "'20 - 30' is an unknown category"),
+    ("ssl", ssl.COLUMNS["gang_affiliation"][0], "2", "'2' is out of range: expected 0 to 1"),
+    ("ssl", ssl.COLUMNS["narcotic_arrests"][0], "1.5", r"'1\.5' is not a whole number"),
+    ("ssl", ssl.COLUMNS["trend"][0], "up", "'up' is not a number"),
     ("ssl", "SEX CODE CD", "male", "'male' is no code: expected one capital letter"),
     ("ssl", "RACE CODE CD", "", "'' is no code: expected one to three capital letters"),
 ]
@@ -397,7 +397,7 @@ def test_splits_partition_the_rows_and_depend_on_their_own_generator_alone(
     rows = rows_of(name)
     if name == "ssl":
         rows = rows[rows["race"].isin(ssl.LEVELS)].head(300)
-        rows = rows.assign(**{feature: np.arange(300) % 2 for feature in ssl.TIMES})
+        rows = rows.assign(**{feature: np.arange(300) % 2 for feature in ssl.FEATURES[1:]})
     data = made(name, rows.head(n), 3, fraction)
     assert data.train.shape == (3, int(n * round(fraction * 100)) // 100)  # floor, in whole numbers
     for train, test in zip(data.train, data.test, strict=True):

@@ -13,7 +13,7 @@ from pipeline.methods import adam_training, adverm, baseline, project, standard
 from pipeline.methods import adam_training as training
 from pipeline.methods.adam_training import CHUNK, NetworkTraining
 from pipeline.models import mlp, networks
-from pipeline.models.initial_weights import glorot_networks
+from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Array, Batch, Classifier, Dataset, ImageDataset
 from tests.builders import image_dataset

@@ -32,7 +32,7 @@ from pipeline.methods.sensr_compiled.training import _updated_lambda
 from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON
 from pipeline.methods.sensr_torch import Adam, TorchIterations, updated_lambda
 from pipeline.models import mlp
-from pipeline.models.initial_weights import glorot_networks
+from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Array, Batch, Classifier, Dataset
 from tests.methods.builders import Kept, population

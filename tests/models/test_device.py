@@ -11,27 +11,18 @@ import torch
 from pipeline.models import device
 
 
-@pytest.mark.parametrize(("visible", "kind"), [(True, "cuda"), (False, "cpu")])
-def test_a_visible_gpu_is_used(monkeypatch: pytest.MonkeyPatch, visible: bool, kind: str) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
-    assert device.visible_device().type == kind
-
-
 @pytest.mark.parametrize("visible", [True, False])
-def test_where_a_driver_left_a_trace_torch_is_asked(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, visible: bool
+@pytest.mark.parametrize("platform", ["linux", "win32"])
+def test_torch_is_asked_where_a_driver_left_a_trace_and_off_linux_whatever_there_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, platform: str, visible: bool
 ) -> None:
     (tmp_path / "nvidiactl").touch()
-    monkeypatch.setattr(device, "TRACES", (f"{tmp_path}/kfd", f"{tmp_path}/nvidiactl"))
+    traces = (f"{tmp_path}/kfd", f"{tmp_path}/nvidiactl") if platform == "linux" else ()
+    monkeypatch.setattr(device, "TRACES", traces)
+    monkeypatch.setattr("sys.platform", platform)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: visible)
     assert device.gpu_is_visible() is visible
-
-
-def test_off_linux_torch_is_asked_whatever_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "TRACES", ())
-    monkeypatch.setattr("sys.platform", "win32")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert device.gpu_is_visible()
+    assert device.visible_device().type == ("cuda" if visible else "cpu")
 
 
 def test_without_a_trace_of_a_driver_torch_is_not_even_imported() -> None:

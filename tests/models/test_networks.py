@@ -46,14 +46,9 @@ def classifier(
             f.train()(torch.rand(4, *dataset.images.shape[1:]))
         states.append(networks.arrays(f.state_dict()))
     described = networks.facts(architecture, dataset, width, input_size)
-    return Classifier(
-        method="standard",
-        dataset=dataset.name,
-        origin="simulated",
-        architecture=f"networks.{architecture}",
-        parameters={name: np.stack([state[name] for state in states]) for name in states[0]},
-        facts={name: np.full(2, value) for name, value in described.items()},
-    )
+    weights = {name: np.stack([state[name] for state in states]) for name in states[0]}
+    facts = {name: np.full(2, value) for name, value in described.items()}
+    return Classifier.of("standard", dataset, f"networks.{architecture}", weights, facts=facts)
 
 
 def basic_pyramid(depth: int, alpha: int, classes: int) -> int:
@@ -244,9 +239,7 @@ def test_a_dataset_that_a_checkpoint_was_not_made_for_is_named_with_what_differs
 def test_images_and_labels_that_fit_no_network_are_refused() -> None:
     data = pictures()
     wrong = {
-        "4 classes, but labels from 0 to 4: expected labels from 0 to 3": replace(
-            data, label=data.label + (data.label == 3)
-        ),
+        "4 classes, but labels from 1 to 4: expected labels from 0 to 3": replace(data, label=data.label + 1),
         "images of 8 x 7 pixels, expected square": replace(data, images=data.images[..., :7]),
         "3 channels, but 1 means": replace(data, mean=(0.5,)),
     }

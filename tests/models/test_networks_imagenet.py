@@ -12,8 +12,8 @@ import torch
 
 from pipeline.models import networks
 from pipeline.models.networks import imagenet
+from pipeline.models.networks.imagenet import torchvision
 from pipeline.models.networks.narrow import narrowed
-from pipeline.models.vision import torchvision
 from pipeline.types import ImageDataset
 from tests.models.test_networks import pictures as toy_pictures
 
@@ -55,7 +55,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("wanted", ["auto", "required"])
-def test_weights_that_are_here_are_taken_and_the_last_layer_is_new(
+def test_weights_that_are_here_are_taken_if_wanted_and_the_last_layer_is_new(
     wanted: str, weights: dict[str, torch.Tensor]
 ) -> None:
     f = networks.network("squeezenet1_0", pictures(), pretrained=wanted)
@@ -66,10 +66,6 @@ def test_weights_that_are_here_are_taken_and_the_last_layer_is_new(
     assert f(torch.rand(2, 3, 32, 32)).shape == (2, 3)
     # All layers are tuned.
     assert all(values.requires_grad for values in f.parameters())
-
-
-@pytest.mark.usefixtures("weights")
-def test_weights_that_are_not_wanted_are_left() -> None:
     assert not networks.network("squeezenet1_0", pictures(), pretrained="never").pretrained
 
 
@@ -92,12 +88,12 @@ def test_required_weights_that_are_missing_are_an_error_that_says_where_to_put_t
 
 
 def test_a_broken_file_of_weights_is_named_rather_than_passed_over(folder: Path) -> None:
-    (folder / FILE).write_bytes(b"half a file")
-    with pytest.raises(ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"):
-        networks.network("squeezenet1_0", pictures(), pretrained="auto")
-    torch.save({"other": torch.zeros(1)}, folder / FILE)
-    with pytest.raises(ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"):
-        networks.network("squeezenet1_0", pictures(), pretrained="auto")
+    for save in (lambda: (folder / FILE).write_bytes(b"half"), lambda: torch.save({"a": torch.ones(1)}, folder / FILE)):
+        save()
+        with pytest.raises(
+            ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"
+        ):
+            networks.network("squeezenet1_0", pictures(), pretrained="auto")
 
 
 def test_waiting_for_a_server_is_limited_and_the_limit_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import torch
 from numba import njit
 from scipy.stats import ks_2samp
 
-from pipeline.models.initial_weights import glorot_networks
+from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan, wgan_compiled, wgan_kernels
 from pipeline.transport.wgan import CURVES, Marginals, Selection, Watch

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.models.determinism import own_operations
+from pipeline.models.device import own_operations
 from pipeline.types import Array, ImageDataset
 
 if TYPE_CHECKING:

@@ -62,18 +62,17 @@ trains the ResNet18 as ResNet50."""
 
 def architectures() -> dict[str, Architecture]:
     """Every architecture by its name."""
-    from pipeline.models.networks import adience_classifier, deep_cnn, deep_cnn_cifar100, imagenet, utk_classifier
-    from pipeline.models.networks.layers import logistic_regression
+    from pipeline.models.networks import convolutional, imagenet
     from pipeline.models.networks.pyramidnet import pyramid
 
     own = {
-        "adience_classifier": Architecture(adience_classifier.build, 37),
-        "deep_cnn": Architecture(deep_cnn.build, 32),
-        "deep_cnn_cifar100": Architecture(deep_cnn_cifar100.build, 32),
-        "logistic_regression": Architecture(logistic_regression, widens=False),
+        "adience_classifier": Architecture(convolutional.adience_classifier, 37),
+        "deep_cnn": Architecture(convolutional.deep_cnn, 32),
+        "deep_cnn_cifar100": Architecture(convolutional.deep_cnn_cifar100, 32),
+        "logistic_regression": Architecture(convolutional.logistic_regression, widens=False),
         "pyramidnet": Architecture(partial(pyramid, depth=110, alpha=64, bottleneck=False)),
         "pyramidnet_bottleneck": Architecture(partial(pyramid, depth=164, alpha=48, bottleneck=True)),
-        "utk_classifier": Architecture(utk_classifier.build, 6),
+        "utk_classifier": Architecture(convolutional.utk_classifier, 6),
     }
     published = {
         name: Architecture(partial(imagenet.from_scratch, there), smallest, pretrained=partial(imagenet.tuned, there))

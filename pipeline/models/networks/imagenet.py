@@ -1,27 +1,34 @@
 """Networks that torchvision publishes with weights learned on ImageNet, their last layer replaced.
 
 All layers are tuned. Images of one channel are repeated three times, since the first convolution takes three.
+
+Torchvision as published links CUDA. Beside a torch without CUDA its compiled part does not load, and importing it then
+stops at two operators that nobody declared. Declared, they have no kernel and raise when called; models, datasets and
+transforms call none of them.
 """
 
+import functools
+import importlib
 import os
 import pickle
 import socket
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from types import ModuleType
 
 import torch
 from torch import nn
 
 from pipeline.models.networks.narrow import narrowed
-from pipeline.models.vision import torchvision
 
 RGB = 3
 LAST_BIAS = {"squeezenet1_0": 1.0}
 """Of narrowed networks, where it is not 0. SqueezeNet's last rectifier rectifies its logits: with biases 0 half of them
 begin at 0, where they have no gradient, and a few large steps put all there for good. Equal biases above 0 are equal
 probabilities too."""
+OPERATORS = ("torchvision::nms", "torchvision::qnms")
+SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 CONNECT_SECONDS = 10.0
 """Longest wait for an answer from the server of the weights."""
 
@@ -38,13 +45,24 @@ class Coloured(nn.Module):
         return x.expand(-1, RGB, -1, -1)
 
 
+@functools.cache
+def torchvision() -> ModuleType:
+    """The package torchvision; the one way in which this project gets it."""
+    try:
+        return importlib.import_module("torchvision")
+    except RuntimeError:
+        for operator in OPERATORS:
+            torch.library.define(operator, SCHEMA)
+        return importlib.import_module("torchvision")
+
+
 def from_scratch(name: str, classes: int, channels: int, size: int, width: float = 1.0) -> nn.Module:
     """torchvision's network with random weights, as torchvision draws them.
 
     Of another ``width`` than 1 it is that of :mod:`pipeline.models.networks.narrow` for pictures of ``size`` x
     ``size``.
     """
-    build = partial(getattr(torchvision().models, name), weights=None, num_classes=classes)
+    build = functools.partial(getattr(torchvision().models, name), weights=None, num_classes=classes)
     return _coloured(build() if width == 1 else narrowed(build, width, size, LAST_BIAS.get(name, 0.0)), channels)
 
 
@@ -72,9 +90,8 @@ def tuned(name: str, classes: int, channels: int) -> nn.Module:
                 f"the ImageNet weights of {name} are not here and cannot be downloaded ({reason}): put the file "
                 f"{published.url} at {path}"
             ) from error
-    last, layer = [(key, layer) for key, layer in network.named_modules() if isinstance(layer, (nn.Conv2d, nn.Linear))][
-        -1
-    ]
+    layers = [(key, layer) for key, layer in network.named_modules() if isinstance(layer, (nn.Conv2d, nn.Linear))]
+    last, layer = layers[-1]
     head: nn.Module
     if isinstance(layer, nn.Linear):
         head = nn.Linear(layer.in_features, classes)

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn.functional import avg_pool2d, pad
 
-from pipeline.models.networks.layers import widened
+from pipeline.models.networks.convolutional import widened
 
 STEM = 16
 STAGES = 3

@@ -342,7 +342,7 @@ SMOOTHING: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def network() -> Any:
     """A linear network of three classes on two channels of 4 x 4 pixels."""
-    from pipeline.models.networks.layers import logistic_regression as build
+    from pipeline.models.networks.convolutional import logistic_regression as build
     from pipeline.models.networks.pixels import PixelNetwork
 
     torch.manual_seed(0)
@@ -411,7 +411,7 @@ def test_the_box_makes_some_points_farther_and_none_nearer(network: Any) -> None
 
 
 def test_an_affine_network_is_its_weights_whatever_is_done_to_the_picture(images: np.ndarray) -> None:
-    from pipeline.models.networks.layers import logistic_regression as build
+    from pipeline.models.networks.convolutional import logistic_regression as build
     from pipeline.models.networks.pixels import PixelNetwork
 
     torch.manual_seed(1)
