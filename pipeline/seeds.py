@@ -5,8 +5,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from pipeline.types import Array
-
 
 def generators(*what: str, repetitions: int) -> tuple[np.random.Generator, ...]:
     """One generator for each repetition, derived from the names in ``what``: ``"train", "adult", "sensr"``, say.
@@ -21,7 +19,7 @@ def generators(*what: str, repetitions: int) -> tuple[np.random.Generator, ...]:
     )
 
 
-def fingerprint(described: object, values: Iterable[Array]) -> Array:
+def fingerprint(described: object, values: Iterable[np.ndarray]) -> np.ndarray:
     """SHA-256, as bytes (32,), of what ``described`` reads as and of the contents of ``values``.
 
     It tells a training from any other, so that only its own kept state is gone on from.

@@ -5,8 +5,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 
+from pipeline.models.logistic_mixture import regressions
 from pipeline.types import Array, Classifier, Dataset, ImageDataset
+from pipeline.workflow.config import CONF
+
+
+def settings(method: str, **changes: Any) -> dict[str, Any]:
+    """Those of a method as shipped, whatever the data set, with changes."""
+    section = yaml.safe_load((CONF / "method" / f"{method}.yaml").read_text(encoding="utf-8"))
+    return {key: value for key, value in section.items() if key not in ("name", "per_dataset", "settings")} | changes
 
 
 def dataset(
@@ -58,11 +67,7 @@ def image_dataset(
 
 def logistic(*coef: float, intercept: float = 0.0, repetitions: int = 1) -> Classifier:
     """P(y = 1 | x) = sigmoid(coef' x + intercept) in every repetition."""
-    parameters = {
-        "weight": np.ones((repetitions, 1)),
-        "coef": np.tile(np.array(coef), (repetitions, 1, 1)),
-        "intercept": np.full((repetitions, 1), intercept),
-    }
+    parameters = regressions(np.tile(coef, (repetitions, 1)), np.full(repetitions, intercept))
     return Classifier("given", "toy", "simulated", "logistic_mixture", parameters)
 
 

@@ -37,22 +37,12 @@ COLUMNS = ("user_id", "original_image", "face_id", "age", "gender")
 """The first columns of a table, parted by tabulators; the others say where the face is in the photograph."""
 
 GROUPS = ("0-2", "4-6", "8-13", "15-20", "25-32", "38-43", "48-53", "60+")
-GROUP_OF = {
-    text: number
-    for number, text in enumerate(
-        ("(0, 2)", "(4, 6)", "(8, 12)", "(15, 20)", "(25, 32)", "(38, 43)", "(48, 53)", "(60, 100)")
-    )
-}
+TEXTS = ("(0, 2)", "(4, 6)", "(8, 12)", "(15, 20)", "(25, 32)", "(38, 43)", "(48, 53)", "(60, 100)")
+GROUP_OF = {text: number for number, text in enumerate(TEXTS)}
 STRAYS = {
-    **dict.fromkeys(("2",), 0),
-    **dict.fromkeys(("3",), 1),
-    **dict.fromkeys(("(8, 23)", "13"), 2),
-    **dict.fromkeys(("22",), 3),
-    **dict.fromkeys(("(27, 32)", "23", "29", "34", "35"), 4),
-    **dict.fromkeys(("(38, 42)", "(38, 48)", "36", "42", "45"), 5),
-    **dict.fromkeys(("46", "55"), 6),
-    **dict.fromkeys(("57", "58"), 7),
-}
+    "2": 0, "3": 1, "(8, 23)": 2, "13": 2, "22": 3, "(27, 32)": 4, "23": 4, "29": 4, "34": 4, "35": 4, "(38, 42)": 5,
+    "(38, 48)": 5, "36": 5, "42": 5, "45": 5, "46": 6, "55": 6, "57": 7, "58": 7,
+}  # fmt: skip
 NO_AGE = ("None", "")
 GENDERS = ("male", "female")
 GENDER_OF = {"m": 0, "f": 1}
@@ -148,18 +138,8 @@ LICENCE = "for research, after registration"
 HOME = "https://talhassner.github.io/home/projects/Adience/Adience-data.html"
 SOURCES = (
     *(
-        Source(
-            filename=name,
-            urls=(),
-            sha256=None,
-            size=10_000_000,
-            licence=LICENCE,
-            home=HOME,
-            check=functools.partial(check_table, fold=fold),
-        )
+        Source(name, (), None, 10_000_000, LICENCE, HOME, functools.partial(check_table, fold=fold))
         for fold, name in enumerate(FOLDS)
     ),
-    Source(
-        filename=ARCHIVE, urls=(), sha256=None, size=10_000_000_000, licence=LICENCE, home=HOME, check=check_archive
-    ),
+    Source(ARCHIVE, (), None, 10_000_000_000, LICENCE, HOME, check_archive),
 )

@@ -29,13 +29,14 @@ import numpy as np
 from pipeline.datasets import image_files
 from pipeline.datasets.image_files import Held
 from pipeline.datasets.image_sets import Labelled
+from pipeline.datasets.source import Source
 from pipeline.types import Array, Origin
 
 SIDE = 32
 CHANNELS = 3
 SUFFIXES = (".png", ".webp")
 SPLITS = ("train", "test")
-HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
+SITE = "https://www.cs.toronto.edu/~kriz"
 
 ALLOWED = {
     ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
@@ -62,6 +63,29 @@ class Published:
     classes: tuple[str, ...]
     images: Mapping[str, int]
     digests: Mapping[str, str | None]
+
+    def source(self, sha256: str, size: int) -> Source:
+        """The archive as a file to be fetched."""
+        licence = "none stated; cite Krizhevsky (2009)"
+        return Source(self.archive, (f"{SITE}/{self.archive}",), sha256, size, licence, f"{SITE}/cifar.html")
+
+    def photographs(self, path: Path) -> Photographs:
+        """The images of an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
+        return _of_batches(path, self) if path.name == self.archive else _of_image_files(path, self)
+
+    def recognised(self, path: Path) -> tuple[Origin, dict[str, str]] | None:
+        """The origin of the images in an archive or a folder, and their digests; None where it holds no such files.
+
+        Raises ValueError where it holds some of them, or damaged ones.
+        """
+        if path.name != self.archive and not any(map(_place, image_files.names(path))):
+            return None
+        found = self.photographs(path).digests()
+        return "official" if path.name == self.archive or found == self.digests else "lossy", found
+
+    def parse(self, folder: Path, filename: str | None = None) -> Labelled:
+        """The images in ``filename``, an archive or a folder, the official archive by default; raises ValueError."""
+        return self.photographs(folder / (filename or self.archive)).labelled(self.classes)
 
 
 @dataclass(frozen=True)
@@ -94,22 +118,6 @@ class Photographs:
         label = np.array([code[name] for _, name, _ in parts], dtype=np.int64)
         held_out = np.array([split == "test" for split, _, _ in parts])
         return Labelled(Held(self.images), label, "class", tuple(classes), held_out=held_out)
-
-
-def photographs(path: Path, published: Published) -> Photographs:
-    """The images of an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
-    return _of_batches(path, published) if path.name == published.archive else _of_image_files(path, published)
-
-
-def recognised(path: Path, published: Published) -> tuple[Origin, dict[str, str]] | None:
-    """The origin of the images in an archive or a folder, and their digests; None where it holds no such image files.
-
-    Raises ValueError where it holds some of them, or damaged ones.
-    """
-    if path.name != published.archive and not any(map(_place, image_files.names(path))):
-        return None
-    found = photographs(path, published).digests()
-    return "official" if path.name == published.archive or found == published.digests else "lossy", found
 
 
 def _place(name: str) -> str | None:

@@ -6,11 +6,8 @@ Partition: the class.
 Source: Krizhevsky (2009).
 """
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from pipeline.datasets import cifar, image_sets
-from pipeline.datasets.source import Source
+from pipeline.datasets.image_sets import Labelled
 from pipeline.types import Generators, ImageDataset, Origin
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -31,33 +28,11 @@ PUBLISHED = cifar.Published(
         "test": "ee8e068f911e3d3c869a8a18ba71e228539a70e427a0c261fe5c12854b48e456",
     },
 )
-SOURCES = (
-    Source(
-        filename=PUBLISHED.archive,
-        urls=("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",),
-        sha256="6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
-        size=170_498_071,
-        licence="none stated; cite Krizhevsky (2009)",
-        home=cifar.HOME,
-    ),
-)
+SOURCES = (PUBLISHED.source("6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce", 170_498_071),)
+recognised, parse = PUBLISHED.recognised, PUBLISHED.parse
+Config = image_sets.ImageConfig
 
 
-@dataclass(frozen=True)
-class Config(image_sets.ImageConfig):
-    """Nothing beyond what every image dataset has."""
-
-
-def recognised(path: Path) -> tuple[Origin, dict[str, str]] | None:
-    """The origin of the images in an archive or a folder, and their digests; None where it holds others."""
-    return cifar.recognised(path, PUBLISHED)
-
-
-def parse(folder: Path, filename: str = PUBLISHED.archive) -> image_sets.Labelled:
-    """The images in ``filename``, an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
-    return cifar.photographs(folder / filename, PUBLISHED).labelled(CLASSES)
-
-
-def prepare(rows: image_sets.Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
     """The published split, or a part of it stratified by class."""
     return image_sets.assembled("cifar10", origin, rows, rows.published_split(), config, rngs[0])

@@ -9,13 +9,12 @@ Source: Krizhevsky (2009).
 """
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 
 from pipeline.datasets import cifar, image_sets
-from pipeline.datasets.source import Source
+from pipeline.datasets.image_sets import Labelled
 from pipeline.fields import one_of
 from pipeline.types import Generators, ImageDataset, Origin
 
@@ -59,16 +58,8 @@ PUBLISHED = cifar.Published(
     images={"train": 500, "test": 100},
     digests={"train": None, "test": "9104808b3df435c6bca9935197659573c73f8b34b6b4641157858dbed6e64fc4"},
 )
-SOURCES = (
-    Source(
-        filename=PUBLISHED.archive,
-        urls=("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",),
-        sha256="85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7",
-        size=169_001_437,
-        licence="none stated; cite Krizhevsky (2009)",
-        home=cifar.HOME,
-    ),
-)
+SOURCES = (PUBLISHED.source("85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7", 169_001_437),)
+recognised, parse = PUBLISHED.recognised, PUBLISHED.parse
 
 
 @dataclass(frozen=True)
@@ -78,17 +69,7 @@ class Config(image_sets.ImageConfig):
     rows: Annotated[str, one_of(KINDS)]
 
 
-def recognised(path: Path) -> tuple[Origin, dict[str, str]] | None:
-    """The origin of the images in an archive or a folder, and their digests; None where it holds others."""
-    return cifar.recognised(path, PUBLISHED)
-
-
-def parse(folder: Path, filename: str = PUBLISHED.archive) -> image_sets.Labelled:
-    """The images in ``filename``, an archive or a folder; ValueError naming what is damaged, missing or odd in it."""
-    return cifar.photographs(folder / filename, PUBLISHED).labelled(CLASSES)
-
-
-def prepare(rows: image_sets.Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
     """The published split, or a part of it stratified by the chosen label."""
     if config.rows == "coarse":
         above = {name: code for code, names in enumerate(SUPERCLASSES.values()) for name in names}

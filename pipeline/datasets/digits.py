@@ -15,6 +15,7 @@ import numpy as np
 
 from pipeline.datasets import image_sets
 from pipeline.datasets.image_files import Held, resized
+from pipeline.datasets.image_sets import Labelled
 from pipeline.fields import Share
 from pipeline.types import Generators, ImageDataset, Origin
 
@@ -32,16 +33,16 @@ class Config(image_sets.ImageConfig):
     interpolation: Literal["nearest", "bilinear"]
 
 
-def parse() -> image_sets.Labelled:
+def parse() -> Labelled:
     """The digits as scikit-learn holds them, (n, 1, 8, 8) uint8 of 0 to 16; there is no raw file."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
     images = Held(digits.images[:, None].astype(np.uint8))
-    return image_sets.Labelled(images, digits.target.astype(np.int64), "digit", tuple("0123456789"))
+    return Labelled(images, digits.target.astype(np.int64), "digit", tuple("0123456789"))
 
 
-def prepare(rows: image_sets.Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
+def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) -> ImageDataset:
     """A random split, of which the first ``train_fraction`` is to train on."""
     assert isinstance(rows.pictures, Held)
     images = rows.pictures.images

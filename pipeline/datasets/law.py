@@ -75,10 +75,7 @@ def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin
         [random_split(len(rows), config.train_fraction, rng) for rng in rngs],
         label=zfya > np.median(zfya),
         label_name="ZFYA>median",
-        protected={
-            "race": np.select([race == value for value in PAIR], [0, 1], default=-1),
-            "sex": sex == "Male",
-        },
+        protected={"race": np.select([race == value for value in PAIR], [0, 1], default=-1), "sex": sex == "Male"},
         levels={"race": PAIR, "sex": SEXES},
         sensitive_inputs=tuple(dummies),
         outcomes={"ZFYA": zfya},

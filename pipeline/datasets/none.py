@@ -4,9 +4,11 @@ Two rows, one of each group and label, which say nothing.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from pipeline.datasets import tabular
 from pipeline.types import Dataset, Generators, Origin
 
 
@@ -18,17 +20,6 @@ class Config:
 def prepare(rows: None, config: Config, rngs: Generators, origin: Origin) -> Dataset:
     """Two rows that are training and test rows of every repetition."""
     both = np.arange(2)
-    split = np.tile(both, (len(rngs), 1))
-    return Dataset(
-        name="none",
-        origin=origin,
-        features=np.zeros((2, 1)),
-        feature_names=("nothing",),
-        continuous=(),
-        label=both,
-        label_name="label",
-        protected={"group": both},
-        levels={"group": ("A", "B")},
-        train=split,
-        test=split.copy(),
-    )
+    groups: Any = {"protected": {"group": both}, "levels": {"group": ("A", "B")}}
+    splits = [(both, both)] * len(rngs)
+    return tabular.dataset("none", origin, {"nothing": np.zeros(2)}, splits, label=both, label_name="label", **groups)

@@ -69,7 +69,7 @@ def _read(path: Path) -> Labelled:
         if match[3] is None:
             odd.append(f"{name}: no race in the name, kept as unknown")
         kept.append(name)
-        codes.append([int(match[1]), int(match[2]), UNKNOWN if match[3] is None else int(match[3])])
+        codes.append([int(match[1]), int(match[2]), int(match[3] or UNKNOWN)])
     age, gender, race = np.array(codes, dtype=np.int64).reshape(-1, 3).T
     return Labelled(
         ImageFiles(path, tuple(kept)),
@@ -91,14 +91,6 @@ def prepare(rows: Labelled, config: Config, rngs: Generators, origin: Origin) ->
 
 LICENCE = "non-commercial research only"
 HOME = "https://susanqq.github.io/UTKFace/"
-SOURCES = (Source(filename=ARCHIVE, urls=(), sha256=None, size=300_000_000, licence=LICENCE, home=HOME, check=check),)
-ALTERNATIVES = (
-    Source(
-        filename=COPY,
-        urls=(),
-        sha256="4601aa9c45bc4bff230460e0a2582dc4dacbe489e751da9f0447895861fb3e35",
-        size=138_209_280,
-        licence=LICENCE,
-        home=HOME,
-    ),
-)
+SOURCES = (Source(ARCHIVE, (), None, 300_000_000, LICENCE, HOME, check),)
+SHA256 = "4601aa9c45bc4bff230460e0a2582dc4dacbe489e751da9f0447895861fb3e35"
+ALTERNATIVES = (Source(COPY, (), SHA256, 138_209_280, LICENCE, HOME),)

@@ -55,13 +55,8 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
 
 def fits(data: Batch, config: Config, weight: Array | None = None) -> list[Fit]:
     """The regression of each split; ``weight`` (R, n) >= 0 multiplies the losses, and counts rows in the AUC."""
-    n = data.label.shape[1]
-    cut = n - int(Fraction(str(config.validation_fraction)) * n)
-    weights = np.ones(data.label.shape) if weight is None else weight
-    return [
-        chosen(x[:cut], y[:cut], x[cut:], y[cut:], config, None if weight is None else (w[:cut], w[cut:]))
-        for x, y, w in zip(data.features, data.label, weights, strict=True)
-    ]
+    weights = [None] * len(data.label) if weight is None else weight
+    return [chosen(x, y, config, w) for x, y, w in zip(data.features, data.label, weights, strict=True)]
 
 
 def classifier(
@@ -82,17 +77,10 @@ def classifier(
     return Classifier.of(method, dataset, "logistic_mixture", parameters, facts=of_fits | dict(facts or {}))
 
 
-def chosen(
-    x: Array,
-    y: Array,
-    x_validation: Array,
-    y_validation: Array,
-    config: Config,
-    weight: tuple[Array, Array] | None = None,
-) -> Fit:
-    """The fit on rows x (n, d), y (n,) with the best validation AUC; each starts from the one before.
+def chosen(x: Array, y: Array, config: Config, weight: Array | None = None) -> Fit:
+    """The fit on the first of the rows x (n, d), y (n,) with the best AUC on the others; each starts from the last.
 
-    ``weight``: of the rows (n,), and of the validation rows.
+    ``weight`` (n,): of the rows.
     """
     import warnings
 
@@ -102,13 +90,14 @@ def chosen(
 
     model = LogisticRegression(solver="newton-cholesky", warm_start=True, tol=TOLERANCE, max_iter=MAXIMUM_ITERATIONS)
     best: Fit | None = None
-    own, held_out = weight or (None, None)
+    cut = len(y) - int(Fraction(str(config.validation_fraction)) * len(y))
+    own, held_out = (None, None) if weight is None else (weight[:cut], weight[cut:])
     edges = config.inverse_penalties[0], config.inverse_penalties[-1]
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         for c in config.inverse_penalties:
-            model.set_params(C=c).fit(x, y, own)
-            auc = float(roc_auc_score(y_validation, model.decision_function(x_validation), sample_weight=held_out))
+            model.set_params(C=c).fit(x[:cut], y[:cut], own)
+            auc = float(roc_auc_score(y[cut:], model.decision_function(x[cut:]), sample_weight=held_out))
             if best is None or auc > best.validation_auc:
                 best = Fit(model.coef_[0].copy(), float(model.intercept_[0]), c, auc, c in edges)
     assert best is not None

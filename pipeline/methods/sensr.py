@@ -29,14 +29,20 @@ Maity et al. 2021, appendix F.3.2.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from pipeline.fair_metric import FairMetric, learn_batch
-from pipeline.methods.adam_training import CHUNK, balanced_loss_and_accuracy, balanced_rows, recorded_chunks
-from pipeline.methods.sensr_settings import SensrSettings
+from pipeline.fields import Checked, Count, Positive, one_of
+from pipeline.methods.adam_training import (
+    CHUNK,
+    HalfAndHalf,
+    balanced_loss_and_accuracy,
+    balanced_rows,
+    recorded_chunks,
+)
 from pipeline.models.device import gpu_is_visible
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import fingerprint
@@ -47,7 +53,37 @@ POINTS = ("steps", "means", "accuracies")
 """Of the points of the training curve so far, in a kept state."""
 LOG = logging.getLogger(__name__)
 RESUMES = True
-Config = SensrSettings
+ENGINES = ("auto", "compiled", "torch")
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
+"""Of Adam, in both attacks and for the parameters."""
+PENALTY_MIN, PENALTY_MAX = 1e-5, 10.0
+"""Between which lambda is kept."""
+RATE_DECAY = 0.999
+"""Of the full attack's rate, each time that it fails."""
+
+
+@dataclass(frozen=True)
+class Config(Checked, of="method"):
+    """What one iteration does, and how many there are.
+
+    ``hidden_units`` H; ``learning_rate`` of the parameters' Adam; ``batch_size`` n, half of each class; ``iterations``;
+    steps and rate of the two attacks; ``radius`` rho; ``initial_lambda``. ``engine``: ``compiled`` runs on ``threads``
+    threads, a repetition in each, and gives the same numbers for any of them; ``torch`` runs on the visible device;
+    ``auto`` is torch where a GPU is visible and compiled elsewhere.
+    """
+
+    hidden_units: Count
+    learning_rate: Positive
+    batch_size: HalfAndHalf
+    iterations: Count
+    subspace_steps: Count
+    subspace_rate: Positive
+    full_steps: Count
+    full_rate: Positive
+    radius: Positive
+    initial_lambda: Positive
+    engine: Annotated[str, one_of(ENGINES)]
+    threads: Count
 
 
 class Iterations(Protocol):
@@ -63,7 +99,7 @@ class Iterations(Protocol):
         """How many attacks failed, and the final lambda: arrays (R,)."""
 
     def state(self) -> dict[str, Array]:
-        """All that changes from iteration to iteration."""
+        """What the iterations change, of all repetitions: (R, ...) by name."""
 
     def resume(self, state: Mapping[str, Array]) -> None:
         """Go on from a ``state``."""
@@ -119,7 +155,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | Non
     return Classifier.of("sensr", dataset, "mlp", training.parameters(), history=history, facts=training.facts())
 
 
-def started(data: Batch, metric: FairMetric, start: Mapping[str, Array], config: SensrSettings) -> Iterations:
+def started(data: Batch, metric: FairMetric, start: Mapping[str, Array], config: Config) -> Iterations:
     """The engine that ``config`` asks for, before its first iteration."""
     if config.engine == "torch" or (config.engine == "auto" and gpu_is_visible()):
         from pipeline.methods.sensr_torch import TorchIterations

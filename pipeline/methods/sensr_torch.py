@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from pipeline.fair_metric import FairMetric
-from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY, SensrSettings
+from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY, Config
 from pipeline.models import mlp
 from pipeline.models.device import arrays, tensors, visible_device
 from pipeline.types import Array, Batch
@@ -63,12 +63,7 @@ class TorchIterations:
     """R networks in training; see ``pipeline.methods.sensr.Iterations``."""
 
     def __init__(
-        self,
-        data: Batch,
-        metric: FairMetric,
-        start: Mapping[str, Array],
-        plan: SensrSettings,
-        precision: str = "float32",
+        self, data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, precision: str = "float32"
     ) -> None:
         self._plan, device, kind = plan, visible_device(), getattr(torch, precision)
         self._features = torch.tensor(data.features, dtype=kind, device=device)
@@ -84,7 +79,6 @@ class TorchIterations:
         self._counts = {name: torch.zeros_like(like, dtype=torch.int64) for name in names}
 
     def advance(self, rows: Array) -> Array:
-        """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
         device = self._features.device
         repetition = torch.arange(len(rows), device=device)[:, None]
         batches = torch.as_tensor(rows, device=device).unbind(1)
@@ -92,15 +86,12 @@ class TorchIterations:
         return torch.stack(curve, dim=1).cpu().numpy().astype(float)
 
     def parameters(self) -> dict[str, Array]:
-        """The parameters of ``pipeline.models.mlp``, float64."""
         return arrays(self._network)
 
     def state(self) -> dict[str, Array]:
-        """What the iterations change, of all repetitions: (R, ...) by name."""
         return {name: values.cpu().numpy() for name, values in self._changed().items()}
 
     def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a ``state``."""
         for name, values in self._changed().items():
             values.copy_(torch.from_numpy(np.asarray(state[name])))
 
@@ -114,7 +105,6 @@ class TorchIterations:
         }
 
     def facts(self) -> dict[str, Array]:
-        """How many attacks failed, and the final lambda: arrays (R,)."""
         counts = {name: values.cpu().numpy() for name, values in self._counts.items()}
         return {**counts, **arrays({"final_lambda": self._lambda})}
 

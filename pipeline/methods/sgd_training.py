@@ -88,7 +88,6 @@ class Training:
     def __init__(
         self, dataset: ImageDataset, settings: SgdSettings, objective: Objective, device: torch.device
     ) -> None:
-
         self.dataset, self.settings, self.objective = dataset, settings, objective
         self.device = device
         self.train, self.test = dataset.train[0][: settings.train_points], dataset.test[0]
@@ -120,7 +119,6 @@ class Training:
 
     def advance(self) -> None:
         """Train for one epoch."""
-
         self.network.train()
         order = torch.from_numpy(self.train)[torch.randperm(len(self.train))].to(self.device)
         sums: dict[str, torch.Tensor] = {}
@@ -163,7 +161,6 @@ class Training:
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Float32 logits, computed in the training's precision."""
-
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
             logits: torch.Tensor = self.network(pixels)
         return logits.float()
@@ -205,7 +202,6 @@ class Training:
 
     def right(self, rows: Array) -> Array:
         """Which of the rows (n,) the network puts into their class, in evaluation mode and float32."""
-
         self.network.eval()
         with torch.no_grad():
             parts = torch.from_numpy(rows).to(self.device).split(EVALUATED)
@@ -324,7 +320,6 @@ def mirrored(places: torch.Tensor, side: int) -> torch.Tensor:
 
 def _precision(wanted: str, device: torch.device) -> str:
     """``wanted``, or for ``auto`` bfloat16 on a device that computes in it and float32 elsewhere."""
-
     if wanted != "auto":
         return wanted
     if device.type == "cuda":
@@ -336,7 +331,6 @@ def _precision(wanted: str, device: torch.device) -> str:
 
 def _on_device(images: torch.Tensor, device: torch.device) -> torch.Tensor:
     """The images on the device, or where they are if they would fill it."""
-
     if device.type == "cuda" and images.nbytes > SHARE_OF_MEMORY * torch.cuda.mem_get_info(device)[0]:
         return images
     return images.to(device)
@@ -344,7 +338,6 @@ def _on_device(images: torch.Tensor, device: torch.device) -> torch.Tensor:
 
 def _fingerprint(method: str, dataset: ImageDataset, settings: SgdSettings, seeds: Array) -> Array:
     """What tells this training from any other, as bytes: the settings, the draws, the data and torch's version."""
-
     of_data = (dataset.name, dataset.maximum, dataset.mean, dataset.std, dataset.levels)
     held = (seeds, dataset.images, dataset.label, dataset.train, dataset.test, *dataset.partitions.values())
     return fingerprint((method, settings, "curves by group", *of_data, torch.__version__), held)

@@ -24,12 +24,7 @@ from pipeline.methods import logistic
 from pipeline.methods.reductions import crossed_groups
 from pipeline.types import Array, Classifier, Dataset, Generators
 
-CONSTRAINTS = (
-    "demographic_parity",
-    "true_positive_rate_parity",
-    "false_positive_rate_parity",
-    "equalized_odds",
-)
+CONSTRAINTS = ("demographic_parity", "true_positive_rate_parity", "false_positive_rate_parity", "equalized_odds")
 OBJECTIVES = ("accuracy_score", "balanced_accuracy_score")
 FURTHEST = float(np.finfo(float).max)
 """Stands for an infinite threshold."""

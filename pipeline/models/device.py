@@ -81,7 +81,4 @@ def _determinism() -> tuple[bool, bool]:
     """Whether deterministic forms are asked for, and whether their absence is but a warning."""
     import torch
 
-    return (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    return (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled())

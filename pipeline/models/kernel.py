@@ -36,9 +36,7 @@ def score(parameters: Mapping[str, Array], x: Array) -> Array:
     """The decision value f: x (R, n, d) -> (R, n)."""
     names = ("support", "dual", "gamma", "intercept", "columns")
     each = zip(*(parameters[name] for name in names), x, strict=True)
-    return np.stack(
-        [_decision(rows[:, columns], v, a, gamma) + b for v, a, gamma, b, columns, rows in each],
-    )
+    return np.stack([_decision(rows[:, columns], v, a, gamma) + b for v, a, gamma, b, columns, rows in each])
 
 
 def _decision(x: Array, v: Array, a: Array, gamma: float) -> Array:

@@ -64,9 +64,11 @@ def batches() -> dict[str, bytes]:
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, batches: dict[str, bytes]) -> Path:
     """The batches as an archive; what is published of CIFAR-10 is set to their content."""
     path = packed(tmp_path / "official" / cifar10.PUBLISHED.archive, batches)
-    digests = cifar.photographs(path, cifar10.PUBLISHED).digests()
+    digests = cifar10.PUBLISHED.photographs(path).digests()
     published = replace(cifar10.PUBLISHED, images={"train": 2, "test": 2}, digests=digests)
     monkeypatch.setattr(cifar10, "PUBLISHED", published)
+    monkeypatch.setattr(cifar10, "recognised", published.recognised)
+    monkeypatch.setattr(cifar10, "parse", published.parse)
     return path
 
 
@@ -93,7 +95,7 @@ def test_the_same_images_are_official_in_any_file_and_give_the_same_arrays(
     np.testing.assert_array_equal(found.label, official.label)
     assert (found.train.shape, found.test.shape) == ((1, 20), (1, 20))
     # By class and name, whatever the order in the file.
-    first = cifar.photographs(path, cifar10.PUBLISHED)
+    first = cifar10.PUBLISHED.photographs(path)
     assert first.paths[:2] == ("test/airplane/airplane_s_2.png", "test/airplane/airplane_s_7.png")
     np.testing.assert_array_equal(first.images[0], pixels(21).transpose(2, 0, 1))
 
@@ -190,9 +192,6 @@ def test_a_copy_is_found_beside_the_official_archive_and_prepared_to_the_same_by
         preparation.prepared({"name": "cifar10", **CONFIG}, 1, manifest)
 
 
-# The loader of pickled batches builds data and refuses everything else.
-
-
 def test_a_batch_of_python_2_is_read(archive: Archive) -> None:
     data = np.arange(2 * 3_072, dtype=np.uint8).reshape(2, -1)
     content = python2({"data": data, "labels": [3, 1], "filenames": ["a.png", "b.png"]})
@@ -264,9 +263,6 @@ def test_classes_in_another_order_are_refused(archive: Archive, batches: dict[st
         cifar10.parse(folder)
 
 
-# Superclasses.
-
-
 @pytest.mark.parametrize(("rows", "name", "count"), [("fine", "class", 100), ("coarse", "superclass", 20)])
 def test_either_labels_of_the_same_images(tmp_path: Path, rows: str, name: str, count: int) -> None:
     images = np.repeat(np.arange(100, dtype=np.uint8), 3 * 32 * 32).reshape(-1, 3, 32, 32)
@@ -288,9 +284,6 @@ def test_each_of_100_classes_is_in_one_of_20_superclasses_of_five() -> None:
     assert list(cifar100.SUPERCLASSES) == sorted(cifar100.SUPERCLASSES)
 
 
-# The published images, where they are at hand.
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "means"),
@@ -299,7 +292,7 @@ def test_each_of_100_classes_is_in_one_of_20_superclasses_of_five() -> None:
 def test_the_images_at_hand(module: ModuleType, means: list[float], at_hand: Callable[[str], Path]) -> None:
     kind = module.__name__.rpartition(".")[2]
     path = at_hand(kind)
-    found = cifar.photographs(path, module.PUBLISHED)
+    found = module.PUBLISHED.photographs(path)
     assert found.digests()["test"] == module.PUBLISHED.digests["test"]
     rows = found.labelled(module.CLASSES)
     assert rows.held_out is not None

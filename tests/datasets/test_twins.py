@@ -1,5 +1,6 @@
 """The models of twins: what fitting keeps of any rows, what it does not disclose, and that it is reproducible."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -45,12 +46,8 @@ def towns(n: int = 6_000, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"town": town, "sex": sex, "age": age, "wage": wage.round(2)}).astype({"town": "str"})
 
 
-def by_levels(rows: pd.DataFrame) -> Twin:
-    return fit("crowd", rows, ("sex", "label"))
-
-
-def by_copula(rows: pd.DataFrame) -> CopulaTwin:
-    return copulas.fit("crowd", rows, ("town", "sex"))
+by_levels = functools.partial(fit, "crowd", root=("sex", "label"))
+by_copula = functools.partial(copulas.fit, "crowd", root=("town", "sex"))
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +58,6 @@ def twin() -> Twin:
 @pytest.fixture(scope="module")
 def copula() -> CopulaTwin:
     return by_copula(towns())
-
-
-# Both kinds.
 
 
 @pytest.mark.parametrize(("made", "people"), [(by_levels, crowd), (by_copula, towns)])
@@ -96,9 +90,6 @@ def test_rows_that_cannot_be_twinned_are_refused(made: Any, rows: pd.DataFrame, 
         made(rows)
 
 
-# Levels. Intervals are the quantile function of a number.
-
-
 def number(levels: np.ndarray) -> Column:
     """A whole number with these intervals."""
     return Column("x", "int64", tuple(as_text(limits) for limits in levels), np.zeros(0), np.zeros(0))
@@ -125,9 +116,8 @@ def test_a_number_belongs_to_the_narrowest_interval_that_holds_it_and_those_draw
     column = number(levels)
     assert column.encode(pd.Series([0, 1, 5, 10, 12, 18, 99, -4])).tolist() == [0, 1, 2, 1, 1, 3, 3, 0]
     levels = np.array([[0, 1000, 100], [7, 7, 7], [0, 1000, 900]], dtype=float)
-    column = number(levels)
     for code, (low, high, mean) in enumerate(levels):
-        drawn = column.decode(np.full(100_000, code), np.random.default_rng(code))
+        drawn = number(levels).decode(np.full(100_000, code), np.random.default_rng(code))
         assert drawn.dtype == np.int64
         assert low <= drawn.min() <= drawn.max() <= high
         assert abs(drawn.mean() - mean) < 4 * (high - low) / np.sqrt(12 * len(drawn)) + 1e-9
@@ -155,7 +145,7 @@ def test_nothing_that_counts_fewer_than_ten_people_is_stored() -> None:
     rows.loc[9:18, "town"] = "Eigg"  # ten people
     rows.loc[20, "wage"] = 987_654
     rows.loc[30:33, "sex"] = "Other"  # at most four in a cell
-    twin = fit("crowd", rows, ("sex", "label"))
+    twin = by_levels(rows)
     text = json.dumps(kinds.written(twin))
     assert "Dull" not in text
     assert "Eigg" in text
@@ -180,9 +170,6 @@ def test_the_script_refuses_what_has_no_twin(tmp_path: Path) -> None:
         main(["simulated", "--raw", str(tmp_path)])
 
 
-# The copula.
-
-
 def test_a_block_is_a_large_group_or_all_the_small_ones_and_the_columns_grid_is_found(copula: CopulaTwin) -> None:
     blocks = {name: group.block for name, group in copula.groups.items()}
     assert blocks == {"Ayr": "Ayr", "Bray": copulas.OTHERS, "Cork": copulas.OTHERS}
@@ -202,7 +189,6 @@ def test_means_spreads_correlations_and_the_shape_are_kept_in_every_group(copula
         if town != "Bray":  # shares a block with Cork, which is as large
             found, expected = synthetic["age"].corr(synthetic["wage"]), real["age"].corr(real["wage"])
             assert found == pytest.approx(expected, abs=0.04)
-    rows, drawn = towns(), sample_copula(copula, 100_000, np.random.default_rng(0))
     real, synthetic = (r.loc[r["town"] == "Ayr", "wage"] for r in (rows, drawn))
     for share in (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98):
         assert (synthetic <= real.quantile(share)).mean() == pytest.approx(share, abs=0.02)

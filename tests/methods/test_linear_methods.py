@@ -28,7 +28,7 @@ from pipeline.methods.reductions import CERTAIN
 from pipeline.models import architecture, kernel, linear, logistic_mixture
 from pipeline.seeds import generators
 from pipeline.types import Array, Dataset
-from tests.builders import dataset
+from tests.builders import dataset, settings
 from tests.methods.builders import population
 
 RNGS = generators("linear", repetitions=2)
@@ -374,18 +374,12 @@ def test_what_the_grid_cannot_do_is_said() -> None:
 # Reductions meets its constraint, is logistic regression where nothing binds, and weighs classes by their rows.
 
 
-VALUES = {
-    "difference_bound": 0.03,
-    "max_iter": 50,
-    "class_balance": True,
-    "inverse_penalty": 1.0,
-    "solver": "newton-cholesky",
-}
+VALUES = settings("reductions", solver="newton-cholesky")
 GAME_RNGS = generators("r", repetitions=2)
 
 
 def config(**values: object) -> reductions.Config:
-    return reductions.Config(**{**VALUES, **values})  # type: ignore[arg-type]
+    return reductions.Config(**{**VALUES, **values})
 
 
 def drawn_rates(parameters: dict[str, Array], x: Array) -> Array:

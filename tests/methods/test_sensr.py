@@ -13,6 +13,7 @@ from pipeline import fair_metric
 from pipeline.fair_metric import FairMetric
 from pipeline.methods import baseline, sensr
 from pipeline.methods.adam_training import balanced_rows
+from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON
 from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_compiled.attacks import _adam_step
 from pipeline.methods.sensr_compiled.lanes import (
@@ -29,28 +30,18 @@ from pipeline.methods.sensr_compiled.lanes import (
     second_moment,
 )
 from pipeline.methods.sensr_compiled.training import _updated_lambda
-from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON
 from pipeline.methods.sensr_torch import Adam, TorchIterations, updated_lambda
 from pipeline.models import mlp
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.types import Array, Batch, Classifier, Dataset
+from tests.builders import settings
 from tests.methods.builders import Kept, population
 
-VALUES: dict[str, Any] = {
-    "hidden_units": 13,
-    "learning_rate": 1e-3,
-    "batch_size": 70,
-    "iterations": 15,
-    "subspace_steps": 5,
-    "subspace_rate": 0.1,
-    "full_steps": 8,
-    "full_rate": 1e-3,
-    "radius": 1e-3,
-    "initial_lambda": 2.0,
-    "engine": "compiled",
-    "threads": 1,
-}
+VALUES = settings(
+    "sensr", hidden_units=13, learning_rate=1e-3, batch_size=70, iterations=15, subspace_steps=5, subspace_rate=0.1,
+    full_steps=8, full_rate=1e-3, engine="compiled",
+)  # fmt: skip
 
 
 class Setting:
@@ -194,8 +185,7 @@ def test_a_subspace_attack_that_lowers_the_loss_is_undone(engine: Callable[..., 
     label, far = setting.data.label, 100.0
     setting.data = Batch(np.stack([np.full(label.shape, 0.5), 2.0 * label - 1], axis=-1), label, {})
     metric = fair_metric.from_directions(np.array([[1.0, 0.0]]))
-    parts = (metric.matrix, metric.basis, metric.directions)
-    setting.metric = FairMetric(*(np.stack([part, part]) for part in parts if part is not None))
+    setting.metric = FairMetric(*(np.stack([getattr(metric, part)] * 2) for part in PARTS))
     v = np.array([-1.0, 3.0, 1.0, -3.0])
     start = {
         "w1": np.array([[1.0, 1.0, 1.0, 1.0], [far, far, -far, -far]]),
@@ -253,8 +243,7 @@ def test_engines_are_chosen_by_name_and_by_what_is_visible(monkeypatch: pytest.M
     assert chosen("auto") is TorchIterations
 
 
-@pytest.mark.parametrize("engine", ["compiled", "torch"])
-@pytest.mark.parametrize("kill_after", [1, 2])
+@pytest.mark.parametrize(("engine", "kill_after"), [("compiled", 1), ("compiled", 2), ("torch", 1)])
 def test_a_killed_training_goes_on_to_the_same_bytes(engine: str, kill_after: int) -> None:
     """After its first hundred iterations, and after its second, whose curve is not whole."""
     dataset = population()
@@ -298,18 +287,6 @@ def test_adam_is_the_recursion_of_tensorflow_1() -> None:
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
         expected = 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-8)
         np.testing.assert_allclose(adam.step(torch.tensor(g), rate, everyone).numpy(), expected, rtol=1e-12)
-
-
-def test_adam_is_that_of_torch_where_epsilon_is_negligible() -> None:
-    parameter = torch.zeros(4, 3, dtype=torch.float64, requires_grad=True)
-    reference = torch.optim.Adam([parameter], lr=0.05)
-    adam, rate, everyone = Adam(parameter.detach()), torch.full((4,), 0.05, dtype=torch.float64), torch.ones(4) > 0
-    found = torch.zeros(4, 3, dtype=torch.float64)
-    for gradient in torch.randn(10, 4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * 100:
-        parameter.grad = gradient
-        reference.step()
-        found = found - adam.step(gradient, rate, everyone)
-    torch.testing.assert_close(found, parameter.detach(), rtol=1e-7, atol=0)
 
 
 def test_a_repetition_that_is_left_out_does_not_move_and_does_not_count_the_step() -> None:

@@ -13,29 +13,13 @@ from pipeline.methods import sgd_training, standard
 from pipeline.methods.sgd_training import batches
 from pipeline.models import networks
 from pipeline.types import Array, Classifier, ImageDataset
-from tests.builders import image_dataset
+from tests.builders import image_dataset, settings
 from tests.methods.builders import Kept
 
-SETTINGS: dict[str, Any] = {
-    "model": "utk_classifier",
-    "width": 0.25,
-    "input_size": None,
-    "pretrained": "never",
-    "epochs": 3,
-    "learning_rate": 0.05,
-    "momentum": 0.9,
-    "batch_size": 16,
-    "train_points": None,
-    "checkpoints": ("first", "middle", "last"),
-    "schedule": "constant",
-    "nesterov": False,
-    "weight_decay": 0.0,
-    "augmentation": "none",
-    "precision": "float32",
-    "deterministic": True,
-    "threads": 1,
-    "training": 1,
-}
+SETTINGS = settings(
+    "standard", model="utk_classifier", width=0.25, pretrained="never", epochs=3, learning_rate=0.05, batch_size=16,
+    precision="float32",
+)  # fmt: skip
 
 
 def stripes(n: int = 120, size: int = 8, seed: int = 0) -> ImageDataset:

@@ -31,7 +31,7 @@ import pandas as pd
 
 from pipeline.datasets.twins import preserved
 from pipeline.datasets.twins.model import Root, within
-from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_GROUP, FEWEST_IN_INTERVAL
+from pipeline.datasets.twins.preserved import FEWEST, FEWEST_IN_INTERVAL
 from pipeline.types import Array
 
 LARGE = 1_000
@@ -133,8 +133,6 @@ def fit(dataset: str, rows: pd.DataFrame, root: Sequence[str]) -> CopulaTwin:
         raise ValueError(f"{dataset}: rows hold missing values: fit the twin on rows without")
     first, second = root
     sizes = _expect_many(rows[first])
-    cells = (np.rint(rows.groupby(list(root), sort=True).size() / FEWEST) * FEWEST).astype(int)
-    cells = cells[cells > 0]
     names = [name for name in rows.columns if name not in root]
     block_of = {group: group if size >= LARGE else OTHERS for group, size in sorted(sizes.items())}
     groups: dict[str, Group] = {}
@@ -146,11 +144,7 @@ def fit(dataset: str, rows: pd.DataFrame, root: Sequence[str]) -> CopulaTwin:
     return CopulaTwin(
         dataset=dataset,
         rows=len(rows),
-        root=Root(
-            (first, second),
-            tuple((str(group), str(value)) for group, value in cells.index),
-            cells.to_numpy(dtype=float),
-        ),
+        root=Root.of(rows, root, FEWEST),
         numbers=tuple(_number(rows[name]) for name in names),
         groups=groups,
         blocks=blocks,
@@ -241,21 +235,17 @@ def _number(values: pd.Series) -> Number:
 
 def _significant(table: pd.DataFrame) -> dict[str, Array]:
     """Each row by its name, its numbers to three significant digits."""
-    return {str(name): np.array([float(f"{value:.3g}") for value in row]) for name, row in table.iterrows()}
+    return {str(name): np.array([preserved.significant(value) for value in row]) for name, row in table.iterrows()}
 
 
 def summary(rows: pd.DataFrame, root: Sequence[str]) -> dict[str, Any]:
     """What the twin is to preserve: means and standard deviations by group, and correlations of the numbers by group.
 
-    Groups of fewer than :data:`FEWEST_IN_GROUP` rows are left out.
+    Groups of fewer than :data:`pipeline.datasets.twins.preserved.FEWEST_IN_GROUP` rows are left out.
     """
     names = [name for name in rows.columns if name not in root]
-    parts = {"all": rows} | {f"{root[0]}={value}": members for value, members in rows.groupby(root[0], sort=True)}
-    return {
-        "marginals": preserved.marginals(rows, root),
-        "correlations": {
-            part: {f"{a} * {b}": round(float(members[a].corr(members[b])), DIGITS) for a, b in combinations(names, 2)}
-            for part, members in parts.items()
-            if len(members) >= FEWEST_IN_GROUP
-        },
+    correlations = {
+        group: {f"{a} * {b}": round(float(members[a].corr(members[b])), DIGITS) for a, b in combinations(names, 2)}
+        for group, members in preserved.groups(rows, root[:1])
     }
+    return {"marginals": preserved.marginals(rows, root), "correlations": correlations}

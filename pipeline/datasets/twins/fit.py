@@ -46,39 +46,28 @@ def fit(dataset: str, rows: pd.DataFrame, root: Sequence[str]) -> Twin:
     """
     if rows.isna().any(axis=None):
         raise ValueError(f"{dataset}: rows hold missing values: fit the twin on filtered rows")
-    cells, counts, cell = _root_table(rows, root)
+    table = Root.of(rows, root, FEWEST)
+    cell = table.encode(rows)
     rows, cell = rows[cell >= 0], cell[cell >= 0]
     levels = [_levels(rows[name]) for name in rows.columns if name not in root]
     encoded = {column.name: column.encode(rows[column.name]) for column in levels}
     # What depends most on the protected attributes and the label comes first, where nothing can blur the dependence.
     levels.sort(key=lambda column: -preserved.cramers_v(cell, encoded[column.name]))
-    design = [_one_hot(cell, len(cells))]
+    design = [np.eye(len(table.cells))[cell]]
     columns: list[Column] = []
     for column in levels:
         codes = encoded[column.name]
         bias, weights = _regress(np.concatenate(design, axis=1), codes, len(column.levels))
         columns.append(replace(column, bias=bias.round(2), weights=weights.round(2)))
-        design.append(_one_hot(codes, len(column.levels)))
+        design.append(np.eye(len(column.levels))[codes])
     return Twin(
         dataset=dataset,
         rows=len(rows),
         order=tuple(rows.columns),
-        root=Root(tuple(root), cells, counts),
+        root=table,
         columns=tuple(columns),
         preserved=preserved.summary(rows, root, columns),
     )
-
-
-def _root_table(rows: pd.DataFrame, root: Sequence[str]) -> tuple[tuple[tuple[str | int, ...], ...], Array, Array]:
-    """Kept cells, their counts rounded to tens (C,), and each row's cell (n,), -1 where the cell is not kept."""
-    sizes = rows.groupby(list(root), sort=True).size()
-    rounded = (np.rint(sizes / FEWEST) * FEWEST).astype(int)
-    kept = rounded[rounded > 0]
-    if kept.empty:
-        raise ValueError(f"no combination of {list(root)} has {FEWEST} rows: a twin needs more data")
-    cell = kept.index.get_indexer(pd.MultiIndex.from_frame(rows[list(root)]))
-    cells = tuple(tuple(v.item() if isinstance(v, np.generic) else v for v in values) for values in kept.index)
-    return cells, kept.to_numpy(dtype=float), cell
 
 
 def _levels(values: pd.Series) -> Column:
@@ -121,10 +110,6 @@ def intervals(values: Array) -> Array:
     limits = [(v, v, v) for v in distinct[alone]]
     limits += [(piece[0], piece[-1], float(f"{piece.mean():.4g}")) for piece in pieces]
     return np.array(sorted(limits), dtype=float)
-
-
-def _one_hot(codes: Array, levels: int) -> Array:
-    return np.eye(levels, dtype=np.float64)[codes]
 
 
 def _regress(design: Array, codes: Array, levels: int) -> tuple[Array, Array]:

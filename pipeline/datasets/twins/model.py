@@ -1,6 +1,8 @@
 """The fitted model of a twin, and sampling from it. The package's docstring gives the equations."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +19,24 @@ class Root:
     columns: tuple[str, ...]
     cells: tuple[tuple[Any, ...], ...]
     counts: Array
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, columns: Sequence[str], fewest: int) -> Root:
+        """The cells of ``rows``, their counts rounded to multiples of ``fewest``, without those that are then empty.
+
+        Raises ValueError where none is left.
+        """
+        sizes = rows.groupby(list(columns), sort=True).size()
+        rounded = (np.rint(sizes / fewest) * fewest).astype(int)
+        kept = rounded[rounded > 0]
+        if kept.empty:
+            raise ValueError(f"no combination of {list(columns)} has {fewest} rows: a twin needs more data")
+        cells = tuple(tuple(v.item() if isinstance(v, np.generic) else v for v in values) for values in kept.index)
+        return cls(tuple(columns), cells, kept.to_numpy(dtype=float))
+
+    def encode(self, rows: pd.DataFrame) -> Array:
+        """The cell (n,) of each row, -1 where there is none."""
+        return pd.MultiIndex.from_tuples(self.cells).get_indexer(pd.MultiIndex.from_frame(rows[list(self.columns)]))
 
     def drawn(self, n: int, rng: np.random.Generator) -> tuple[Array, dict[str, Any]]:
         """The cell (n,) of each of n rows, and the columns that the cells hold, by name.

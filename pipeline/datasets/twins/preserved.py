@@ -48,8 +48,7 @@ def marginals(rows: pd.DataFrame, root: Sequence[str]) -> dict[str, dict[str, di
     """group -> column -> statistic; statistics are ``mean`` and ``sd`` of numbers, and shares of categories."""
     return {
         group: {name: _describe(members[name]) for name in rows.columns if name not in root}
-        for group, members in _groups(rows, root)
-        if len(members) >= FEWEST_IN_GROUP
+        for group, members in groups(rows, root)
     }
 
 
@@ -73,21 +72,20 @@ def cramers_v(a: Array, b: Array) -> float:
     return float(np.sqrt(chi_squared / (n * (min(observed.shape) - 1))))
 
 
-def _groups(rows: pd.DataFrame, root: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
-    yield ALL, rows
-    for name in root:
-        for value, members in rows.groupby(name, sort=True):
-            yield f"{name}={value}", members
+def groups(rows: pd.DataFrame, root: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+    """All rows, and those of each value of each root column, where they are at least :data:`FEWEST_IN_GROUP`."""
+    parts = {ALL: rows} | {f"{name}={value}": part for name in root for value, part in rows.groupby(name, sort=True)}
+    yield from ((name, part) for name, part in parts.items() if len(part) >= FEWEST_IN_GROUP)
 
 
 def _describe(values: pd.Series) -> dict[str, float]:
     if values.dtype.kind in "if":
-        return {"mean": _significant(values.mean()), "sd": _significant(values.std(ddof=0))}
+        return {"mean": significant(values.mean()), "sd": significant(values.std(ddof=0))}
     counts = values.value_counts()
     return {str(level): round(count / len(values), 2) for level, count in counts.items() if count >= FEWEST}
 
 
-def _significant(number: float) -> float:
+def significant(number: float) -> float:
     """Three significant digits."""
     return float(f"{number:.3g}")
 

@@ -76,27 +76,19 @@ AGES = {"<20": "less than 20"} | {band: band for band in (f"{low}-{low + 10}" fo
 AGE_BAND = 10
 """The bands are ten years wide, the lowest too where it becomes a number."""
 
-MOMENTS = {
-    "shooting_victim": ("times", 0.020227, 0.152919),
-    "battery_victim": ("times", 0.035916, 0.210601),
-    "violent_arrests": ("times", 0.114988, 0.405583),
-    "gang_affiliation": ("flag", 0.162903, 0.369278),
-    "narcotic_arrests": ("times", 0.335752, 0.837828),
-    "trend": ("tenths", -0.049534, 0.404900),
-    "weapon_arrests": ("times", 0.033297, 0.193237),
+FEATURES = {
+    "shooting_victim": ("times", 0.020227, 0.152919, 0.008316),
+    "battery_victim": ("times", 0.035916, 0.210601, 0.042538),
+    "violent_arrests": ("times", 0.114988, 0.405583, 0.050046),
+    "gang_affiliation": ("flag", 0.162903, 0.369278, 0.013652),
+    "narcotic_arrests": ("times", 0.335752, 0.837828, 0.041557),
+    "trend": ("tenths", -0.049534, 0.404900, 0.095610),
+    "weapon_arrests": ("times", 0.033297, 0.193237, 0.006408),
 }
-"""Law, mean and standard deviation of each feature but age."""
-CHANGES = {
-    "age": 0.741873,
-    "shooting_victim": 0.008316,
-    "battery_victim": 0.042538,
-    "violent_arrests": 0.050046,
-    "gang_affiliation": 0.013652,
-    "narcotic_arrests": 0.041557,
-    "trend": 0.095610,
-    "weapon_arrests": 0.006408,
-}
-"""Shares in the mean absolute change of predictions when one feature is replaced by another person's."""
+"""Of each feature but age its law, mean and standard deviation, and its share in the mean absolute change of
+predictions when one feature is replaced by another person's."""
+AGE_CHANGE = 0.741873
+"""Age's share in it."""
 AGE_WEIGHT = 50.0
 """Magnitude, in points of the score for one standard deviation."""
 CORRELATION = 0.12
@@ -215,13 +207,7 @@ def handed_out(values: Array, twin: SubjectTwin, bands: Array, place: Array, rng
 
 
 def exchange(
-    x: Array,
-    place: Array,
-    band: Array,
-    black: Array,
-    white: Array,
-    correlation: float,
-    rng: np.random.Generator,
+    x: Array, place: Array, band: Array, black: Array, white: Array, correlation: float, rng: np.random.Generator
 ) -> Array:
     """x (n,) with values exchanged between neighbours in ``place`` until r(x, black) among black and white is reached.
 
@@ -268,9 +254,9 @@ def made(people: pd.DataFrame, order: tuple[str, ...]) -> SubjectTwin:
     mean = np.average(age, weights=number)
     spread = np.sqrt(np.average((age - mean) ** 2, weights=number))
     difference = _mean_difference(np.unique(age), np.bincount(age, weights=number)[np.unique(age)])
-    per_change = AGE_WEIGHT * difference / spread / CHANGES["age"]
+    per_change = AGE_WEIGHT * difference / spread / AGE_CHANGE
     weights = {
-        name: per_change * CHANGES[name] * sd / mean_difference(law, m, sd) for name, (law, m, sd) in MOMENTS.items()
+        name: per_change * change * sd / mean_difference(law, m, sd) for name, (law, m, sd, change) in FEATURES.items()
     }
     score = people["score"].to_numpy(dtype=float)
     in_band = people.assign(total=score * number).groupby("age")[["total", "count"]].transform("sum")
@@ -279,7 +265,7 @@ def made(people: pd.DataFrame, order: tuple[str, ...]) -> SubjectTwin:
         dataset="ssl",
         order=order,
         people=grouped(people),
-        features=tuple(Feature(name, *law, round(float(weights[name]), 2)) for name, law in MOMENTS.items()),
+        features=tuple(Feature(name, *law, round(float(weights[name]), 2)) for name, (*law, _) in FEATURES.items()),
         noise=round(float(np.sqrt(left - sum(weight**2 for weight in weights.values()))), 2),
         correlation=CORRELATION,
     )

@@ -8,22 +8,14 @@ compiled code is generic, and agrees with ``pipeline.methods.sensr_torch`` to ro
 import math
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.fair_metric import FairMetric
+from pipeline.methods.sensr import EPSILON, Config
 from pipeline.methods.sensr_compiled import training
-from pipeline.methods.sensr_compiled.lanes import (
-    LANES,
-    TERMS,
-    UNROLL,
-    Attack,
-    corrected_rates,
-    largest_step,
-)
-from pipeline.methods.sensr_settings import EPSILON, SensrSettings
+from pipeline.methods.sensr_compiled.lanes import LANES, TERMS, UNROLL, Attack, corrected_rates, largest_step
 from pipeline.types import Array, Batch
 
 CHANGED = ("parameters", "first", "second", "penalty", "counts")
@@ -32,9 +24,8 @@ SIDES = np.array([-1, 1])
 """Of the two columns of the output layer."""
 
 
-@dataclass
-class Repetition:
-    """One network in training, as the compiled code takes it.
+class Repetition(NamedTuple):
+    """One network in training, the last arguments of the compiled code in its order.
 
     ``features`` (n, d) with the column of ones and padding; ``sign`` (n,); ``attack``; ``parameters`` (W, half of v,
     half of c), flat, and Adam's ``first`` and ``second`` moments of them; ``penalty`` (lambda, the full attack's rate);
@@ -55,43 +46,24 @@ class CompiledIterations:
     """R networks in training, each in one of ``plan.threads`` threads; see ``pipeline.methods.sensr.Iterations``."""
 
     def __init__(
-        self,
-        data: Batch,
-        metric: FairMetric,
-        start: Mapping[str, Array],
-        plan: SensrSettings,
-        precision: str = "float32",
+        self, data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, precision: str = "float32"
     ) -> None:
         self._start, self._plan = start, plan
         self._repetitions = [_packed(data, metric, start, plan, np.dtype(precision), r) for r in range(len(data.label))]
 
     def advance(self, rows: Array) -> Array:
-        """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
         curves = np.empty((*rows.shape[:2], 3))
 
+        rates = float(self._plan.learning_rate), float(self._plan.radius)
+
         def work(r: int) -> None:
-            own = self._repetitions[r]
-            training.train(
-                own.features,
-                own.sign,
-                rows[r],
-                own.attack,
-                float(self._plan.learning_rate),
-                float(self._plan.radius),
-                own.parameters,
-                own.first,
-                own.second,
-                own.penalty,
-                own.counts,
-                curves[r],
-            )
+            training.train(rows[r], curves[r], *rates, *self._repetitions[r])
 
         with ThreadPoolExecutor(self._plan.threads) as pool:
             list(pool.map(work, range(len(rows))))
         return curves
 
     def parameters(self) -> dict[str, Array]:
-        """The parameters of ``pipeline.models.mlp``, float64."""
         d, units = self._start["w1"].shape[1:]
         flat = np.stack([own.parameters for own in self._repetitions]).astype(float)
         width = self._repetitions[0].features.shape[1]
@@ -107,17 +79,14 @@ class CompiledIterations:
         }
 
     def state(self) -> dict[str, Array]:
-        """What the iterations change, of all repetitions: (R, ...) by name."""
         return {name: np.stack([getattr(own, name) for own in self._repetitions]) for name in CHANGED}
 
     def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a ``state``."""
         for r, own in enumerate(self._repetitions):
             for name in CHANGED:
                 getattr(own, name)[...] = state[name][r]
 
     def facts(self) -> dict[str, Array]:
-        """How many attacks failed, and the final lambda: arrays (R,)."""
         _, subspace, full, non_finite = np.stack([own.counts for own in self._repetitions], axis=1)
         return {
             "failed_subspace_attacks": subspace,
@@ -128,7 +97,7 @@ class CompiledIterations:
 
 
 def _packed(
-    data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: SensrSettings, kind: np.dtype[Any], r: int
+    data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, kind: np.dtype[Any], r: int
 ) -> Repetition:
     assert metric.basis is not None
     assert metric.directions is not None

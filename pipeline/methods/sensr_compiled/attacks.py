@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from pipeline.methods.sensr import BETA_1, BETA_2
 from pipeline.methods.sensr_compiled.lanes import (
     ADDED0,
     ADDED1,
@@ -35,7 +36,6 @@ from pipeline.methods.sensr_compiled.lanes import (
     slopes,
     total_loss,
 )
-from pipeline.methods.sensr_settings import BETA_1, BETA_2
 from pipeline.types import Array
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from pipeline.methods.sensr_settings import BETA_1, BETA_2
+from pipeline.methods.sensr import BETA_1, BETA_2
 from pipeline.types import Array
 
 LANES = 32
@@ -161,16 +161,8 @@ def slopes(margin: Array, sign: Array, attack: Attack, slope: Array) -> None:
     zero, one, half, deepest = number(0), number(1), number(0.5), number(-60)
     # log(2) in two parts, the first with so few digits that m times it is exact.
     octaves, octave, rest = number(1.4426950408889634), number(0.693359375), number(-2.1219444005469057e-4)
-    s2, s3, s4, s5, s6, s7, s8, s9 = (
-        series[2],
-        series[3],
-        series[4],
-        series[5],
-        series[6],
-        series[7],
-        series[8],
-        series[9],
-    )
+    s2, s3, s4, s5 = series[2], series[3], series[4], series[5]
+    s6, s7, s8, s9 = series[6], series[7], series[8], series[9]
     digits = integer(23 if power.itemsize == 4 else 52)
     origin = integer(127 if power.itemsize == 4 else 1023)
     for i in range(LANES):

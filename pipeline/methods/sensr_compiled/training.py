@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
 from pipeline.methods.sensr_compiled.attacks import full_attack, subspace_attack
 from pipeline.methods.sensr_compiled.lanes import (
     LANES,
@@ -21,7 +22,6 @@ from pipeline.methods.sensr_compiled.lanes import (
     second_moment,
     shift,
 )
-from pipeline.methods.sensr_settings import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY
 from pipeline.types import Array
 
 # Between the rows of two large arrays, so that a block's part of all rows does not compete for the same cache lines.
@@ -134,18 +134,18 @@ def _updated_lambda(penalty: float, distance: float, radius: float) -> float:
 
 @compiled_entry
 def train(
-    features: Array,
-    signs: Array,
     rows: Array,
-    attack: Attack,
+    curve: Array,
     learning_rate: float,
     radius: float,
+    features: Array,
+    signs: Array,
+    attack: Attack,
     parameters: Array,
     first: Array,
     second: Array,
     penalty: Array,
     counts: Array,
-    curve: Array,
 ) -> None:
     """Train one network on the batches ``rows`` (iterations, n); see :class:`Repetition` for what is updated in place.
 
@@ -155,16 +155,9 @@ def train(
     number = kind.type
     blocks, inputs, directions = -(-n // LANES), features.shape[1], attack.directions.shape[0]
     units = (parameters.shape[0] - 1) // (inputs + 1)
-    x, sign, a = (
-        np.empty((blocks, inputs * LANES), kind),
-        np.empty((blocks, LANES), kind),
-        np.empty((blocks, directions * LANES), kind),
-    )
-    hidden, slope, delta = (
-        np.empty((blocks, units * LANES), kind),
-        np.empty(LANES, kind),
-        np.empty(inputs * LANES, kind),
-    )
+    x, sign = np.empty((blocks, inputs * LANES), kind), np.empty((blocks, LANES), kind)
+    a, hidden = np.empty((blocks, directions * LANES), kind), np.empty((blocks, units * LANES), kind)
+    slope, delta = np.empty(LANES, kind), np.empty(inputs * LANES, kind)
     moved, active = np.zeros((inputs, blocks * LANES + GAP), kind), np.zeros((units, blocks * LANES + GAP), kind)
     gradient = np.empty_like(parameters)
     for t in range(rows.shape[0]):
