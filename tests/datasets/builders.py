@@ -19,10 +19,10 @@ def configured(name: str, **changes: Any) -> Any:
     return plugins.configure(plugins.load("dataset", section.get("kind", name)), section | changes)
 
 
-def prepared(name: str, rows: Any, repetitions: int = 1, **changes: Any) -> Any:
+def prepared(name: str, data: Any, repetitions: int = 1, **changes: Any) -> Any:
     """The dataset made of what its ``parse`` gave, None for what is drawn."""
     rngs = generators("t", name, repetitions=repetitions)
-    return plugins.load("dataset", name).prepare(rows, configured(name, **changes), rngs, "official")
+    return plugins.load("dataset", name).prepare(data, configured(name, **changes), rngs, "official")
 
 
 def fetched(raw: Path, source: str, name: str) -> dict[str, Any]:

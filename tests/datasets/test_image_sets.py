@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.datasets import digits, image_files, image_sets, tabular
+from pipeline.datasets import digits, image_files, image_sets
 from pipeline.datasets.image_files import Decoded, Held, ImageFiles
 from pipeline.types import Array, ImageDataset
 from tests.datasets.builders import prepared
@@ -119,15 +119,6 @@ def test_images_that_cannot_be_decoded_are_left_out_counted_and_named_and_one_to
 def test_a_bad_setting_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         made(**changes)
-
-
-def test_a_random_split_parts_all_rows_and_held_images_of_the_right_size_are_handed_on_unchanged() -> None:
-    train, test = tabular.random_split(23_708, 0.8, np.random.default_rng(0))
-    assert (len(train), len(test)) == (18_966, 4_742)
-    assert len(set(train) | set(test)) == 23_708
-    images = np.arange(2 * 3 * 4 * 4, dtype=np.uint8).reshape(2, 3, 4, 4)
-    found = Held(images).decoded(np.array([1, 0]), 4)
-    np.testing.assert_array_equal(found.images, images[::-1])
 
 
 # Handwritten digits: always there, and enlarged as the docstring says.
@@ -279,7 +270,9 @@ def test_a_smaller_image_averages_its_pixels_be_it_reduced_while_it_is_decoded()
         assert np.abs(reduced.astype(float) - expected).mean() < 1.5
 
 
-def test_an_image_keeps_its_channels_and_its_orientation() -> None:
+def test_an_image_keeps_its_channels_and_its_orientation_and_its_pixels_where_it_has_the_size() -> None:
+    images = np.arange(2 * 3 * 4 * 4, dtype=np.uint8).reshape(2, 3, 4, 4)
+    np.testing.assert_array_equal(Held(images).decoded(np.array([1, 0]), 4).images, images[::-1])
     pixels = np.zeros((3, 8, 8), dtype=np.uint8)
     pixels[0, 0], pixels[2, :, 7] = 255, 100  # a red first row, a blue last column
     for kind, how in (("PNG", {}), ("WEBP", {"lossless": True})):

@@ -43,19 +43,11 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def checked(path: Path) -> None:
-    if path.read_bytes() != BODY:
-        raise ValueError("expected Ann")
-
-
-@pytest.fixture(params=["recorded", "checked"])
-def toy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A dataset of one file, whose official address nobody answers at, with the twin of COMPAS."""
     module = ModuleType("toy")
-    sha256, most = (SHA256, len(BODY)) if request.param == "recorded" else (None, 1_000)
-    check = None if request.param == "recorded" else checked
-    urls, home = ("http://127.0.0.1:9/toy.csv",), "https://example.org"
-    source = Source("toy.csv", urls, sha256, most, licence="none", home=home, check=check)
+    source = Source("toy.csv", ("http://127.0.0.1:9/toy.csv",), SHA256, len(BODY), "none", "https://example.org")
     vars(module).update(SOURCES=(source,), TWINS={"": "compas.json"})
     monkeypatch.setattr(plugins, "load", lambda group, kind: module)
     monkeypatch.delenv("DATA_MIRROR", raising=False)

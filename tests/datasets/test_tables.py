@@ -12,9 +12,8 @@ import pytest
 
 from pipeline.datasets import adult, compas, law, ssl, tabular
 from pipeline.datasets.raw_table import Reader, category, code, decimal, parsed, whole
-from pipeline.seeds import generators
-from pipeline.types import Dataset
 from pipeline.workflow import plugins
+from tests.datasets.builders import prepared as made
 
 ANY = code(".*", "anything")
 
@@ -303,9 +302,8 @@ OFFICIAL: dict[tuple[str, str], dict[str, Any]] = {
 
 @pytest.mark.parametrize(("name", "rows"), OFFICIAL)
 def test_the_official_files_give_the_published_counts(name: str, rows: str, official: Callable[[str], Path]) -> None:
-    module, expected = plugins.load("dataset", name), OFFICIAL[name, rows]
-    config = module.Config(0.8, *([rows] if rows else []))
-    data = module.prepare(module.parse(official(name)), config, generators("t", repetitions=2), "official")
+    expected = OFFICIAL[name, rows]
+    data = made(name, plugins.load("dataset", name).parse(official(name)), 2, **({"rows": rows} if rows else {}))
     assert data.features.shape == expected["shape"]
     assert data.dropped == expected["dropped"]
     assert (data.train.shape, data.test.shape) == ((2, expected["train"]), (2, len(data.label) - expected["train"]))
@@ -337,7 +335,7 @@ def test_education_and_unknown_categories_of_all_of_adult_are_the_raw_files(offi
     for file in adult.LABELS:
         with (folder / file).open() as lines:
             texts += [row for row in csv.reader(lines, skipinitialspace=True) if len(row) == len(adult.FIELDS)]
-    data = adult.prepare(adult.parse(folder), adult.Config(0.8, "all"), generators("t", repetitions=1), "official")
+    data = made("adult", adult.parse(folder), rows="all")
     inputs = pd.DataFrame(data.features, columns=list(data.feature_names))
     education = inputs.filter(like="education=")
     assert education.idxmax(axis=1).str.removeprefix("education=").tolist() == [row[3] for row in texts]
@@ -350,7 +348,7 @@ def test_education_and_unknown_categories_of_all_of_adult_are_the_raw_files(offi
 
 def test_race_of_all_of_compas_is_african_american_or_not(official: Callable[[str], Path]) -> None:
     rows = compas.parse(official("compas"))
-    data = compas.prepare(rows, compas.Config(0.8, "all"), generators("t", repetitions=1), "official")
+    data = made("compas", rows, rows="all")
     assert data.levels["race"] == ("African-American", "not African-American")
     np.testing.assert_array_equal(data.protected["race"] == 0, rows["race"] == "African-American")
     assert rows["race"].nunique() == 6
@@ -373,17 +371,9 @@ def test_the_official_files_of_adult_are_parsed_in_half_a_second(official: Calla
 # The four tables as datasets: which rows are kept, what every input says, labels, groups and splits.
 
 Rows = Callable[..., pd.DataFrame]
-CHOICES: dict[str, tuple[Any, ...]] = {"adult": ("complete",), "compas": ("complete",), "law": (), "ssl": (345,)}
 
 
-def made(name: str, rows: pd.DataFrame, repetitions: int = 1, fraction: float = 0.8) -> Dataset:
-    module = plugins.load("dataset", name)
-    rngs = generators("t", repetitions=repetitions)
-    data: Dataset = module.prepare(rows, module.Config(fraction, *CHOICES[name]), rngs, "twin")
-    return data
-
-
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize(("n", "fraction"), [(200, 0.8), (201, 0.8), (203, 0.7), (199, 0.5), (20, 0.29)])
 def test_splits_partition_the_rows_and_depend_on_their_own_generator_alone(
     rows_of: Rows, name: str, n: int, fraction: float
@@ -392,14 +382,14 @@ def test_splits_partition_the_rows_and_depend_on_their_own_generator_alone(
     if name == "ssl":
         rows = rows[rows["race"].isin(ssl.LEVELS)].head(300)
         rows = rows.assign(**{feature: np.arange(300) % 2 for feature in ssl.FEATURES[1:]})
-    data = made(name, rows.head(n), 3, fraction)
+    data = made(name, rows.head(n), 3, train_fraction=fraction)
     assert data.train.shape == (3, int(n * round(fraction * 100)) // 100)  # floor, in whole numbers
     for train, test in zip(data.train, data.test, strict=True):
         assert sorted([*train, *test]) == list(range(n))
         # COMPAS is stratified: within one row of the exact share of each class.
         assert name != "compas" or abs(data.label[train].sum() - fraction * data.label.sum()) < 1
     assert not (data.train[0] == data.train[1]).all()
-    np.testing.assert_array_equal(made(name, rows.head(n), 5, fraction).train[:3], data.train)
+    np.testing.assert_array_equal(made(name, rows.head(n), 5, train_fraction=fraction).train[:3], data.train)
 
 
 def test_in_a_stratified_split_a_row_left_over_goes_to_the_larger_remainder_and_the_order_is_random(
@@ -414,7 +404,7 @@ def test_in_a_stratified_split_a_row_left_over_goes_to_the_larger_remainder_and_
         assert abs(label[:half].mean() - label[half:].mean()) < 0.12
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("name", GOOD)
 def test_only_continuous_inputs_are_standardised_by_their_own_training_rows(rows_of: Rows, name: str) -> None:
     data = made(name, rows_of(name).head(900), 2)
     assert data.continuous == {"adult": adult.CONTINUOUS, "compas": ("priors_count",)}.get(name, ())

@@ -1,6 +1,5 @@
 """Reweighing makes group and label independent; the threshold optimizer is fairlearn's, and reads the group."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -140,8 +139,10 @@ def test_what_a_classifier_reads_is_a_feature_of_the_data_it_is_audited_on() -> 
     np.testing.assert_array_equal(score, thresholds.score(found.parameters, batch.features))
 
 
-def test_rows_in_neither_group_are_a_group_of_their_own() -> None:
-    values = {"a": np.array([0, 1, -1, -1]), "b": np.array([0, 0, 0, 1])}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert crossed_groups(values).tolist() == [1, 2, 0, 3]
+@pytest.mark.parametrize(
+    ("a", "b", "expected"), [([0, 1, 0, 1], [0, 0, 1, 1], [0, 1, 2, 3]), ([0, 1, -1, -1], [0, 0, 0, 1], [1, 2, 0, 3])]
+)
+def test_every_combination_of_protected_values_is_a_group_and_neither_group_a_third(
+    a: list[int], b: list[int], expected: list[int]
+) -> None:
+    assert crossed_groups({"a": np.array(a), "b": np.array(b)}).tolist() == expected

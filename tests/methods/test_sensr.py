@@ -15,20 +15,8 @@ from pipeline.methods import baseline, sensr
 from pipeline.methods.adam_training import balanced_rows
 from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON
 from pipeline.methods.sensr_compiled import CompiledIterations
-from pipeline.methods.sensr_compiled.attacks import _adam_step
-from pipeline.methods.sensr_compiled.lanes import (
-    DELTA,
-    LANES,
-    SHARED,
-    SLOPE,
-    STATE,
-    TINIEST,
-    Attack,
-    Q,
-    corrected_rates,
-    largest_step,
-    second_moment,
-)
+from pipeline.methods.sensr_compiled.attacks import DELTA, SHARED, SLOPE, STATE, Q, _adam_step
+from pipeline.methods.sensr_compiled.lanes import LANES, TINIEST, Attack, corrected_rates, largest_step, second_moment
 from pipeline.methods.sensr_compiled.training import _updated_lambda
 from pipeline.methods.sensr_torch import Adam, TorchIterations, updated_lambda
 from pipeline.models import mlp

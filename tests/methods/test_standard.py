@@ -213,14 +213,18 @@ def test_what_another_training_kept_is_not_gone_on_from() -> None:
         assert same(fitted, fit(dataset, None, seed, **{"model": "logistic_regression", **changes}))
 
 
-def test_nothing_of_torchs_state_is_left_changed() -> None:
+def test_nothing_of_torchs_state_is_left_changed_and_an_epoch_is_said_when_it_is_done(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     # Torch sets variables of its own when it first imports its compiler, which asking for determinism does.
     torch.use_deterministic_algorithms(False)
     torch.manual_seed(5)
     drawn = torch.rand(3)
     torch.manual_seed(5)
     before = (torch.get_num_threads(), torch.backends.cudnn.benchmark, dict(os.environ))
-    fit(stripes(), model="logistic_regression", threads=2)
+    with caplog.at_level(logging.INFO, logger=sgd_training.__name__):
+        fit(stripes(), model="logistic_regression", epochs=2, threads=2)
+    assert [line[:17] for line in caplog.messages] == ["epoch 1 of 2, los", "epoch 2 of 2, los"]
     assert torch.equal(torch.rand(3), drawn)
     assert (torch.get_num_threads(), torch.backends.cudnn.benchmark, dict(os.environ)) == before
     assert not torch.are_deterministic_algorithms_enabled()
@@ -259,12 +263,6 @@ def test_every_row_is_in_one_batch_no_batch_has_one_row_and_only_the_first_rows_
     first, second = (fit(d, model="logistic_regression", train_points=30) for d in (data, cut))
     for name, values in first.parameters.items():
         np.testing.assert_array_equal(values, second.parameters[name])
-
-
-def test_an_epoch_is_said_when_it_is_done(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger=sgd_training.__name__):
-        fit(stripes(), model="logistic_regression", epochs=2)
-    assert [line[:17] for line in caplog.messages] == ["epoch 1 of 2, los", "epoch 2 of 2, los"]
 
 
 @pytest.mark.parametrize(

@@ -99,14 +99,10 @@ def test_a_network_has_as_many_parameters_as_the_published_one(name: str) -> Non
     size, classes, expected = COUNTS[name]
     with torch.device("meta"):
         assert parameters(ARCHITECTURES[name].build(classes, 3, size)) == expected
-
-
-def test_the_deep_cnns_hidden_units_take_all_that_larger_images_leave() -> None:
-    _, _, published = COUNTS["deep_cnn"]
-    with torch.device("meta"):
-        for size, left in ((64, 4), (200, 36)):
-            grown = published + (left - 1) * 512 * 512 - 3 * (512 + 1)
-            assert parameters(ARCHITECTURES["deep_cnn"].build(7, 3, size)) == grown
+        # Its hidden units take all that larger images leave.
+        for larger, left in ((64, 4), (200, 36)) if name == "deep_cnn" else ():
+            grown = parameters(ARCHITECTURES[name].build(classes, 3, larger))
+            assert grown == expected + (left - 1) * 512 * 512
 
 
 def test_a_narrower_deep_cnn_leaves_out_less_and_one_of_width_1_what_is_published() -> None:
@@ -179,9 +175,7 @@ def test_resizing_is_inside_so_that_gradients_are_in_the_datas_pixels() -> None:
     flat = torch.full((1, 3, 8, 8), 0.7)
     same = seeded("resnet18", pictures(32))
     torch.testing.assert_close(f(flat), same(torch.full((1, 3, 32, 32), 0.7)))
-
-
-def test_a_picture_that_is_shrunk_inside_is_averaged_first() -> None:
+    # One that is shrunk is averaged first.
     f = seeded("logistic_regression", pictures(16), input_size=4)
     stripes = torch.zeros(1, 3, 16, 16)
     stripes[..., ::2] = 1
@@ -207,17 +201,13 @@ def test_a_checkpoint_comes_back_as_it_was(name: str, settings: dict[str, float]
         shapes = {key: list(values.shape[1:]) for key, values in made.parameters.items()}
         assert {key: list(values.shape) for key, values in f.state_dict().items()} == shapes
     assert (logits[0] - logits[1]).abs().max() > 1e-3
-
-
-def test_a_checkpoint_draws_nothing_and_remembers_nothing_of_what_it_sees() -> None:
-    data = pictures(32)
-    made = classifier("deep_cnn", data, width=0.1)
+    # It draws nothing, and remembers nothing of what it sees.
     before = torch.get_rng_state()
     f = networks.of_checkpoint(made, data, 1, torch.device("cpu"))
     assert torch.equal(torch.get_rng_state(), before)
-    state = {name: values.clone() for name, values in f.state_dict().items()}
+    state = {key: values.clone() for key, values in f.state_dict().items()}
     f(torch.rand(8, 3, 32, 32))
-    assert all(torch.equal(values, state[name]) for name, values in f.state_dict().items())
+    assert all(torch.equal(values, state[key]) for key, values in f.state_dict().items())
 
 
 def test_a_dataset_that_a_checkpoint_was_not_made_for_is_named_with_what_differs() -> None:

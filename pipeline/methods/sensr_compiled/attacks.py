@@ -10,23 +10,10 @@ import numpy as np
 
 from pipeline.methods.sensr import BETA_1, BETA_2
 from pipeline.methods.sensr_compiled.lanes import (
-    ADDED0,
-    ADDED1,
-    CORRECTION,
-    DELTA,
-    FIRST,
     LANES,
-    MARGIN,
-    P0,
-    P1,
-    SECOND,
-    SHARED,
-    SLOPE,
-    STATE,
     TINIEST,
     UNROLL,
     Attack,
-    Q,
     SensrNetwork,
     add_products,
     compiled,
@@ -37,6 +24,11 @@ from pipeline.methods.sensr_compiled.lanes import (
     total_loss,
 )
 from pipeline.types import Array
+
+# Where the rows of an input coordinate's state in the full attack begin: q, sum_{k >= 2} U_k U_k' delta, the moments of
+# Adam, delta. After them, of what all coordinates share: d loss / dz, z, U_k' delta for k = 0, 1 and what a step adds.
+Q, CORRECTION, FIRST, SECOND, DELTA, STATE = (row * LANES for row in range(6))
+SLOPE, MARGIN, P0, P1, ADDED0, ADDED1, SHARED = (row * LANES for row in range(7))
 
 
 @compiled

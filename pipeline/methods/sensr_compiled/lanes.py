@@ -35,11 +35,6 @@ TERMS = 10
 TINIEST = 1e-17
 """A smaller gradient enters Adam's second moment as this one; see :func:`second_moment`. Its square is normal."""
 
-# Where the rows of an input coordinate's state in the full attack begin: q, sum_{k >= 2} U_k U_k' delta, the moments of
-# Adam, delta. After them, of what all coordinates share: d loss / dz, z, U_k' delta for k = 0, 1 and what a step adds.
-Q, CORRECTION, FIRST, SECOND, DELTA, STATE = (row * LANES for row in range(6))
-SLOPE, MARGIN, P0, P1, ADDED0, ADDED1, SHARED = (row * LANES for row in range(7))
-
 _njit: Any = njit
 # Called by compiled code alone, so no door for Python is built.
 _internal = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
