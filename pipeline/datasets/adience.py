@@ -14,18 +14,17 @@ their checksums are not recorded, and their content is checked instead.
 Source: Eidinger, Enbar and Hassner (2014); preprocessing of Nanda et al. (2021), appendix A, and their program.
 """
 
-import csv
 import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
+import pandas as pd
 
 from pipeline.datasets import image_files, image_sets
 from pipeline.datasets.image_files import ImageFiles
 from pipeline.datasets.image_sets import Labelled
+from pipeline.datasets.raw_table import anything, category, parsed
 from pipeline.datasets.source import Source
 from pipeline.fields import Share
 from pipeline.types import Generators, ImageDataset, Origin
@@ -34,7 +33,7 @@ ARCHIVE = "aligned.tar.gz"
 FOLDS = tuple(f"fold_{number}_data.txt" for number in range(5))
 TEST_FOLD = 4
 COLUMNS = ("user_id", "original_image", "face_id", "age", "gender")
-"""The first columns of a table, parted by tabulators; the others say where the face is in the photograph."""
+"""What is read of a table, parted by tabulators; its other columns say where the face is in the photograph."""
 
 GROUPS = ("0-2", "4-6", "8-13", "15-20", "25-32", "38-43", "48-53", "60+")
 TEXTS = ("(0, 2)", "(4, 6)", "(8, 12)", "(15, 20)", "(25, 32)", "(38, 43)", "(48, 53)", "(60, 100)")
@@ -43,11 +42,12 @@ STRAYS = {
     "2": 0, "3": 1, "(8, 23)": 2, "13": 2, "22": 3, "(27, 32)": 4, "23": 4, "29": 4, "34": 4, "35": 4, "(38, 42)": 5,
     "(38, 48)": 5, "36": 5, "42": 5, "45": 5, "46": 6, "55": 6, "57": 7, "58": 7,
 }  # fmt: skip
-NO_AGE = ("None", "")
 GENDERS = ("male", "female")
-GENDER_OF = {"m": 0, "f": 1}
-NO_GENDER = ("u", "")
 UNKNOWN = -1
+CODES = {
+    "age": GROUP_OF | STRAYS | dict.fromkeys(("None", ""), UNKNOWN),
+    "gender": {"m": 0, "f": 1, **dict.fromkeys(("u", ""), UNKNOWN)},
+}
 
 AT_LEAST = (4_272, 3_547, 3_714, 3_280, 3_703)
 """Faces in each table that look no more than 45 degrees to the side, as published with them; it holds no fewer."""
@@ -66,56 +66,34 @@ class Config(image_sets.ImageConfig):
 def parse(folder: Path) -> Labelled:
     """The faces of known age and gender as the tables list them; images are read when they are asked for.
 
-    Raises ValueError naming file and line of anything odd.
+    Raises ValueError naming file, row and column of anything odd.
     """
-    faces = [(*face, fold) for fold, name in enumerate(FOLDS) for face in _faces(folder / name)]
-    age, gender, fold = np.array([face[1:] for face in faces], dtype=np.int64).T
-    aged, used = age != UNKNOWN, np.flatnonzero((age != UNKNOWN) & (gender != UNKNOWN))
+    faces = pd.concat([_faces(folder / name).assign(fold=fold) for fold, name in enumerate(FOLDS)])
+    aged = faces[faces["age"] != UNKNOWN]
+    used = aged[aged["gender"] != UNKNOWN]
     return Labelled(
-        ImageFiles(folder / ARCHIVE, tuple(faces[row][0] for row in used)),
-        age[used],
+        ImageFiles(folder / ARCHIVE, tuple(used["name"])),
+        used["age"].to_numpy(),
         "age",
         GROUPS,
-        {"gender": gender[used]},
+        {"gender": used["gender"].to_numpy()},
         {"gender": GENDERS},
-        held_out=fold[used] == TEST_FOLD,
-        dropped=image_sets.counted(
-            {"age unknown": int((~aged).sum()), "gender unknown": int((aged & (gender == UNKNOWN)).sum())}
-        ),
+        held_out=(used["fold"] == TEST_FOLD).to_numpy(),
+        dropped=image_sets.counted({"age unknown": len(faces) - len(aged), "gender unknown": len(aged) - len(used)}),
     )
 
 
-def _faces(path: Path) -> Iterator[tuple[str, int, int]]:
+def _faces(path: Path) -> pd.DataFrame:
     """Name in the archive, age group and gender of every face in a table."""
-    ages, genders = GROUP_OF | STRAYS | dict.fromkeys(NO_AGE, UNKNOWN), GENDER_OF | dict.fromkeys(NO_GENDER, UNKNOWN)
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    except FileNotFoundError:
-        raise ValueError(f"{path} is missing: put it there by hand") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} is no table in UTF-8 parted by tabulators ({error}): get it again") from error
-    width = len(COLUMNS)
-    if not rows or tuple(rows[0][:width]) != COLUMNS:
-        found = ", ".join(rows[0][:width]) if rows else "nothing"
-        raise ValueError(f"{path}, line 1: expected the columns {', '.join(COLUMNS)}, found {found}")
-    if len(rows) == 1:
-        raise ValueError(f"{path} has a header and no faces: get it again")
-    for line, row in enumerate(rows[1:], start=2):
-        if len(row) != len(rows[0]):
-            raise ValueError(f"{path}, line {line}: expected {len(rows[0])} fields, found {len(row)}")
-        user, photograph, face, age, gender = row[:width]
-        for column, text, known in (("age", age, ages), ("gender", gender, genders)):
-            if text not in known:
-                raise ValueError(
-                    f"{path}, line {line}, column {column!r}: {text!r} is unknown: expected one of {sorted(known)}"
-                )
-        yield f"aligned/{user}/landmark_aligned_face.{face}.{photograph}", ages[age], genders[gender]
+    readers = {name: category(tuple(CODES[name])) if name in CODES else anything for name in COLUMNS}
+    rows = parsed(path, readers, delimiter="\t")
+    name = "aligned/" + rows["user_id"] + "/landmark_aligned_face." + rows["face_id"] + "." + rows["original_image"]
+    return pd.DataFrame({"name": name, **{column: rows[column].map(codes) for column, codes in CODES.items()}})
 
 
 def check_table(path: Path, fold: int) -> None:
     """Raise ValueError unless the file at ``path`` is the table of a fold, as far as what is published tells."""
-    found = sum(1 for _ in _faces(path))
+    found = len(_faces(path))
     if found < AT_LEAST[fold]:
         raise ValueError(f"expected at least {AT_LEAST[fold]:,} faces in fold {fold}, found {found:,}")
 

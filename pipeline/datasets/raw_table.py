@@ -1,9 +1,9 @@
-"""Strict reading of comma-separated raw files: every oddity is a ValueError that names file, row and column.
+"""Strict reading of raw files parted by commas or tabs: every oddity is a ValueError that names file, row and column.
 
 Rows are counted as an editor counts lines, from 1, comments and header included.
 
 :func:`parsed` reads the columns of a file as a mapping says: a column's name and what it holds, :func:`whole` or
-:func:`decimal` numbers within limits, a :func:`category` or a :func:`code`.
+:func:`decimal` numbers within limits, a :func:`category`, a :func:`code` or :func:`anything`.
 """
 
 import csv
@@ -37,6 +37,11 @@ class RawTable:
 
 Reader = Callable[[RawTable, str], pd.Series]
 """Reads a column of a table: its values (n,), after a check of every one."""
+
+
+def anything(table: RawTable, column: str) -> pd.Series:
+    """Texts, whatever they are."""
+    return table.texts[column]
 
 
 def category(allowed: Collection[str] | Mapping[str, str]) -> Reader:
@@ -93,6 +98,7 @@ def parsed(
     *,
     header: bool = True,
     comment: str | None = None,
+    delimiter: str = ",",
     spelled: Callable[[str], str] = str,
 ) -> pd.DataFrame:
     """Read ``columns`` of the file at ``path``, each as its reader says.
@@ -103,7 +109,7 @@ def parsed(
     the end. Raises ValueError for a missing, empty or undecodable file, for a missing column, for a row with another
     number of fields than there are columns, and for what a reader refuses.
     """
-    first, top, counts = _survey(path, comment)
+    first, top, counts = _survey(path, comment, delimiter)
     names = [spelled(name) for name in first] if header else list(columns)
     missing = [name for name in columns if name not in names]
     if missing:
@@ -117,6 +123,7 @@ def parsed(
     # By position: pandas would rename the second of two columns that share a name.
     every = pd.read_csv(
         path,
+        sep=delimiter,
         header=None,
         usecols=[position for position, name in enumerate(names) if name in columns],
         skiprows=len(top) + header,
@@ -135,7 +142,7 @@ def parsed(
     return pd.DataFrame({name: read(table, name) for name, read in columns.items()})
 
 
-def _survey(path: Path, comment: str | None) -> tuple[list[str], list[str], Array]:
+def _survey(path: Path, comment: str | None, delimiter: str) -> tuple[list[str], list[str], Array]:
     """The first row's fields, the comment lines above it, and (line, number of fields) of every row (n, 2).
 
     The rows themselves are not kept: pandas reads them faster, but it fills short rows up in silence.
@@ -146,7 +153,7 @@ def _survey(path: Path, comment: str | None) -> tuple[list[str], list[str], Arra
             while comment is not None and (line := file.readline()).startswith(comment):
                 top.append(line)
             file.seek(0)
-            reader = csv.reader(file, skipinitialspace=True, strict=True)
+            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
             for _ in top:
                 next(reader)
             first = next(reader, [])
@@ -155,7 +162,8 @@ def _survey(path: Path, comment: str | None) -> tuple[list[str], list[str], Arra
     except FileNotFoundError:
         raise ValueError(f"{path} is missing: run the fetch stage, or put the file there by hand") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path} is not comma-separated UTF-8 text ({error}): delete it and fetch it again") from error
+        kind = "comma" if delimiter == "," else "tab"
+        raise ValueError(f"{path} is not {kind}-separated UTF-8 text ({error}): delete it and get it again") from error
     while counts and counts[-1][1] == 0:
         counts.pop()
     if not counts:

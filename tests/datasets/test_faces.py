@@ -193,14 +193,17 @@ def changed(old: str, new: str) -> Callable[[str], bytes]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (changed("(25, 32)", "(25, 99)"), r", line 6, column 'age': '\(25, 99\)' is unknown: expected one of"),
-        (changed("\tf\t", "\tx\t"), r", line 3, column 'gender': 'x' is unknown: expected one of"),
-        (changed("user_id", "user"), r", line 1: expected the columns user_id, .*, found user, original_image"),
-        (changed("\t0\n", "\n"), r", line 2: expected 12 fields, found 11"),
-        (lambda text: b"", r", line 1: expected the columns .* found nothing"),
-        (lambda text: "\t".join(HEADER).encode(), " has a header and no faces"),
-        (lambda text: b"\xff\xfe\xfa", " is no table in UTF-8"),
-        (None, " is missing: put it there by hand"),
+        (
+            changed("(25, 32)", "(25, 99)"),
+            r", row 6, column 'age': '\(25, 99\)' is an unknown category: expected one of",
+        ),
+        (changed("\tf\t", "\tx\t"), r", row 3, column 'gender': 'x' is an unknown category: expected one of"),
+        (changed("user_id", "user"), r", row 1: columns \['user_id'\] are missing; the header names \['user', 'orig"),
+        (changed("\t0\n", "\n"), r", row 2: expected 12 fields .*, found 11"),
+        (lambda text: b"", " is empty"),
+        (lambda text: "\t".join(HEADER).encode(), " has a header and no rows"),
+        (lambda text: b"\xff\xfe\xfa", " is not tab-separated UTF-8 text"),
+        (None, " is missing: run the fetch stage, or put the file there by hand"),
     ],
 )
 def test_a_malformed_or_missing_table_is_named(raw: Path, change: Callable[[str], bytes] | None, message: str) -> None:

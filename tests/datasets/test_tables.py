@@ -11,11 +11,9 @@ import pandas as pd
 import pytest
 
 from pipeline.datasets import adult, compas, law, ssl, tabular
-from pipeline.datasets.raw_table import Reader, category, code, decimal, parsed, whole
+from pipeline.datasets.raw_table import Reader, anything, category, code, decimal, parsed, whole
 from pipeline.workflow import plugins
 from tests.datasets.builders import prepared as made
-
-ANY = code(".*", "anything")
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "people.csv"
 
 
-def table(path: Path, text: str, name: Reader = ANY, age: Reader = ANY, **how: Any) -> pd.DataFrame:
+def table(path: Path, text: str, name: Reader = anything, age: Reader = anything, **how: Any) -> pd.DataFrame:
     path.write_text(text, encoding="utf-8")
     return parsed(path, {"name": name, "age": age}, comment="|", **how)
 
@@ -68,7 +66,7 @@ def test_a_missing_or_malformed_file_is_refused(path: Path, text: bytes | None, 
     if text is not None:
         path.write_bytes(text)
     with pytest.raises(ValueError, match=message):
-        parsed(path, {"name": ANY, "age": ANY})
+        parsed(path, {"name": anything, "age": anything})
 
 
 @pytest.mark.parametrize(

@@ -61,15 +61,10 @@ def association(rows: pd.DataFrame, root: Sequence[str], columns: Sequence[Colum
 
 def cramers_v(a: Array, b: Array) -> float:
     """Cramer's V of two integer codes (n,); 0 when either takes one value only."""
-    observed = np.zeros((a.max() + 1, b.max() + 1))
-    np.add.at(observed, (a, b), 1)
-    observed = observed[observed.any(axis=1)][:, observed.any(axis=0)]
-    if min(observed.shape) == 1:
-        return 0.0
-    n = observed.sum()
-    expected = observed.sum(axis=1, keepdims=True) * observed.sum(axis=0) / n
-    chi_squared = ((observed - expected) ** 2 / expected).sum()
-    return float(np.sqrt(chi_squared / (n * (min(observed.shape) - 1))))
+    from scipy.stats import contingency
+
+    observed = contingency.crosstab(a, b).count
+    return float(contingency.association(observed, method="cramer")) if min(observed.shape) > 1 else 0.0
 
 
 def groups(rows: pd.DataFrame, root: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
