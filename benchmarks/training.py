@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common import drawn_dataset, plain_network, seconds, study_settings
 from pipeline import io
 from pipeline.fair_metric import learn_batch
-from pipeline.methods import adam_training, baseline, reductions, sensr
+from pipeline.methods import baseline, reductions, sensr
 from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_torch import TorchIterations
 from pipeline.models import mlp
@@ -60,9 +60,9 @@ def plain_baseline(dataset: Dataset, config: baseline.Config) -> Array:
     rngs = generators("benchmark", repetitions=1)
     start = glorot_networks(rngs, (data.features.shape[-1], config.hidden_units, 2))
     network = plain_network({name: values[0] for name, values in start.items()})
-    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=adam_training.EPSILON)
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate, eps=baseline.EPSILON)
     x, y = torch.tensor(data.features[0], dtype=torch.float32), torch.tensor(data.label[0])
-    for chunk in adam_training.balanced_rows(data.label[0], config.batch_size, config.steps, rngs[0]):
+    for chunk in baseline.balanced_rows(data.label[0], config.batch_size, config.steps, rngs[0]):
         for rows in torch.as_tensor(chunk):
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(network(x[rows]), y[rows]).backward()
@@ -97,7 +97,7 @@ def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
     metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
     rngs = generators("benchmark", repetitions=1)
     start = glorot_networks(rngs, (data.features.shape[-1], config.hidden_units, 2), sensr.INITIAL_BIAS)
-    drawn = adam_training.balanced_rows(data.label[0], config.batch_size, iterations, rngs[0])
+    drawn = baseline.balanced_rows(data.label[0], config.batch_size, iterations, rngs[0])
     rows = np.concatenate(list(drawn))[None]
     few = rows[:, :PLAIN_SENSR_ITERATIONS]
     compile_time = seconds(lambda: CompiledIterations(data, metric, start, config).advance(few[:, :1]), 1)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from pipeline.fields import NonNegative, one_of
-from pipeline.methods.sgd_settings import SgdSettings
+from pipeline.methods import standard
 from pipeline.types import Array, Classifier, Generators, ImageDataset, Keeper
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SMALLEST_NORM = 1e-12
 
 
 @dataclass(frozen=True)
-class Config(SgdSettings):
+class Config(standard.Config):
     """Those of every training by stochastic gradient descent, and the penalty's.
 
     ``alpha``, ``tau``. P is the group ``penalised_level`` of ``penalised_partition``, None for the classes; the others

@@ -10,10 +10,10 @@ not change when x moves along U. Source: Maity et al. 2021, appendix F.3.1 and t
 from dataclasses import replace
 
 from pipeline.fair_metric import learn_batch
-from pipeline.methods.adam_training import NetworkTraining, train
+from pipeline.methods import baseline
 from pipeline.types import Classifier, Dataset, Generators
 
-Config = NetworkTraining
+Config = baseline.Config
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
@@ -22,6 +22,6 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     inputs = [dataset.feature_names.index(name) for name in dataset.sensitive_inputs]
     projector = learn_batch(data, inputs).matrix
     projected, held_out = (replace(batch, features=batch.features @ projector) for batch in (data, held_out))
-    parameters, history = train(projected, held_out, config, rngs)
+    parameters, history = baseline.train(projected, held_out, config, rngs)
     parameters["w1"] = projector @ parameters["w1"]
     return Classifier.of("project", dataset, "mlp", parameters, history=history)

@@ -36,13 +36,7 @@ import numpy as np
 
 from pipeline.fair_metric import FairMetric, learn_batch
 from pipeline.fields import Checked, Count, Positive, one_of
-from pipeline.methods.adam_training import (
-    CHUNK,
-    HalfAndHalf,
-    balanced_loss_and_accuracy,
-    balanced_rows,
-    recorded_chunks,
-)
+from pipeline.methods.baseline import CHUNK, HalfAndHalf, balanced_loss_and_accuracy, balanced_rows, recorded_chunks
 from pipeline.models.device import gpu_is_visible
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import fingerprint

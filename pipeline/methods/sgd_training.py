@@ -23,7 +23,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from pipeline.methods.sgd_settings import SgdSettings, accuracy_curve
+from pipeline.methods.standard import Config, accuracy_curve
 from pipeline.models import networks
 from pipeline.models.device import own_operations, visible_device
 from pipeline.seeds import fingerprint
@@ -48,7 +48,7 @@ SHARE_OF_MEMORY = 0.5
 def trained(
     method: str,
     dataset: ImageDataset,
-    settings: SgdSettings,
+    settings: Config,
     rng: np.random.Generator,
     keeper: Keeper | None,
     objective: Objective,
@@ -61,7 +61,7 @@ def trained(
     :func:`pipeline.models.networks.facts`. ``history``: ``step`` (L,), the epochs, and for each of them the means of
     what was trained on, in training mode: ``loss``, ``accuracy`` and the objective's own; and after it, in evaluation
     mode, ``test_accuracy`` of all test rows and of every group
-    (:func:`pipeline.methods.sgd_settings.accuracy_curve`). (K, L) each, the same for every checkpoint.
+    (:func:`pipeline.methods.standard.accuracy_curve`). (K, L) each, the same for every checkpoint.
 
     Raises ValueError for a network that does not fit the images or the classes, and when the loss is no longer finite.
     """
@@ -85,9 +85,7 @@ def trained(
 class Training:
     """A network in training."""
 
-    def __init__(
-        self, dataset: ImageDataset, settings: SgdSettings, objective: Objective, device: torch.device
-    ) -> None:
+    def __init__(self, dataset: ImageDataset, settings: Config, objective: Objective, device: torch.device) -> None:
         self.dataset, self.settings, self.objective = dataset, settings, objective
         self.device = device
         self.train, self.test = dataset.train[0][: settings.train_points], dataset.test[0]
@@ -244,12 +242,11 @@ class Training:
             "multiply_adds": self._multiply_adds(),
             **networks.facts(settings.model, dataset, settings.width, settings.input_size),
         }
-        return Classifier(
-            method=method,
-            dataset=dataset.name,
-            origin=dataset.origin,
-            architecture=f"networks.{settings.model}",
-            parameters={name: np.stack([state[name] for state in states]) for name in states[0]},
+        return Classifier.of(
+            method,
+            dataset,
+            f"networks.{settings.model}",
+            {name: np.stack([state[name] for state in states]) for name in states[0]},
             history={
                 "step": np.arange(1, settings.epochs + 1),
                 **{name: np.tile(values, (len(states), 1)) for name, values in self.curves.items()},
@@ -336,7 +333,7 @@ def _on_device(images: torch.Tensor, device: torch.device) -> torch.Tensor:
     return images.to(device)
 
 
-def _fingerprint(method: str, dataset: ImageDataset, settings: SgdSettings, seeds: Array) -> Array:
+def _fingerprint(method: str, dataset: ImageDataset, settings: Config, seeds: Array) -> Array:
     """What tells this training from any other, as bytes: the settings, the draws, the data and torch's version."""
     of_data = (dataset.name, dataset.maximum, dataset.mean, dataset.std, dataset.levels)
     held = (seeds, dataset.images, dataset.label, dataset.train, dataset.test, *dataset.partitions.values())

@@ -10,9 +10,8 @@ from torch import nn
 from torch.func import functional_call
 
 from pipeline import fair_metric
-from pipeline.methods import adam_training, adverm, baseline, project, standard
-from pipeline.methods import adam_training as training
-from pipeline.methods.adam_training import CHUNK, NetworkTraining
+from pipeline.methods import adverm, baseline, project, standard
+from pipeline.methods.baseline import CHUNK
 from pipeline.models import mlp, networks
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
@@ -209,7 +208,7 @@ def test_the_penalty_as_coded_closes_its_own_gap() -> None:
 # Training of networks: the batch, the gradient, the curve; the baseline and project.
 
 
-PLAN = NetworkTraining(hidden_units=6, learning_rate=3e-3, batch_size=20, steps=150)
+PLAN = baseline.Config(hidden_units=6, learning_rate=3e-3, batch_size=20, steps=150)
 
 
 def sides(dataset: Dataset, repetitions: int | None = None) -> tuple[Batch, Batch]:
@@ -218,7 +217,7 @@ def sides(dataset: Dataset, repetitions: int | None = None) -> tuple[Batch, Batc
 
 def test_every_batch_holds_half_of_each_class_whatever_the_imbalance() -> None:
     label = (np.arange(500) % 50 == 0).astype(np.int64)
-    rows = np.concatenate(list(training.balanced_rows(label, 30, CHUNK + 7, np.random.default_rng(0))))
+    rows = np.concatenate(list(baseline.balanced_rows(label, 30, CHUNK + 7, np.random.default_rng(0))))
     assert rows.shape == (CHUNK + 7, 30)
     np.testing.assert_array_equal(label[rows], np.repeat([0, 1], 15)[None].repeat(len(rows), axis=0))
     # Within a class every row is as likely as any other: 10 rows with label 1, 160.5 expected draws of each.
@@ -228,10 +227,10 @@ def test_every_batch_holds_half_of_each_class_whatever_the_imbalance() -> None:
 
 def test_the_first_batches_do_not_depend_on_how_many_follow_and_a_class_needs_rows() -> None:
     label = np.array([0, 1] * 20)
-    few, many = (next(training.balanced_rows(label, 4, s, np.random.default_rng(1))) for s in (CHUNK, 3 * CHUNK))
+    few, many = (next(baseline.balanced_rows(label, 4, s, np.random.default_rng(1))) for s in (CHUNK, 3 * CHUNK))
     np.testing.assert_array_equal(few, many)
     with pytest.raises(ValueError, match="training rows of both classes, found none with label 1"):
-        next(training.balanced_rows(np.zeros(9, dtype=int), 4, 1, np.random.default_rng(0)))
+        next(baseline.balanced_rows(np.zeros(9, dtype=int), 4, 1, np.random.default_rng(0)))
 
 
 def test_initial_weights_fill_the_glorot_interval() -> None:
@@ -256,24 +255,24 @@ def test_the_written_gradient_is_that_of_automatic_differentiation() -> None:
     loss = -mlp.log_probabilities(network, x).gather(-1, label[..., None]).mean(dim=(1, 2)).sum()
     expected = torch.autograd.grad(loss, (w1, w2, b2))
     with torch.no_grad():
-        found = training._gradients(x, w1, w2, b2)
+        found = baseline._gradients(x, w1, w2, b2)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
 
 
 def test_repetitions_trained_together_are_those_trained_alone() -> None:
     dataset = population(repetitions=3)
-    together, _ = training.train(*sides(dataset), PLAN, generators("t", repetitions=3))
+    together, _ = baseline.train(*sides(dataset), PLAN, generators("t", repetitions=3))
     for r in range(3):
         data, held_out = (Batch(s.features[r : r + 1], s.label[r : r + 1], {}) for s in sides(dataset))
-        alone, _ = training.train(data, held_out, PLAN, generators("t", repetitions=3)[r : r + 1])
+        alone, _ = baseline.train(data, held_out, PLAN, generators("t", repetitions=3)[r : r + 1])
         for name, values in alone.items():
             np.testing.assert_allclose(together[name][r], values[0], atol=2e-6)
 
 
 def test_the_curve_ends_with_the_class_balanced_loss_of_the_result() -> None:
     data, held_out = sides(population(positives=0.15))
-    parameters, history = training.train(data, held_out, PLAN, generators("t", repetitions=2))
+    parameters, history = baseline.train(data, held_out, PLAN, generators("t", repetitions=2))
     loss, _ = mlp.loss_and_gradient(parameters, held_out.features, held_out.label)
     correct = mlp.predict(parameters, held_out.features) == held_out.label
     for r in range(2):
@@ -288,8 +287,8 @@ def test_the_curve_ends_with_the_class_balanced_loss_of_the_result() -> None:
 
 @pytest.mark.parametrize("steps", [1, CHUNK, 5 * CHUNK + 1, 1000 * CHUNK])
 def test_a_curve_has_at_most_twenty_points_and_the_last_step_is_one(steps: int) -> None:
-    chunks = training.recorded_chunks(steps)
-    assert 1 <= len(chunks) <= training.RECORDS
+    chunks = baseline.recorded_chunks(steps)
+    assert 1 <= len(chunks) <= baseline.RECORDS
     assert max(chunks) == -(-steps // CHUNK) - 1
     assert min(chunks) >= 0
 
@@ -299,8 +298,8 @@ def test_features_that_say_nothing_give_both_classes_one_half() -> None:
     rng = np.random.default_rng(0)
     label = (rng.random((1, 2000)) < 0.05).astype(np.int64)
     data = Batch(rng.normal(size=(1, 2000, 2)), label, {})
-    plan = NetworkTraining(hidden_units=3, learning_rate=0.01, batch_size=100, steps=600)
-    parameters, _ = training.train(data, data, plan, generators("t", repetitions=1))
+    plan = baseline.Config(hidden_units=3, learning_rate=0.01, batch_size=100, steps=600)
+    parameters, _ = baseline.train(data, data, plan, generators("t", repetitions=1))
     assert abs(mlp.margin(parameters, data.features).mean()) < 0.3
 
 
@@ -333,7 +332,7 @@ def test_folding_the_projector_is_projecting_the_features() -> None:
     classifier = project.fit(dataset, config, generators("p", repetitions=2))
     projector = fair_metric.learn_batch(dataset.batch("train")).matrix
     data, held_out = (replace(side, features=side.features @ projector) for side in sides(dataset))
-    parameters, history = adam_training.train(data, held_out, config, generators("p", repetitions=2))
+    parameters, history = baseline.train(data, held_out, config, generators("p", repetitions=2))
     x = dataset.batch("test").features
     folded, projected = mlp.margin(classifier.parameters, x), mlp.margin(parameters, x @ projector)
     np.testing.assert_allclose(folded, projected, rtol=1e-10, atol=1e-12)

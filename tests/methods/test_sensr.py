@@ -12,7 +12,7 @@ from numba import njit
 from pipeline import fair_metric
 from pipeline.fair_metric import FairMetric
 from pipeline.methods import baseline, sensr
-from pipeline.methods.adam_training import balanced_rows
+from pipeline.methods.baseline import balanced_rows
 from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON
 from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_compiled.attacks import DELTA, SHARED, SLOPE, STATE, Q, _adam_step

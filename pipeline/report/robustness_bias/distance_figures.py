@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
-from pipeline.methods.sgd_settings import accuracy_curve
+from pipeline.methods.standard import accuracy_curve
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs

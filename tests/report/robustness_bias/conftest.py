@@ -12,7 +12,7 @@ from scipy.stats import norm
 from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
 from pipeline.audits.robustness_bias.measures import by_level, level_sums
 from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
-from pipeline.methods.sgd_settings import accuracy_curve
+from pipeline.methods.standard import accuracy_curve
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
