@@ -25,7 +25,7 @@ import torch
 
 from pipeline.methods.standard import Config, accuracy_curve
 from pipeline.models import networks
-from pipeline.models.device import own_operations, visible_device
+from pipeline.models.device import own_operations, tensors, visible_device
 from pipeline.seeds import fingerprint
 from pipeline.types import Array, Classifier, ImageDataset, Keeper
 
@@ -188,8 +188,8 @@ class Training:
             part, slash, name = key.partition("/")
             if slash:
                 parts.setdefault(part, {})[name] = values
-        self.network.load_state_dict(networks.tensors(parts.pop("network")))
-        for name, velocity in networks.tensors(parts.pop("velocity", {})).items():
+        self.network.load_state_dict(tensors(parts.pop("network")))
+        for name, velocity in tensors(parts.pop("velocity", {})).items():
             parameter = self.parameters[name]
             # Copied into the parameter's own layout.
             self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(velocity)
@@ -229,7 +229,7 @@ class Training:
         epochs, states = zip(*sorted(self.checkpoints.items()), strict=True)
         accuracies = []
         for state in states:
-            self.network.load_state_dict(networks.tensors(state))
+            self.network.load_state_dict(tensors(state))
             accuracies.append([self.right(rows).mean() for rows in (self.train[: len(self.test)], self.test)])
         train_accuracy, test_accuracy = np.array(accuracies).T
         same = {

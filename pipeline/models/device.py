@@ -39,9 +39,9 @@ def visible_device() -> torch.device:
 
 
 def tensors(
-    arrays: Mapping[str, np.ndarray], device: torch.device, dtype: torch.dtype | None = None
+    arrays: Mapping[str, np.ndarray], device: torch.device | None = None, dtype: torch.dtype | None = None
 ) -> dict[str, torch.Tensor]:
-    """Copies of the arrays on a device; ``dtype`` None keeps each array's own."""
+    """Copies of the arrays on a device, the CPU by default; ``dtype`` None keeps each array's own."""
     import torch
 
     return {name: torch.tensor(values, dtype=dtype, device=device) for name, values in arrays.items()}

@@ -73,7 +73,7 @@ CASES: dict[str, dict[str, Any]] = {
     # Steps so long that units of most samples cross 0, many of them several times.
     "long steps": {"full_rate": 0.1, "full_steps": 20},
     # Many samples end where their loss is all but 0; a lambda so small that rounding is not amplified there.
-    "long subspace steps": {"subspace_rate": 5.0, "initial_lambda": 1e-5, "radius": 1.0},
+    "long subspace steps": {"subspace_rate": 5.0, "initial_lambda": 1e-5, "radius": 1.0, "iterations": 8},
     # No subspace attack to speak of: every unit starts near its kink.
     "short subspace steps": {"subspace_rate": 1e-4, "full_rate": 0.02},
     "units fill the padding": {"hidden_units": 16, "batch_size": 64},

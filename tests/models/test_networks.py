@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pipeline.models import networks
+from pipeline.models.device import tensors
 from pipeline.models.networks.pyramidnet import pyramid
 from pipeline.types import Classifier, ImageDataset
 from tests.builders import image_dataset
@@ -193,7 +194,7 @@ def test_a_checkpoint_comes_back_as_it_was(name: str, settings: dict[str, float]
     for k in range(2):
         f = networks.of_checkpoint(made, data, k, torch.device("cpu"))
         built = networks.network(name, data, **settings)  # type: ignore[arg-type]
-        built.load_state_dict(networks.tensors({key: values[k] for key, values in made.parameters.items()}))
+        built.load_state_dict(tensors({key: values[k] for key, values in made.parameters.items()}))
         logits.append(f(x))
         torch.testing.assert_close(logits[-1], built.eval()(x), rtol=0, atol=0)
         assert not f.training

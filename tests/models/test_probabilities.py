@@ -8,6 +8,7 @@ import torch
 from scipy.spatial.distance import cdist
 
 from pipeline.models import architecture, kernel, linear, logistic_mixture, mlp, stacked
+from pipeline.models.device import tensors
 from pipeline.types import Array
 
 R, N, D, K = 2, 40, 4, 3
@@ -27,10 +28,6 @@ def parameters_of(model: ModuleType, scale: float = 1.0, seed: int = 0) -> dict[
 def points(seed: int) -> tuple[Array, Array]:
     rng = np.random.default_rng(seed)
     return rng.normal(size=(R, N, D)), rng.integers(0, 2, (R, N))
-
-
-def tensors(arrays: dict[str, Array]) -> dict[str, torch.Tensor]:
-    return {name: torch.tensor(values) for name, values in arrays.items()}
 
 
 def with_margin(model: ModuleType, margin: float) -> dict[str, Array]:

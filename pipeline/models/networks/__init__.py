@@ -158,7 +158,7 @@ def of_checkpoint(
     """
     import torch
 
-    from pipeline.models.device import visible_device
+    from pipeline.models.device import tensors, visible_device
 
     package, _, architecture = classifier.architecture.partition(".")
     if package != "networks" or architecture not in architectures():
@@ -190,13 +190,6 @@ def arrays(state: Mapping[str, torch.Tensor]) -> dict[str, Array]:
         name: values.detach().cpu().numpy().astype(np.float32 if values.is_floating_point() else np.int64, order="C")
         for name, values in state.items()
     }
-
-
-def tensors(state: Mapping[str, Array]) -> dict[str, torch.Tensor]:
-    """The opposite of :func:`arrays`."""
-    import torch
-
-    return {name: torch.tensor(values) for name, values in state.items()}
 
 
 def _known(architecture: str) -> Architecture:
