@@ -133,8 +133,10 @@ def filtered(rows: pd.DataFrame, which: str = "complete") -> tuple[pd.DataFrame,
 
     With ``which`` "all" every row, and none dropped.
     """
-    needed = () if which == "all" else ("occupation", "native-country")
-    return tabular.filtered(rows, {f"{name} unknown": lambda r, name=name: r[name] != UNKNOWN for name in needed})
+    if which == "all":
+        return tabular.filtered(rows, {})
+    rules = {f"{name} unknown": lambda r, name=name: r[name] != UNKNOWN for name in ("occupation", "native-country")}
+    return tabular.filtered(rows, rules)
 
 
 def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:

@@ -64,7 +64,7 @@ READERS = {
 """The columns that are parsed, in this order, and what each may hold."""
 
 COLUMNS = {
-    "complete": tuple(READERS)[:9],
+    "complete": tuple(name for name in READERS if name not in ("age", *JUVENILE)),
     "all": ("sex", "race", "age_cat", "age", *JUVENILE, "priors_count", "c_charge_degree", "two_year_recid"),
 }
 """What is needed of the table, by ``rows``."""

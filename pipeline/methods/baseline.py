@@ -25,7 +25,6 @@ from pipeline.fields import Checked, Count, Positive, at_least, even
 from pipeline.group_metrics import balanced_accuracy
 from pipeline.models import mlp
 from pipeline.models.device import arrays, visible_device
-from pipeline.models.mlp import glorot_networks
 from pipeline.types import Array, Batch, Classifier, Dataset, Generators
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def train(data: Batch, held_out: Batch, plan: Config, rngs: Generators) -> tuple
     import torch
 
     device = visible_device()
-    start = glorot_networks(rngs, (data.features.shape[-1], plan.hidden_units, 2))
+    start = mlp.glorot_networks(rngs, (data.features.shape[-1], plan.hidden_units, 2))
     # The biases are the weights of one more input that is always 1.
     w1 = torch.tensor(np.concatenate([start["w1"], start["b1"][:, None]], axis=1), dtype=torch.float32, device=device)
     w2 = torch.tensor(start["w2"], dtype=torch.float32, device=device)

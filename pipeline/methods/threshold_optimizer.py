@@ -83,7 +83,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
             for name in by_group[0]
         },
     }
-    told = kept.facts | dict(zip(("drawn", "parity_drawn", "parity"), np.array(facts).T, strict=True))
+    told = {**kept.facts, **dict(zip(("drawn", "parity_drawn", "parity"), np.array(facts).T, strict=True))}
     return Classifier.of("threshold_optimizer", dataset, "thresholds", parameters, facts=told, reads=names)
 
 

@@ -265,7 +265,9 @@ def made(people: pd.DataFrame, order: tuple[str, ...]) -> SubjectTwin:
         dataset="ssl",
         order=order,
         people=grouped(people),
-        features=tuple(Feature(name, *law, round(float(weights[name]), 2)) for name, (*law, _) in FEATURES.items()),
+        features=tuple(
+            Feature(name, law, m, sd, round(float(weights[name]), 2)) for name, (law, m, sd, _) in FEATURES.items()
+        ),
         noise=round(float(np.sqrt(left - sum(weight**2 for weight in weights.values()))), 2),
         correlation=CORRELATION,
     )
