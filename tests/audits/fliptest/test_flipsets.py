@@ -8,12 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import models
-from pipeline.audits.correction import corrected
-from pipeline.audits.fliptest.dealt import DealtSizes, deals, halves, sizes_between_halves, upper
-from pipeline.audits.fliptest.flipsets import Flipsets, judged
-from pipeline.audits.fliptest.marginals import marginal
-from pipeline.audits.fliptest.transparency import standing, transparency_report
-from pipeline.audits.precision import Precision
+from pipeline.audits.fliptest.flipsets import DealtSizes, Flipsets, deals, halves, judged, sizes_between_halves, upper
+from pipeline.audits.fliptest.transparency import marginal, standing, transparency_report
+from pipeline.audits.inference import Precision, corrected
 from pipeline.models import kernel
 from pipeline.transport.plan import best_plan
 from pipeline.types import Array, Classifier

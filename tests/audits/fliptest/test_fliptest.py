@@ -15,7 +15,7 @@ from pipeline.seeds import generators
 from pipeline.transport.quality import nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, TransportMap
 from tests.audits.fliptest.builders import GAP, TOY, exact_maps, rule, shift
-from tests.builders import chosen, dataset
+from tests.builders import chosen, dataset, number
 
 CONFIG = Config(
     "test", "threshold", None, alpha=0.05, bootstraps=200, permutations=199, units="model", noise_deals=19,
@@ -26,6 +26,13 @@ TOSSED = replace(CONFIG, decision="randomised")
 
 def audited(dataset: Dataset, classifier: Classifier, maps: TransportMap, config: Config = CONFIG) -> AuditResult:
     return run(dataset, classifier, config, generators("audit", repetitions=classifier.repetitions), maps)
+
+
+def regression(slope: float, intercept: float = 0.0, threshold: float = 0.0) -> Classifier:
+    """Of an outcome on x alone."""
+    parameters = {"coef": np.tile([slope, 0, 0], (2, 1)), "intercept": np.full(2, intercept)}
+    parameters["threshold"] = np.full(2, threshold)
+    return Classifier("linear_regression", "toy", "simulated", "linear", parameters)
 
 
 def one(result: AuditResult, **where: object) -> pd.Series:
@@ -137,17 +144,8 @@ def test_a_person_is_decided_about_alike_as_source_and_as_target() -> None:
         assert forward["positives_source"] == reverse["positives_target"]
 
 
-def test_a_coin_needs_a_probability() -> None:
-    parameters = {"coef": np.ones((2, 3)), "intercept": np.zeros(2), "threshold": np.zeros(2)}
-    classifier = Classifier("linear_regression", "toy", "simulated", "linear", parameters)
-    with pytest.raises(ValueError, match=r"randomised decision needs probabilities, .*'linear'"):
-        audited(TOY, classifier, shift(), TOSSED)
-
-
 def test_a_regression_decides_by_its_own_threshold_and_scores_in_its_own_units() -> None:
-    parameters = {"coef": np.tile([3.0, 0, 0], (2, 1)), "intercept": np.full(2, 7.0), "threshold": np.full(2, 8.0)}
-    classifier = Classifier("linear_regression", "toy", "simulated", "linear", parameters)
-    result = audited(TOY, classifier, shift())
+    result = audited(TOY, regression(3.0, 7.0, 8.0), shift())
     x = TOY.features[members(TOY, 0), 0]
     assert one(result, flipset="negative")["size"] == ((3 * x <= 1) & (3 * (x + GAP[0]) > 1)).sum() > 0
     np.testing.assert_allclose(result.arrays["score"], 3 * x + 7)
@@ -286,15 +284,28 @@ def test_arrays_are_those_of_the_first_repetition() -> None:
     assert tuple(result.arrays["feature_names"]) == TOY.feature_names
 
 
-def test_a_map_that_is_not_defined_on_a_row_stops_the_audit() -> None:
-    with pytest.raises(ValueError, match="this map is not defined on these rows"):
-        audited(TOY, rule(1.0, 0.0, 0.0), shift(limit=np.nan))
+NO_LABEL = replace(TOY, label=np.zeros_like(TOY.label))
 
 
-def test_a_group_without_rows_is_named() -> None:
-    unlabelled = replace(TOY, label=np.zeros_like(TOY.label))
-    with pytest.raises(ValueError, match="no test rows with true label 1: there is no one to map"):
-        audited(unlabelled, rule(1.0, 0.0, 0.0), shift(given_label=1))
+@pytest.mark.parametrize(
+    ("data", "model", "maps", "config", "message"),
+    [
+        (TOY, regression(1.0), shift(), TOSSED, r"randomised decision needs probabilities, .*'linear'"),
+        (TOY, rule(1.0, 0.0, 0.0), shift(limit=np.nan), CONFIG, "this map is not defined on these rows"),
+        (
+            NO_LABEL,
+            rule(1.0, 0.0, 0.0),
+            shift(given_label=1),
+            CONFIG,
+            "no test rows with true label 1: there is no",
+        ),
+    ],
+)
+def test_what_cannot_be_audited_is_named(
+    data: Dataset, model: Classifier, maps: TransportMap, config: Config, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        audited(data, model, maps, config)
 
 
 # What is measured of a map, against maps whose quality is known, and where it sends two fixed people.
@@ -315,9 +326,7 @@ def measured() -> Measured:
 def measure(
     rows: pd.DataFrame, statistic: str, direction: str = "forward", feature: str = "", repetition: int = 0
 ) -> float:
-    where = {"statistic": statistic, "direction": direction, "feature": feature, "repetition": repetition}
-    (found,) = chosen(rows, **where)["value"]
-    return float(found)
+    return number(rows, statistic=statistic, direction=direction, feature=feature, repetition=repetition)
 
 
 def in_group(dataset: Dataset, group: int, repetition: int) -> Array:

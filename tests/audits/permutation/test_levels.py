@@ -11,20 +11,19 @@ from scipy.special import ndtr, ndtri
 
 from pipeline.audits.permutation import auc_levels, correlation_levels, rate_levels, rate_power
 from pipeline.audits.permutation.correlation import correlation_p, correlation_test, pooled_shuffle_p
-from pipeline.audits.permutation.many_samples import table_p
+from pipeline.audits.permutation.monte_carlo import Alternative, extreme, monte_carlo_p
 from pipeline.audits.permutation.outcomes import Counts
-from pipeline.audits.permutation.power import detectable, power_of, rate_variance, sample_size
-from pipeline.audits.permutation.pvalue import Alternative, extreme, monte_carlo_p
+from pipeline.audits.permutation.rate_power import detectable, power_of, rate_variance, sample_size
 from pipeline.audits.permutation.rows import SummedRows
 from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.simulations import sampled
+from pipeline.audits.permutation.simulations import sampled, table_p
 from pipeline.audits.permutation.statistics import RatioOfSums, studentized
 from pipeline.datasets import none as no_data
 from pipeline.methods import none as no_model
 from pipeline.seeds import generators
 from pipeline.types import Classifier, Dataset
 from tests.audits.permutation.builders import near
-from tests.builders import chosen
+from tests.builders import number as value
 
 
 def rejected(
@@ -238,11 +237,6 @@ def levels(nothing: tuple[Dataset, Classifier]) -> pd.DataFrame:
     return rate_levels.run(*nothing, LEVELS, generators("levels", repetitions=1)).rows
 
 
-def value(rows: pd.DataFrame, **where: object) -> float:
-    (found,) = chosen(rows, **where)["value"]
-    return float(found)
-
-
 def test_samples_have_the_rates_asked_for() -> None:
     tables = sampled((5000, 300), (0.8, 0.2), (0.7, 0.9), 0.6, 2000, np.random.default_rng(0))
     assert (tables.sum(axis=(2, 3)) == [5000, 300]).all()
@@ -360,17 +354,14 @@ def test_size_power_and_difference_are_inverses_and_four_times_the_rows_see_half
     ("arguments", "message"),
     [
         ({"difference": 0.0}, "a difference other than 0"),
-        ({"difference": 0.1, "power": 1.0}, "power between 0 and 1"),
-        ({"difference": 0.1, "ratio": 0.0}, "expected ratio > 0"),
-        ({"difference": 0.1, "alpha": 1.5}, "expected alpha between 0 and 1"),
-        ({"difference": 0.1, "power": 0.01}, "power 0.01 is below the level"),
+        ({"power": 1.0}, "power between 0 and 1"),
+        ({"ratio": 0.0}, "expected ratio > 0"),
+        ({"alpha": 1.5}, "expected alpha between 0 and 1"),
+        ({"power": 0.01}, "power 0.01 is below the level"),
     ],
 )
 def test_impossible_wishes_are_refused(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        sample_size(variances=(0.2, 0.2), **arguments)
-
-
-def test_a_rate_out_of_range_is_refused() -> None:
+        sample_size(variances=(0.2, 0.2), **{"difference": 0.1, **arguments})
     with pytest.raises(ValueError, match=r"expected a rate in \[0, 1\] and a share in \(0, 1\]"):
         rate_variance(0.5, 0.0)
