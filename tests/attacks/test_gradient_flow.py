@@ -8,12 +8,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 from pipeline.attacks.engines import unfair_map
-from pipeline.attacks.gradient_flow import (
-    Plan,
-    gradient_flow,
-    gradient_flow_in_blocks,
-    step_schedule,
-)
+from pipeline.attacks.gradient_flow import Plan, gradient_flow, gradient_flow_in_blocks, step_schedule
 from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import FairMetric, diagonal, from_directions, rotated
 from pipeline.models import logistic_mixture, mlp

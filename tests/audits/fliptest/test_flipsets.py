@@ -17,9 +17,7 @@ from pipeline.types import Array, Classifier
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=20))
-def test_flipsets_are_by_definition_1_and_the_net_size_is_a_difference_of_counts(
-    people: list[tuple[int, int]],
-) -> None:
+def test_flipsets_are_by_definition_1_and_the_net_size_is_a_difference_of_counts(people: list[tuple[int, int]]) -> None:
     """So it is 0 exactly where a one-to-one map finds demographic parity: Proposition 2, also within a true label."""
     decision, image = np.array(people).T
     flips, inverse = Flipsets(decision, image), Flipsets(image, decision)

@@ -1,6 +1,5 @@
 """The audit: the right people, decided about rightly, counted by direction, flipset and feature."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -292,13 +291,7 @@ NO_LABEL = replace(TOY, label=np.zeros_like(TOY.label))
     [
         (TOY, regression(1.0), shift(), TOSSED, r"randomised decision needs probabilities, .*'linear'"),
         (TOY, rule(1.0, 0.0, 0.0), shift(limit=np.nan), CONFIG, "this map is not defined on these rows"),
-        (
-            NO_LABEL,
-            rule(1.0, 0.0, 0.0),
-            shift(given_label=1),
-            CONFIG,
-            "no test rows with true label 1: there is no",
-        ),
+        (NO_LABEL, rule(1.0, 0.0, 0.0), shift(given_label=1), CONFIG, "no test rows with true label 1: there is no"),
     ],
 )
 def test_what_cannot_be_audited_is_named(
@@ -311,16 +304,11 @@ def test_what_cannot_be_audited_is_named(
 # What is measured of a map, against maps whose quality is known, and where it sends two fixed people.
 
 
-Measured = Callable[[TransportMap], pd.DataFrame]
 QUALITY = map_quality.Config("test", 60)
 
 
-@pytest.fixture
-def measured() -> Measured:
-    def run_it(maps: TransportMap) -> pd.DataFrame:
-        return map_quality.run(TOY, rule(0.0, 0.0, 0.0), QUALITY, generators("audit", repetitions=2), maps).rows
-
-    return run_it
+def measured(maps: TransportMap, data: Dataset = TOY) -> pd.DataFrame:
+    return map_quality.run(data, rule(0.0, 0.0, 0.0), QUALITY, generators("audit", repetitions=2), maps).rows
 
 
 def measure(
@@ -334,7 +322,7 @@ def in_group(dataset: Dataset, group: int, repetition: int) -> Array:
     return dataset.features[rows[dataset.protected["group"][rows] == group]][:, :2]
 
 
-def test_the_true_map_is_healthy_and_returns_everyone(measured: Measured) -> None:
+def test_the_true_map_is_healthy_and_returns_everyone() -> None:
     rows = measured(shift())
     for direction in ("forward", "reverse"):
         for repetition in (0, 1):
@@ -347,9 +335,7 @@ def test_the_true_map_is_healthy_and_returns_everyone(measured: Measured) -> Non
             assert measure(rows, "non_finite", direction, repetition=repetition) == 0
 
 
-def test_the_distance_from_the_target_is_that_of_kolmogorov_and_smirnov(
-    measured: Measured,
-) -> None:
+def test_the_distance_from_the_target_is_that_of_kolmogorov_and_smirnov() -> None:
     rows = measured(shift(np.array([0.8, 1.5])))
     own, other = in_group(TOY, 0, 1) + np.array([0.8, 1.5]), in_group(TOY, 1, 1)
     for name, statistic, image in (("x", "ks_raw", own), ("z", "ks_raw", own), ("z", "ks", nearest_values(other, own))):
@@ -364,14 +350,11 @@ def test_the_distance_from_the_target_is_that_of_kolmogorov_and_smirnov(
 def test_a_learned_map_of_a_discrete_feature_need_not_meet_its_values_exactly() -> None:
     counts = np.round(TOY.features[:, :2])
     moved = replace(TOY, features=np.column_stack([counts, TOY.features[:, 2]]))
-    maps = shift(np.array([1.1, -0.4]))
-    rows = map_quality.run(moved, rule(0.0, 0.0, 0.0), QUALITY, generators("audit", repetitions=2), maps).rows
+    rows = measured(shift(np.array([1.1, -0.4])), moved)
     assert measure(rows, "ks_raw", feature="x") > 0.2 > 0.12 > measure(rows, "ks", feature="x")
 
 
-def test_regressions_tell_how_far_the_images_are_off_the_targets_own(
-    measured: Measured,
-) -> None:
+def test_regressions_tell_how_far_the_images_are_off_the_targets_own() -> None:
     true, off = measured(shift()), measured(shift(np.array([0.8, 1.5])))
     for name in ("x", "z"):
         for rows in (true, off):
@@ -382,9 +365,7 @@ def test_regressions_tell_how_far_the_images_are_off_the_targets_own(
     assert measure(off, "mse_difference", feature="z") == pytest.approx(4, abs=1)
 
 
-def test_exact_transport_is_the_best_assignment_of_the_members_both_ways(
-    measured: Measured,
-) -> None:
+def test_exact_transport_is_the_best_assignment_of_the_members_both_ways() -> None:
     rows = measured(shift())
     for repetition in (0, 1):
         own, other = in_group(TOY, 0, repetition)[:60], in_group(TOY, 1, repetition)[:60]
@@ -399,7 +380,7 @@ def test_exact_transport_is_the_best_assignment_of_the_members_both_ways(
             )
 
 
-def test_images_that_are_not_finite_are_counted_and_left_out(measured: Measured) -> None:
+def test_images_that_are_not_finite_are_counted_and_left_out() -> None:
     rows = measured(shift(limit=0.5))
     own = in_group(TOY, 0, 0)
     assert measure(rows, "non_finite") == (own[:, 0] > 0.5).sum() > 0
@@ -414,7 +395,7 @@ def test_images_that_are_not_finite_are_counted_and_left_out(measured: Measured)
     assert np.isnan(measure(nobody, "mse_difference", feature="z"))
 
 
-def test_there_is_no_round_trip_without_a_way_back(measured: Measured) -> None:
+def test_there_is_no_round_trip_without_a_way_back() -> None:
     one_way = measured(shift(both=False))
     assert set(one_way["direction"]) == {"forward"}
     assert np.isnan(measure(one_way, "round_trip_l1"))
