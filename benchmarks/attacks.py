@@ -44,11 +44,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import study_settings
 from pipeline import io
-from pipeline.attacks import smoothing
-from pipeline.attacks.carlini_wagner import carlini_wagner
-from pipeline.attacks.deepfool import deepfool
-from pipeline.attacks.distances import Distances, Execution
-from pipeline.attacks.fmn import fmn
+from pipeline.attacks import Distances, Execution, smoothing
+from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
 from pipeline.datasets import digits
 from pipeline.methods import standard
 from pipeline.models import networks

@@ -23,9 +23,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.common import drawn_dataset, plain_network, seconds, study_settings
 from pipeline import io
 from pipeline.attacks import autograd
-from pipeline.attacks.gradient_flow import closed_form_flow, gradient_flow_in_blocks, points_of_each, step_schedule
-from pipeline.attacks.mixture_flow import mixture_flow
-from pipeline.attacks.relu_flow import relu_flow
+from pipeline.attacks.engines import mixture_flow, relu_flow
+from pipeline.attacks.gradient_flow import Plan, closed_form_flow, gradient_flow_in_blocks, points_of_each
 from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import FairMetric, learn
 from pipeline.methods import baseline
@@ -47,6 +46,11 @@ class Problem:
     parameters: dict[str, np.ndarray]
     metric: FairMetric
     steps: int
+
+    @property
+    def plan(self) -> Plan:
+        """The attack."""
+        return Plan(self.metric, REGULARIZATION, np.full(self.steps, STEP_SIZE), [self.steps])
 
     def module(self, dtype: torch.dtype) -> torch.nn.Module:
         """The network as users have theirs: a torch module that returns logits."""
@@ -129,12 +133,11 @@ def engines(problem: Problem, loop_points: int) -> Iterator[tuple[str, Callable[
 def hidden_units(problem: Problem) -> Outcome:
     """Our engine for one hidden ReLU layer. Compiled beforehand, as it is from the second process on."""
     stacked = {name: values[None] for name, values in problem.parameters.items()}
-    schedule = step_schedule("constant", STEP_SIZE, 0.0, problem.steps)
 
     def attack(points: int) -> Outcome:
         x, y = problem.x[None, :points], problem.y[None, :points]
         started = time.process_time()
-        flow = relu_flow(stacked, x, y, problem.metric, REGULARIZATION, schedule, [problem.steps])
+        flow = relu_flow(stacked, x, y, problem.plan)
         return Outcome(time.process_time() - started, flow.original_loss[0], flow.losses[0, 0])
 
     attack(1)
@@ -144,15 +147,11 @@ def hidden_units(problem: Problem) -> Outcome:
 def closed_form(problem: Problem) -> Outcome:
     """The plain loop with the architecture's gradient in NumPy."""
     stacked = {name: values[None] for name, values in problem.parameters.items()}
-    schedule = step_schedule("constant", STEP_SIZE, 0.0, problem.steps)
     started = time.process_time()
     flow = gradient_flow_in_blocks(
         lambda rows: lambda x: mlp.loss_and_gradient(stacked, x, problem.y[None, rows]),
         problem.x[None],
-        problem.metric,
-        REGULARIZATION,
-        schedule,
-        [problem.steps],
+        problem.plan,
         500,
     )
     return Outcome(time.process_time() - started, flow.original_loss[0], flow.losses[0, 0])
@@ -161,11 +160,8 @@ def closed_form(problem: Problem) -> Outcome:
 def automatic(problem: Problem, dtype: str) -> Outcome:
     """The engine for any torch network."""
     net = problem.module(getattr(torch, dtype))
-    schedule = step_schedule("constant", STEP_SIZE, 0.0, problem.steps)
     started = time.process_time()
-    flow = autograd.attack(
-        net, problem.x, problem.y, problem.metric, REGULARIZATION, schedule, [problem.steps], dtype=dtype
-    )
+    flow = autograd.attack(net, problem.x, problem.y, problem.plan, dtype=dtype)
     return Outcome(time.process_time() - started, flow.original_loss, flow.losses[0])
 
 
@@ -250,15 +246,13 @@ def report(problem: Problem, outcomes: dict[str, Outcome]) -> None:
 def compare_mixtures(problem: Problem) -> None:
     """Mixtures of logistic regressions in the space of their margins against the plain loop, as in the study."""
     rng, (n, d) = np.random.default_rng(0), problem.x.shape
-    schedule = step_schedule("constant", STEP_SIZE, 0.0, problem.steps)
-    plan = problem.metric, REGULARIZATION, schedule, [problem.steps]
     x, y = points_of_each(1, problem.x, problem.y)
     print(f"\nMixtures of logistic regressions, {n:,} points x {problem.steps:,} steps, CPU s")
     for members in (1, 8):
         weight, intercept = rng.dirichlet(np.ones(members), 1), rng.normal(size=(1, members))
         parameters = {"weight": weight, "coef": rng.normal(size=(1, members, d)), "intercept": intercept}
-        fast = seconds(partial(mixture_flow, parameters, x, y, *plan), 1)
-        slow = seconds(partial(closed_form_flow, logistic_mixture.loss_and_gradient, parameters, x, y, *plan), 1)
+        fast = seconds(partial(mixture_flow, parameters, x, y, problem.plan), 1)
+        slow = seconds(partial(closed_form_flow, logistic_mixture.loss_and_gradient, parameters, x, y, problem.plan), 1)
         print(f"  {members} members: margins {fast:.2f}, plain loop {slow:.2f}, {slow / fast:.1f} times")
 
 

@@ -76,3 +76,9 @@ def chosen(rows: pd.DataFrame, **where: object) -> pd.DataFrame:
     for column, value in where.items():
         rows = rows[rows[column] == value]
     return rows
+
+
+def number(rows: pd.DataFrame, **where: object) -> float:
+    """The value of the one row in which these columns have these values."""
+    (found,) = chosen(rows, **where)["value"]
+    return float(found)

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
-from pipeline.attacks.carlini_wagner import Settings as CarliniWagner
-from pipeline.audits.permutation.result import Settings as PermutationTest
-from pipeline.audits.precision import Precision
+from pipeline.attacks.minimum_norm import Settings as CarliniWagner
+from pipeline.audits.inference import Precision
+from pipeline.audits.permutation.monte_carlo import Settings as PermutationTest
 from pipeline.fields import Checked, Count, Names, Share, above, at_least, even, finite, interval, made, one_of, some_of
 from pipeline.transport.between import parted
 from pipeline.workflow import plugins

@@ -1,1 +1,50 @@
-"""Maps from points to points that a classifier treats worse."""
+"""Maps from points to points that a classifier treats worse: what an attack finds, and how it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline.types import Array
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Distances:
+    """What an attack found for n points.
+
+    ``distance`` (n,) float64 is ||x' - x||_2 of the closest adversarial image x', 0 for a point that the network gets
+    wrong as it is, and NaN where ``failed`` (n,): the attack found none. ``adversarial`` (n, c, h, w) float32 holds
+    x', and the image itself where none was found; None where it was not kept or does not exist. ``steps`` (n,) counts
+    the steps that led to x', or all steps where none was found. ``forward_passes`` and ``backward_passes`` count
+    single images.
+    """
+
+    distance: Array
+    failed: Array
+    adversarial: Array | None
+    steps: Array
+    forward_passes: int
+    backward_passes: int
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How an attack runs; none of it changes the result, but for rounding.
+
+    ``batch_size`` points go together (None: what suits the device). ``device`` is where the network is; None: where its
+    first parameter is, or where the images are for a network that is a plain function. ``channels_last`` hands the
+    network its images in that order of memory, about a tenth faster on a processor; a network that flattens with
+    ``view`` refuses them. ``keep_adversarial`` False saves their memory.
+    """
+
+    batch_size: int | None = None
+    device: str | torch.device | None = None
+    channels_last: bool = False
+    keep_adversarial: bool = True
+
+    def __post_init__(self) -> None:
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ValueError(f"expected batch_size >= 1, found {self.batch_size}: None takes what suits the device")

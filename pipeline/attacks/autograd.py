@@ -1,26 +1,21 @@
 """The gradient flow attack on any torch network, by automatic differentiation."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from pipeline.attacks.gradient_flow import Bounds, Flow, LossAndGradient, gradient_flow_in_blocks
-from pipeline.fair_metric import FairMetric
+from pipeline.attacks.distances import evaluation
+from pipeline.attacks.gradient_flow import Bounds, Flow, LossAndGradient, Plan, gradient_flow_in_blocks
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import torch
 
 CPU_BLOCK_ROWS = 1024
 GPU_BLOCK_ROWS = 1 << 20
 
 
-def loss_and_gradient(
-    log_probabilities: Callable[[torch.Tensor], torch.Tensor], labels: torch.Tensor
-) -> LossAndGradient:
+def loss_and_gradient(log_probabilities: Callable[[Tensor], Tensor], labels: Tensor) -> LossAndGradient:
     """l(x) = log(1 + exp(logsumexp_{c != y} s_c(x) - s_y(x))), the cross-entropy of scores s, and its gradient in x.
 
     Written in the log-odds against the label, the loss keeps its relative accuracy however small it is: -s_y itself
@@ -30,9 +25,8 @@ def loss_and_gradient(
     Parameters: ``log_probabilities`` maps x (..., n, d) to scores (..., n, C), C >= 2; ``labels`` (..., n) integer.
     The gradient is taken in x alone; parameters neither receive nor need gradients.
     """
-    import torch
 
-    def hook(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def hook(x: Tensor) -> tuple[Tensor, Tensor]:
         leaf = x.detach().requires_grad_(True)
         with torch.enable_grad():
             scores = log_probabilities(leaf)
@@ -43,13 +37,11 @@ def loss_and_gradient(
     return hook
 
 
-def cross_entropy(scores: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def cross_entropy(scores: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """l = softplus(o), o = logsumexp_{c != y} s_c - s_y; dl/ds_y = -sigma(o), dl/ds_c = softmax(s)_c for c != y.
 
     ``scores`` (..., n, C), ``labels`` (..., n) -> loss (..., n) float64, slope (..., n, C) of the scores' dtype.
     """
-    import torch
-
     if scores.shape[-1] < 2:
         raise ValueError(f"expected scores for at least 2 classes on the last axis, found shape {tuple(scores.shape)}")
     labels = labels.expand(scores.shape[:-1])
@@ -67,13 +59,10 @@ def cross_entropy(scores: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Ten
 
 
 def attack(
-    log_probabilities: Callable[[torch.Tensor], torch.Tensor],
+    log_probabilities: Callable[[Tensor], Tensor],
     features: Array,
     labels: Array,
-    metric: FairMetric,
-    regularization: float,
-    step_sizes: Sequence[float] | Array,
-    record: Sequence[int],
+    plan: Plan,
     *,
     device: str = "cpu",
     dtype: str = "float64",
@@ -85,33 +74,16 @@ def attack(
     A ``torch.nn.Module`` is run in evaluation mode (no dropout, frozen batch statistics) and handed back in the mode it
     came in. Points go through in blocks of ``block_rows`` (by default what suits a processor's cache, or all of them on
     a GPU). ``features`` (..., n, d), ``labels`` (..., n); the network's parameters must be on ``device``, of ``dtype``.
-    The other parameters, and what is raised, are those of :func:`pipeline.attacks.gradient_flow.gradient_flow`.
+    The rest, and what is raised, is as in :func:`pipeline.attacks.gradient_flow.gradient_flow`.
     """
-    import torch
-
     torch_dtype = getattr(torch, dtype, None)
     if not isinstance(torch_dtype, torch.dtype) or not torch_dtype.is_floating_point:
         raise ValueError(f"expected a floating dtype such as 'float32' or 'float64', found {dtype!r}")
     rows = block_rows or (CPU_BLOCK_ROWS if torch.device(device).type == "cpu" else GPU_BLOCK_ROWS)
     x0 = torch.as_tensor(np.asarray(features), dtype=torch_dtype, device=device)
     y = torch.as_tensor(np.asarray(labels), dtype=torch.int64, device=device)
-    training = isinstance(log_probabilities, torch.nn.Module) and log_probabilities.training
-    if isinstance(log_probabilities, torch.nn.Module):
-        log_probabilities.eval()
-    try:
+    with evaluation(log_probabilities):
         flow = gradient_flow_in_blocks(
-            lambda block: loss_and_gradient(log_probabilities, y[..., block]),
-            x0,
-            metric,
-            regularization,
-            step_sizes,
-            record,
-            rows,
-            bounds,
+            lambda block: loss_and_gradient(log_probabilities, y[..., block]), x0, plan, rows, bounds
         )
-    finally:
-        if isinstance(log_probabilities, torch.nn.Module):
-            log_probabilities.train(training)
-    return Flow(
-        flow.x.cpu().numpy(), flow.losses, flow.original_loss, flow.record, flow.non_finite, flow.unstable_steps
-    )
+    return replace(flow, x=flow.x.cpu().numpy())

@@ -5,63 +5,19 @@ so bounds the distance d(x) from above. Images are pixels in [0, 1], and distanc
 network does to its input.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from pipeline.attacks import Distances, Execution
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
 
 CPU_BATCH = 32
 """Points attacked together on a processor: as many as its cache serves well."""
 GPU_BATCH = 256
-
-
-@dataclass(frozen=True)
-class Distances:
-    """What an attack found for n points.
-
-    ``distance`` (n,) float64 is ||x' - x||_2 of the closest adversarial image x', 0 for a point that the network gets
-    wrong as it is, and NaN where ``failed`` (n,): the attack found none. ``adversarial`` (n, c, h, w) float32 holds
-    x', and the image itself where none was found; None where it was not kept or does not exist. ``steps`` (n,) counts
-    the steps that led to x', or all steps where none was found. ``forward_passes`` and ``backward_passes`` count
-    single images.
-    """
-
-    distance: Array
-    failed: Array
-    adversarial: Array | None
-    steps: Array
-    forward_passes: int
-    backward_passes: int
-
-
-@dataclass(frozen=True)
-class Execution:
-    """How an attack runs; none of it changes the result, but for rounding.
-
-    ``batch_size`` points go together (None: what suits the device). ``device`` is where the network is; None: where its
-    first parameter is, or where the images are for a network that is a plain function. ``channels_last`` hands the
-    network its images in that order of memory, about a tenth faster on a processor; a network that flattens with
-    ``view`` refuses them. ``keep_adversarial`` False saves their memory.
-    """
-
-    batch_size: int | None = None
-    device: str | torch.device | None = None
-    channels_last: bool = False
-    keep_adversarial: bool = True
-
-    def __post_init__(self) -> None:
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ValueError(f"expected batch_size >= 1, found {self.batch_size}: None takes what suits the device")
 
 
 DEFAULT = Execution()
@@ -78,23 +34,17 @@ class CountedNetwork:
 
     def logits(self, x: Tensor) -> Tensor:
         """The logits alone."""
-        import torch
-
         with torch.no_grad():
             return self._passed(x)
 
     def traced(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """A leaf with the values of x, and its logits, ready for :meth:`gradient`."""
-        import torch
-
         leaf = x.detach().requires_grad_(True)
         with torch.enable_grad():
             return leaf, self._passed(leaf)
 
     def gradient(self, values: Tensor, leaf: Tensor, *, again: bool = False) -> Tensor:
         """The gradient of each point's value in that point's leaf; ``again`` keeps the trace for the next call."""
-        import torch
-
         self.backward_passes += len(leaf)
         (gradient,) = torch.autograd.grad(values.sum(), leaf, retain_graph=again)
         return gradient
@@ -114,8 +64,6 @@ class Closest:
     """The closest adversarial image offered so far, for each point of a batch."""
 
     def __init__(self, x: Tensor) -> None:
-        import torch
-
         self.x = x
         self.adversarial = x.clone()
         self.distance = torch.full((len(x),), torch.inf, device=x.device)
@@ -136,7 +84,7 @@ class Closest:
         return self.distance.isfinite()
 
 
-Search = Callable[[CountedNetwork, "Tensor", "Tensor"], Closest]
+Search = Callable[[CountedNetwork, Tensor, Tensor], Closest]
 """(network, x (n, c, h, w), label (n,)) -> the closest adversarial images of one batch."""
 
 
@@ -154,8 +102,6 @@ def measured(
     with its parameters frozen, and handed back as it came. Raises ValueError for images or labels of another kind, and
     for a network without logits for every class that the labels name.
     """
-    import torch
-
     if bisections < 0:
         raise ValueError(f"expected bisections >= 0, found {bisections}")
     x, y = checked(images, label)
@@ -182,8 +128,6 @@ def measured(
 
 def checked(images: Array | Tensor, label: Array | Tensor) -> tuple[Tensor, Tensor]:
     """Images as float32 and labels as int64 tensors; ValueError unless they are pixels in [0, 1] and classes."""
-    import torch
-
     x = torch.as_tensor(images).to(torch.float32)
     y = torch.as_tensor(label).to(torch.int64)
     if x.ndim != 4 or y.shape != x.shape[:1]:
@@ -207,8 +151,6 @@ def classes_of(label: Tensor) -> int:
 
 def device_of(model: Callable[[Tensor], Tensor], images: Tensor, device: str | torch.device | None) -> torch.device:
     """The named device; else that of the model's first parameter; else that of the images."""
-    import torch
-
     if device is not None:
         return torch.device(device)
     first = next(model.parameters(), None) if isinstance(model, torch.nn.Module) else None
@@ -218,8 +160,6 @@ def device_of(model: Callable[[Tensor], Tensor], images: Tensor, device: str | t
 @contextlib.contextmanager
 def evaluation(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
     """A module in evaluation mode (no dropout, frozen batch statistics) and without gradients of its parameters."""
-    import torch
-
     if not isinstance(model, torch.nn.Module):
         yield
         return
@@ -239,8 +179,6 @@ def evaluation(model: Callable[[Tensor], Tensor]) -> Iterator[None]:
 
 def margin(logits: Tensor, label: Tensor) -> Tensor:
     """g = z_y - max_{k != y} z_k, (n,): positive where y is the predicted class."""
-    import torch
-
     own = label[:, None]
     return logits.gather(1, own)[:, 0] - logits.scatter(1, own, -torch.inf).amax(1)
 
@@ -252,8 +190,6 @@ def fooled_by(logits: Tensor, label: Tensor) -> Tensor:
 
 def norms(x: Tensor) -> Tensor:
     """||x_i||_2 of each point, (n,)."""
-    import torch
-
     return torch.linalg.vector_norm(x.flatten(1), dim=1)
 
 
@@ -267,8 +203,6 @@ def drawn_in(network: CountedNetwork, closest: Closest, label: Tensor, bisection
 
     Every bisection costs one forward pass a point; after b of them t is above the boundary by at most 2^-b.
     """
-    import torch
-
     rows = (closest.found & (closest.distance > 0)).nonzero()[:, 0]
     x, away, label = closest.x[rows], closest.adversarial[rows] - closest.x[rows], label[rows]
     low, high = torch.zeros_like(closest.distance[rows]), torch.ones_like(closest.distance[rows])
@@ -279,3 +213,29 @@ def drawn_in(network: CountedNetwork, closest: Closest, label: Tensor, bisection
         closest.offer(rows, candidate, fooled, closest.steps[rows])
         low, high = torch.where(fooled, low, middle), torch.where(fooled, middle, high)
     return closest
+
+
+def affine(logits: Callable[[Tensor], Tensor], origin: Tensor) -> tuple[Array, Array]:
+    """W (K, d) and b (K,) float64 of f(x) = W x + b: b is f(0), and row k of W the gradient of the k-th score there.
+
+    ``origin`` (1, c, h, w) is the image 0, on the device and in the precision of f.
+    """
+    origin.requires_grad_(True)
+    with torch.enable_grad():
+        (at_0,) = logits(origin)
+        slopes = [torch.autograd.grad(logit, origin, retain_graph=True, allow_unused=True)[0] for logit in at_0]
+    rows = [torch.zeros_like(origin) if slope is None else slope for slope in slopes]
+    weight = torch.stack([row.flatten() for row in rows]).double().cpu().numpy()
+    return weight, at_0.detach().double().cpu().numpy()
+
+
+def misfit(logits: Callable[[Tensor], Tensor], weight: Array, bias: Array, images: Tensor) -> float:
+    """The largest difference between the margins of f and of W x + b on ``images`` (n, c, h, w).
+
+    It is a share of the largest margin: rounding alone for a network that is affine.
+    """
+    with torch.no_grad():
+        there = logits(images).double().cpu().numpy()
+    expected = images.cpu().numpy().reshape(len(images), -1).astype(np.float64) @ weight.T + bias
+    gaps, wanted = (values - values[:, :1] for values in (there, expected))
+    return float(np.abs(gaps - wanted).max() / max(float(np.abs(gaps).max()), 1e-12))

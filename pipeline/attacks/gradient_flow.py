@@ -25,20 +25,80 @@ BLOCK_ROWS = 500
 
 
 @dataclass(frozen=True)
+class Plan:
+    """N steps of sizes ``step_sizes`` eta (N,) up the loss, less ``regularization`` lambda times a penalty.
+
+    The penalty is the squared distance of the fair ``metric``, with the matrix Sigma. ``record`` lists the step
+    numbers, increasing, 0 to N, at which the loss is kept.
+    """
+
+    metric: FairMetric
+    regularization: float
+    step_sizes: Sequence[float] | Array
+    record: Sequence[int]
+
+    @property
+    def rates(self) -> Array:
+        """lambda eta mu of each step (N,), with mu the largest eigenvalue of Sigma."""
+        return self.regularization * np.asarray(self.step_sizes) * self.metric.largest_eigenvalue
+
+    @property
+    def unstable_steps(self) -> int:
+        """How many steps amplify x - x0 in the penalty's own dynamics x <- x - 2 lambda eta Sigma (x - x0).
+
+        These are the steps with |1 - 2 lambda eta mu| > 1: lambda eta mu > 1. Equality is not counted here but in
+        :attr:`marginal_steps`.
+        """
+        return int((self.rates > 1.0).sum())
+
+    @property
+    def marginal_steps(self) -> int:
+        """How many steps are on the limit, 2 lambda eta mu = 2 (up to rounding), of those that are not unstable.
+
+        There 1 - 2 lambda eta mu = -1: the penalty neither shrinks nor amplifies x - x0 but reflects it. With a
+        gradient g that stays as it is, x - x0 across the subspace alternates between eta Sigma g and 0, so losses and
+        T_n depend on whether the number of steps is odd or even, however many there are.
+        """
+        return int((np.isclose(self.rates, 1.0, rtol=1e-12, atol=0.0) & (self.rates <= 1.0)).sum())
+
+    @property
+    def ends_stable(self) -> bool:
+        """Whether the last step is stable.
+
+        A decaying schedule may begin beyond the limit: the early growth is finite and dies out once the steps are
+        small. A schedule on the limit passes: nothing grows, but see :attr:`marginal_steps`.
+        """
+        return bool(self.rates[-1] <= 1.0)
+
+    def check(self) -> None:
+        """Raise ValueError for a bad record, a negative regularization and a schedule that ends unstable."""
+        record, steps = list(self.record), len(self.step_sizes)
+        if not record or record != sorted(set(record)) or record[0] < 0 or record[-1] > steps:
+            raise ValueError(f"expected increasing step numbers between 0 and {steps} to record, found {record}")
+        if self.regularization < 0:
+            raise ValueError(f"expected regularization >= 0, found {self.regularization}")
+        if not self.ends_stable:
+            limit = 1.0 / (self.regularization * self.metric.largest_eigenvalue)
+            raise ValueError(
+                f"step size {self.step_sizes[-1]:g} is unstable for regularization {self.regularization:g}: the "
+                "penalty alone makes the iterates grow beyond the step size 1 / (regularization * largest eigenvalue "
+                f"of the metric) = {limit:g}; use a smaller step size or regularization"
+            )
+
+
+@dataclass(frozen=True)
 class Flow:
     """The attacked points and the losses on the way.
 
     ``x`` (..., n, d) are the last iterates, of the same kind as the points that went in. ``losses``
     (..., len(record), n) and ``original_loss`` (..., n) are NumPy float64. ``non_finite`` (...) counts the points whose
-    last iterate is NaN or infinite; ``unstable_steps`` counts the steps taken beyond the stability limit.
+    last iterate is NaN or infinite.
     """
 
     x: Any
     losses: Array
     original_loss: Array
-    record: tuple[int, ...]
     non_finite: Array
-    unstable_steps: int
 
 
 def step_schedule(kind: Schedule, step_size: float, power: float, steps: int) -> Array:
@@ -57,99 +117,48 @@ def step_schedule(kind: Schedule, step_size: float, power: float, steps: int) ->
     raise ValueError(f"expected schedule 'constant' or 'power', found {kind!r}")
 
 
-def unstable_steps(metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array) -> int:
-    """How many steps amplify x - x0 in the penalty's own dynamics x <- x - 2 lambda eta Sigma (x - x0).
-
-    With mu the largest eigenvalue of Sigma these are the steps with |1 - 2 lambda eta mu| > 1: lambda eta mu > 1.
-    Equality is not counted here but in :func:`marginal_steps`.
-    """
-    return int((regularization * np.asarray(step_sizes) * metric.largest_eigenvalue > 1.0).sum())
-
-
-def marginal_steps(metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array) -> int:
-    """How many steps are on the limit, 2 lambda eta mu = 2 (up to rounding), of those that are not unstable.
-
-    There 1 - 2 lambda eta mu = -1: the penalty neither shrinks nor amplifies x - x0 but reflects it. With a gradient g
-    that stays as it is, x - x0 across the subspace alternates between eta Sigma g and 0, so losses and T_n depend on
-    whether the number of steps is odd or even, however many there are.
-    """
-    rates = regularization * np.asarray(step_sizes) * metric.largest_eigenvalue
-    return int((np.isclose(rates, 1.0, rtol=1e-12, atol=0.0) & (rates <= 1.0)).sum())
-
-
-def check_stability(metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array) -> int:
-    """The number of unstable steps, if the last step is stable; a schedule that ends unstable is a ValueError.
-
-    A decaying schedule may begin beyond the limit: the early growth is finite and dies out once the steps are small. A
-    schedule on the limit passes: nothing grows, but see :func:`marginal_steps`.
-    """
-    count = unstable_steps(metric, regularization, step_sizes)
-    last = float(np.asarray(step_sizes)[-1])
-    if regularization * last * metric.largest_eigenvalue > 1.0:
-        limit = 1.0 / (regularization * metric.largest_eigenvalue)
-        raise ValueError(
-            f"step size {last:g} is unstable for regularization {regularization:g}: the penalty alone makes the "
-            "iterates grow beyond the step size 1 / (regularization * largest eigenvalue of the metric) = "
-            f"{limit:g}; "
-            "use a smaller step size or regularization"
-        )
-    return count
-
-
-def gradient_flow(
-    loss_and_gradient: LossAndGradient,
-    x0: Any,
-    metric: FairMetric,
-    regularization: float,
-    step_sizes: Sequence[float] | Array,
-    record: Sequence[int],
-    bounds: Bounds | None = None,
-) -> Flow:
+def gradient_flow(loss_and_gradient: LossAndGradient, x0: Any, plan: Plan, bounds: Bounds | None = None) -> Flow:
     """x^(k) = P(x^(k-1) + eta_k (grad l(x^(k-1)) - 2 lambda Sigma (x^(k-1) - x0))),  x^(0) = x0,  k = 1, ..., N.
 
-    l is the loss of a point with its own label, lambda the ``regularization``, Sigma the matrix of the fair metric
-    d(x, x')^2 = (x - x')' Sigma (x - x'), eta the ``step_sizes``. The penalty is differentiated in its squared form,
-    so its gradient at x = x0 is 0 and not 0/0. P is the Euclidean projection onto the box of the ``bounds``; without
-    them, as published, the identity.
+    l is the loss of a point with its own label, and Sigma the matrix of the fair metric
+    d(x, x')^2 = (x - x')' Sigma (x - x'). The penalty is differentiated in its squared form, so its gradient at x = x0
+    is 0 and not 0/0. P is the Euclidean projection onto the box of the ``bounds``; without them, as published, the
+    identity.
 
     Parameters: ``loss_and_gradient`` maps x to (loss, gradient); ``x0`` (..., n, d), array or tensor, may broadcast
-    against the leading axes that the loss adds; ``record`` lists the step numbers, increasing, 0 to N, at which the
-    loss is kept. Raises ValueError for a bad record, a negative regularization, a schedule that ends unstable, or a
-    point that is outside the bounds to begin with. Source: Maity et al. 2021, eq. 2.8.
+    against the leading axes that the loss adds. Raises ValueError as :meth:`Plan.check` does, and for a point that is
+    outside the bounds to begin with. Source: Maity et al. 2021, eq. 2.8.
     """
-    kept, unstable = check_plan(metric, regularization, step_sizes, record)
+    plan.check()
     project = projection(bounds, x0)
-    penalised = metric.operator(x0)
-    wanted, losses = set(kept), []
+    penalised = plan.metric.operator(x0)
+    losses = []
     x = x0
     with np.errstate(over="ignore", invalid="ignore"):
-        for step, eta in enumerate(step_sizes):
+        for step, eta in enumerate(plan.step_sizes):
             loss, gradient = loss_and_gradient(x)
             if step == 0:
                 original_loss = as_float64(loss)
-            if step in wanted:
+            if step in plan.record:
                 losses.append(as_float64(loss))
             if step == 0:
                 # The penalty has no gradient at x0, and this sum has all the leading axes that the loss adds.
                 x = project(x0 + float(eta) * gradient)
                 continue
-            change = penalised(x - x0, -2.0 * regularization * float(eta))
+            change = penalised(x - x0, -2.0 * plan.regularization * float(eta))
             add_multiple(change, float(eta), gradient)
             change += x
             x = project(change)
-        if len(step_sizes) in wanted:
+        if len(plan.step_sizes) in plan.record:
             losses.append(as_float64(loss_and_gradient(x)[0]))
         non_finite = (~np.asarray(as_numpy((x - x == 0).all(-1)))).sum(axis=-1)
-    return Flow(x, np.stack(losses, axis=-2), original_loss, kept, non_finite, unstable)
+    return Flow(x, np.stack(losses, axis=-2), original_loss, non_finite)
 
 
 def gradient_flow_in_blocks(
     loss_and_gradient_of: Callable[[slice], LossAndGradient],
     x0: Any,
-    metric: FairMetric,
-    regularization: float,
-    step_sizes: Sequence[float] | Array,
-    record: Sequence[int],
+    plan: Plan,
     block_rows: int,
     bounds: Bounds | None = None,
 ) -> Flow:
@@ -160,33 +169,16 @@ def gradient_flow_in_blocks(
     """
     if block_rows < 1:
         raise ValueError(f"expected block_rows >= 1, found {block_rows}")
-    flows = []
-    for start in range(0, x0.shape[-2], block_rows):
-        rows = slice(start, start + block_rows)
-        plan = metric, regularization, step_sizes, record, bounds
-        flows.append(gradient_flow(loss_and_gradient_of(rows), x0[..., rows, :], *plan))
-    return concatenated(flows)
+    blocks = [slice(start, start + block_rows) for start in range(0, x0.shape[-2], block_rows)]
+    return concatenated([gradient_flow(loss_and_gradient_of(rows), x0[..., rows, :], plan, bounds) for rows in blocks])
 
 
 def closed_form_flow(
-    loss_and_gradient: ClosedForm,
-    parameters: Mapping[str, Array],
-    x0: Array,
-    label: Array,
-    metric: FairMetric,
-    regularization: float,
-    step_sizes: Sequence[float] | Array,
-    record: Sequence[int],
+    loss_and_gradient: ClosedForm, parameters: Mapping[str, Array], x0: Array, label: Array, plan: Plan
 ) -> Flow:
     """:func:`gradient_flow` of R classifiers on points (R, n, d) with labels (R, n), in blocks of rows."""
     return gradient_flow_in_blocks(
-        lambda rows: lambda x: loss_and_gradient(parameters, x, label[..., rows]),
-        x0,
-        metric,
-        regularization,
-        step_sizes,
-        record,
-        BLOCK_ROWS,
+        lambda rows: lambda x: loss_and_gradient(parameters, x, label[..., rows]), x0, plan, BLOCK_ROWS
     )
 
 
@@ -211,28 +203,8 @@ def concatenated(flows: Sequence[Flow]) -> Flow:
         x,
         np.concatenate([flow.losses for flow in flows], axis=-1),
         np.concatenate([flow.original_loss for flow in flows], axis=-1),
-        first.record,
         np.asarray(np.sum([flow.non_finite for flow in flows], axis=0)),
-        first.unstable_steps,
     )
-
-
-def check_plan(
-    metric: FairMetric, regularization: float, step_sizes: Sequence[float] | Array, record: Sequence[int]
-) -> tuple[tuple[int, ...], int]:
-    """The recorded step numbers and the number of unstable steps; ValueError as :func:`gradient_flow` says."""
-    kept = check_record(record, len(step_sizes))
-    if regularization < 0:
-        raise ValueError(f"expected regularization >= 0, found {regularization}")
-    return kept, check_stability(metric, regularization, step_sizes)
-
-
-def check_record(record: Sequence[int], steps: int) -> tuple[int, ...]:
-    """The recorded step numbers as a tuple; ValueError unless there are any, increasing, within 0..steps."""
-    kept = tuple(int(step) for step in record)
-    if not kept or list(kept) != sorted(set(kept)) or kept[0] < 0 or kept[-1] > steps:
-        raise ValueError(f"expected increasing step numbers between 0 and {steps} to record, found {list(record)}")
-    return kept
 
 
 def projection(bounds: Bounds | None, x0: Any) -> Callable[[Any], Any]:

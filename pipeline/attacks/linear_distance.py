@@ -1,17 +1,11 @@
 """The exact distance to the decision boundary of a linear classifier, in closed form."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.attacks.distances import Distances
+from pipeline.attacks import Distances
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import torch
 
 BLOCK_NUMBERS = 1 << 22
 """At most so many float64 numbers in one array of intermediate results."""
@@ -47,30 +41,6 @@ def linear_distance_in_box(weight: Array, bias: Array, images: Array, label: Arr
         return to_plane_in_box(gap, w[y][:, None] - w, x[:, None])
 
     return _distances(weight, bias, images, label, each, len(np.atleast_1d(bias)))
-
-
-def affine(
-    logits: Callable[[torch.Tensor], torch.Tensor], images: Array, device: torch.device
-) -> tuple[Array, Array, float]:
-    """W (K, d) and b (K,) of f(x) = W x + b: b is f(0), and row k of W the gradient of the k-th score.
-
-    Third, how wrong that is: the largest difference between the margins of f and of W x + b on the ``images``
-    (n, c, h, w), as a share of the largest margin; rounding alone for a network that is affine.
-    """
-    import torch
-
-    nothing = torch.zeros((1, *images.shape[1:]), device=device, requires_grad=True)
-    with torch.enable_grad():
-        (at_0,) = logits(nothing)
-        slopes = [torch.autograd.grad(logit, nothing, retain_graph=True, allow_unused=True)[0] for logit in at_0]
-    rows = [torch.zeros_like(nothing) if slope is None else slope for slope in slopes]
-    weight = torch.stack([row.flatten() for row in rows]).double().cpu().numpy()
-    bias = at_0.detach().double().cpu().numpy()
-    with torch.no_grad():
-        there = logits(torch.from_numpy(images).to(device)).double().cpu().numpy()
-    expected = images.reshape(len(images), -1).astype(np.float64) @ weight.T + bias
-    gaps, wanted = (values - values[:, :1] for values in (there, expected))
-    return weight, bias, float(np.abs(gaps - wanted).max() / max(float(np.abs(gaps).max()), 1e-12))
 
 
 def to_plane_in_box(gap: Array, v: Array, x: Array) -> Array:
@@ -119,7 +89,9 @@ def _distances(
             f"{w.shape}, {b.shape}, {shape} and {y.shape}"
         )
     distance = np.empty(len(y))
-    for rows in _blocks(len(y), arrays * w.shape[1]):
+    size = max(1, BLOCK_NUMBERS // (arrays * w.shape[1]))
+    for start in range(0, len(y), size):
+        rows = slice(start, start + size)
         x = np.asarray(images[rows], dtype=float).reshape(-1, w.shape[1])
         z, own = x @ w.T + b, y[rows, None]
         gap = np.take_along_axis(z, own, axis=1) - z
@@ -129,9 +101,3 @@ def _distances(
     failed = ~np.isfinite(distance)
     steps = np.zeros(len(y), dtype=np.int64)
     return Distances(np.where(failed, np.nan, distance), failed, None, steps, len(y), 0)
-
-
-def _blocks(count: int, numbers: int) -> Iterator[slice]:
-    """Blocks of ``count`` rows of so many numbers each."""
-    size = max(1, BLOCK_NUMBERS // numbers)
-    return (slice(start, start + size) for start in range(0, count, size))

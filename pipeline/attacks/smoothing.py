@@ -4,31 +4,20 @@ Source: Cohen et al. 2019, "Certified adversarial robustness via randomized smoo
 that adapts to the point.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import torch
+from scipy.special import betaincinv, ndtri
+from torch import Tensor
 
-from pipeline.attacks.distances import (
-    DEFAULT,
-    CountedNetwork,
-    Distances,
-    Execution,
-    checked,
-    classes_of,
-    device_of,
-    evaluation,
-)
+from pipeline.attacks import Distances, Execution
+from pipeline.attacks.distances import DEFAULT, CountedNetwork, checked, classes_of, device_of, evaluation
 from pipeline.types import Array
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
 
 BLOCK = 100
 """Noise is drawn in blocks of so many images of one point; sample sizes are multiples of it."""
@@ -132,8 +121,6 @@ def certify(
     Raises ValueError for settings out of range, and for images or labels as
     :func:`pipeline.attacks.distances.measured` says.
     """
-    import torch
-
     plan = SamplePlan(sigma, selection_samples, samples, alpha, first_samples, growth, tolerance, seed)
     if radius_of not in ("right", "all"):
         raise ValueError(f"expected radius_of 'right' or 'all', found {radius_of!r}")
@@ -186,10 +173,9 @@ class Votes:
 
     def cast(self, points: Array, phase: int, start: int, stop: int) -> Iterator[tuple[Array, Array]]:
         """Samples ``start`` to ``stop`` of each point: points (b,) and the classes of one block of each (b, BLOCK)."""
-        import torch
-
         blocks = [(point, block) for point in points for block in range(start // BLOCK, stop // BLOCK)]
-        together = max(1, (self.execution.batch_size or self._batch_size()) // BLOCK)
+        suits = BLOCK if self.device.type == "cpu" else 20 * BLOCK
+        together = max(1, (self.execution.batch_size or suits) // BLOCK)
         for first in range(0, len(blocks), together):
             batch = blocks[first : first + together]
             noisy = torch.cat([self.noisy(point, phase, block) for point, block in batch])
@@ -200,16 +186,11 @@ class Votes:
 
     def noisy(self, point: int, phase: int, block: int) -> Tensor:
         """x + scale eps for one block of one point, from a stream of its own, (BLOCK, c, h, w)."""
-        import torch
-
         words = np.random.SeedSequence([self.plan.seed, int(self.streams[point]), phase, block]).generate_state(2)
         generator = torch.Generator(self.device).manual_seed(int(words[0]) << 32 | int(words[1]))
         shape = (BLOCK, *self.x.shape[1:])
         noise = torch.randn(shape, generator=generator, device=self.device)
         return noise.mul_(self.scale).add_(self.x[point].to(self.device))
-
-    def _batch_size(self) -> int:
-        return BLOCK if self.device.type == "cpu" else 20 * BLOCK
 
 
 def most_voted(votes: Votes, plan: SamplePlan) -> Array:
@@ -249,15 +230,11 @@ def gain(hits: Array, size: int, lower: Array, plan: SamplePlan) -> Array:
 
 def radius(lower: Array, sigma: float) -> Array:
     """sigma Phi^-1(p), 0 where p <= 1/2."""
-    from scipy.special import ndtri
-
     return sigma * ndtri(np.maximum(lower, 0.5))
 
 
 def lower_limit(hits: Array, size: int, level: float) -> Array:
     """The Clopper-Pearson limit: the p for which P(Binomial(size, p) >= hits) = level, 0 for no hits."""
-    from scipy.special import betaincinv
-
     hits = np.asarray(hits, dtype=float)
     return np.where(hits > 0, betaincinv(np.maximum(hits, 1), size - hits + 1, level), 0.0)
 

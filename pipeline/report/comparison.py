@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.correction import corrected
+from pipeline.audits.inference import corrected
 from pipeline.report import words as w
 from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs, points

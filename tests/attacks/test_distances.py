@@ -8,8 +8,9 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
+from pipeline.attacks import Execution
 from pipeline.attacks import linear_distance as module
-from pipeline.attacks.distances import Closest, CountedNetwork, Execution, drawn_in, fooled_by, margin, measured, norms
+from pipeline.attacks.distances import Closest, CountedNetwork, drawn_in, fooled_by, margin, measured, norms
 from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box, to_plane_in_box
 from pipeline.types import Array
 from tests.attacks.builders import in_the_corner, linear

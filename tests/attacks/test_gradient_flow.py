@@ -7,15 +7,8 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
-from pipeline.attacks.gradient_flow import (
-    check_stability,
-    gradient_flow,
-    gradient_flow_in_blocks,
-    marginal_steps,
-    step_schedule,
-    unstable_steps,
-)
-from pipeline.attacks.unfair_map import unfair_map
+from pipeline.attacks.engines import unfair_map
+from pipeline.attacks.gradient_flow import Plan, gradient_flow, gradient_flow_in_blocks, step_schedule
 from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import FairMetric, diagonal, from_directions, rotated
 from pipeline.models import logistic_mixture, mlp
@@ -56,7 +49,7 @@ def test_theorem_2_2_the_error_is_linear_in_the_step_and_within_its_bound(smooth
         path = exact_flow(hook, x0, SIGMA, LAMBDA, times)
         error = np.zeros(x0.shape[:-1])
         for k in range(1, steps + 1, 7):
-            flow = gradient_flow(hook, x0, FairMetric(SIGMA), LAMBDA, np.full(k, h), [k])
+            flow = gradient_flow(hook, x0, Plan(FairMetric(SIGMA), LAMBDA, np.full(k, h), [k]))
             error = np.maximum(error, np.linalg.norm(flow.x - path[k], axis=-1))
         errors.append(error)
         # The Hessian of the loss is p (1 - p) w w', at most w w' / 4 and not negative.
@@ -79,7 +72,7 @@ def test_theorem_a_1_the_ratio_moves_little_when_the_metric_does(smooth) -> None
     steps, eta = 50, 0.04
 
     def attacked(sigma: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        flow = gradient_flow(hook, x0, FairMetric(sigma), LAMBDA, np.full(count, eta), [count])
+        flow = gradient_flow(hook, x0, Plan(FairMetric(sigma), LAMBDA, np.full(count, eta), [count]))
         return flow.losses[..., -1, :] / flow.original_loss, np.linalg.norm(flow.x - x0, axis=-1)
 
     ratio, _ = attacked(SIGMA, steps)
@@ -106,17 +99,17 @@ def test_bounds_hold_at_every_step() -> None:
     w, x0 = rng.normal(size=5), rng.uniform(-1, 1, size=(6, 5))
     box = np.array([-1.0, -np.inf, -1, -2, -1]), np.array([1.0, 1, np.inf, 1, 1.5])
     hook = lambda x: (x @ w, np.broadcast_to(w, x.shape))  # noqa: E731
-    plan = from_directions(rng.normal(size=(1, 5))), 0.0, np.full(30, 0.1), [30]
+    plan = Plan(from_directions(rng.normal(size=(1, 5))), 0.0, np.full(30, 0.1), [30])
     expected = np.clip(x0 + 3 * w, *box)
-    flow = gradient_flow(hook, x0, *plan, box)
+    flow = gradient_flow(hook, x0, plan, box)
     np.testing.assert_allclose(flow.x, expected, atol=1e-12)
     np.testing.assert_allclose(flow.losses[0], expected @ w, atol=1e-12)
-    tensors = gradient_flow(lambda x: (x @ x.new_tensor(w), x.new_tensor(w).expand_as(x)), torch.tensor(x0), *plan, box)
+    tensors = gradient_flow(lambda x: (x @ x.new_tensor(w), x.new_tensor(w).expand_as(x)), torch.tensor(x0), plan, box)
     np.testing.assert_allclose(tensors.x.numpy(), expected, atol=1e-12)
-    no_bounds = gradient_flow(hook, x0, *plan, (np.full(5, -np.inf), np.full(5, np.inf)))
-    np.testing.assert_array_equal(no_bounds.x, gradient_flow(hook, x0, *plan).x)
+    no_bounds = gradient_flow(hook, x0, plan, (np.full(5, -np.inf), np.full(5, np.inf)))
+    np.testing.assert_array_equal(no_bounds.x, gradient_flow(hook, x0, plan).x)
     with pytest.raises(ValueError, match="points within the bounds, found 6 of 6 outside"):
-        gradient_flow(hook, x0 - 9, *plan, box)
+        gradient_flow(hook, x0 - 9, plan, box)
 
 
 def test_the_regularized_loss_increases_along_the_flow() -> None:
@@ -126,7 +119,7 @@ def test_the_regularized_loss_increases_along_the_flow() -> None:
     hook = lambda x: mlp.loss_and_gradient(parameters, x, y)  # noqa: E731
     objective = [hook(x0)[0]]
     for steps in (1, 5, 20, 50, 100):
-        flow = gradient_flow(hook, x0, metric, 5.0, np.full(steps, 1e-3), [steps])
+        flow = gradient_flow(hook, x0, Plan(metric, 5.0, np.full(steps, 1e-3), [steps]))
         objective.append(flow.losses[..., -1, :] - 5.0 * metric.squared_distance(flow.x, x0))
     assert (np.diff(objective, axis=0) > -1e-10).all()
     assert (objective[-1] > objective[0]).mean() > 0.9
@@ -137,7 +130,7 @@ def test_a_constant_gradient_has_a_closed_form() -> None:
     rng = np.random.default_rng(0)
     metric, w, x0 = from_directions(rng.normal(size=(2, 5))), rng.normal(size=5), rng.normal(size=(3, 5))
     hook = lambda x: (x @ w, np.broadcast_to(w, x.shape))  # noqa: E731
-    flow = gradient_flow(hook, x0, metric, 4.0, step_schedule("constant", 0.03, 0, 17), [0, 10, 17])
+    flow = gradient_flow(hook, x0, Plan(metric, 4.0, step_schedule("constant", 0.03, 0, 17), [0, 10, 17]))
     across = metric.matrix @ w
     expected = 17 * 0.03 * (w - across) + (1 - (1 - 2 * 4 * 0.03) ** 17) / (2 * 4) * across
     np.testing.assert_allclose(flow.x - x0, np.broadcast_to(expected, x0.shape), atol=1e-13)
@@ -151,12 +144,12 @@ def test_a_large_penalty_keeps_the_flow_in_the_sensitive_subspace() -> None:
     hook = lambda x: mlp.loss_and_gradient(parameters, x, y)  # noqa: E731
     off, along = [], []
     for regularization in (1e2, 1e4, 1e6):
-        flow = gradient_flow(hook, x0, metric, regularization, np.full(200, 0.5 / regularization), [200])
+        flow = gradient_flow(hook, x0, Plan(metric, regularization, np.full(200, 0.5 / regularization), [200]))
         off.append(np.sqrt(metric.squared_distance(flow.x, x0)).max())
         along.append(np.linalg.norm(flow.x - x0, axis=-1).max())
     # Off the subspace the displacement settles at |gradient| / (2 lambda).
     np.testing.assert_allclose(np.array(off[:-1]) / off[1:], 100, rtol=0.2)
-    free = gradient_flow(hook, x0, metric, 1e6, np.full(1, 1e-6), [1])
+    free = gradient_flow(hook, x0, Plan(metric, 1e6, np.full(1, 1e-6), [1]))
     assert np.abs(free.x - x0).max() > 0
 
 
@@ -166,13 +159,13 @@ def test_a_model_constant_along_the_subspace_passes_with_statistic_near_one() ->
     unfair = Classifier("m", "d", "simulated", "mlp", parameters)
     fair = Classifier("m", "d", "simulated", "mlp", {**parameters, "w1": metric.matrix @ parameters["w1"]})
     schedule = step_schedule("constant", 0.005, 0, 400)
-    results = [unfair_map(c, x0, y, metric, 100.0, schedule, [400]) for c in (fair, unfair)]
+    results = [unfair_map(c, x0, y, Plan(metric, 100.0, schedule, [400])) for c in (fair, unfair)]
     tests = [loss_ratio_test(f.original_loss, f.losses[:, -1], 1.25, 0.05) for f in results]
     assert tests[0].statistic[0] == pytest.approx(1.0, abs=0.1)
     assert tests[0].statistic[0] > 1.0
     assert tests[1].rejected[0]
     # Without the sensitive subspace nothing is free, and the ratio tends to 1 with the penalty.
-    stiff = unfair_map(fair, x0, y, metric, 1e5, step_schedule("constant", 5e-6, 0, 400), [400])
+    stiff = unfair_map(fair, x0, y, Plan(metric, 1e5, step_schedule("constant", 5e-6, 0, 400), [400]))
     ratio = loss_ratio_test(stiff.original_loss, stiff.losses[:, -1], 1.25, 0.05)
     assert ratio.statistic[0] == pytest.approx(1.0, abs=2e-4)
 
@@ -181,14 +174,9 @@ def test_a_point_without_gradient_stays_where_it_is() -> None:
     # A penalty written as a norm would have gradient 0 / 0 at x0.
     x0 = np.random.default_rng(0).normal(size=(4, 2))
     still = lambda x: (np.ones(x.shape[:-1]), np.zeros_like(x))  # noqa: E731
-    flow = gradient_flow(still, x0, diagonal(20), 10.0, step_schedule("constant", 0.05, 0, 5), [5])
+    flow = gradient_flow(still, x0, Plan(diagonal(20), 10.0, step_schedule("constant", 0.05, 0, 5), [5]))
     np.testing.assert_array_equal(flow.x, x0)
     assert flow.non_finite == 0
-
-
-def test_step_schedules() -> None:
-    np.testing.assert_array_equal(step_schedule("constant", 0.01, 0.0, 3), [0.01, 0.01, 0.01])
-    np.testing.assert_allclose(step_schedule("power", 0.02, 2 / 3, 8)[[0, 7]], [0.02, 0.005])
 
 
 @pytest.mark.parametrize(
@@ -199,7 +187,9 @@ def test_step_schedules() -> None:
         (("linear", 0.1, 1.0, 3), "expected schedule 'constant' or 'power', found 'linear'"),
     ],
 )
-def test_a_schedule_that_is_none_is_refused(arguments: tuple, message: str) -> None:
+def test_step_schedules_and_what_is_none(arguments: tuple, message: str) -> None:
+    np.testing.assert_array_equal(step_schedule("constant", 0.01, 0.0, 3), [0.01, 0.01, 0.01])
+    np.testing.assert_allclose(step_schedule("power", 0.02, 2 / 3, 8)[[0, 7]], [0.02, 0.005])
     with pytest.raises(ValueError, match=message):
         step_schedule(*arguments)
 
@@ -212,32 +202,36 @@ def test_the_stability_limit_is_where_the_penalty_amplifies(share: float, grows:
     for _ in range(2000):
         displacement = displacement - 2 * 10.0 * eta * metric.operator(displacement)(displacement)
     assert (np.linalg.norm(displacement) > 1) == grows
-    assert (unstable_steps(metric, 10.0, [eta]) == 1) == grows
+    assert (Plan(metric, 10.0, [eta], [1]).unstable_steps == 1) == grows
+
+
+def published(steps: int) -> Plan:
+    return Plan(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, steps), [steps])
 
 
 def test_on_the_limit_the_end_depends_on_the_parity_of_the_steps() -> None:
     metric, w, x0 = rotated_in_3d(), np.array([0.5, -1.0, 2.0]), np.zeros((1, 3))
     hook = lambda x: (x @ w, np.broadcast_to(w, x.shape))  # noqa: E731
     for steps in (100, 101):
-        schedule = np.full(steps, 0.02)
-        across = gradient_flow(hook, x0, metric, 50.0, schedule, [steps]).x @ metric.matrix
+        plan = Plan(metric, 50.0, np.full(steps, 0.02), [steps])
+        across = gradient_flow(hook, x0, plan).x @ metric.matrix
         np.testing.assert_allclose(across, [0.02 * (steps % 2) * metric.matrix @ w], atol=1e-12)
-        assert marginal_steps(metric, 50.0, schedule) == steps
+        assert plan.marginal_steps == steps
     for off in (0.0199, 0.0201):
-        assert marginal_steps(metric, 50.0, [off]) == 0
+        assert Plan(metric, 50.0, [off], [1]).marginal_steps == 0
     # Of the published schedule, 100 * .02 / t^(2/3), none is: it passes the limit between two steps.
-    assert marginal_steps(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 400)) == 0
+    assert published(400).marginal_steps == 0
 
 
 def test_an_unstable_step_size_is_refused_with_the_limit_unless_the_schedule_comes_back_under_it() -> None:
     # The published simulation: lambda eps / t^(2/3) = 2 / t^(2/3) exceeds 1 for t = 1, 2.
-    assert check_stability(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 400)) == 2
+    assert (published(400).unstable_steps, published(400).ends_stable) == (2, True)
     with pytest.raises(ValueError, match="is unstable"):
-        check_stability(rotated(5), 100.0, step_schedule("power", 0.02, 2 / 3, 2))
+        published(2).check()
     with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02;"):
-        gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), rotated_in_3d(), 50.0, np.full(4, 0.03), [4])
+        gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), Plan(rotated_in_3d(), 50.0, np.full(4, 0.03), [4]))
     # On the limit the penalty only reflects, which is allowed: 2 lambda eta = 2.
-    assert check_stability(rotated_in_3d(), 50.0, np.full(4, 0.02)) == 0
+    Plan(rotated_in_3d(), 50.0, np.full(4, 0.02), [4]).check()
 
 
 def rotated_in_3d() -> FairMetric:
@@ -250,43 +244,43 @@ def test_recorded_losses_are_those_of_shorter_runs() -> None:
     schedule = step_schedule("power", 0.05, 0.5, 20)
     metric = from_directions(np.ones((1, 5)))
     record = [0, 1, 7, 20]
-    flow = gradient_flow(hook, x0, metric, 5.0, schedule, record)
+    flow = gradient_flow(hook, x0, Plan(metric, 5.0, schedule, record))
     assert flow.losses.shape == (1, 4, 40)
     for slot, steps in enumerate(record[1:], start=1):
-        short = gradient_flow(hook, x0, metric, 5.0, schedule[:steps], [steps])
+        short = gradient_flow(hook, x0, Plan(metric, 5.0, schedule[:steps], [steps]))
         np.testing.assert_array_equal(flow.losses[:, slot], hook(short.x)[0])
 
 
 @pytest.mark.parametrize("record", [[], [3, 2], [2, 2], [-1], [6]])
 def test_a_record_outside_the_run_is_refused(record: list[int]) -> None:
     with pytest.raises(ValueError, match="increasing step numbers between 0 and 5"):
-        gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), rotated_in_3d(), 1.0, np.full(5, 0.1), record)
+        gradient_flow(lambda x: (x[..., 0], x), np.zeros((2, 3)), Plan(rotated_in_3d(), 1.0, np.full(5, 0.1), record))
 
 
 def test_points_and_repetitions_do_not_interact() -> None:
     parameters, (x0, y) = network(2, repetitions=3), points(3, repetitions=3, n=11)
-    metric, schedule = from_directions(np.ones((1, 5))), step_schedule("constant", 0.02, 0, 30)
-    whole = gradient_flow(lambda x: mlp.loss_and_gradient(parameters, x, y), x0, metric, 20.0, schedule, [10, 30])
+    plan = Plan(from_directions(np.ones((1, 5))), 20.0, step_schedule("constant", 0.02, 0, 30), [10, 30])
+    whole = gradient_flow(lambda x: mlp.loss_and_gradient(parameters, x, y), x0, plan)
     blocks = gradient_flow_in_blocks(
-        lambda rows: lambda x: mlp.loss_and_gradient(parameters, x, y[:, rows]), x0, metric, 20.0, schedule, [10, 30], 4
+        lambda rows: lambda x: mlp.loss_and_gradient(parameters, x, y[:, rows]), x0, plan, 4
     )
     np.testing.assert_allclose(blocks.x, whole.x, atol=1e-12)
     np.testing.assert_allclose(blocks.losses, whole.losses, atol=1e-12)
     for r in range(3):
         own = {name: values[r : r + 1] for name, values in parameters.items()}
         hook = lambda x, own=own, r=r: mlp.loss_and_gradient(own, x, y[r : r + 1])  # noqa: E731
-        alone = gradient_flow(hook, x0[r : r + 1], metric, 20.0, schedule, [10, 30])
+        alone = gradient_flow(hook, x0[r : r + 1], plan)
         np.testing.assert_allclose(alone.x[0], whole.x[r], atol=1e-12)
     with pytest.raises(ValueError, match="block_rows >= 1, found 0"):
-        gradient_flow_in_blocks(lambda rows: lambda x: (x, x), x0, metric, 20.0, schedule, [1], 0)
+        gradient_flow_in_blocks(lambda rows: lambda x: (x, x), x0, plan, 0)
 
 
 def test_one_set_of_points_serves_many_classifiers() -> None:
     parameters, (x0, y) = mixture(2, repetitions=3), points(3)
-    metric, schedule = from_directions(np.ones((1, 5))), step_schedule("constant", 0.02, 0, 9)
+    plan = Plan(from_directions(np.ones((1, 5))), 20.0, step_schedule("constant", 0.02, 0, 9), [0, 9])
     hook = lambda x: logistic_mixture.loss_and_gradient(parameters, x, y)  # noqa: E731
-    shared = gradient_flow(hook, x0, metric, 20.0, schedule, [0, 9])
-    copied = gradient_flow(hook, x0.repeat(3, axis=0), metric, 20.0, schedule, [0, 9])
+    shared = gradient_flow(hook, x0, plan)
+    copied = gradient_flow(hook, x0.repeat(3, axis=0), plan)
     assert shared.x.shape == (3, 40, 5)
     np.testing.assert_array_equal(shared.x, copied.x)
     np.testing.assert_array_equal(shared.losses, copied.losses)
@@ -300,8 +294,8 @@ def test_arrays_and_tensors_go_through_the_same_loop() -> None:
         return torch.tensor(loss), torch.tensor(gradient)
 
     metric, schedule = from_directions(np.ones((1, 5))), step_schedule("constant", 0.02, 0, 30)
-    tensors = gradient_flow(hook, torch.tensor(x0), metric, 20.0, schedule, [30])
-    arrays = gradient_flow(lambda x: mlp.loss_and_gradient(parameters, x, y), x0, metric, 20.0, schedule, [30])
+    tensors = gradient_flow(hook, torch.tensor(x0), Plan(metric, 20.0, schedule, [30]))
+    arrays = gradient_flow(lambda x: mlp.loss_and_gradient(parameters, x, y), x0, Plan(metric, 20.0, schedule, [30]))
     assert isinstance(tensors.x, torch.Tensor)
     np.testing.assert_allclose(tensors.x.numpy(), arrays.x, atol=1e-12)
     np.testing.assert_allclose(tensors.losses, arrays.losses, atol=1e-12)
@@ -311,7 +305,7 @@ def test_arrays_and_tensors_go_through_the_same_loop() -> None:
 def test_iterates_that_are_not_finite_are_counted() -> None:
     x0 = np.array([[0.0, 1], [1, 1], [2, 1]])
     exploding = lambda x: (x[..., 0], x * np.array([[0.0], [1], [1e200]]) ** 2)  # noqa: E731
-    flow = gradient_flow(exploding, x0, rotated(0), 1.0, np.full(3, 0.5), [3])
+    flow = gradient_flow(exploding, x0, Plan(rotated(0), 1.0, np.full(3, 0.5), [3]))
     assert flow.non_finite == 1
     with pytest.raises(ValueError, match=r"regularization >= 0, found -1"):
-        gradient_flow(exploding, x0, rotated(0), -1.0, np.full(3, 0.5), [3])
+        gradient_flow(exploding, x0, Plan(rotated(0), -1.0, np.full(3, 0.5), [3]))

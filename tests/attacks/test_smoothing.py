@@ -10,7 +10,7 @@ import torch
 from scipy.special import ndtr
 from statsmodels.stats.proportion import proportion_confint
 
-from pipeline.attacks.distances import Execution
+from pipeline.attacks import Execution
 from pipeline.attacks.linear_distance import linear_distance
 from pipeline.attacks.smoothing import ESTIMATION, SamplePlan, certify, estimated, lower_limit, radius, upper_limit
 from pipeline.types import Array

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from pipeline.audits.fliptest.dealt import Deal
+from pipeline.audits.fliptest.flipsets import Deal
 from pipeline.audits.fliptest.space import Space
 from pipeline.cli.audit.fliptest import Settings, maps
 from pipeline.cli.audit.fliptest.evidence import Everyone, counterparts, null_of, places

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact
 
-from pipeline.audits.correction import corrected_once
-from pipeline.audits.permutation.result import PermutationTest
+from pipeline.audits.inference import corrected_once
+from pipeline.audits.permutation.run import PermutationTest
 from pipeline.cli.audit.permutation import evidence as reading
 from pipeline.cli.audit.permutation.document import of_draws
 from pipeline.cli.audit.permutation.evidence import (

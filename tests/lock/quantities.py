@@ -14,9 +14,9 @@ import numpy as np
 
 from pipeline import fair_metric
 from pipeline.audits.permutation import draws
+from pipeline.audits.permutation.monte_carlo import Settings
 from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.pairs import GUARANTEES, all_pairs
-from pipeline.audits.permutation.result import Settings
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.seeds import generators
 from pipeline.transport.between import fitted, levels, parted, transported_columns

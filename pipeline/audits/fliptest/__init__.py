@@ -2,10 +2,10 @@
 
 - Audits: ``fliptest``; ``map_quality`` and ``map_stability`` of the maps by themselves; ``subgroups``, FairTest's
   search, for comparison.
-- ``flipsets.Flipsets`` compares two vectors of decisions (Definition 1). ``transparency.transparency_report`` says in
-  which features a flipset's members differ from their counterparts (Definition 2), with p-values and a word for how to
-  read each line; ``intervals`` has the intervals, of one map and of several.
-- ``dealt`` counts the flipsets between groups that are alike; ``marginals`` counts histograms of named groups.
+- ``flipsets.Flipsets`` compares two vectors of decisions (Definition 1), also between groups that are alike.
+  ``transparency.transparency_report`` says in which features a flipset's members differ from their counterparts
+  (Definition 2), with p-values and a word for how to read each line; ``transparency.marginal`` counts histograms of
+  named groups; ``intervals`` has the intervals, of one map and of several.
 
 Counterparts may come from any map, a causal model, or pairs of real people.
 

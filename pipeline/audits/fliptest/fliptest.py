@@ -13,18 +13,15 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pipeline.audits.fliptest.dealt import Judge, sizes_between_halves, upper
-from pipeline.audits.fliptest.flipsets import Flipsets, judged
+from pipeline.audits.fliptest.flipsets import Flipsets, Judge, judged, sizes_between_halves, upper
 from pipeline.audits.fliptest.intervals import size_intervals
 from pipeline.audits.fliptest.transparency import transparency_report
-from pipeline.audits.precision import Precision
+from pipeline.audits.inference import Precision
 from pipeline.fields import Checked, Count, Share, Size, one_of
 from pipeline.transport.between import Mapped, directions, mapped
 from pipeline.transport.quality import healthy, ks, nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split, TransportMap
 
-DECISIONS = ("threshold", "randomised")
-UNITS = ("model", "deviations")
 EXACT = "exact"
 """The kind of map that can be fitted again, between dealt halves, in milliseconds."""
 
@@ -43,12 +40,12 @@ class Config(Checked, of="audit"):
     """
 
     split: Split
-    decision: Annotated[str, one_of(DECISIONS)]
+    decision: Annotated[str, one_of(("threshold", "randomised"))]
     threshold: float | None
     alpha: Share
     bootstraps: Count
     permutations: Count
-    units: Annotated[str, one_of(UNITS)]
+    units: Annotated[str, one_of(("model", "deviations"))]
     noise_deals: Size
     noise_people: Count
 

@@ -187,17 +187,12 @@ def over_trials(value: Array, low: Array, high: Array, shared: float, alpha: flo
         return OverTrials(mean, float("nan"), float("nan"), trials)
     if trials == 1:
         return OverTrials(mean, float(low[known][0]), float(high[known][0]), trials)
-    half = _half_width(value[there], high[known] - low[known], shared, alpha)
-    return OverTrials(mean, mean - half, mean + half, trials)
-
-
-def _half_width(value: Array, widths: Array, shared: float, alpha: float) -> float:
-    trials = len(value)
-    people = float(np.mean((widths / (2 * ndtri(1 - alpha / 2))) ** 2))
-    apart = max(float(value.var(ddof=1)), (1 - shared) * people) / trials
-    together = shared * people
     t, z = stdtrit(trials - 1, 1 - alpha / 2), ndtri(1 - alpha / 2)
-    return float((t**2 * apart + z**2 * together) ** 0.5)
+    people = float(np.mean(((high[known] - low[known]) / (2 * z)) ** 2))
+    apart = max(float(value[there].var(ddof=1)), (1 - shared) * people) / trials
+    together = shared * people
+    half = float((t**2 * apart + z**2 * together) ** 0.5)
+    return OverTrials(mean, mean - half, mean + half, trials)
 
 
 def twice_the_median(p: Array) -> float:

@@ -28,7 +28,6 @@ from pipeline.audits.fliptest.flipsets import judged
 from pipeline.fields import Checked, Share, Size, at_least, one_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset, Split
 
-OUTPUTS = ("decision", "randomised", "score")
 ROOT = "all rows"
 INFINITE = (-np.inf, np.inf)
 ROUNDING = 1e-9
@@ -56,7 +55,7 @@ class Config(Limits):
 
     attribute: str
     split: Literal["train", "test"]
-    output: Annotated[str, one_of(OUTPUTS)]
+    output: Annotated[str, one_of(("decision", "randomised", "score"))]
     held_out: Share
 
 
@@ -212,7 +211,9 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     for r, rng in enumerate(rngs[: classifier.repetitions]):
         inside = np.flatnonzero(batch.protected[config.attribute][r] >= 0)
         order = inside[rng.permutation(len(inside))]
-        y = _output(classifier, r, batch.features[r][order], config.output, rng)
+        coin = rng.random(len(order)) if config.output == "randomised" else None
+        score, decision = judged(classifier, r, batch.features[r][order], coin=coin)
+        y = score if config.output == "score" else decision.astype(float)
         searched = Searched(
             dataset.features[numbers[r][order]],
             # Centred, so that sums of products lose no digits to the mean.
@@ -273,13 +274,6 @@ def findings(contexts: Sequence[Context], held_out: Searched, config: Config) ->
     }
 
 
-def _output(classifier: Classifier, r: int, x: Array, output: str, rng: np.random.Generator) -> Array:
-    """The output (n,) of repetition r's classifier on rows x (n, d)."""
-    coin = rng.random(len(x)) if output == "randomised" else None
-    score, decision = judged(classifier, r, x, coin=coin)
-    return score if output == "score" else decision.astype(float)
-
-
 def _rows(
     names: Sequence[str], contexts: Sequence[Context], found: dict[str, Array], grew: Array
 ) -> list[dict[str, Any]]:
@@ -290,13 +284,7 @@ def _rows(
     effect = np.nan_to_num(nearest_to_zero(found["ci_low"], found["ci_high"]), nan=-1.0)
     parts = {"train": {"size": grew[0], "correlation": correlation(grew)}, "held out": found}
     rows = [
-        {
-            "context": names[m],
-            "depth": contexts[m].depth,
-            "part": part,
-            "statistic": name,
-            "value": float(column[m]),
-        }
+        {"context": names[m], "depth": contexts[m].depth, "part": part, "statistic": name, "value": float(column[m])}
         for m in np.lexsort((-np.nan_to_num(np.abs(found["correlation"])), -effect))
         for part, columns in parts.items()
         for name, column in columns.items()

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from pipeline.attacks.gradient_flow import check_stability, marginal_steps, step_schedule, unstable_steps
-from pipeline.attacks.unfair_map import unfair_map
+from pipeline.attacks.engines import unfair_map
+from pipeline.attacks.gradient_flow import Plan, step_schedule
 from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
 from pipeline.fair_metric import FairMetric, diagonal, learn_batch, principal_angles, rotated
 from pipeline.fields import Checked, Count, Counts, NonNegative, Positive, Share, Size, at_least, one_of
@@ -26,30 +26,13 @@ GIVEN_METRICS: Mapping[str, Callable[[float], FairMetric]] = {"rotated": rotated
 Metric = Annotated[str, one_of(("learned", *GIVEN_METRICS))]
 Side = Literal["test", "train"]
 
-LOSS_STATISTICS = {
-    "T_n": "statistic",
-    "S_n": "mean",
-    "V_n": "std",
-    "p_value": "p_value",
-    "rejected": "rejected",
-    "ci_low": "ci_low",
-    "ci_high": "ci_high",
-    "ci_lower_one_sided": "statistic",
-    "n": "n",
-    "non_finite": "non_finite",
-    "clipped": "clipped",
-    "below_one": "below_one",
-}
+DECIDED = ("p_value", "rejected", "ci_low", "ci_high")
+COUNTED = ("n", "non_finite", "clipped", "below_one")
+LOSS_STATISTICS = {"T_n": "statistic", "S_n": "mean", "V_n": "std", **{name: name for name in DECIDED}}
+LOSS_STATISTICS |= {"ci_lower_one_sided": "statistic", **{name: name for name in COUNTED}}
 """Names in the rows of the fields of a RatioTest on losses."""
-ERROR_STATISTICS = {
-    "error_T_n": "statistic",
-    "error_S_n": "mean",
-    "error_std": "std",
-    "error_p_value": "p_value",
-    "error_rejected": "rejected",
-    "error_ci_low": "ci_low",
-    "error_ci_high": "ci_high",
-}
+ERROR_STATISTICS = {"error_T_n": "statistic", "error_S_n": "mean", "error_std": "std"}
+ERROR_STATISTICS |= {f"error_{name}": name for name in DECIDED}
 """Names in the rows of the fields of a RatioTest on errors."""
 
 
@@ -115,23 +98,20 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     test = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
     features, label = test.features[:, : config.points], test.label[:, : config.points]
     metrics = _metrics(config, dataset, test)
-    settings = list(product(metrics, _listed(config.regularization), _listed(config.step_size)))
-    schedules = {
-        size: step_schedule(config.schedule, size, config.power, config.recorded[-1])  # type: ignore[arg-type]
-        for size in _listed(config.step_size)
-    }
-    stable = {key for key in settings if unstable_steps(metrics[key[0]], key[1], schedules[key[2]][-1:]) == 0}
-    if not stable:
-        check_stability(metrics[settings[0][0]], settings[0][1], schedules[settings[0][2]])
+    plans = {}
+    for place, regularization, size in product(metrics, _listed(config.regularization), _listed(config.step_size)):
+        schedule = step_schedule(config.schedule, size, config.power, config.recorded[-1])
+        plans[place, regularization, size] = Plan(metrics[place], regularization, schedule, config.recorded)
+    if not any(plan.ends_stable for plan in plans.values()):
+        next(iter(plans.values())).check()
     rows: list[dict[str, Any]] = []
     arrays: dict[str, Array] = {}
-    for place, regularization, step_size in settings:
-        metric, schedule = metrics[place], schedules[step_size]
+    for (place, regularization, step_size), plan in plans.items():
         columns = {**vars(place), "regularization": regularization, "step_size": step_size}
         losses = np.full((classifier.repetitions, len(config.recorded), label.shape[-1]), np.nan)
         original = losses[:, 0]
-        if (place, regularization, step_size) in stable:
-            flow = unfair_map(classifier, features, label, metric, regularization, schedule, config.recorded)
+        if plan.ends_stable:
+            flow = unfair_map(classifier, features, label, plan)
             losses, original = flow.losses, flow.original_loss
             if not arrays:
                 audited = dataset.test[: len(features), : config.points]
@@ -139,9 +119,9 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
                 arrays |= _examples(dataset, label[0], original[0], losses[0, -1], flow.x[0], config.examples)
         statistics = _tests(original, losses, label, config)
         rows += _tidy(statistics, config.recorded, columns, config)
-        for count in (unstable_steps, marginal_steps):
-            steps = np.full((classifier.repetitions, 1), count(metric, regularization, schedule))
-            rows += _tidy({count.__name__: steps}, (np.nan,), columns)
+        for name in ("unstable_steps", "marginal_steps"):
+            steps = np.full((classifier.repetitions, 1), getattr(plan, name))
+            rows += _tidy({name: steps}, (np.nan,), columns)
     rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
     return AuditResult.of("loss_ratio", dataset, classifier, rows, arrays)
 

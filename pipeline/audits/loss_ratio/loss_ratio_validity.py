@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from scipy.special import ndtr
 
-from pipeline.attacks.gradient_flow import step_schedule
-from pipeline.attacks.unfair_map import unfair_map
+from pipeline.attacks.engines import unfair_map
+from pipeline.attacks.gradient_flow import Plan, step_schedule
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest, error_rate_ratio_test, loss_ratio_test, misclassified
 from pipeline.fair_metric import rotated
 from pipeline.fields import Checked, Count, Positive, Share, at_least, not_empty
@@ -76,10 +76,9 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     import pandas as pd
 
     batch = dataset.batch("test", 1 if dataset.repetitions == 1 else classifier.repetitions)
-    schedule = step_schedule(config.schedule, config.step_size, config.power, config.steps)  # type: ignore[arg-type]
-    flow = unfair_map(
-        classifier, batch.features, batch.label, rotated(config.angle), config.regularization, schedule, [config.steps]
-    )
+    schedule = step_schedule(config.schedule, config.step_size, config.power, config.steps)
+    plan = Plan(rotated(config.angle), config.regularization, schedule, [config.steps])
+    flow = unfair_map(classifier, batch.features, batch.label, plan)
     label = np.broadcast_to(batch.label, flow.original_loss.shape)
     before, after = flow.original_loss, flow.losses[:, -1]
     pairs = {"loss": (before, after), "error": (misclassified(before, label), misclassified(after, label))}

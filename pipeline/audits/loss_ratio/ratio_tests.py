@@ -174,17 +174,7 @@ def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:
         raise ValueError(f"expected a level alpha between 0 and 1, found {alpha}: 0.05 is usual")
 
 
-def _decide(
-    mean: Array,
-    std: Array,
-    n: Array,
-    delta: float,
-    alpha: float,
-    *,
-    non_finite: Array,
-    clipped: Array,
-    below_one: Array,
-) -> RatioTest:
+def _decide(mean: Array, std: Array, n: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
     """Intervals, p-value and decision from an asymptotically normal estimate: (mean - truth) sqrt(n) / std -> N(0, 1).
 
     The p-value is the level at which T_n would equal delta. With no spread the estimate is its own bound, so p is 0
@@ -205,9 +195,7 @@ def _decide(
         p_value=np.where(undefined, np.nan, p_value),
         rejected=statistic > delta,
         n=n,
-        non_finite=non_finite,
-        clipped=clipped,
-        below_one=below_one,
+        **counts,
         undefined=undefined.astype(np.int64),
         delta=delta,
         alpha=alpha,

@@ -1,13 +1,13 @@
 """Permutation tests of the difference of a metric between two groups: valid for any metric, exact where possible.
 
 - One test: ``run.permutation_test`` makes it of ``outcomes.Predictions`` or ``outcomes.Counts`` and gives a
-  ``result.PermutationTest``; ``pairs.all_pairs`` makes it of every pair of groups, ``correlation.correlation_test`` for
-  a continuous attribute; ``power`` says how many rows are needed.
+  ``run.PermutationTest``; ``pairs.all_pairs`` makes it of every pair of groups, ``correlation.correlation_test`` for
+  a continuous attribute; ``rate_power.sample_size`` says how many rows are needed.
 - Inside it: ``metrics``, ``exact`` where the law is enumerated, ``resamplers`` (of counts in ``draws``, of rows in
-  ``rows``) and ``studentized`` where it is drawn, ``pvalue`` for what is concluded.
+  ``rows``) where it is drawn, ``monte_carlo`` for what is concluded.
 - Audits: ``permutation`` (every metric, on a classifier's predictions), ``thresholds``, ``sample_size``, ``auc``.
 - Audits of populations that they draw themselves, by ``simulations``: ``rate_levels``, ``rate_power``, ``auc_levels``,
-  ``correlation_levels``. ``many_samples`` tests many samples at once for them.
+  ``correlation_levels``.
 
 Source: DiCiccio, Vasudevan, Basu, Kenthapadi and Agarwal 2020, "Evaluating fairness using permutation tests".
 """

@@ -19,8 +19,7 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtri
 
-from pipeline.audits.permutation.many_samples import auc_p
-from pipeline.audits.permutation.simulations import Population, limit_rejection_rate, simulated
+from pipeline.audits.permutation.simulations import Population, auc_p, limit_rejection_rate, simulated
 from pipeline.fields import Checked, Count, Counts, Share
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
@@ -63,7 +62,7 @@ def _population(config: Config, sizes: tuple[int, int]) -> Population:
         place={"n_a": sizes[0], "n_b": sizes[1]},
         known={"expected_positives": sizes[1] * config.positives_b},
         draw=partial(sample, sizes, config),
-        p_values=lambda samples, rng: auc_p(*samples, rng=rng, draws=config.draws)._asdict(),
+        p_values=lambda samples, rng: auc_p(*samples, rng=rng, draws=config.draws),
         numbers=sum(sizes),
         limit=limit_rejection_rate(variance_ratio(sizes, (config.positives_a, config.positives_b)), config.alpha),
     )

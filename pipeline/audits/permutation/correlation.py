@@ -11,14 +11,13 @@ test of r itself has no level. T is standard normal in the limit in both cases (
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from pipeline.audits.permutation.draws import BLOCK
-from pipeline.audits.permutation.pvalue import Alternative, extreme, monte_carlo_p
-from pipeline.audits.permutation.result import Method, PermutationTest, Settings
-from pipeline.audits.permutation.run import GUARANTEES, with_monte_carlo
-from pipeline.audits.permutation.studentized import MonteCarlo, until_safe
+from pipeline.audits.permutation.monte_carlo import Method, MonteCarlo, Settings, extreme, monte_carlo_p, until_safe
+from pipeline.audits.permutation.run import GUARANTEES, PermutationTest, with_monte_carlo
 from pipeline.types import Array
 
 SETS_AT_ONCE = 16
@@ -31,42 +30,37 @@ def correlation_test(
     *,
     rng: np.random.Generator,
     names: tuple[str, str] = ("score", "attribute"),
-    method: Method = "auto",
-    alternative: Alternative = "two-sided",
-    alpha: float = 0.05,
-    draws: int = 10_000,
-    resampling_risk: float | None = None,
+    **settings: Any,
 ) -> PermutationTest:
     """Test of zero correlation of ``value`` (n,) with ``attribute`` (n,), by T (studentized) or r (unstudentized).
 
-    In the result ``groups`` are the two names, ``difference`` and both ``estimates`` the correlation, ``sizes`` n. The
-    interval for r is r +- q s, q from the permuted |T| and s the standard error of r by the delta method.
-    Raises ValueError for arrays of other shapes, values that are not finite, and other methods.
+    ``settings`` are those of ``monte_carlo.Settings``. In the result ``groups`` are the two names, ``difference`` and
+    both ``estimates`` the correlation, ``sizes`` n. The interval for r is r +- q s, q from the permuted |T| and s the
+    standard error of r by the delta method. Raises ValueError for arrays of other shapes, values that are not finite,
+    and other methods.
     """
-    settings = Settings(method, alternative, alpha, draws, resampling_risk=resampling_risk)
+    asked = Settings(**settings)
     for name, values in zip(names, (value, attribute), strict=True):
         if values.shape != (len(value),) or not np.isfinite(values).all():
             raise ValueError(f"expected {name} as {len(value)} finite numbers, found shape {values.shape}: drop gaps")
-    used = _method(method)
-    n = len(value)
-    blank = PermutationTest(
-        "correlation", names, used, alternative, alpha, (None, None), (n, n), (n, n), guarantee=GUARANTEES[used]
-    )
+    used, n = _method(asked.method), len(value)
+    sides, size = (asked.alternative, asked.alpha), (n, n)
+    blank = PermutationTest("correlation", names, used, *sides, (None, None), size, size, guarantee=GUARANTEES[used])
     if constant := [name for name, values in zip(names, (value, attribute), strict=True) if np.ptp(values) == 0]:
         return replace(blank, undefined=f"{constant[0]} has one value only, so no correlation exists")
     x, y = (value - value.mean())[:, None], (attribute - attribute.mean())[:, None]
-    size = float(np.sqrt((x**2).sum() * (y**2).sum()))
-    r = float((x * y).sum()) / size
-    observed = float(_statistic(np.stack([(x * y).sum(axis=0), (x * x * y * y).sum(axis=0)]), size, used)[0])
+    scale = float(np.sqrt((x**2).sum() * (y**2).sum()))
+    r = float((x * y).sum()) / scale
+    observed = float(_statistic(np.stack([(x * y).sum(axis=0), (x * x * y * y).sum(axis=0)]), scale, used)[0])
     seed = int(rng.integers(2**63))
 
     def block(number: int, drawn: int) -> Array:
-        return _statistic(_permuted(seed, number * BLOCK, drawn, x, y), size, used)[:, 0]
+        return _statistic(_permuted(seed, number * BLOCK, drawn, x, y), scale, used)[:, 0]
 
-    reference, stopped = until_safe(block, observed, alternative, draws, settings.stop)
-    scale = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
-    found = MonteCarlo(r, observed, scale, reference, stopped)
-    return with_monte_carlo(replace(blank, estimates=(r, r)), found, settings)
+    reference, stopped = until_safe(block, observed, asked)
+    error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
+    found = MonteCarlo(r, observed, error, reference, stopped)
+    return with_monte_carlo(replace(blank, estimates=(r, r)), found, asked)
 
 
 def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Method, draws: int) -> Array:

@@ -21,9 +21,6 @@ from pipeline.audits.permutation.simulations import Population, Row, share, simu
 from pipeline.fields import Checked, Count, Share, at_least, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
-CASES = ("uncorrelated", "independent")
-TESTS = ("fairtest", "unstudentized", "studentized")
-
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
@@ -33,8 +30,8 @@ class Config(Checked, of="audit"):
     least X of the first case.
     """
 
-    cases: Annotated[list[str], some_of(CASES)]
-    tests: Annotated[list[str], some_of(TESTS)]
+    cases: Annotated[list[str], some_of(("uncorrelated", "independent"))]
+    tests: Annotated[list[str], some_of(("fairtest", "unstudentized", "studentized"))]
     n: Annotated[int, at_least(3)]
     draws: Count
     simulations: Count

@@ -158,6 +158,12 @@ def with_replacement(group: Array, groups: int, size: int, pooled: bool, rng: np
         yield np.concatenate([units[rng.integers(len(units), size=len(units))] for units in strata])
 
 
+def times_drawn(n: int, size: int, rng: np.random.Generator) -> Array:
+    """How often each of n units is in each of ``size`` samples of n with replacement, (size, n): multinomial."""
+    drawn = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
+    return np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
+
+
 def split(pooled: Array, sizes: Sequence[Array | int], draws: int, rng: np.random.Generator) -> Array:
     """Random partitions of units into groups of given sizes, counted by kind.
 

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from pipeline.audits.permutation.draws import window
-from pipeline.audits.permutation.pvalue import SIDED, Alternative
+from pipeline.audits.permutation.monte_carlo import SIDED, Alternative
 from pipeline.types import Array
 
 EQUAL = 1e-7

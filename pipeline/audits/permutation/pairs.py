@@ -1,6 +1,6 @@
 """More than two groups: a test of every pair, and p-values that allow for their number.
 
-The corrections are those of :mod:`pipeline.audits.correction`, and ``max_t``, the largest |T| of the pairs
+The corrections are those of :mod:`pipeline.audits.inference`, and ``max_t``, the largest |T| of the pairs
 (:func:`largest_p`). A pair's own test may be another than that of T (exact, say, for a rate),
 so ``max_t`` gives the larger of the two p-values: no pair is rejected that its own test accepts. With more than one
 pair these p-values come from random permutations, and are not exact even where the pair's own is. A single pair needs
@@ -12,14 +12,13 @@ from itertools import combinations
 
 import numpy as np
 
-from pipeline.audits.correction import corrected
+from pipeline.audits.inference import corrected
 from pipeline.audits.permutation.draws import BLOCK, Resampler
 from pipeline.audits.permutation.metrics import Rate, UserMetric
+from pipeline.audits.permutation.monte_carlo import Settings, extreme, monte_carlo_p
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.pvalue import extreme, monte_carlo_p
 from pipeline.audits.permutation.resamplers import countable, resampler
-from pipeline.audits.permutation.result import PairedTests, Settings
-from pipeline.audits.permutation.run import resolved, tested
+from pipeline.audits.permutation.run import PairedTests, resolved, tested
 from pipeline.audits.permutation.statistics import MetricEstimate, studentized
 from pipeline.types import Array
 
@@ -135,6 +134,5 @@ def largest_p(source: Resampler, pairs: list[tuple[int, int]], known: Array, dra
 
 def _all_t(estimate: MetricEstimate, pairs: list[tuple[int, int]]) -> Array:
     """|T| of every pair from the estimates (G, ...) -> (k, ...)."""
-    return np.abs(
-        np.stack([studentized(MetricEstimate(estimate.value[[a, b]], estimate.variance[[a, b]])) for a, b in pairs])
-    )
+    ends = np.array(pairs).T
+    return np.abs(studentized(MetricEstimate(estimate.value[ends], estimate.variance[ends])))

@@ -10,11 +10,11 @@ from typing import Annotated, Any, cast, get_args
 
 import numpy as np
 
-from pipeline.audits.correction import corrected_once
+from pipeline.audits.inference import corrected_once
 from pipeline.audits.permutation.metrics import METRICS, Rate, hypothesis, metric_named
+from pipeline.audits.permutation.monte_carlo import Method, Settings
 from pipeline.audits.permutation.outcomes import Predictions, decided
-from pipeline.audits.permutation.result import Method, PermutationTest, Settings
-from pipeline.audits.permutation.run import tested
+from pipeline.audits.permutation.run import PermutationTest, tested
 from pipeline.audits.permutation.scores import named_attributes, scores_of
 from pipeline.fields import Checked, Count, Probability, Share, at_least, finite, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
@@ -72,12 +72,7 @@ Key = tuple[str, str, str]
 
 
 def _tests(
-    dataset: Dataset,
-    label: Array,
-    score: Array,
-    groups: dict[str, Array],
-    config: Config,
-    rng: np.random.Generator,
+    dataset: Dataset, label: Array, score: Array, groups: dict[str, Array], config: Config, rng: np.random.Generator
 ) -> Iterator[tuple[Key, PermutationTest]]:
     """All tests of one repetition; who is in neither group of an attribute has no part in its tests."""
     decision = decided(score, config.threshold)

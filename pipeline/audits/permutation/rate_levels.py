@@ -30,8 +30,6 @@ from pipeline.audits.permutation.simulations import (
 from pipeline.fields import Checked, Count, Counts, Share, Shares, one_of, some_of
 from pipeline.types import AuditResult, Classifier, Dataset
 
-METRICS = ("fnr", "tpr")
-
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
@@ -41,7 +39,7 @@ class Config(Checked, of="audit"):
     ``draws`` permutations on ``simulations`` samples; their p-values are counted in ``bins`` bins.
     """
 
-    metric: Annotated[str, one_of(METRICS)]
+    metric: Annotated[str, one_of(("fnr", "tpr"))]
     tests: Annotated[list[str], some_of(TESTS)]
     n_a: Counts
     n_b: Counts

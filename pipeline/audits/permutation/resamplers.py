@@ -5,7 +5,7 @@ import numpy as np
 from pipeline.audits.permutation.draws import CountResampler, Resampler
 from pipeline.audits.permutation.metrics import Auc, Mean, Metric, Rate, UserMetric
 from pipeline.audits.permutation.outcomes import Counts, Predictions, check_binary
-from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, UserRows, summed
+from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows, SummedRows, UserRows, sizes, summed
 from pipeline.audits.permutation.statistics import BinnedAuc, Proportion, RatioOfSums
 from pipeline.types import Array
 
@@ -22,7 +22,11 @@ def resampler(
     Raises ValueError where the data do not have what the metric needs.
     """
     if isinstance(metric, UserMetric):
-        return _user(_rows(data, metric.name), metric, bootstraps, seed)
+        if isinstance(data, Counts):
+            raise ValueError(f"metric {metric.name!r} needs rows, found a table of counts: give Predictions")
+        weight, cluster, group = _clusters(data)
+        units = sizes(group, len(data.groups))
+        return UserRows(metric, data.label, data.score, weight, cluster, group, units, bootstraps, seed)
     if isinstance(metric, Rate) and countable(data):
         strata = np.array([0, 0, 1]) if within else None
         return CountResampler(Proportion(smoothing), metric.split(decisions(data).table), seed, strata)
@@ -51,12 +55,6 @@ def decisions(data: Predictions | Counts) -> Counts:
 def countable(data: Predictions | Counts) -> bool:
     """Whether the data are a table of counts, or rows that can be counted."""
     return isinstance(data, Counts) or (data.weight is None and data.cluster is None)
-
-
-def _rows(data: Predictions | Counts, name: str) -> Predictions:
-    if isinstance(data, Counts):
-        raise ValueError(f"metric {name!r} needs rows, found a table of counts: give Predictions")
-    return data
 
 
 def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
@@ -118,11 +116,10 @@ def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
 
 def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
     """Counts of the kinds of units where kinds are few, the units themselves otherwise."""
-    units = tuple(int(size) for size in np.bincount(group, minlength=groups))
     # Real and imaginary part make one sortable key of the pair.
     kinds, kind = np.unique(parts[:, 0] + 1j * parts[:, 1], return_inverse=True)
     if len(kinds) * ROWS_PER_KIND > len(parts):
-        return SummedRows(RatioOfSums(parts), group, units, seed)
+        return SummedRows(RatioOfSums(parts), group, sizes(group, groups), seed)
     counts = np.bincount(group * len(kinds) + kind, minlength=groups * len(kinds)).reshape(groups, -1)
     return CountResampler(RatioOfSums(np.stack([kinds.real, kinds.imag], axis=-1)), counts, seed)
 
@@ -136,9 +133,3 @@ def _clusters(data: Predictions) -> tuple[Array, Array, Array]:
     group = np.empty(cluster.max() + 1, dtype=np.int64)
     group[cluster] = data.group
     return weight, cluster, group
-
-
-def _user(data: Predictions, metric: UserMetric, bootstraps: int, seed: int) -> UserRows:
-    weight, cluster, group = _clusters(data)
-    units = tuple(int(size) for size in np.bincount(group, minlength=len(data.groups)))
-    return UserRows(metric, data.label, data.score, weight, cluster, group, units, bootstraps, seed)

@@ -11,12 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, with_replacement
+from pipeline.audits.permutation.draws import BLOCK, byte_codes, generator, times_drawn, with_replacement
 from pipeline.audits.permutation.metrics import UserMetric
 from pipeline.audits.permutation.statistics import MetricEstimate, RatioOfSums, of_moments
 from pipeline.types import Array
 
 WEIGHTS_AT_ONCE = 2**22
+
+
+def sizes(group: Array, groups: int) -> tuple[int, ...]:
+    """Units of each group, by codes (n,)."""
+    return tuple(np.bincount(group, minlength=groups).tolist())
+
+
+def ranked(score: Array) -> tuple[Array, Array]:
+    """The order of ascending scores (n,), and the last row of each run of equal ones in it, (n,) bool."""
+    order = np.argsort(score, kind="stable")
+    return order, np.append(score[order[1:]] != score[order[:-1]], True)
 
 
 @dataclass(frozen=True)
@@ -35,12 +46,10 @@ class RankedRows:
     @classmethod
     def of(cls, label: Array, score: Array, group: Array, groups: int, seed: int) -> RankedRows:
         """From rows in any order; ``group`` holds codes below ``groups``. Raises ValueError for more than 256."""
-        order = np.argsort(score, kind="stable")
-        ranked = score[order]
-        last = np.append(ranked[1:] != ranked[:-1], True)
+        order, last = ranked(score)
         tie_end = np.empty(0, dtype=bool) if last.all() else last
-        units = tuple(int(size) for size in np.bincount(group, minlength=groups))
-        return cls(label[order].astype(np.uint8), byte_codes(group[order], groups), tie_end, units, seed)
+        codes = byte_codes(group[order], groups)
+        return cls(label[order].astype(np.uint8), codes, tie_end, sizes(group, groups), seed)
 
     @property
     def observed(self) -> MetricEstimate:
@@ -163,12 +172,9 @@ class ClusteredRanks:
 
         Raises ValueError for more than 256 groups.
         """
-        order = np.argsort(score, kind="stable")
-        ranked = score[order]
-        tie_end = np.append(ranked[1:] != ranked[:-1], True)
-        units = tuple(int(size) for size in np.bincount(group, minlength=groups))
+        order, tie_end = ranked(score)
         rows = cluster[order], label[order].astype(np.uint8), weight[order].astype(float)
-        return cls(*rows, tie_end, byte_codes(group, groups), units, seed)
+        return cls(*rows, tie_end, byte_codes(group, groups), sizes(group, groups), seed)
 
     def _held(self, weight: Array) -> Array:
         """Weight by cluster and label, (C, 2)."""
@@ -193,18 +199,8 @@ class ClusteredRanks:
         from pipeline.audits.permutation.kernels import permuted_clusters
 
         value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
-        permuted_clusters(
-            self.seed,
-            block * BLOCK,
-            np.array(self.units),
-            self.cluster,
-            self.label,
-            self.weight,
-            self.tie_end,
-            self._held(self.weight),
-            value,
-            variance,
-        )
+        rows = self.cluster, self.label, self.weight, self.tie_end, self._held(self.weight)
+        permuted_clusters(self.seed, block * BLOCK, np.array(self.units), *rows, value, variance)
         return MetricEstimate(value.T, variance.T)
 
     def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
@@ -262,7 +258,7 @@ class UserRows:
         rng = generator(self.seed, block, 1)
         if not pooled:
             return np.stack([self._resampled(rows, size, rng) for rows in self._rows(self.group)])
-        times = self._times(np.arange(len(self.group)), size, rng)[:, self.unit] * self.weight
+        times = times_drawn(len(self.group), size, rng)[:, self.unit] * self.weight
         return np.stack([self._calls(rows, times[:, rows]) for rows in self._rows(self.group)])
 
     def _estimate(self, group: Array, rng: np.random.Generator) -> MetricEstimate:
@@ -283,16 +279,9 @@ class UserRows:
         at_once = max(1, WEIGHTS_AT_ONCE // len(rows))
         parts = []
         for first in range(0, size, at_once):
-            times = self._times(units, min(at_once, size - first), rng)
+            times = times_drawn(len(units), min(at_once, size - first), rng)
             parts.append(self._calls(rows, times[:, place] * self.weight[rows]))
         return np.concatenate(parts)
-
-    @staticmethod
-    def _times(units: Array, size: int, rng: np.random.Generator) -> Array:
-        """How often each unit is drawn in each of ``size`` samples with replacement, (size, units): multinomial."""
-        n = len(units)
-        drawn = rng.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
-        return np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
 
     def _calls(self, rows: Array, weights: Array) -> Array:
         """The metric of these rows under each row of weights: (T, rows) -> (T,)."""

@@ -1,20 +1,94 @@
 """One call for any metric: exact where exactness is free, studentised elsewhere, every other test by its name."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, score_interval
 from pipeline.audits.permutation.exact import statistic as exact_statistic
 from pipeline.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
+from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, Method, MonteCarlo, Settings, monte_carlo
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.pvalue import SIDED, Alternative
 from pipeline.audits.permutation.resamplers import countable, decisions, resampler
-from pipeline.audits.permutation.result import Method, PermutationTest, Settings
 from pipeline.audits.permutation.statistics import MetricEstimate
-from pipeline.audits.permutation.studentized import MonteCarlo, monte_carlo
 from pipeline.types import Array
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """Test of H0: the metric is equal in groups A = ``groups[0]`` and B = ``groups[1]``.
+
+    ``estimates`` are the metric in A and in B, ``difference`` is A - B with the interval [``ci_low``, ``ci_high``] of
+    level 1 - alpha: beside an ``exact`` test the score interval (Miettinen-Nurminen), extended where needed so that it
+    agrees with the test (the exact test rejects less, so 0 may lie just outside what the score test keeps); beside the
+    others by inversion of the test. The end that a one-sided alternative leaves open is that of the metric's range or
+    infinite. ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``,
+    ``p_high``] is the interval for the p of infinitely many draws (equal to it where the test is ``exact``).
+    ``rejected`` is p_value <= alpha.
+
+    ``direction`` is +1 where the test concludes that A has the larger metric, -1 for B, 0 where it concludes neither:
+    it names a side only if the one-sided p-value of that side is at most alpha / 2 (at most alpha when the
+    alternative is one-sided), so the chance of naming the wrong one is at most that (exactly so for an exact test,
+    else in the limit; section 2.3).
+
+    ``sizes`` are the rows of the groups, ``units`` what was permuted (rows of the label or prediction concerned,
+    clusters, rows). ``draws`` is the number of permutations drawn, 0 when the distribution was enumerated;
+    ``undefined_draws`` of them left a group without the rows that the metric needs and count as extreme.
+    ``odds_ratio`` is, for an exact test, the conditional estimate of the odds ratio and its exact interval.
+    ``guarantee`` says in a sentence what the p-value promises.
+
+    ``undefined`` is the reason why there is no test, empty where there is one; then ``statistic``, p-values and
+    interval are None, and so is an estimate that does not exist.
+    """
+
+    metric: str
+    groups: tuple[str, str]
+    method: str
+    alternative: Alternative
+    alpha: float
+    estimates: tuple[float | None, float | None]
+    sizes: tuple[int, int]
+    units: tuple[int, int]
+    difference: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    statistic: float | None = None
+    p_value: float | None = None
+    p_low: float | None = None
+    p_high: float | None = None
+    rejected: bool = False
+    direction: int = 0
+    exact: bool = False
+    draws: int = 0
+    undefined_draws: int = 0
+    odds_ratio: tuple[float, float, float] | None = None
+    guarantee: str = ""
+    undefined: str = ""
+
+    @property
+    def higher(self) -> str | None:
+        """The group concluded to have the larger metric; None where the test concludes neither."""
+        return None if self.direction == 0 else self.groups[0 if self.direction > 0 else 1]
+
+
+@dataclass(frozen=True)
+class PairedTests:
+    """Tests of all pairs of groups, with p-values adjusted for their number.
+
+    ``adjusted`` are the p-values after the ``correction``, one for each of ``tests`` (None where undefined; those do
+    not count among the comparisons) and ``rejected`` says which are at most alpha. ``guarantee`` says what error the
+    correction controls.
+    """
+
+    tests: tuple[PermutationTest, ...]
+    adjusted: tuple[float | None, ...]
+    rejected: tuple[bool, ...]
+    correction: str
+    alpha: float
+    guarantee: str
+
 
 GUARANTEES = {
     "exact": "where the rates are equal, the chance to reject is at most alpha in every sample of independent rows, "
@@ -38,37 +112,20 @@ def permutation_test(
     *,
     rng: np.random.Generator,
     groups: tuple[str, str] | None = None,
-    method: Method = "auto",
-    alternative: Alternative = "two-sided",
-    alpha: float = 0.05,
-    draws: int = 10_000,
-    smoothing: float = 1.0,
-    bootstraps: int = 200,
-    resampling_risk: float | None = None,
+    **settings: Any,
 ) -> PermutationTest:
     """Is the metric equal in groups A and B?
 
-    Parameters
-    ----------
-    data: rows, or the contingency table of them.
-    metric: a name of ``metrics.METRICS``, or a function(y, score, weight) of one group's rows (see ``UserMetric``).
-    rng: where the seed of the draws is taken from. Same seed, same result, on any number of threads.
-    groups: the names of A and B; needed where the data have more than two groups.
-    method: ``auto`` enumerates where that is exact (rates of unweighted, unclustered rows) and else studentises;
-        ``exact``, ``studentized``, ``lift``, ``unstudentized`` and ``bootstrap`` by name.
-    alternative: ``greater`` asks whether the metric is larger in A.
-    alpha: level of the test; 1 - alpha that of the interval.
-    draws: B, the number of permutations.
-    smoothing: events and others added to each group in the variance of a studentised rate (0: as published).
-    bootstraps: samples with replacement behind a user metric's variance and behind ``lift``.
-    resampling_risk: stop drawing when the decision is safe up to this risk (see ``pvalue.SafeStop``); None draws all B.
+    ``data``: rows, or the contingency table of them. ``metric``: a name of ``metrics.METRICS``, or a
+    function(y, score, weight) of one group's rows (see ``UserMetric``). ``rng``: where the seed of the draws is taken
+    from; same seed, same result, on any number of threads. ``groups``: the names of A and B; needed where the data have
+    more than two groups. ``settings``: those of :class:`pipeline.audits.permutation.monte_carlo.Settings`.
 
     Raises ValueError where the data do not have what the metric needs, or a setting is out of range. A metric that does
     not exist in a group gives a result with ``undefined``, the reason.
     """
-    settings = Settings(method, alternative, alpha, draws, smoothing, bootstraps, resampling_risk)
     a, b = _pair(data.groups, groups)
-    return tested(data.pair(a, b), resolved(metric), settings, rng)
+    return tested(data.pair(a, b), resolved(metric), Settings(**settings), rng)
 
 
 def resolved(metric: str | UserMetric | Callable[[Array, Array, Array], float]) -> Metric:
@@ -140,7 +197,7 @@ def _resampled(
         result = replace(result, undefined=without_variance(data, metric, observed))
     if result.undefined:
         return result
-    found = monte_carlo(source, method, settings.alternative, settings.draws, settings.bootstraps, settings.stop)
+    found = monte_carlo(source, method, settings)
     return with_monte_carlo(result, found, settings)
 
 
@@ -172,7 +229,7 @@ def with_monte_carlo(result: PermutationTest, found: MonteCarlo, settings: Setti
     rejected = value <= settings.alpha
     interval = found.interval(settings.alpha, settings.alternative)
     low, high = agreeing(interval, found.difference, rejected)
-    p_low, p_high = found.p_interval(settings.alternative, settings.stop)
+    p_low, p_high = found.p_interval(settings)
     return replace(
         result,
         difference=found.difference,

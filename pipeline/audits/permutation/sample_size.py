@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from pipeline.audits.correction import corrected
-from pipeline.audits.permutation.power import detectable
+from pipeline.audits.inference import corrected
+from pipeline.audits.permutation.rate_power import detectable
 from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
 from pipeline.audits.permutation.simulations import TESTS, tested
 from pipeline.fields import Checked, Count, Counts, Probability, Share, some_of

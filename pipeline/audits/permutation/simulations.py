@@ -1,19 +1,142 @@
 """How often tests reject, by simulation: the one loop of the audits of levels and of power.
 
-An audit gives populations; the loop draws samples of each, tests them and counts. What is drawn depends on the
-generators and on the order of the populations alone.
+An audit gives populations; the loop draws samples of each, tests many of them at once, tables or rows with scores, and
+counts. What is drawn depends on the generators and on the order of the populations alone.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from pipeline.audits.permutation.many_samples import table_p
-from pipeline.audits.permutation.result import Method
+from pipeline.audits.permutation.draws import split
+from pipeline.audits.permutation.exact import Rates, exact_p
+from pipeline.audits.permutation.metrics import Rate, metric_named
+from pipeline.audits.permutation.monte_carlo import Method, Settings, extreme, monte_carlo_p
+from pipeline.audits.permutation.rows import RankedRows
+from pipeline.audits.permutation.statistics import MetricEstimate, Proportion, of_moments, studentized
 from pipeline.types import Array, AuditResult, Classifier, Dataset
+
+DRAWS_AT_ONCE = 2**20
+
+TOGETHER = 16
+"""Samples that share their permutations, one for each lane of a vector register or two."""
+
+PERMUTATIONS_AT_ONCE = 128
+
+
+def table_p(
+    tables: Array, metric: str, *, method: Method, rng: np.random.Generator, draws: int = 1000, smoothing: float = 1.0
+) -> Array:
+    """Two-sided p-values of a rate in S tables group x label x prediction: tables (S, 2, 2, 2) -> (S,).
+
+    The tests are those of ``permutation_test``, by the same names; NaN where a group has no rows for the rate. A table
+    is permuted ``draws`` times, by draws of its counts (``lift`` resamples as often).
+    """
+    rate = metric_named(metric)
+    if not isinstance(rate, Rate):
+        raise ValueError(f"expected a rate, found {rate.name}: many tables at once are tested for rates only")
+    Settings(method=method, draws=draws, smoothing=smoothing)
+    kinds = rate.split(tables)
+    if method in ("auto", "exact"):
+        return np.array([_exact(*row) for row in kinds.reshape(len(kinds), 6).tolist()])
+    p, at_once = np.full(len(kinds), np.nan), max(1, DRAWS_AT_ONCE // draws)
+    known = (kinds[..., :2].sum(axis=-1) > 0).all(axis=-1)
+    for first in range(0, len(kinds), at_once):
+        rows = first + np.flatnonzero(known[first : first + at_once])
+        if len(rows):
+            p[rows] = _resampled(kinds[rows], method, rng, draws, Proportion(smoothing))
+    return p
+
+
+@lru_cache(maxsize=2**16)
+def _exact(x_a: int, z_a: int, other_a: int, x_b: int, z_b: int, other_b: int) -> float:
+    rates = Rates(x_a, x_a + z_a, x_b, x_b + z_b)
+    return exact_p(rates).two_sided if rates.m_a and rates.m_b else float("nan")
+
+
+def _resampled(kinds: Array, method: Method, rng: np.random.Generator, draws: int, statistic: Proportion) -> Array:
+    """From counts of kinds (S, 2, 3) with rows for the rate in both groups."""
+    groups = np.moveaxis(kinds, 1, 0)
+    observed = statistic(groups)
+    value = observed.difference
+    if method == "bootstrap":
+        reference = statistic(_with_replacement(groups, rng, draws)).difference - value[:, None]
+    else:
+        permuted = statistic(split(kinds.sum(axis=1), list(kinds.sum(axis=2).T), draws, rng))
+        reference = permuted.difference
+        if method == "studentized":
+            value, reference = studentized(observed), studentized(permuted)
+        elif method == "lift":
+            drawn = _with_replacement(kinds.reshape(-1, 6), rng, draws).reshape(-1, draws, 2, 3)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scale = np.nanstd(statistic(np.moveaxis(drawn, 2, 0)).difference, axis=-1, ddof=1)
+                value = np.where(value == 0, 0.0, value / scale)
+                scale = np.nanstd(reference, axis=-1, ddof=1, keepdims=True)
+                reference = np.where(reference == 0, 0.0, reference / scale)
+    return monte_carlo_p(extreme(reference, value, "two-sided").sum(axis=-1), draws)
+
+
+def _with_replacement(counts: Array, rng: np.random.Generator, draws: int) -> Array:
+    """Multinomial samples of the size and shares of each table: (..., U) -> (..., draws, U)."""
+    total = counts.sum(axis=-1)
+    share = counts / total[..., None]
+    return rng.multinomial(total[..., None], share[..., None, :], size=(*total.shape, draws))
+
+
+def auc_p(label: Array, group: Array, *, rng: np.random.Generator, draws: int = 1000) -> dict[str, Array]:
+    """Two-sided p-values (S,) of the difference, ``unstudentized`` and ``studentized`` by DeLong's variance.
+
+    Of S samples of n rows each, ``label`` and ``group`` (S, n) of 0 and 1 in ascending order of score, no two of which
+    are equal: the tests are those of ``permutation_test`` by the same names. In every sample the groups have the sizes
+    of the first. ``TOGETHER`` samples share their permutations: each p-value has its law, and what they have in common
+    is only the error of their ``draws``. NaN where a group lacks a label or, studentised, where DeLong's variance is 0
+    or does not exist.
+    """
+    sizes = np.bincount(group[0], minlength=2)
+    observed = _observed(label, group, sizes)
+    difference, t = observed.difference, studentized(observed)
+    beyond = np.zeros((2, len(label)), dtype=np.int64)
+    for first in range(0, len(label), TOGETHER):
+        part = slice(first, first + TOGETHER)
+        beyond[:, part] = _extremes(label[part], sizes, difference[part], t[part], draws, int(rng.integers(2**63)))
+    p = monte_carlo_p(beyond, draws)
+    testable = np.isfinite(t) & (observed.variance > 0).all(axis=0)
+    known = {"unstudentized": np.isfinite(difference), "studentized": testable}
+    return {test: np.where(there, own, np.nan) for (test, there), own in zip(known.items(), p, strict=True)}
+
+
+def _observed(label: Array, group: Array, sizes: Array) -> MetricEstimate:
+    """AUC and variance of both groups, (2, S)."""
+    units, none = (int(sizes[0]), int(sizes[1])), np.empty(0, dtype=bool)
+    rows = zip(label.astype(np.uint8), group.astype(np.uint8), strict=True)
+    found = [RankedRows(own, codes, none, units, 0).observed for own, codes in rows]
+    return MetricEstimate(*np.stack(found, axis=-1))
+
+
+def _extremes(label: Array, sizes: Array, difference: Array, t: Array, draws: int, seed: int) -> Array:
+    """How many of the draws are as extreme as D and as T: (2, S) for at most ``TOGETHER`` samples."""
+    from pipeline.audits.permutation.kernels import permuted_codes, ranked_sums
+
+    samples, n = label.shape
+    # A column for each sample; those that fill up the register are of no sample.
+    columns = np.zeros((n, TOGETHER))
+    columns[:, :samples] = label.T
+    beyond = np.zeros((2, samples), dtype=np.int64)
+    for first in range(0, draws, PERMUTATIONS_AT_ONCE):
+        codes = np.empty((min(PERMUTATIONS_AT_ONCE, draws - first), n), dtype=np.uint8)
+        permuted_codes(seed, first, sizes, codes)
+        sums = np.zeros((len(codes), 2, 6, TOGETHER))
+        ranked_sums(codes, columns, sums)
+        # (6, 2, samples, draws)
+        estimate = of_moments(*np.moveaxis(sums, 0, -1).swapaxes(0, 1)[:, :, :samples])
+        beyond[0] += extreme(estimate.difference, difference, "two-sided").sum(axis=-1)
+        beyond[1] += extreme(studentized(estimate), t, "two-sided").sum(axis=-1)
+    return beyond
+
 
 NUMBERS_AT_ONCE = 2**20
 """Of samples, in memory."""

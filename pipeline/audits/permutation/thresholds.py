@@ -16,9 +16,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from pipeline.audits.permutation.draws import split
-from pipeline.audits.permutation.many_samples import table_p
-from pipeline.audits.permutation.pvalue import bound, extreme, furthest, monte_carlo_p
+from pipeline.audits.permutation.monte_carlo import bound, extreme, furthest, monte_carlo_p
 from pipeline.audits.permutation.scores import RATES, named_attributes, scores_of, threshold_tables
+from pipeline.audits.permutation.simulations import table_p
 from pipeline.audits.permutation.statistics import Proportion, studentized
 from pipeline.fields import Checked, Count, Share, at_least, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset

@@ -1,4 +1,4 @@
-"""Predictions of one network for the points of a dataset, and their distances to its decision boundary.
+"""Distances of a dataset's points to the decision boundary of one network, by the attacks that the audit knows.
 
 Points are numbered 0 to n - 1 in the order of the rows that are audited. Their images become numbers part by part, and
 changed images are not kept.
@@ -6,40 +6,102 @@ changed images are not kept.
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeline.attacks import Distances, Execution
+from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
 from pipeline.models.device import own_operations
 from pipeline.types import Array, ImageDataset
 
 if TYPE_CHECKING:
     import torch
 
-    from pipeline.audits.robustness_bias.attacks import Attack
     from pipeline.models.networks.pixels import PixelNetwork
+
+    Attack = Callable[[PixelNetwork, Array, Array, Array], Distances]
+    """Network, images (m, c, h, w) in [0, 1], their classes (m,) and the numbers of the points (m,) -> distances."""
+
+EXACT, EXACT_IN_BOX, SMOOTHING = "exact", "exact_in_box", "smoothing"
+WITH_IMAGES = ("deepfool", "carlini_wagner", "fmn")
+"""Attacks that change images; each gives an upper bound."""
+CLOSED_FORMS: Mapping[str, Callable[..., Distances]] = {EXACT: linear_distance, EXACT_IN_BOX: linear_distance_in_box}
+"""Of linear networks alone: in all of space, as published, and among the images, where the attacks stay."""
+NAMES = (*CLOSED_FORMS, *WITH_IMAGES, SMOOTHING)
+LINEAR = ("networks.logistic_regression",)
+"""Architectures whose distances are known exactly."""
+SCALES = ("pixels", "normalised")
+NUMBERS_AT_ONCE = 2**24
+"""Of differences of weights, in memory."""
+
+
+def applies(name: str, architecture: str) -> bool:
+    """Whether this distance can be had for networks of this architecture."""
+    return name not in CLOSED_FORMS or architecture in LINEAR
+
+
+def named(
+    name: str,
+    settings: Mapping[str, Any],
+    std: tuple[float, ...],
+    rng: np.random.Generator,
+    batch_size: int | None,
+    keep_images: bool = False,
+) -> Attack:
+    """The attack of this name with its own settings, made on ``batch_size`` points at a time (None: what suits).
+
+    ``std``, of every channel, is the unit of normalised pixels. ``rng`` gives the seed of smoothing's noise; the others
+    draw nothing. Where ``keep_images``, the changed images come with the distances. Raises ValueError for another name.
+    """
+    if name not in NAMES:
+        raise ValueError(f"expected an attack among {', '.join(NAMES)}; found {name!r}")
+    from pipeline.attacks import minimum_norm
+    from pipeline.attacks.smoothing import certify
+
+    how = Execution(batch_size=batch_size, keep_adversarial=keep_images)
+    if name in CLOSED_FORMS:
+        return partial(_exact, CLOSED_FORMS[name])
+    if name == SMOOTHING:
+        own = {**settings, "seed": int(rng.integers(2**63)), "execution": how}
+        own["channel_scale"] = std if own.pop("scale") == "normalised" else None
+        # A point has noise of its own, whatever points it is certified with.
+        return lambda f, images, label, points: certify(f, images, label, **own, rows=points)
+    attack = getattr(minimum_norm, name)
+    return lambda f, images, label, points: attack(f, images, label, **settings, execution=how)
+
+
+def _exact(
+    closed_form: Callable[..., Distances], f: PixelNetwork, images: Array, label: Array, points: Array
+) -> Distances:
+    """The distances to the boundary of a linear network, a few points at a time: they need all weights' differences."""
+    import torch
+
+    from pipeline.attacks.distances import affine
+
+    origin = torch.zeros((1, *images.shape[1:]), dtype=torch.float64, device=f.mean.device)
+    weight, bias = affine(copy.deepcopy(f).double(), origin)
+    size = max(1, NUMBERS_AT_ONCE // weight.size)
+    found = [
+        closed_form(weight, bias, images[first : first + size], label[first : first + size])
+        for first in range(0, len(images), size)
+    ]
+    distance = np.concatenate([np.zeros(0), *(one.distance for one in found)])
+    return Distances(distance, np.isnan(distance), None, np.zeros(len(distance), dtype=np.int64), len(distance), 0)
+
 
 LOG = logging.getLogger(__name__)
 PIXELS_AT_ONCE = 2**25
 """Of images held as numbers, and of what an attack makes of them."""
 CLASSIFIED_AT_ONCE = 250
 """With it, matrix products on a GPU are deterministic."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What an attack found of n points: ``distance`` (n,) float64, NaN where it failed or the point was not attacked.
-
-    ``forward_passes`` counts the images that went through the network.
-    """
-
-    distance: Array
-    forward_passes: int
 
 
 @dataclass(frozen=True)
@@ -68,8 +130,12 @@ class Subject:
         everyone = np.arange(len(self.rows))
         return np.concatenate([self.classes(self.pixels(points)) for points in self._parts(everyone)])
 
-    def attacked(self, attack: Attack, points: Array, prediction: Array) -> Found:
-        """The distances of these points, which the network puts into the classes ``prediction`` (n,)."""
+    def attacked(self, attack: Attack, points: Array, prediction: Array) -> tuple[Array, int]:
+        """The distances of these points, which the network puts into the classes ``prediction`` (n,).
+
+        Distances (n,) float64, NaN where the attack failed and for other points, and how many images went through the
+        network.
+        """
         distance, forward_passes = np.full(len(self.rows), np.nan), 0
         start = time.process_time()
         for part in self._parts(points):
@@ -77,7 +143,7 @@ class Subject:
             distance[part] = np.where(found.failed, np.nan, found.distance)
             forward_passes += int(found.forward_passes)
         LOG.info("%s points in %.1f CPU-seconds", f"{len(points):,}", time.process_time() - start)
-        return Found(distance, forward_passes)
+        return distance, forward_passes
 
     def adversarial(self, attack: Attack, points: Array, prediction: Array) -> Array:
         """The images that the attack makes of these points, NaN where it fails: all at once, so for a few points."""

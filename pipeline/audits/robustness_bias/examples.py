@@ -21,7 +21,7 @@ from itertools import combinations
 
 import numpy as np
 
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.measures import Partition
 from pipeline.types import Array
 
 FEWEST = 3
@@ -46,18 +46,6 @@ class Pair:
     budget: float
 
 
-@dataclass(frozen=True)
-class Examples:
-    """The near and the far point, ``points`` (2,), and their ``perturbed`` images (2, c, h, w) within the budget.
-
-    ``prediction`` (2,) are the classes that the network puts these into.
-    """
-
-    points: Array
-    perturbed: Array
-    prediction: Array
-
-
 def chosen(distance: Array, label: Array, partitions: Sequence[Partition]) -> Pair | None:
     """The rule, on ``distance`` (n,) with NaN where there is none; the first of ``partitions`` are the classes.
 
@@ -78,19 +66,10 @@ def chosen(distance: Array, label: Array, partitions: Sequence[Partition]) -> Pa
             difference = median[far] - median[near]
             if difference > 0 and (size, difference) > most:
                 most = (size, difference)
-                best = _pair(
-                    distance,
-                    partition.name,
-                    (near, far),
-                    _ordinary(distance, groups[near]),
-                    _ordinary(distance, groups[far]),
-                )
+                first, beyond = int(_ordinary(distance, groups[near])[0]), _ordinary(distance, groups[far])
+                budget = float(distance[first] + distance[beyond[0]]) / 2
+                best = Pair(partition.name, (near, far), first, beyond[distance[beyond] > budget][:CANDIDATES], budget)
     return best
-
-
-def _pair(distance: Array, partition: str, levels: tuple[int, int], near: Array, far: Array) -> Pair:
-    budget = float(distance[near[0]] + distance[far[0]]) / 2
-    return Pair(partition, levels, int(near[0]), far[distance[far] > budget][:CANDIDATES], budget)
 
 
 def _ordinary(distance: Array, rows: Array) -> Array:
@@ -105,9 +84,10 @@ def shown(
     attack: Callable[[Array], Array],
     classify: Callable[[Array], Array],
     label: Array,
-) -> Examples | None:
-    """The pictures of a pair; None where the attack fails now, or every far candidate is fooled within the budget.
+) -> tuple[Array, Array, Array] | None:
+    """The near and the far point (2,), their perturbed images (2, c, h, w) within the budget, and the classes of these.
 
+    None where the attack fails now, or every far candidate is fooled within the budget.
     ``pixels`` gives the images of points, ``attack`` the adversarial images of points, NaN where it fails, and
     ``classify`` the classes of images; ``label`` (n,) are the classes of the points.
     """
@@ -124,4 +104,4 @@ def shown(
     if not (there & ~right)[0] or not len(held):
         return None
     both = np.array([0, held[0]])
-    return Examples(points[both], moved[both], prediction[both])
+    return points[both], moved[both], prediction[both]

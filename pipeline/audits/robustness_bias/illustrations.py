@@ -24,33 +24,29 @@ PENALTY = 1e-2
 
 
 @dataclass(frozen=True)
-class Boundary:
-    """The line {x : normal . x = 0} with a normal of length 1."""
-
-    normal: Array
-
-    def signed(self, points: Array) -> Array:
-        """Distances of points (n, 2), positive on the side of the class 1."""
-        return np.asarray(points @ self.normal)
-
-
-@dataclass(frozen=True)
 class TwoBoundaries:
-    """Figure 1: 40 ``points`` (n, 2) with a ``label`` (n,) 0 or 1 and a ``subclass`` (n,), two boundaries, a budget."""
+    """Figure 1: 40 ``points`` (n, 2) with a ``label`` (n,) 0 or 1 and a ``subclass`` (n,), two boundaries, a budget.
+
+    A boundary is the normal (2,), of length 1, of the line {x : normal . x = 0}.
+    """
 
     points: Array
     label: Array
     subclass: Array
-    boundaries: tuple[Boundary, Boundary]
+    boundaries: tuple[Array, Array]
     budget: float
 
-    def accuracy(self, boundary: Boundary) -> float:
-        """The share of points on their own side."""
-        return float(((boundary.signed(self.points) > 0) == (self.label == 1)).mean())
+    def signed(self, boundary: Array) -> Array:
+        """Distances of the points (n,), positive on the side of the class 1."""
+        return np.asarray(self.points @ boundary)
 
-    def attacked(self, boundary: Boundary) -> tuple[float, float]:
+    def accuracy(self, boundary: Array) -> float:
+        """The share of points on their own side."""
+        return float(((self.signed(boundary) > 0) == (self.label == 1)).mean())
+
+    def attacked(self, boundary: Array) -> tuple[float, float]:
         """The shares of round and of cross points that are no further than the budget from a boundary."""
-        near = np.abs(boundary.signed(self.points)) <= self.budget
+        near = np.abs(self.signed(boundary)) <= self.budget
         return float(near[self.subclass == ROUND].mean()), float(near[self.subclass == CROSS].mean())
 
 
@@ -80,7 +76,7 @@ def two_boundaries() -> TwoBoundaries:
     if together[place] < 0:
         raise ValueError("no budget gives both boundaries the shares of Figure 1: change the points of the example")
     chosen = (separating[values[:, place].argmax()] for values in best)
-    first, second = (Boundary(normals[row]) for row in chosen)
+    first, second = (normals[row] for row in chosen)
     return TwoBoundaries(points, label, subclass, (first, second), float(BUDGETS[place]))
 
 

@@ -3,36 +3,35 @@
 Distances are L2 in pixels in [0, 1], of correctly classified points. Those of ``exact`` are exact, those of an attack
 upper bounds, the radii of ``smoothing`` lower bounds that hold with high probability for the smoothed network. What a
 misclassified point or a failed attack contributes depends on the denominator and is said in
-:mod:`pipeline.audits.robustness_bias.lengths`.
+:mod:`pipeline.audits.robustness_bias.measures`.
 
 Source: Nanda et al. 2021.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 
-from pipeline.audits.precision import Precision
-from pipeline.audits.robustness_bias import attacks
+from pipeline.audits.inference import Precision
+from pipeline.audits.robustness_bias import distances
 from pipeline.audits.robustness_bias.distances import Subject, exact_arithmetic
 from pipeline.audits.robustness_bias.examples import chosen, shown
-from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
-from pipeline.audits.robustness_bias.rows import Measured, row, rows
+from pipeline.audits.robustness_bias.measures import Partition, partitions_of
+from pipeline.audits.robustness_bias.rows import Measured, measured_rows, row
 from pipeline.fields import Checked, Count, Positive, Share, one_of, some_of
 from pipeline.models import networks
 from pipeline.models.device import visible_device
 from pipeline.types import Array, AuditResult, Classifier, ImageDataset
-
-CHECKPOINTS = ("all", "last")
 
 
 @dataclass(frozen=True)
 class Config(Checked, of="audit"):
     """What is measured, of which points, and how precisely.
 
-    ``attacks``: some of ``attacks.NAMES``; exact ones are measured of linear networks alone.
+    ``attacks``: some of ``distances.NAMES``; exact ones are measured of linear networks alone.
     ``checkpoints``: all, or the last. ``<attack>_points``: that attack is made on the first so many test points, None
     for all; every other ``<attack>_...`` is a setting of the function in ``pipeline.attacks``, explained there.
     ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
@@ -41,8 +40,8 @@ class Config(Checked, of="audit"):
     are attacked ``batch_size`` at a time, None for what suits the device, on ``threads`` of the CPU.
     """
 
-    attacks: Annotated[Sequence[str], some_of(attacks.NAMES)]
-    checkpoints: Annotated[str, one_of(CHECKPOINTS)]
+    attacks: Annotated[Sequence[str], some_of(distances.NAMES)]
+    checkpoints: Annotated[str, one_of(("all", "last"))]
     exact_points: Count | None
     exact_in_box_points: Count | None
     deepfool_points: Count | None
@@ -59,7 +58,7 @@ class Config(Checked, of="audit"):
     fmn_start_steps: int
     smoothing_points: Count | None
     smoothing_sigma: float
-    smoothing_scale: Annotated[str, one_of(attacks.SCALES)]
+    smoothing_scale: Annotated[str, one_of(distances.SCALES)]
     smoothing_selection_samples: int
     smoothing_samples: int
     smoothing_first_samples: int
@@ -71,7 +70,7 @@ class Config(Checked, of="audit"):
     alpha: Share
     bootstraps: Count
     permutations: Count
-    examples: Annotated[str, one_of(attacks.WITH_IMAGES)] | None
+    examples: Annotated[str, one_of(distances.WITH_IMAGES)] | None
     batch_size: Count | None
     threads: Count
 
@@ -89,14 +88,6 @@ class Config(Checked, of="audit"):
         start = f"{attack}_"
         names = [field.name for field in fields(self) if field.name.startswith(start)]
         return {name.removeprefix(start): getattr(self, name) for name in names if not name.endswith("_points")}
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """What was found of one network: its ``rows``, and arrays over all test points, (n,) each."""
-
-    rows: list[dict[str, Any]]
-    arrays: Mapping[str, Array]
 
 
 def run(
@@ -134,20 +125,24 @@ def run(
     audited = dataset.test[0]
     partitions = partitions_of(dataset, audited)
     kept = list(range(classifier.repetitions))[0 if config.checkpoints == "all" else -1 :]
-    found, arrays = [], {"rows": audited, **{partition.name: partition.codes for partition in partitions}}
+    arrays = {"rows": audited, **{partition.name: partition.codes for partition in partitions}}
+    table: list[dict[str, Any]] = []
+    by_checkpoint: list[dict[str, Array]] = []
     device = visible_device()
     with exact_arithmetic(config.threads):
         for k in kept:
             network = networks.of_checkpoint(classifier, dataset, k, device)
             subject = Subject(network, dataset, audited, device)
             place = {name: values[k] for name, values in classifier.index.items()}
-            found.append(_checkpoint(subject, classifier.architecture, config, partitions, rngs[k], place))
+            found, own = _checkpoint(subject, classifier.architecture, config, partitions, rngs[k], place)
+            table += [{"repetition": 0, **one} for one in found]
+            by_checkpoint.append(own)
             if k == kept[-1]:
-                arrays |= _example(subject, config, partitions, found[-1].arrays, rngs[k])
-    arrays |= {name: np.stack([one.arrays[name] for one in found]) for name in found[0].arrays}
+                arrays |= _example(subject, config, partitions, own, rngs[k])
+    arrays |= {name: np.stack([own[name] for own in by_checkpoint]) for name in by_checkpoint[0]}
     arrays |= {name: values[kept] for name, values in classifier.index.items()}
-    table = pd.DataFrame([{"repetition": 0, **row} for one in found for row in one.rows])
-    return AuditResult("robustness_bias", dataset.name, classifier.method, dataset.origin, table, arrays)
+    rows = pd.DataFrame(table)
+    return AuditResult("robustness_bias", dataset.name, classifier.method, dataset.origin, rows, arrays)
 
 
 def _checkpoint(
@@ -157,28 +152,31 @@ def _checkpoint(
     partitions: Sequence[Partition],
     rng: np.random.Generator,
     place: Mapping[str, Any],
-) -> Checkpoint:
-    """One network under every attack; ``place`` is what tells it from the other networks of its classifier."""
+) -> tuple[list[dict[str, Any]], dict[str, Array]]:
+    """Rows of one network under every attack, and arrays over all test points, (n,) each.
+
+    ``place`` is what tells it from the other networks of its classifier.
+    """
     prediction = subject.predictions()
     correct = prediction == subject.dataset.label[subject.rows]
     arrays: dict[str, Array] = {"correct": correct}
     table: list[dict[str, Any]] = []
-    streams = dict(zip(attacks.NAMES, rng.spawn(len(attacks.NAMES)), strict=True))
+    streams = dict(zip(distances.NAMES, rng.spawn(len(distances.NAMES)), strict=True))
     for name in config.attacks:
-        if not attacks.applies(name, architecture):
+        if not distances.applies(name, architecture):
             continue
         attacking, measuring = streams[name].spawn(2)
         tried = config.sample(name, len(correct))
-        attack = attacks.named(name, config.settings(name), subject.dataset.std, attacking, config.batch_size)
-        found = subject.attacked(attack, np.flatnonzero(tried & correct), prediction)
+        attack = distances.named(name, config.settings(name), subject.dataset.std, attacking, config.batch_size)
+        distance, forward_passes = subject.attacked(attack, np.flatnonzero(tried & correct), prediction)
         parts = [Partition(one.name, one.levels, one.codes[tried]) for one in partitions]
-        measured = Measured(found.distance[tried], correct[tried], parts)
+        measured = Measured(distance[tried], correct[tried], parts)
         where = ", ".join([name, *(f"{key} {value}" for key, value in place.items())])
-        rows_of = [*rows(measured, config.budget, config.precision, measuring, where)]
-        rows_of.append(row("forward_passes", found.forward_passes))
-        table += [{**place, "attack": name, **one} for one in rows_of]
-        arrays |= {f"distance_{name}": found.distance, f"tried_{name}": tried}
-    return Checkpoint(table, arrays)
+        own = [*measured_rows(measured, config.budget, config.precision, measuring, where)]
+        own.append(row("forward_passes", forward_passes))
+        table += [{**place, "attack": name, **one} for one in own]
+        arrays |= {f"distance_{name}": distance, f"tried_{name}": tried}
+    return table, arrays
 
 
 def _example(
@@ -198,26 +196,21 @@ def _example(
         return {}
     assert config.examples is not None
     settings = config.settings(config.examples)
-    attack = attacks.named(config.examples, settings, subject.dataset.std, rng, config.batch_size, keep_images=True)
-    examples = shown(
-        pair,
-        subject.pixels,
-        lambda points: subject.adversarial(attack, points, label),
-        subject.classes,
-        label,
-    )
-    if examples is None:
+    attack = distances.named(config.examples, settings, subject.dataset.std, rng, config.batch_size, keep_images=True)
+    attacked = partial(subject.adversarial, attack, prediction=label)
+    found = shown(pair, subject.pixels, attacked, subject.classes, label)
+    if found is None:
         return {}
-    points = examples.points
+    points, perturbed, prediction = found
     values = {
         "partition": np.array([pair.partition]),
         "budget": np.array([pair.budget]),
         "points": points,
         "images": subject.pixels(points),
-        "perturbed": examples.perturbed,
+        "perturbed": perturbed,
         "distance": distance[points],
         "label": label[points],
-        "prediction": examples.prediction,
+        "prediction": prediction,
         "level": np.array(pair.levels),
     }
     return {f"example_{key}": value for key, value in values.items()}

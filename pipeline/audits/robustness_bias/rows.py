@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.precision import Precision
-from pipeline.audits.robustness_bias.intervals import sigma_intervals
-from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
-from pipeline.audits.robustness_bias.measures import by_level
-from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.audits.robustness_bias.significance import significance
+from pipeline.audits.inference import Precision
+from pipeline.audits.robustness_bias.inference import sigma_intervals, significance
+from pipeline.audits.robustness_bias.measures import DENOMINATORS, Partition, by_level, counted
 from pipeline.types import Array
 
 LOG = logging.getLogger(__name__)
@@ -47,7 +44,7 @@ class Measured:
         return counted(self.distance, self.correct, "correct").longest
 
 
-def rows(
+def measured_rows(
     measured: Measured, budget: float | None, precision: Precision, rng: np.random.Generator, where: str
 ) -> Iterator[dict[str, Any]]:
     """The rows of all points together and of every level; ``where`` names them in a warning.
@@ -64,11 +61,7 @@ def rows(
     # Each denominator sees the same resamples and permutations.
     seeds = rng.integers(2**63, size=2)
     for denominator in DENOMINATORS:
-        lengths = counted(measured.distance, measured.correct, denominator)
-        resampling, permuting = (np.random.default_rng(seed) for seed in seeds)
-        for found in _by_level(lengths, measured.partitions, limit, precision, resampling, permuting):
-            yield {**found, "denominator": denominator}
-        _warn(lengths, measured.partitions, f"{where}, denominator {denominator}")
+        yield from _by_level(measured, denominator, limit, precision, seeds, where)
 
 
 def _whole(measured: Measured, limit: float) -> Iterator[dict[str, Any]]:
@@ -82,13 +75,11 @@ def _whole(measured: Measured, limit: float) -> Iterator[dict[str, Any]]:
 
 
 def _by_level(
-    lengths: Lengths,
-    partitions: Sequence[Partition],
-    limit: float,
-    precision: Precision,
-    resampling: np.random.Generator,
-    permuting: np.random.Generator,
+    measured: Measured, denominator: str, limit: float, precision: Precision, seeds: Array, where: str
 ) -> Iterator[dict[str, Any]]:
+    """The measures of every level; one that has none because no point of its counts is named in a warning."""
+    lengths, partitions = counted(measured.distance, measured.correct, denominator), measured.partitions
+    resampling, permuting = (np.random.default_rng(seed) for seed in seeds)
     intervals = sigma_intervals(lengths, partitions, limit, precision.bootstraps, precision.alpha, resampling)
     tests = significance(lengths, partitions, limit, precision.permutations, permuting)
     for partition, (low, high), test in zip(partitions, intervals, tests, strict=True):
@@ -107,25 +98,13 @@ def _by_level(
         }
         for statistic, values in statistics.items():
             for title, value in zip(partition.levels, values, strict=True):
-                yield row(statistic, value, partition.name, title)
+                yield row(statistic, value, partition.name, title, denominator)
+        if empty := [title for title, points in zip(partition.levels, found.n, strict=True) if not points]:
+            message = "%s, denominator %s: no point of %s %s counts, so sigma does not exist there"
+            LOG.warning(message, where, denominator, partition.name, ", ".join(empty))
 
 
-def _warn(lengths: Lengths, partitions: Sequence[Partition], where: str) -> None:
-    """Name the levels that have no measure because no point of theirs counts."""
-    for partition in partitions:
-        n = np.bincount(partition.codes[lengths.counts & (partition.codes >= 0)], minlength=len(partition))
-        if empty := [title for title, points in zip(partition.levels, n, strict=True) if not points]:
-            LOG.warning(
-                "%s: no point of %s %s counts, so sigma does not exist there", where, partition.name, ", ".join(empty)
-            )
-
-
-def row(statistic: str, value: Any, partition: str = "", level: str = "") -> dict[str, Any]:
-    """A row without a denominator, of a level or of all points."""
-    return {
-        "partition": partition,
-        "level": level,
-        "statistic": statistic,
-        "value": float(value),
-        "denominator": "",
-    }
+def row(statistic: str, value: Any, partition: str = "", level: str = "", denominator: str = "") -> dict[str, Any]:
+    """A row of a level, or of all points."""
+    where = {"partition": partition, "level": level, "statistic": statistic}
+    return {**where, "value": float(value), "denominator": denominator}

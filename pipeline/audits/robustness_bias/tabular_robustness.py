@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pipeline.attacks.distances import Execution
+from pipeline.attacks import Execution
 from pipeline.attacks.linear_distance import linear_distance
-from pipeline.audits.precision import Precision
-from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.audits.robustness_bias.rows import Measured, rows
+from pipeline.audits.inference import Precision
+from pipeline.audits.robustness_bias.measures import Partition
+from pipeline.audits.robustness_bias.rows import Measured, measured_rows
 from pipeline.fields import Checked, Count, Share
 from pipeline.group_metrics import accuracy, balanced_accuracy
 from pipeline.models import architecture
@@ -90,7 +90,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         ]
         measured = Measured(distance[r], correct[r], groups)
         precision = Precision(config.alpha, config.bootstraps, config.permutations)
-        for found in rows(measured, None, precision, rng, f"{classifier.method}, repetition {r}"):
+        for found in measured_rows(measured, None, precision, rng, f"{classifier.method}, repetition {r}"):
             whole = found["statistic"] == "failed" and not found["partition"]
             if whole or (found["statistic"] in KEPT and found.get("denominator") == "correct"):
                 place = {"attribute": found["partition"], "level": found["level"]}
@@ -115,7 +115,7 @@ def distances(kind: Distance, own: Mapping[str, Array], x: Array, label: Array, 
         return linear_distance(weight, np.array([0.0, own["intercept"][0]]), x, label).distance
     import torch
 
-    from pipeline.attacks.fmn import fmn
+    from pipeline.attacks.minimum_norm import fmn
     from pipeline.models import mlp
 
     low, high = x.min(axis=0), x.max(axis=0)

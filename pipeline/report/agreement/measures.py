@@ -43,7 +43,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom, hypergeom, rankdata
 
-from pipeline.audits.correction import corrected
+from pipeline.audits.inference import corrected
 from pipeline.report import words as w
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.inputs import Inputs

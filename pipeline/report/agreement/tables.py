@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeline.audits.correction import corrected
+from pipeline.audits.inference import corrected
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.agreement import measures as m

@@ -10,8 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from pipeline.audits.fliptest.marginals import marginal
-from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing
+from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing, marginal
 from pipeline.report import words as w
 from pipeline.report.fliptest.lines import MEAN, SIGN, Line
 from pipeline.report.style import FAINT, INK

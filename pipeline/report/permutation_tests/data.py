@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from pipeline.audits.permutation.power import rate_variance, sample_size
+from pipeline.audits.permutation.rate_power import rate_variance, sample_size
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs

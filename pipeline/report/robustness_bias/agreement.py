@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.robustness_bias.agreement import Agreement, sigma_difference, sign_agreement
-from pipeline.audits.robustness_bias.lengths import counted as lengths_of
-from pipeline.audits.robustness_bias.measures import by_level
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.inference import Agreement, sigma_difference, sign_agreement
+from pipeline.audits.robustness_bias.measures import Partition, by_level
+from pipeline.audits.robustness_bias.measures import counted as lengths_of
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs

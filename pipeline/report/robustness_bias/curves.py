@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from pipeline.audits.robustness_bias.lengths import Lengths, counted
-from pipeline.audits.robustness_bias.measures import survival
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.measures import Lengths, Partition, counted, survival
 from pipeline.report import words as w
 from pipeline.report.robustness_bias.study import TOO_FEW, Points
 from pipeline.report.style import FAINT, INK, WARNING

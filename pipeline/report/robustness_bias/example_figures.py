@@ -7,8 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from pipeline.audits.robustness_bias import illustrations
-from pipeline.audits.robustness_bias.lengths import counted
-from pipeline.audits.robustness_bias.measures import survival
+from pipeline.audits.robustness_bias.measures import counted, survival
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.described import Described
@@ -98,8 +97,8 @@ def stamp(inputs: Inputs) -> Stamp:
     return Stamp(inputs.scale, ("simulated",))
 
 
-def _world(axes: Axes, world: illustrations.TwoBoundaries, boundary: illustrations.Boundary) -> None:
-    near = np.abs(boundary.signed(world.points)) <= world.budget
+def _world(axes: Axes, world: illustrations.TwoBoundaries, boundary: Array) -> None:
+    near = np.abs(world.signed(boundary)) <= world.budget
     for side, color in enumerate(SIDES):
         for kind, (marker, name) in MARKERS.items():
             members = (world.label == side) & (world.subclass == kind)
@@ -108,7 +107,7 @@ def _world(axes: Axes, world: illustrations.TwoBoundaries, boundary: illustratio
             axes.scatter(*world.points[members & near].T, facecolors=color, label=label, **look)
             axes.scatter(*world.points[members & ~near].T, facecolors="white", **look)
     across = np.array([world.points[:, 0].min() - MARGIN, world.points[:, 0].max() + MARGIN])
-    slope, level = -boundary.normal[0] / boundary.normal[1], world.budget / boundary.normal[1]
+    slope, level = -boundary[0] / boundary[1], world.budget / boundary[1]
     axes.plot(across, slope * across, color=INK, label="boundary")
     for side in (-1, 1):
         axes.plot(across, slope * across + side * level, color=INK, linestyle=(0, (1, 1.5)), linewidth=0.9)

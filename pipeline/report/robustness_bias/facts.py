@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.robustness_bias import illustrations
-from pipeline.audits.robustness_bias.partitions import comparisons
+from pipeline.audits.robustness_bias.measures import comparisons
 from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.robustness_bias.agreement import sign_agreement
+from pipeline.audits.robustness_bias.inference import sign_agreement
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, regularizer, study, used

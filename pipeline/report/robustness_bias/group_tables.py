@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.audits.robustness_bias.partitions import comparisons, elements
+from pipeline.audits.robustness_bias.measures import comparisons, elements
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs

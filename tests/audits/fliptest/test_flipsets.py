@@ -8,21 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import models
-from pipeline.audits.correction import corrected
-from pipeline.audits.fliptest.dealt import DealtSizes, deals, halves, sizes_between_halves, upper
-from pipeline.audits.fliptest.flipsets import Flipsets, judged
-from pipeline.audits.fliptest.marginals import marginal
-from pipeline.audits.fliptest.transparency import standing, transparency_report
-from pipeline.audits.precision import Precision
+from pipeline.audits.fliptest.flipsets import DealtSizes, Flipsets, deals, halves, judged, sizes_between_halves, upper
+from pipeline.audits.fliptest.transparency import marginal, standing, transparency_report
+from pipeline.audits.inference import Precision, corrected
 from pipeline.models import kernel
 from pipeline.transport.plan import best_plan
 from pipeline.types import Array, Classifier
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=20))
-def test_flipsets_are_by_definition_1_and_the_net_size_is_a_difference_of_counts(
-    people: list[tuple[int, int]],
-) -> None:
+def test_flipsets_are_by_definition_1_and_the_net_size_is_a_difference_of_counts(people: list[tuple[int, int]]) -> None:
     """So it is 0 exactly where a one-to-one map finds demographic parity: Proposition 2, also within a true label."""
     decision, image = np.array(people).T
     flips, inverse = Flipsets(decision, image), Flipsets(image, decision)

@@ -1,6 +1,5 @@
 """The audit: the right people, decided about rightly, counted by direction, flipset and feature."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from pipeline.seeds import generators
 from pipeline.transport.quality import nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, TransportMap
 from tests.audits.fliptest.builders import GAP, TOY, exact_maps, rule, shift
-from tests.builders import chosen, dataset
+from tests.builders import chosen, dataset, number
 
 CONFIG = Config(
     "test", "threshold", None, alpha=0.05, bootstraps=200, permutations=199, units="model", noise_deals=19,
@@ -26,6 +25,13 @@ TOSSED = replace(CONFIG, decision="randomised")
 
 def audited(dataset: Dataset, classifier: Classifier, maps: TransportMap, config: Config = CONFIG) -> AuditResult:
     return run(dataset, classifier, config, generators("audit", repetitions=classifier.repetitions), maps)
+
+
+def regression(slope: float, intercept: float = 0.0, threshold: float = 0.0) -> Classifier:
+    """Of an outcome on x alone."""
+    parameters = {"coef": np.tile([slope, 0, 0], (2, 1)), "intercept": np.full(2, intercept)}
+    parameters["threshold"] = np.full(2, threshold)
+    return Classifier("linear_regression", "toy", "simulated", "linear", parameters)
 
 
 def one(result: AuditResult, **where: object) -> pd.Series:
@@ -137,17 +143,8 @@ def test_a_person_is_decided_about_alike_as_source_and_as_target() -> None:
         assert forward["positives_source"] == reverse["positives_target"]
 
 
-def test_a_coin_needs_a_probability() -> None:
-    parameters = {"coef": np.ones((2, 3)), "intercept": np.zeros(2), "threshold": np.zeros(2)}
-    classifier = Classifier("linear_regression", "toy", "simulated", "linear", parameters)
-    with pytest.raises(ValueError, match=r"randomised decision needs probabilities, .*'linear'"):
-        audited(TOY, classifier, shift(), TOSSED)
-
-
 def test_a_regression_decides_by_its_own_threshold_and_scores_in_its_own_units() -> None:
-    parameters = {"coef": np.tile([3.0, 0, 0], (2, 1)), "intercept": np.full(2, 7.0), "threshold": np.full(2, 8.0)}
-    classifier = Classifier("linear_regression", "toy", "simulated", "linear", parameters)
-    result = audited(TOY, classifier, shift())
+    result = audited(TOY, regression(3.0, 7.0, 8.0), shift())
     x = TOY.features[members(TOY, 0), 0]
     assert one(result, flipset="negative")["size"] == ((3 * x <= 1) & (3 * (x + GAP[0]) > 1)).sum() > 0
     np.testing.assert_allclose(result.arrays["score"], 3 * x + 7)
@@ -286,38 +283,38 @@ def test_arrays_are_those_of_the_first_repetition() -> None:
     assert tuple(result.arrays["feature_names"]) == TOY.feature_names
 
 
-def test_a_map_that_is_not_defined_on_a_row_stops_the_audit() -> None:
-    with pytest.raises(ValueError, match="this map is not defined on these rows"):
-        audited(TOY, rule(1.0, 0.0, 0.0), shift(limit=np.nan))
+NO_LABEL = replace(TOY, label=np.zeros_like(TOY.label))
 
 
-def test_a_group_without_rows_is_named() -> None:
-    unlabelled = replace(TOY, label=np.zeros_like(TOY.label))
-    with pytest.raises(ValueError, match="no test rows with true label 1: there is no one to map"):
-        audited(unlabelled, rule(1.0, 0.0, 0.0), shift(given_label=1))
+@pytest.mark.parametrize(
+    ("data", "model", "maps", "config", "message"),
+    [
+        (TOY, regression(1.0), shift(), TOSSED, r"randomised decision needs probabilities, .*'linear'"),
+        (TOY, rule(1.0, 0.0, 0.0), shift(limit=np.nan), CONFIG, "this map is not defined on these rows"),
+        (NO_LABEL, rule(1.0, 0.0, 0.0), shift(given_label=1), CONFIG, "no test rows with true label 1: there is no"),
+    ],
+)
+def test_what_cannot_be_audited_is_named(
+    data: Dataset, model: Classifier, maps: TransportMap, config: Config, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        audited(data, model, maps, config)
 
 
 # What is measured of a map, against maps whose quality is known, and where it sends two fixed people.
 
 
-Measured = Callable[[TransportMap], pd.DataFrame]
 QUALITY = map_quality.Config("test", 60)
 
 
-@pytest.fixture
-def measured() -> Measured:
-    def run_it(maps: TransportMap) -> pd.DataFrame:
-        return map_quality.run(TOY, rule(0.0, 0.0, 0.0), QUALITY, generators("audit", repetitions=2), maps).rows
-
-    return run_it
+def measured(maps: TransportMap, data: Dataset = TOY) -> pd.DataFrame:
+    return map_quality.run(data, rule(0.0, 0.0, 0.0), QUALITY, generators("audit", repetitions=2), maps).rows
 
 
 def measure(
     rows: pd.DataFrame, statistic: str, direction: str = "forward", feature: str = "", repetition: int = 0
 ) -> float:
-    where = {"statistic": statistic, "direction": direction, "feature": feature, "repetition": repetition}
-    (found,) = chosen(rows, **where)["value"]
-    return float(found)
+    return number(rows, statistic=statistic, direction=direction, feature=feature, repetition=repetition)
 
 
 def in_group(dataset: Dataset, group: int, repetition: int) -> Array:
@@ -325,7 +322,7 @@ def in_group(dataset: Dataset, group: int, repetition: int) -> Array:
     return dataset.features[rows[dataset.protected["group"][rows] == group]][:, :2]
 
 
-def test_the_true_map_is_healthy_and_returns_everyone(measured: Measured) -> None:
+def test_the_true_map_is_healthy_and_returns_everyone() -> None:
     rows = measured(shift())
     for direction in ("forward", "reverse"):
         for repetition in (0, 1):
@@ -338,9 +335,7 @@ def test_the_true_map_is_healthy_and_returns_everyone(measured: Measured) -> Non
             assert measure(rows, "non_finite", direction, repetition=repetition) == 0
 
 
-def test_the_distance_from_the_target_is_that_of_kolmogorov_and_smirnov(
-    measured: Measured,
-) -> None:
+def test_the_distance_from_the_target_is_that_of_kolmogorov_and_smirnov() -> None:
     rows = measured(shift(np.array([0.8, 1.5])))
     own, other = in_group(TOY, 0, 1) + np.array([0.8, 1.5]), in_group(TOY, 1, 1)
     for name, statistic, image in (("x", "ks_raw", own), ("z", "ks_raw", own), ("z", "ks", nearest_values(other, own))):
@@ -355,14 +350,11 @@ def test_the_distance_from_the_target_is_that_of_kolmogorov_and_smirnov(
 def test_a_learned_map_of_a_discrete_feature_need_not_meet_its_values_exactly() -> None:
     counts = np.round(TOY.features[:, :2])
     moved = replace(TOY, features=np.column_stack([counts, TOY.features[:, 2]]))
-    maps = shift(np.array([1.1, -0.4]))
-    rows = map_quality.run(moved, rule(0.0, 0.0, 0.0), QUALITY, generators("audit", repetitions=2), maps).rows
+    rows = measured(shift(np.array([1.1, -0.4])), moved)
     assert measure(rows, "ks_raw", feature="x") > 0.2 > 0.12 > measure(rows, "ks", feature="x")
 
 
-def test_regressions_tell_how_far_the_images_are_off_the_targets_own(
-    measured: Measured,
-) -> None:
+def test_regressions_tell_how_far_the_images_are_off_the_targets_own() -> None:
     true, off = measured(shift()), measured(shift(np.array([0.8, 1.5])))
     for name in ("x", "z"):
         for rows in (true, off):
@@ -373,9 +365,7 @@ def test_regressions_tell_how_far_the_images_are_off_the_targets_own(
     assert measure(off, "mse_difference", feature="z") == pytest.approx(4, abs=1)
 
 
-def test_exact_transport_is_the_best_assignment_of_the_members_both_ways(
-    measured: Measured,
-) -> None:
+def test_exact_transport_is_the_best_assignment_of_the_members_both_ways() -> None:
     rows = measured(shift())
     for repetition in (0, 1):
         own, other = in_group(TOY, 0, repetition)[:60], in_group(TOY, 1, repetition)[:60]
@@ -390,7 +380,7 @@ def test_exact_transport_is_the_best_assignment_of_the_members_both_ways(
             )
 
 
-def test_images_that_are_not_finite_are_counted_and_left_out(measured: Measured) -> None:
+def test_images_that_are_not_finite_are_counted_and_left_out() -> None:
     rows = measured(shift(limit=0.5))
     own = in_group(TOY, 0, 0)
     assert measure(rows, "non_finite") == (own[:, 0] > 0.5).sum() > 0
@@ -405,7 +395,7 @@ def test_images_that_are_not_finite_are_counted_and_left_out(measured: Measured)
     assert np.isnan(measure(nobody, "mse_difference", feature="z"))
 
 
-def test_there_is_no_round_trip_without_a_way_back(measured: Measured) -> None:
+def test_there_is_no_round_trip_without_a_way_back() -> None:
     one_way = measured(shift(both=False))
     assert set(one_way["direction"]) == {"forward"}
     assert np.isnan(measure(one_way, "round_trip_l1"))

@@ -228,7 +228,7 @@ def test_from_people_to_standing() -> None:
     Ten studies of five trials each; the map adds an error to every image. The members' own shift is one deviation.
     """
     from pipeline.audits.fliptest.transparency import standing, transparency_report
-    from pipeline.audits.precision import Precision
+    from pipeline.audits.inference import Precision
 
     precision = Precision(alpha=0.05, bootstraps=400, permutations=999)
     words: list[list[str]] = []

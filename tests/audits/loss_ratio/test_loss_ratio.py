@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.attacks.gradient_flow import gradient_flow, step_schedule
+from pipeline.attacks.gradient_flow import Plan, gradient_flow, step_schedule
 from pipeline.audits.loss_ratio import loss_ratio
 from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import learn, principal_angles
@@ -89,7 +89,7 @@ def test_the_statistics_are_those_of_the_plain_attack_on_the_standardised_test_r
         x, y = batch.features[r], batch.label[r]
         metric = learn(x, {name: groups[r] for name, groups in batch.protected.items()})
         hook = lambda z, own=own, y=y: mlp.loss_and_gradient(own, z, y)  # noqa: E731
-        flow = gradient_flow(hook, x, metric, 50.0, step_schedule("constant", 0.01, 0, 60), [10, 30, 60])
+        flow = gradient_flow(hook, x, Plan(metric, 50.0, step_schedule("constant", 0.01, 0, 60), [10, 30, 60]))
         expected = loss_ratio_test(flow.original_loss, flow.losses, 1.25, 0.05)
         np.testing.assert_allclose(value(result, statistic="T_n", repetition=r), expected.statistic, rtol=1e-9)
         np.testing.assert_allclose(value(result, statistic="p_value", repetition=r), expected.p_value, atol=1e-9)

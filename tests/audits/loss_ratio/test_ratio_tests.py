@@ -15,7 +15,7 @@ from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, 
 from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
 from pipeline.seeds import generators
 from pipeline.types import AuditResult, Dataset
-from tests.builders import dataset, logistic
+from tests.builders import dataset, logistic, number
 
 LOSSES = arrays.arrays(float, (2, 30), elements=st.floats(1e-6, 1e3))
 ERRORS = arrays.arrays(int, (2, 40), elements=st.integers(0, 1))
@@ -237,11 +237,8 @@ def result() -> AuditResult:
 
 
 def rate(result: AuditResult, statistic: str, test: str, n: int, multiple: float | None = None) -> float:
-    rows = result.rows.query("statistic == @statistic and test == @test and n_sample == @n")
-    if multiple is not None:
-        rows = rows[rows["delta_over_truth"] == multiple]
-    (found,) = rows["value"]
-    return float(found)
+    where = {} if multiple is None else {"delta_over_truth": multiple}
+    return number(result.rows, statistic=statistic, test=test, n_sample=n, **where)
 
 
 @pytest.mark.parametrize("test", ["loss", "error"])
@@ -335,21 +332,17 @@ def test_nearest_is_the_admissible_point_of_least_distance() -> None:
         np.testing.assert_allclose(found, [age, share, *corner], atol=1e-3)
 
 
-def test_nearest_changes_nobody_who_is_admissible() -> None:
+def test_nearest_changes_nobody_who_is_admissible_and_within_is_of_the_bounds_alone() -> None:
     people = np.array([[age, share, *corner] for age, share, corner in product((17, 40, 90), (0, 0.3, 1), np.eye(3))])
     np.testing.assert_array_equal(PEOPLE.nearest(people), people)
     assert PEOPLE.within(people).all()
-
-
-def test_within_is_of_the_bounds_alone() -> None:
+    for end, attained in zip(range_of(people), ([17, 0, 0, 0, 0], [90, 1, 1, 1, 1]), strict=True):
+        np.testing.assert_array_equal(end, attained)
     points = np.array([[17.0, 0.5, 0.2, 0.2, 0.2], [16.9, 0.5, 1, 0, 0], [40, 0.5, 1, 0, 1.1], [90 + 1e-9, 1, 1, 0, 0]])
     np.testing.assert_array_equal(PEOPLE.within(points), [True, False, False, True])
     assert Admissible((np.full(5, -np.inf), np.full(5, np.inf))).within(points).all()
-
-
-def test_range_of_is_attained() -> None:
-    features = np.array([[1.0, -2], [3, 5], [2, 0]])
-    np.testing.assert_array_equal(range_of(features), [[1, -2], [3, 5]])
+    with pytest.raises(ValueError, match="whole number within the bounds of feature 0"):
+        Admissible((np.array([0.2]), np.array([0.8])), whole=(0,)).nearest(np.zeros((1, 1)))
 
 
 @pytest.mark.parametrize("row", [[0.0, 0, 0], [1, 1, 0], [0.5, 0.5, 0], [2, -1, 0]])
@@ -360,8 +353,3 @@ def test_indicators_are_one_1_and_else_0(row: list[float]) -> None:
         ValueError, match="1 rows, the first of them row 3, have no single 1 among the indicators a, b, c"
     ):
         check_categories(np.vstack([good, row]), [(0, 1, 2)], "abc")
-
-
-def test_no_whole_number_within_the_bounds() -> None:
-    with pytest.raises(ValueError, match="whole number within the bounds of feature 0"):
-        Admissible((np.array([0.2]), np.array([0.8])), whole=(0,)).nearest(np.zeros((1, 1)))

@@ -11,20 +11,18 @@ from scipy.special import ndtr, ndtri
 
 from pipeline.audits.permutation import auc_levels, correlation_levels, rate_levels, rate_power
 from pipeline.audits.permutation.correlation import correlation_p, correlation_test, pooled_shuffle_p
-from pipeline.audits.permutation.many_samples import table_p
+from pipeline.audits.permutation.monte_carlo import Alternative, extreme, monte_carlo_p
 from pipeline.audits.permutation.outcomes import Counts
-from pipeline.audits.permutation.power import detectable, power_of, rate_variance, sample_size
-from pipeline.audits.permutation.pvalue import Alternative, extreme, monte_carlo_p
+from pipeline.audits.permutation.rate_power import detectable, power_of, rate_variance, sample_size
 from pipeline.audits.permutation.rows import SummedRows
 from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.permutation.simulations import sampled
+from pipeline.audits.permutation.simulations import sampled, table_p
 from pipeline.audits.permutation.statistics import RatioOfSums, studentized
 from pipeline.datasets import none as no_data
 from pipeline.methods import none as no_model
 from pipeline.seeds import generators
-from pipeline.types import Classifier, Dataset
 from tests.audits.permutation.builders import near
-from tests.builders import chosen
+from tests.builders import number as value
 
 
 def rejected(
@@ -226,21 +224,14 @@ CORRELATION = correlation_levels.Config(
 )
 
 
-@pytest.fixture(scope="module")
-def nothing() -> tuple[Dataset, Classifier]:
-    rngs = generators("t", repetitions=1)
-    data = no_data.prepare(None, no_data.Config(), rngs, "simulated")
-    return data, no_model.fit(data, no_model.Config(), rngs)
+RNGS = generators("t", repetitions=1)
+DATA = no_data.prepare(None, no_data.Config(), RNGS, "simulated")
+NOTHING = DATA, no_model.fit(DATA, no_model.Config(), RNGS)
 
 
 @pytest.fixture(scope="module")
-def levels(nothing: tuple[Dataset, Classifier]) -> pd.DataFrame:
-    return rate_levels.run(*nothing, LEVELS, generators("levels", repetitions=1)).rows
-
-
-def value(rows: pd.DataFrame, **where: object) -> float:
-    (found,) = chosen(rows, **where)["value"]
-    return float(found)
+def levels() -> pd.DataFrame:
+    return rate_levels.run(*NOTHING, LEVELS, generators("levels", repetitions=1)).rows
 
 
 def test_samples_have_the_rates_asked_for() -> None:
@@ -271,9 +262,9 @@ def test_the_histogram_is_of_all_p_values(levels: pd.DataFrame) -> None:
     np.testing.assert_allclose(shares["bin_high"] - shares["bin_low"], 0.05)
 
 
-def test_a_group_without_positives_is_counted_as_undefined(nothing: tuple[Dataset, Classifier]) -> None:
+def test_a_group_without_positives_is_counted_as_undefined() -> None:
     config = replace(LEVELS, n_a=[50], n_b=[5], rate=[0.8], tests=["exact"], simulations=400)
-    rows = rate_levels.run(*nothing, config, generators("few", repetitions=1)).rows
+    rows = rate_levels.run(*NOTHING, config, generators("few", repetitions=1)).rows
     assert near(value(rows, statistic="undefined", test="exact"), 0.8**5, 400)
 
 
@@ -287,10 +278,8 @@ def test_samples_of_scores_have_the_auc_and_the_shares_asked_for() -> None:
         assert np.mean(wins) == pytest.approx(0.8, abs=0.005)
 
 
-def test_delongs_test_has_its_level_and_the_unstudentised_that_of_the_formula(
-    nothing: tuple[Dataset, Classifier],
-) -> None:
-    rows = auc_levels.run(*nothing, AUC, generators("auc", repetitions=1)).rows
+def test_delongs_test_has_its_level_and_the_unstudentised_that_of_the_formula() -> None:
+    rows = auc_levels.run(*NOTHING, AUC, generators("auc", repetitions=1)).rows
     large, few = (rows[rows["n_b"] == n] for n in (1000, 10))
     limit = value(large, statistic="limit_rejection_rate")
     # 1000 rows of .8 and .2: (1/.16 + 1/.16) / (2/.25) = 1.5625, the square of 1.25.
@@ -303,8 +292,8 @@ def test_delongs_test_has_its_level_and_the_unstudentised_that_of_the_formula(
     assert value(few, statistic="undefined", test="studentized") > 0.8**10 + 10 * 0.2 * 0.8**9
 
 
-def test_table_1_by_all_three_tests(nothing: tuple[Dataset, Classifier]) -> None:
-    result = correlation_levels.run(*nothing, CORRELATION, generators("table 1", repetitions=1))
+def test_table_1_by_all_three_tests() -> None:
+    result = correlation_levels.run(*NOTHING, CORRELATION, generators("table 1", repetitions=1))
     rows = result.rows[result.rows["statistic"] == "rejection_rate"]
     expected = {("uncorrelated", "fairtest"): 0.735, ("independent", "fairtest"): 0.0082}
     expected |= {("uncorrelated", "studentized"): 0.043, ("independent", "studentized"): 0.047}
@@ -317,13 +306,13 @@ def test_table_1_by_all_three_tests(nothing: tuple[Dataset, Classifier]) -> None
     # Of 240 samples hardly two: more of them, so that a test that rejects half or twice as often would not pass. Of
     # 30,000 samples .0106 are rejected.
     many = replace(CORRELATION, cases=["independent"], tests=["fairtest"], simulations=4000)
-    found = correlation_levels.run(*nothing, many, generators("fairtest", repetitions=1)).rows
+    found = correlation_levels.run(*NOTHING, many, generators("fairtest", repetitions=1)).rows
     assert near(value(found, statistic="rejection_rate"), 0.0106, 4000)
     assert result.arrays["p_values"].shape == (2, 3, 240)
 
 
-def test_power_is_the_level_without_a_difference_and_the_formulas_with_one(nothing: tuple[Dataset, Classifier]) -> None:
-    rows = rate_power.run(*nothing, POWER, generators("power", repetitions=1)).rows
+def test_power_is_the_level_without_a_difference_and_the_formulas_with_one() -> None:
+    rows = rate_power.run(*NOTHING, POWER, generators("power", repetitions=1)).rows
     for n in POWER.n:
         assert near(value(rows, statistic="power", n=n, difference=0.0, test="studentized_smoothed"), 0.05, 500)
         # Two binomial rates of n / 4 rows each, .7 and .6.
@@ -360,17 +349,14 @@ def test_size_power_and_difference_are_inverses_and_four_times_the_rows_see_half
     ("arguments", "message"),
     [
         ({"difference": 0.0}, "a difference other than 0"),
-        ({"difference": 0.1, "power": 1.0}, "power between 0 and 1"),
-        ({"difference": 0.1, "ratio": 0.0}, "expected ratio > 0"),
-        ({"difference": 0.1, "alpha": 1.5}, "expected alpha between 0 and 1"),
-        ({"difference": 0.1, "power": 0.01}, "power 0.01 is below the level"),
+        ({"power": 1.0}, "power between 0 and 1"),
+        ({"ratio": 0.0}, "expected ratio > 0"),
+        ({"alpha": 1.5}, "expected alpha between 0 and 1"),
+        ({"power": 0.01}, "power 0.01 is below the level"),
     ],
 )
 def test_impossible_wishes_are_refused(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        sample_size(variances=(0.2, 0.2), **arguments)
-
-
-def test_a_rate_out_of_range_is_refused() -> None:
+        sample_size(variances=(0.2, 0.2), **{"difference": 0.1, **arguments})
     with pytest.raises(ValueError, match=r"expected a rate in \[0, 1\] and a share in \(0, 1\]"):
         rate_variance(0.5, 0.0)

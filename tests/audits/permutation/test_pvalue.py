@@ -12,12 +12,22 @@ from scipy.stats import norm
 
 from pipeline.audits.permutation.draws import BLOCK, CountResampler, draw, draw_huge, window
 from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, restricted, score, score_interval, statistic
+from pipeline.audits.permutation.monte_carlo import (
+    Alternative,
+    MonteCarlo,
+    SafeStop,
+    Settings,
+    bound,
+    extreme,
+    furthest,
+    monte_carlo_p,
+    until_safe,
+    wilson,
+)
 from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.pairs import largest_p
-from pipeline.audits.permutation.pvalue import Alternative, SafeStop, bound, extreme, furthest, monte_carlo_p, wilson
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion
-from pipeline.audits.permutation.studentized import MonteCarlo, until_safe
 from pipeline.types import Array
 
 
@@ -274,9 +284,8 @@ def test_the_level_of_equal_aucs() -> None:
 
 def test_drawing_stops_when_the_nearer_tail_is_safe_at_half_the_level() -> None:
     rng = np.random.default_rng(3)
-    drawn, stopped = until_safe(
-        lambda _, size: rng.normal(size=size), -5.0, "equal-tailed", 100_000, SafeStop(0.025, 0.001)
-    )
+    settings = Settings(alternative="equal-tailed", draws=100_000, resampling_risk=0.001)
+    drawn, stopped = until_safe(lambda _, size: rng.normal(size=size), -5.0, settings)
     assert stopped
     assert len(drawn) < 5_000
 

@@ -8,12 +8,24 @@ from statsmodels.stats.proportion import proportion_confint
 
 from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.run import permutation_test
-from pipeline.audits.robustness_bias.agreement import sigma_difference, sign_agreement
-from pipeline.audits.robustness_bias.intervals import resamples, sigma_intervals
-from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
-from pipeline.audits.robustness_bias.measures import by_level, robustness_bias, sigma, survival
-from pipeline.audits.robustness_bias.partitions import Partition
-from pipeline.audits.robustness_bias.significance import Significance, significance
+from pipeline.audits.robustness_bias.inference import (
+    Significance,
+    resamples,
+    sigma_difference,
+    sigma_intervals,
+    sign_agreement,
+    significance,
+)
+from pipeline.audits.robustness_bias.measures import (
+    DENOMINATORS,
+    Lengths,
+    Partition,
+    by_level,
+    counted,
+    robustness_bias,
+    sigma,
+    survival,
+)
 from pipeline.types import Array
 
 LEVELS = ("a", "b", "c")
@@ -483,12 +495,6 @@ def test_the_published_125_of_151_have_wilsons_interval() -> None:
     assert (found.low, found.high) == pytest.approx(proportion_confint(125, 151, method="wilson"))
 
 
-def test_without_groups_there_is_no_share() -> None:
-    found = sign_agreement(np.full(2, np.nan), np.ones(2))
-    assert (found.total, found.undefined) == (0, 2)
-    assert np.isnan([found.share, found.low, found.high]).all()
-
-
 def test_the_difference_is_signed_and_has_the_sample_variance() -> None:
     found = sigma_difference(ONE, OTHER)
     gaps = np.array([0.4, -0.4, 0.0, -0.9, -0.4])
@@ -498,13 +504,11 @@ def test_the_difference_is_signed_and_has_the_sample_variance() -> None:
     assert sigma_difference(OTHER, ONE).mean == pytest.approx(-found.mean)
 
 
-def test_one_group_has_no_variance_and_none_no_mean() -> None:
-    single, none = sigma_difference(np.ones(1), np.zeros(1)), sigma_difference(np.full(1, np.nan), np.ones(1))
-    assert (single.mean, none.total) == (1.0, 0)
-    assert np.isnan([single.variance, none.mean, none.variance]).all()
-
-
-def test_groups_in_different_numbers_are_refused() -> None:
+def test_without_groups_there_is_no_share_and_no_mean_and_of_one_no_variance() -> None:
+    nothing, one = np.full(1, np.nan), np.ones(1)
+    share, none, single = sign_agreement(nothing, one), sigma_difference(nothing, one), sigma_difference(one, 0 * one)
+    assert (share.total, share.undefined, none.total, single.mean) == (0, 1, 0, 1.0)
+    assert np.isnan([share.share, share.low, share.high, single.variance, none.mean, none.variance]).all()
     for compare in (sign_agreement, sigma_difference):
         with pytest.raises(ValueError, match=r"found shapes \(2,\) and \(3,\): list the groups of both in one order"):
             compare(np.ones(2), np.ones(3))

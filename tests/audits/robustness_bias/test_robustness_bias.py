@@ -7,17 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.attacks.carlini_wagner import carlini_wagner
-from pipeline.attacks.deepfool import deepfool
-from pipeline.attacks.fmn import fmn
+from pipeline.attacks.distances import affine
+from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
 from pipeline.attacks.smoothing import certify
-from pipeline.audits.robustness_bias import attacks
+from pipeline.audits.robustness_bias import distances
 from pipeline.audits.robustness_bias.distances import exact_arithmetic
 from pipeline.audits.robustness_bias.robustness_bias import Config, run
 from pipeline.models import networks
 from pipeline.seeds import generators
 from pipeline.types import Array, AuditResult, Classifier, ImageDataset
-from tests.builders import image_dataset
+from tests.builders import image_dataset, number
 
 torch = pytest.importorskip("torch")
 
@@ -110,10 +109,8 @@ def audited(dataset: ImageDataset, classifier: Classifier | None = None, **chang
 def value(
     result: AuditResult, statistic: str, attack: str, epoch: int = 5, level: str = "", denominator: str = ""
 ) -> float:
-    rows = result.rows
-    wanted = (rows["statistic"] == statistic) & (rows["attack"] == attack) & (rows["epoch"] == epoch)
-    (found,) = rows.loc[wanted & (rows["level"] == level) & (rows["denominator"] == denominator), "value"]
-    return float(found)
+    where = {"statistic": statistic, "attack": attack, "epoch": epoch, "level": level, "denominator": denominator}
+    return number(result.rows, **where)
 
 
 def true_distances(dataset: ImageDataset, classifier: Classifier, k: int) -> tuple[Array, Array]:
@@ -175,9 +172,9 @@ def test_the_bounds_lie_on_their_sides_of_the_exact_distance(dataset: ImageDatas
     cut = {name: values[:, :2] if "net" in name else values for name, values in whole.parameters.items()}
     classifier = replace(whole, parameters=cut, facts={**whole.facts, "classes": np.array([2.0])})
     result = audited(
-        pair, classifier, attacks=attacks.NAMES, carlini_wagner_points=12, fmn_points=12, smoothing_points=12
+        pair, classifier, attacks=distances.NAMES, carlini_wagner_points=12, fmn_points=12, smoothing_points=12
     )
-    found = {name: result.arrays[f"distance_{name}"][0] for name in attacks.NAMES}
+    found = {name: result.arrays[f"distance_{name}"][0] for name in distances.NAMES}
     exact, correct = found["exact"], result.arrays["correct"][0]
     assert correct[:12].sum() > 5
     for name in ("deepfool", "carlini_wagner", "fmn"):
@@ -325,7 +322,6 @@ def test_torch_is_left_as_it_was() -> None:
 # Each name is the attack that it says, with its own settings, on pixels, and with noise that belongs to the point.
 
 
-MEAN, STD = (0.3, 0.6), (0.5, 0.25)
 SMOOTHING: dict[str, Any] = {
     "sigma": 0.125,
     "scale": "pixels",
@@ -360,23 +356,20 @@ def label(network: Any, images: np.ndarray) -> np.ndarray:
 
 
 def made(name: str, settings: dict[str, Any], seed: int = 0, batch: int | None = None, keep: bool = False) -> Any:
-    return attacks.named(name, settings, STD, np.random.default_rng(seed), batch, keep)
+    return distances.named(name, settings, STD, np.random.default_rng(seed), batch, keep)
 
 
 def test_every_name_has_an_attack_and_only_linear_networks_have_an_exact_distance() -> None:
-    assert attacks.NAMES == ("exact", "exact_in_box", "deepfool", "carlini_wagner", "fmn", "smoothing")
-    linear = [name for name in attacks.NAMES if attacks.applies(name, "networks.logistic_regression")]
-    others = [name for name in attacks.NAMES if attacks.applies(name, "networks.deep_cnn")]
-    assert linear == list(attacks.NAMES)
-    assert others == list(attacks.NAMES[2:])
-
-
-def test_a_name_that_is_none_is_refused() -> None:
+    assert distances.NAMES == ("exact", "exact_in_box", "deepfool", "carlini_wagner", "fmn", "smoothing")
+    linear = [name for name in distances.NAMES if distances.applies(name, "networks.logistic_regression")]
+    others = [name for name in distances.NAMES if distances.applies(name, "networks.deep_cnn")]
+    assert linear == list(distances.NAMES)
+    assert others == list(distances.NAMES[2:])
     with pytest.raises(ValueError, match=r"expected an attack among exact, exact_in_box, deepfool, .* found 'fgsm'"):
         made("fgsm", {})
 
 
-@pytest.mark.parametrize(("name", "closed_form"), attacks.CLOSED_FORMS.items())
+@pytest.mark.parametrize(("name", "closed_form"), distances.CLOSED_FORMS.items())
 def test_exact_distances_are_the_closed_forms_in_pixels(
     network: Any, images: np.ndarray, label: np.ndarray, monkeypatch: pytest.MonkeyPatch, name: str, closed_form: Any
 ) -> None:
@@ -388,7 +381,7 @@ def test_exact_distances_are_the_closed_forms_in_pixels(
     found = made(name, {})(network, images, label, np.arange(20))
     np.testing.assert_allclose(found.distance, expected.distance, rtol=1e-6)
     assert (found.failed.sum(), found.forward_passes, found.adversarial) == (0, 20, None)
-    monkeypatch.setattr(attacks, "NUMBERS_AT_ONCE", 300)
+    monkeypatch.setattr(distances, "NUMBERS_AT_ONCE", 300)
     parts = made(name, {})(network, images, label, np.arange(20))
     np.testing.assert_allclose(parts.distance, found.distance, rtol=1e-12)
     # In single precision, as it was.
@@ -416,7 +409,7 @@ def test_an_affine_network_is_its_weights_whatever_is_done_to_the_picture(images
 
     torch.manual_seed(1)
     resized = PixelNetwork(build(3, 2, 6), MEAN, STD, 4, 6, False).eval()
-    weight, bias = attacks.affine(resized, (2, 4, 4))
+    weight, bias = affine(resized, torch.zeros(1, 2, 4, 4))
     with torch.no_grad():
         logits = resized(torch.from_numpy(images)).numpy()
     np.testing.assert_allclose(images.reshape(20, -1) @ weight.T + bias, logits, rtol=1e-4, atol=1e-5)
@@ -441,7 +434,7 @@ def test_an_attack_gets_its_settings(
     assert (attack(network, images, label).distance != expected.distance).any()
 
 
-@pytest.mark.parametrize("scale", attacks.SCALES)
+@pytest.mark.parametrize("scale", distances.SCALES)
 def test_certificates_have_their_scale_and_each_point_its_noise(
     network: Any, images: np.ndarray, label: np.ndarray, scale: str
 ) -> None:

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.audits.precision import Precision
+from pipeline.audits.inference import Precision
 from pipeline.audits.robustness_bias import illustrations
 from pipeline.audits.robustness_bias.examples import ENOUGH, Pair, chosen, shown
-from pipeline.audits.robustness_bias.partitions import Partition, comparisons, elements, partitions_of
-from pipeline.audits.robustness_bias.rows import Measured, rows
+from pipeline.audits.robustness_bias.measures import Partition, comparisons, elements, partitions_of
+from pipeline.audits.robustness_bias.rows import Measured, measured_rows
 from pipeline.types import Array
-from tests.builders import image_dataset
+from tests.builders import image_dataset, number
 
 PRECISION = Precision(alpha=0.1, bootstraps=100, permutations=99)
 WHERE = "deepfool, epoch 3"
@@ -29,30 +29,24 @@ def measured() -> Measured:
 
 
 def table(budget: float | None = None, seed: int = 0) -> pd.DataFrame:
-    return pd.DataFrame(rows(measured(), budget, PRECISION, np.random.default_rng(seed), WHERE))
+    return pd.DataFrame(measured_rows(measured(), budget, PRECISION, np.random.default_rng(seed), WHERE))
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return table()
 
 
 def value(frame: pd.DataFrame, statistic: str, level: str = "", denominator: str = "") -> float:
-    wanted = (frame["statistic"] == statistic) & (frame["level"] == level) & (frame["denominator"] == denominator)
-    (found,) = frame.loc[wanted, "value"]
-    return float(found)
+    return number(frame, statistic=statistic, level=level, denominator=denominator)
 
 
-def test_every_row_says_something_else() -> None:
-    frame = table()
+def test_every_row_says_something_else_of_all_points_or_of_a_level(frame: pd.DataFrame) -> None:
     assert not frame.duplicated(subset=[name for name in frame if name != "value"]).any()
     assert frame["value"].dtype == float
-
-
-def test_all_points_together_are_counted() -> None:
-    frame = table()
     found = {name: value(frame, name) for name in ("points", "accuracy", "failed", "budget", "median_distance")}
     assert found == {"points": 9, "accuracy": 6 / 9, "failed": 1, "budget": 8, "median_distance": 3}
     assert value(frame, "mean_distance") == pytest.approx(18 / 5)
-
-
-def test_failures_and_correct_points_are_counted_level_by_level() -> None:
-    frame = table()
     assert [value(frame, "failed", level) for level in ("a", "b", "c")] == [1, 0, 0]
     assert [value(frame, "n_correct", level) for level in ("a", "b", "c", "l", "r")] == [4, 2, 0, 3, 3]
 
@@ -62,9 +56,8 @@ def test_failures_and_correct_points_are_counted_level_by_level() -> None:
     [("paper", (4, 2, 2), (6 / 4, 6, 0), (1.5, 6, 0)), ("correct", (3, 2, 0), (2, 6, np.nan), (2, 6, np.nan))],
 )
 def test_a_denominator_says_whose_mean_it_is(
-    denominator: str, n: tuple[float, ...], areas: tuple[float, ...], medians: tuple[float, ...]
+    frame: pd.DataFrame, denominator: str, n: tuple[float, ...], areas: tuple[float, ...], medians: tuple[float, ...]
 ) -> None:
-    frame = table()
     levels = ("a", "b", "c")
     assert tuple(value(frame, "n", level, denominator) for level in levels) == n
     np.testing.assert_allclose([value(frame, "auc", level, denominator) for level in levels], areas)
@@ -95,8 +88,7 @@ def test_a_level_without_correct_points_has_no_sigma_and_is_named(caplog: pytest
     ]
 
 
-def test_the_interval_goes_around_sigma_and_two_complements_have_one_test() -> None:
-    frame = table()
+def test_the_interval_goes_around_sigma_and_two_complements_have_one_test(frame: pd.DataFrame) -> None:
     low, sigma, high = (value(frame, name, "a", "correct") for name in ("sigma_ci_low", "sigma", "sigma_ci_high"))
     assert low < sigma < high
     for denominator in ("paper", "correct"):
@@ -104,14 +96,14 @@ def test_the_interval_goes_around_sigma_and_two_complements_have_one_test() -> N
         assert value(frame, "sigma_p_adjusted", "l", denominator) >= value(frame, "sigma_p", "l", denominator)
 
 
-def test_the_same_stream_gives_the_same_rows() -> None:
-    pd.testing.assert_frame_equal(table(seed=1), table(seed=1))
-    assert not table(seed=1).equals(table(seed=2))
+def test_the_same_stream_gives_the_same_rows(frame: pd.DataFrame) -> None:
+    pd.testing.assert_frame_equal(frame, table())
+    assert not frame.equals(table(seed=1))
 
 
 def test_where_everything_failed_counts_are_all_there_is() -> None:
     nothing = Measured(np.full(3, np.nan), np.ones(3, dtype=bool), [Partition("p", ("a", "b"), np.array([0, 1, 1]))])
-    frame = pd.DataFrame(rows(nothing, None, PRECISION, np.random.default_rng(0), WHERE))
+    frame = pd.DataFrame(measured_rows(nothing, None, PRECISION, np.random.default_rng(0), WHERE))
     assert value(frame, "failed") == 3
     assert np.isnan([value(frame, name) for name in ("budget", "median_distance", "mean_distance")]).all()
     assert frame.loc[frame["statistic"].str.startswith("sigma"), "value"].isna().all()
@@ -135,16 +127,13 @@ def test_the_elements_of_the_five_datasets_are_152_and_the_comparisons_150() -> 
     assert sum(map(comparisons, named)) == 150
 
 
-def test_an_element_and_its_others_leave_out_the_unknown() -> None:
-    inside, outside = Partition("p", ("a", "b", "c"), np.array([0, 2, -1, 1, 0])).element(0)
+def test_an_element_and_its_others_leave_out_the_unknown_and_two_levels_are_one_comparison() -> None:
+    three = Partition("p", ("a", "b", "c"), np.array([0, 2, -1, 1, 0]))
+    inside, outside = three.element(0)
     assert inside.tolist() == [True, False, False, False, True]
     assert outside.tolist() == [False, True, False, True, False]
-
-
-def test_two_levels_are_one_comparison_and_more_are_as_many() -> None:
-    codes = np.array([0, 1])
-    assert Partition("p", ("a", "b"), codes).comparisons.tolist() == [0, 0]
-    assert Partition("p", ("a", "b", "c"), codes).comparisons.tolist() == [0, 1, 2]
+    assert three.comparisons.tolist() == [0, 1, 2]
+    assert Partition("p", ("a", "b"), np.array([0, 1])).comparisons.tolist() == [0, 0]
 
 
 def test_the_classes_come_first_and_rows_are_taken() -> None:
@@ -240,18 +229,18 @@ def displayed(pair: Pair, values: list[float], to: list[float], boundary: float 
 
 def test_the_near_point_is_shown_as_attacked_and_the_far_one_moved_by_the_whole_budget() -> None:
     # Four pixels: a step of .1 in each is .2 long.
-    examples = displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.1], [0.55, 0.6])
-    assert examples.points.tolist() == [0, 1]
-    assert examples.prediction.tolist() == [1, 0]
-    np.testing.assert_allclose(examples.perturbed[0], picture(0.55), rtol=1e-6)
-    np.testing.assert_allclose(examples.perturbed[1], picture(0.1 + 0.5 / 2), rtol=1e-6)
+    points, perturbed, prediction = displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.1], [0.55, 0.6])
+    assert points.tolist() == [0, 1]
+    assert prediction.tolist() == [1, 0]
+    np.testing.assert_allclose(perturbed[0], picture(0.55), rtol=1e-6)
+    np.testing.assert_allclose(perturbed[1], picture(0.1 + 0.5 / 2), rtol=1e-6)
 
 
 def test_a_far_point_that_is_fooled_within_the_budget_is_passed_over() -> None:
     # The attack overshoots on point 1: halfway to its result lies beyond the boundary already.
     pair = Pair("p", (0, 1), 0, codes(1, 2), budget=0.5)
-    examples = displayed(pair, [0.45, 0.4, 0.1], [0.55, 0.99, 0.6])
-    assert examples.points.tolist() == [0, 2]
+    points, *_ = displayed(pair, [0.45, 0.4, 0.1], [0.55, 0.99, 0.6])
+    assert points.tolist() == [0, 2]
     assert displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.4], [0.55, 0.99]) is None
 
 
@@ -267,20 +256,16 @@ WORLD = illustrations.two_boundaries()
 CLASSES = illustrations.three_classes()
 
 
-def test_both_boundaries_separate_the_classes_and_have_the_shares() -> None:
+def test_both_boundaries_separate_the_classes_with_shares_that_hang_on_no_point_at_the_edge() -> None:
     for boundary, shares in zip(WORLD.boundaries, illustrations.SHARES, strict=True):
-        assert np.linalg.norm(boundary.normal) == pytest.approx(1)
+        assert np.linalg.norm(boundary) == pytest.approx(1)
         assert WORLD.accuracy(boundary) == 1
         assert WORLD.attacked(boundary) == shares
-
-
-def test_no_share_hangs_on_a_point_at_the_edge_of_the_budget() -> None:
-    for boundary in WORLD.boundaries:
-        assert np.abs(np.abs(boundary.signed(WORLD.points)) - WORLD.budget).min() > 0.01
+        assert np.abs(np.abs(WORLD.signed(boundary)) - WORLD.budget).min() > 0.01
 
 
 def test_the_biased_boundary_is_closer_to_the_round_points_of_both_classes() -> None:
-    biased, fair = (np.abs(boundary.signed(WORLD.points)) for boundary in WORLD.boundaries)
+    biased, fair = (np.abs(WORLD.signed(boundary)) for boundary in WORLD.boundaries)
     for side in (0, 1):
         members = (WORLD.label == side) & (WORLD.subclass == illustrations.ROUND)
         assert (biased[members] < fair[members]).all()

@@ -10,7 +10,7 @@ from pipeline.audits.robustness_bias import tabular_robustness
 from pipeline.audits.robustness_bias.tabular_robustness import Config, distances, kind_of
 from pipeline.seeds import generators
 from pipeline.types import Array, Classifier, Dataset
-from tests.builders import chosen, dataset, logistic
+from tests.builders import dataset, logistic, number
 
 CONFIG = Config(points=None, fmn_steps=20, fmn_start_steps=100, alpha=0.05, bootstraps=200, permutations=199)
 RNGS = generators("distance", repetitions=1)
@@ -40,8 +40,7 @@ def as_network(coef: Array, intercept: float) -> dict[str, Array]:
 
 
 def of(rows: pd.DataFrame, statistic: str, level: str = "") -> float:
-    (value,) = chosen(rows, statistic=statistic, level=level)["value"]
-    return float(value)
+    return number(rows, statistic=statistic, level=level)
 
 
 def test_of_a_linear_model_sigma_is_that_of_the_distances_to_its_plane() -> None:

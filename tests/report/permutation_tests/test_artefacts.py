@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import fisher_exact
 
-from pipeline.audits.permutation.power import power_of
+from pipeline.audits.permutation.rate_power import power_of
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
 from pipeline.report.departures import departures

@@ -9,9 +9,15 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
-from pipeline.audits.robustness_bias.measures import by_level, level_sums
-from pipeline.audits.robustness_bias.partitions import Partition, partitions_of
+from pipeline.audits.robustness_bias.measures import (
+    DENOMINATORS,
+    Lengths,
+    Partition,
+    by_level,
+    counted,
+    level_sums,
+    partitions_of,
+)
 from pipeline.methods.standard import accuracy_curve
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described

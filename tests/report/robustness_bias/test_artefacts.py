@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from pipeline.audits.robustness_bias import examples as robustness_examples
-from pipeline.audits.robustness_bias.lengths import counted
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.measures import Partition, counted
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact

@@ -11,10 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.audits.robustness_bias.agreement import Agreement
-from pipeline.audits.robustness_bias.lengths import counted
-from pipeline.audits.robustness_bias.measures import by_level
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.inference import Agreement
+from pipeline.audits.robustness_bias.measures import Partition, by_level, counted
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import agreement, group_tables, heat_maps, regularizer, settings_table, study, used

@@ -2,11 +2,11 @@
 
 The noise floor are the flipsets that the same map finds between groups that are alike: the people of both groups are
 dealt anew, at random, into groups of the same sizes, and the map is fitted again. The numbers made of that are those of
-``pipeline.audits.fliptest.dealt``. Where the groups have one joint distribution of all the columns that the map moves,
-the observed groups are one more such deal, and the p-value is at most alpha with probability at most alpha, whatever
-the map. It is not where they differ in columns alone that the model does not look at: a map moves people along these
-too, so leave such columns out. Columns that name the group are held at the source group's value: what the model does
-with them is no noise.
+``pipeline.audits.fliptest.flipsets``. Where the groups have one joint distribution of all the columns that the map
+moves, the observed groups are one more such deal, and the p-value is at most alpha with probability at most alpha,
+whatever the map. It is not where they differ in columns alone that the model does not look at: a map moves people along
+these too, so leave such columns out. Columns that name the group are held at the source group's value: what the model
+does with them is no noise.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.dealt import Deal, DealtSizes, deals
-from pipeline.audits.fliptest.flipsets import Flipsets
+from pipeline.audits.fliptest.flipsets import Deal, DealtSizes, Flipsets, deals
 from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
 from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
-from pipeline.audits.precision import Precision
+from pipeline.audits.inference import Precision
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.maps import Kind
 from pipeline.cli.audit.fliptest.model import Decider

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from pipeline.audits.fliptest.marginals import marginal
 from pipeline.audits.fliptest.space import MISSING, Input, Space
+from pipeline.audits.fliptest.transparency import marginal
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.dealt import DealtSizes
+from pipeline.audits.fliptest.flipsets import DealtSizes
 from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import TransparencyReport, standing
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
-from pipeline.attacks.gradient_flow import Bounds, Flow, step_schedule
+from pipeline.attacks.gradient_flow import Bounds, Flow, Plan, step_schedule
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
 from pipeline.audits.loss_ratio.ratio_tests import (
     RatioTest,
@@ -189,7 +189,8 @@ def gather(
     range, so that both can be told.
     Raises ValueError for an unstable step size and where no two rows have a finite ratio.
     """
-    record = recorded_steps(asked.steps)
+    schedule = step_schedule("constant", asked.step_size, 0.0, asked.steps)
+    plan = Plan(metric, asked.regularization, schedule, recorded_steps(asked.steps))
     points = units.inward(features)
     blocks = -(-len(points) // CPU_BLOCK_ROWS) if device == "cpu" else 1
 
@@ -199,10 +200,7 @@ def gather(
                 lambda z: watched(units.network_input(z)),
                 points,
                 label,
-                metric,
-                asked.regularization,
-                step_schedule("constant", asked.step_size, 0.0, asked.steps),
-                record,
+                plan,
                 device=device,
                 dtype=asked.dtype,
                 bounds=None if bounds is None else (units.inward(bounds[0]), units.inward(bounds[1])),
@@ -237,7 +235,7 @@ def gather(
         errors = np.full_like(errors, np.nan)
         errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
     return Evidence(
-        steps=flow.record,
+        steps=tuple(plan.record),
         course=loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
         error_course=error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
         original=features,

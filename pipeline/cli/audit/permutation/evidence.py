@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.correction import corrected_once
-from pipeline.audits.permutation import result as testing
+from pipeline.audits.inference import corrected_once
+from pipeline.audits.permutation import monte_carlo
 from pipeline.audits.permutation.correlation import correlation_test
 from pipeline.audits.permutation.metrics import (
     ALIASES,
@@ -24,11 +24,10 @@ from pipeline.audits.permutation.metrics import (
     hypothesis,
     metric_named,
 )
+from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, tails, wilson
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import all_pairs
-from pipeline.audits.permutation.pvalue import SIDED, Alternative, tails, wilson
-from pipeline.audits.permutation.result import PermutationTest
-from pipeline.audits.permutation.run import tested
+from pipeline.audits.permutation.run import PermutationTest, tested
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.model import named_object
 from pipeline.cli.numbers import plural
@@ -102,11 +101,11 @@ class Plan:
         probability = any(isinstance(metric, Mean) and metric.probability for metric in self.metrics)
         return UNIT if probability else (-math.inf, math.inf)
 
-    def testing(self, metric: Metric | None = None) -> testing.Settings:
+    def testing(self, metric: Metric | None = None) -> monte_carlo.Settings:
         """How a metric, or a correlation, is tested."""
         draws = self.own_draws if isinstance(metric, UserMetric) else self.draws
         settings = self.asked.some("method", "alpha", "resampling_risk")
-        return testing.Settings(**settings, alternative=self.alternative(metric), draws=draws)
+        return monte_carlo.Settings(**settings, alternative=self.alternative(metric), draws=draws)
 
     def drawn(self, metric: Metric) -> bool:
         """Whether the metric is tested by random permutations."""

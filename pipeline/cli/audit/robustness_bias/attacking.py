@@ -20,11 +20,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from pipeline.attacks.carlini_wagner import carlini_wagner
-from pipeline.attacks.deepfool import deepfool
-from pipeline.attacks.distances import CPU_BATCH, GPU_BATCH, Distances, Execution
-from pipeline.attacks.fmn import fmn
-from pipeline.attacks.linear_distance import affine, linear_distance
+from pipeline.attacks import Distances, Execution
+from pipeline.attacks.distances import CPU_BATCH, GPU_BATCH, affine, misfit
+from pipeline.attacks.linear_distance import linear_distance
+from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
 from pipeline.attacks.smoothing import certify
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.subjects import Subjects
@@ -147,13 +146,16 @@ def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, 
     """
     size = asked.batch_size or (CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH)
     if chosen.name == EXACT:
+        import torch
+
         points = subjects.points
         some = points.images.pixels(points.rows[:CPU_BATCH])
-        weight, bias, misfit = affine(subjects.classifier.evaluate, some, subjects.device)
-        if misfit > LINEARITY:
+        images = torch.from_numpy(some).to(subjects.device)
+        weight, bias = affine(subjects.classifier.evaluate, torch.zeros_like(images[:1]))
+        if (wrong := misfit(subjects.classifier.evaluate, weight, bias, images)) > LINEARITY:
             raise ValueError(
                 f"--attack exact is for linear models, expected scores W x + b; found scores that differ from it by "
-                f"{100 * misfit:.2g} % of their size: take --attack deepfool (an upper bound), or smoothing"
+                f"{100 * wrong:.2g} % of their size: take --attack deepfool (an upper bound), or smoothing"
             )
         return lambda images, label, streams: linear_distance(weight, bias, images, label), size
     how = Execution(batch_size=asked.batch_size, device=subjects.device, keep_adversarial=False)

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from pipeline.audits.robustness_bias.distances import exact_arithmetic
-from pipeline.audits.robustness_bias.lengths import DENOMINATORS
+from pipeline.audits.robustness_bias.measures import DENOMINATORS
 from pipeline.cli import words
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances

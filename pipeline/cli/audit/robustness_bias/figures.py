@@ -7,9 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.audits.robustness_bias.lengths import Lengths
-from pipeline.audits.robustness_bias.measures import survival
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.measures import Lengths, Partition, survival
 from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, settings_text
 from pipeline.cli.audit.robustness_bias.subjects import Subjects
 from pipeline.cli.numbers import label_text

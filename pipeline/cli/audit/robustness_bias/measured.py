@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.robustness_bias.intervals import sigma_intervals
-from pipeline.audits.robustness_bias.lengths import DENOMINATORS, Lengths, counted
-from pipeline.audits.robustness_bias.measures import by_level, curves
-from pipeline.audits.robustness_bias.significance import significance
+from pipeline.audits.robustness_bias.inference import sigma_intervals, significance
+from pipeline.audits.robustness_bias.measures import DENOMINATORS, Lengths, by_level, counted, curves
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.attacking import Chosen
 from pipeline.cli.audit.robustness_bias.subjects import Subjects

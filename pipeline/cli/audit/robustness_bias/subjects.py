@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from pipeline.audits.robustness_bias.partitions import Partition
+from pipeline.audits.robustness_bias.measures import Partition
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.images import (
     Images,

@@ -1,4 +1,4 @@
-r"""p-values that allow for the number of hypotheses that are tested.
+r"""How precise an audit's intervals and p-values are, and p-values that allow for the number of hypotheses.
 
 - ``holm``: step-down Bonferroni; the chance of any false rejection is at most alpha whatever the dependence.
 - ``bonferroni``: the same, simpler and weaker.
@@ -12,10 +12,22 @@ their dependence into account, is in :func:`pipeline.audits.permutation.pairs.la
 import gc
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.fields import Checked, Count, Share
 from pipeline.types import Array
+
+
+@dataclass(frozen=True)
+class Precision(Checked):
+    """Level 1 - ``alpha`` of the intervals, from ``bootstraps`` resamples; p-values from ``permutations`` draws."""
+
+    alpha: Share
+    bootstraps: Count
+    permutations: Count
+
 
 STATSMODELS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh", "by": "fdr_by"}
 """What statsmodels calls the corrections."""
