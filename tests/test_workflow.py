@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -185,9 +186,8 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
         made = finished / "results" / "sweeps" / "smoke" / "tiny"
         with (made / "summary.csv").open(newline="") as file:
             lines = list(csv.DictReader(file))
-        assert {(line["delta"], line["method"]) for line in lines} == set(
-            itertools.product(("1.1", "2.0"), ("baseline", "sensr"))
-        )
+        every = set(itertools.product(("1.1", "2.0"), ("baseline", "sensr")))
+        assert {(line["delta"], line["method"]) for line in lines} == every
         assert (made / "figure.pdf").stat().st_size > 5_000
         path.write_text(path.read_text().replace("audit.delta", "audit.dleta"))
         run = snakemake(finished, "-n", "sweep_tiny")
@@ -246,14 +246,9 @@ def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_b
     shutil.copytree(finished / "data" / "raw", project / "data" / "raw")
     log = tmp_path / "killed.log"
     with log.open("w") as stream:
-        process = subprocess.Popen(
-            ["snakemake", "--cores", "2", *targets],
-            cwd=project,
-            env={**environment(project), "DATA_SOURCE": "twin"},
-            stdout=subprocess.DEVNULL,
-            stderr=stream,
-            start_new_session=True,
-        )
+        command, twins = ["snakemake", "--cores", "2", *targets], {**environment(project), "DATA_SOURCE": "twin"}
+        told: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": stream, "start_new_session": True}
+        process = subprocess.Popen(command, cwd=project, env=twins, **told)
     while process.poll() is None and not kept(project):
         time.sleep(0.05)
     was_alive, inside = process.poll() is None, at_work(project)
@@ -266,22 +261,9 @@ def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_b
     assert before
     assert not any(model.exists() for model in before)
     done = jobs(log.read_text(), "Finished jobid:")
-    run = subprocess.run(
-        [
-            "make",
-            "--no-print-directory",
-            "-f",
-            str(ROOT / "Makefile"),
-            "resume",
-            "CORES=1",
-            f"BIN={Path(sys.executable).parent}",
-            f"TARGETS={' '.join(targets)}",
-        ],
-        cwd=project,
-        env={**environment(project), "DATA_SOURCE": "twin"},
-        capture_output=True,
-        text=True,
-    )
+    resume = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "resume", "CORES=1"]
+    resume += [f"BIN={Path(sys.executable).parent}", f"TARGETS={' '.join(targets)}"]
+    run = subprocess.run(resume, cwd=project, env=twins, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     assert not jobs(run.stderr, "Job") & done
     said = "".join(path.read_text() for path in (project / "results" / "logs" / "smoke" / "train").glob("*.log"))

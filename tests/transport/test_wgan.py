@@ -22,21 +22,9 @@ from pipeline.transport.wgan_torch import TorchTraining
 from pipeline.types import Array, TransportMap
 
 CONFIG = wgan.Config(
-    hidden_units=10,
-    learning_rate=1e-3,
-    decay=0.9,
-    epsilon=1e-7,
-    clip=0.01,
-    rounds=2,
-    batch_size=24,
-    steps=30,
-    cost_weight=1e-2,
-    selection="last",
-    check_every=10,
-    diverged_above=0.12,
-    engine="compiled",
-    threads=1,
-)
+    hidden_units=10, learning_rate=1e-3, decay=0.9, epsilon=1e-7, clip=0.01, rounds=2, batch_size=24, steps=30,
+    cost_weight=1e-2, selection="last", check_every=10, diverged_above=0.12, engine="compiled", threads=1,
+)  # fmt: skip
 Engine = Callable[..., wgan.Training]
 
 
@@ -84,8 +72,8 @@ def plain_loop(setting: Setting, t: int) -> tuple[torch.nn.Sequential, torch.nn.
     plan = setting.config
     generator, critic = module(setting.generators, t), module(setting.critics, t)
     of_generator, of_critic = (
-        torch.optim.RMSprop(network.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
-        for network in (generator, critic)
+        torch.optim.RMSprop(one.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
+        for one in (generator, critic)
     )
     source, target = torch.as_tensor(setting.source[t]), torch.as_tensor(setting.target[t])
     for step in torch.as_tensor(setting.rows[t]):
@@ -124,9 +112,8 @@ def test_a_training_is_that_of_automatic_differentiation(shape: str, engine: Eng
     setting = Setting(trials=2, steps=15, **SHAPES[shape])
     trained = setting.run(engine)
     for t in range(2):
-        for networks, start, plain in zip(
-            trained, (setting.generators, setting.critics), plain_loop(setting, t), strict=True
-        ):
+        starts = (setting.generators, setting.critics)
+        for networks, start, plain in zip(trained, starts, plain_loop(setting, t), strict=True):
             # Weights and biases in turn, torch's weights the other way round.
             for name, values in zip(start, plain.parameters(), strict=True):
                 np.testing.assert_allclose(networks[name][t], values.detach().numpy().T, rtol=0, atol=1e-10)
@@ -149,16 +136,13 @@ def same(one: TransportMap, other: TransportMap, trials: int = 3) -> bool:
     return True
 
 
-def test_a_trial_does_not_depend_on_how_many_there_are() -> None:
+def test_a_trial_does_not_depend_on_how_many_there_are_nor_on_the_number_of_threads() -> None:
+    assert same(fitted(3), fitted(3, threads=3))
+    assert not same(fitted(3), fitted(3, names="other"))
     assert same(fitted(1), fitted(3), trials=1)
     many = fitted(3, engine="torch").parameters
     for name, values in fitted(1, engine="torch").parameters.items():
         np.testing.assert_allclose(values[0], many[name][0], rtol=1e-5, atol=1e-6)
-
-
-def test_the_same_random_numbers_give_the_same_bytes_on_any_number_of_threads() -> None:
-    assert same(fitted(3), fitted(3, threads=3))
-    assert not same(fitted(3), fitted(3, names="other"))
 
 
 def test_how_often_one_looks_does_not_change_what_is_trained() -> None:
@@ -185,10 +169,8 @@ def test_one_feature_is_mapped_onto_the_target_where_distance_is_cheap_and_stays
     rng = np.random.default_rng(0)
     source, target = [rng.normal(size=(2000, 1))], [3 + 0.5 * rng.normal(size=(2000, 1))]
     plan = replace(CONFIG, hidden_units=64, batch_size=64, clip=0.1, rounds=5, steps=600, selection="best")
-    moved, still = (
-        wgan.fit(source, target, replace(plan, cost_weight=weight, check_every=50), generators("limits", repetitions=1))
-        for weight in (0.0, 10.0)
-    )
+    plans = (replace(plan, cost_weight=weight, check_every=50) for weight in (0.0, 10.0))
+    moved, still = (wgan.fit(source, target, one, generators("limits", repetitions=1)) for one in plans)
     assert moved.history["max_ks"][0, 0] > 0.9
     assert moved.facts["max_ks"][0] < 0.25
     image = wgan.images(moved.parameters, source)[0]
@@ -346,21 +328,18 @@ def test_best_keeps_the_smallest_statistic_and_last_the_last() -> None:
     assert kept["last"].facts(0.2)["diverged"].tolist() == [1, 1]
 
 
-def test_the_statistic_of_a_continuous_feature_is_that_of_two_samples() -> None:
-    rng = np.random.default_rng(1)
-    target, images = rng.normal(size=(400, 2)), 0.3 + 1.2 * rng.normal(size=(900, 2))
-    statistics = Marginals(target).statistics(images)
-    for j in range(2):
-        assert abs(statistics[j] - ks_2samp(images[:, j], target[:, j]).statistic) < 1 / 400 + 1 / 900
-
-
-def test_the_statistic_takes_an_image_for_the_nearest_value_of_the_target() -> None:
+def test_the_statistic_is_that_of_two_samples_an_image_being_taken_for_the_nearest_value_of_the_target() -> None:
     target = np.repeat([0.0, 1.0, 3.0], [5, 3, 2])[:, None]
     assert Marginals(target).statistics(target + 0.4)[0] == 0
     # Values below 0, and one of five zeros that has become a three: F is .4 at 0 instead of .5.
     images = np.repeat([-7.0, 1.9, 2.1], [4, 3, 3])[:, None]
     assert Marginals(target).statistics(images)[0] == pytest.approx(0.1)
     assert np.isnan(Marginals(target).statistics(np.array([[np.inf], [0.0]]))[0])
+    rng = np.random.default_rng(1)
+    target, images = rng.normal(size=(400, 2)), 0.3 + 1.2 * rng.normal(size=(900, 2))
+    statistics = Marginals(target).statistics(images)
+    for j in range(2):
+        assert abs(statistics[j] - ks_2samp(images[:, j], target[:, j]).statistic) < 1 / 400 + 1 / 900
 
 
 def test_what_is_watched_are_means_over_the_rows_and_the_largest_statistic() -> None:
