@@ -63,17 +63,7 @@ def shift(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def maps(data: Dataset, module: ModuleType, between: Between = BETWEEN) -> TransportMap:
-    found = fitted(data, between, module, None, [np.random.default_rng(t) for t in range(data.repetitions)])
-    columns = transported_columns(data, between.attribute)
-    return replace(
-        found,
-        transport="shift",
-        attribute="sex",
-        source="women",
-        target="men",
-        given_label=between.given_label,
-        features=tuple(data.feature_names[c] for c in columns),
-    )
+    return fitted(data, between, module, None, [np.random.default_rng(t) for t in range(data.repetitions)], "shift")
 
 
 def test_a_column_that_is_constant_in_both_groups_stays_and_takes_the_targets_value(shift: ModuleType) -> None:

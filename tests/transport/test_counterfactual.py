@@ -73,18 +73,7 @@ def made_students(n: int = 2000) -> Dataset:
 
 
 def between_groups(data: Dataset, between: Between, **values: Any) -> TransportMap:
-    """The map as the transport stage completes it."""
-    maps = fitted(data, between, counterfactual, config(**values), RNGS)
-    columns = transported_columns(data, between.attribute)
-    names = data.levels[between.attribute]
-    return replace(
-        maps,
-        transport="counterfactual",
-        attribute=between.attribute,
-        source=names[0],
-        target=names[1],
-        features=tuple(data.feature_names[c] for c in columns),
-    )
+    return fitted(data, between, counterfactual, config(**values), RNGS, "counterfactual")
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +179,7 @@ def test_the_posterior_is_drawn_from_where_that_is_asked_for(data: Dataset, monk
     assert asked == [(Sampling(3, 20, 30), 2), (None, 2)]
 
 
+@pytest.mark.slow
 def test_the_mode_and_the_draws_flip_nearly_the_same_people(data: Dataset) -> None:
     """One trial, the same random numbers for the images: only the coefficients differ, by parts of a standard error."""
     between, flips = replace(RACE, both=False), {}

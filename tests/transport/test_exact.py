@@ -363,10 +363,10 @@ def test_exact_distances_are_of_the_plan_that_the_cost_chooses_and_weigh_both_gr
     assert found == {"l1": 2.0}
 
 
-def test_round_trips_healthy_maps_and_nearest_values_by_hand() -> None:
+def test_distances_healthy_maps_and_nearest_values_by_hand() -> None:
     rows = np.arange(6.0).reshape(3, 2)
-    assert quality.round_trip(rows, rows) == 0
-    assert quality.round_trip(rows, rows + np.array([1, -2])) == 3
+    assert quality.mean_distance(rows, rows, "l1") == 0
+    assert quality.mean_distance(rows, rows + np.array([1, -2]), "l1") == 3
     assert quality.healthy(np.array([0.0, 0.12]))
     assert not quality.healthy(np.array([0.0, 0.1201]))
     real = np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0], [1.0, 5.0]])

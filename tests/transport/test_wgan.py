@@ -14,10 +14,9 @@ from scipy.stats import ks_2samp
 from pipeline.models.initial_weights import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan, wgan_compiled, wgan_kernels
-from pipeline.transport.wgan import CURVES, Marginals, Selection, Watch
+from pipeline.transport.wgan import CURVES, Marginals, Selection, Watch, minibatches, outputs
 from pipeline.transport.wgan_compiled import CompiledTraining
 from pipeline.transport.wgan_kernels import LANES, ROWS, add_products
-from pipeline.transport.wgan_networks import minibatches, outputs
 from pipeline.transport.wgan_torch import TorchTraining
 from pipeline.types import Array, TransportMap
 
@@ -42,8 +41,7 @@ class Setting:
         self.config = replace(CONFIG, **values)
         self.source, self.target = groups(trials, d)
         rngs, hidden = generators("engines", repetitions=trials), self.config.hidden_units
-        self.generators = glorot_networks(rngs, (d, hidden, hidden, d))
-        self.critics = glorot_networks(rngs, (d, hidden, hidden, 1))
+        self.generators, self.critics = (glorot_networks(rngs, (d, hidden, hidden, k)) for k in (d, 1))
         sizes = [(len(x), len(y)) for x, y in zip(self.source, self.target, strict=True)]
         self.rows = minibatches(sizes, steps, self.config.rounds, self.config.batch_size, rngs)
 
@@ -270,9 +268,8 @@ def added(out: Array, weights: Array, x: Array) -> None:
     add_products(out, weights, x)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_products_of_whole_numbers_are_exact(kind: Any, layout: str) -> None:
+@pytest.mark.parametrize(("layout", "kind"), [*((one, np.float32) for one in LAYOUTS), ("rows", np.float64)])
+def test_products_of_whole_numbers_are_exact(layout: str, kind: Any) -> None:
     rng = np.random.default_rng(0)
     for rows, columns in ((ROWS, ROWS), (12, 8), (2 * ROWS, 0), (128, 64)):
         weights = rng.integers(-50, 50, (rows, columns)).astype(kind)
@@ -301,6 +298,12 @@ def test_columns_are_added_in_their_order_and_products_are_not_rounded_before(
 
 
 # What is watched of a Wasserstein GAN in training, and which networks are kept.
+
+
+def untrained(d: int, hidden: int, trials: int) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Generators and critics before their first step."""
+    rngs = generators("watch", repetitions=trials)
+    return glorot_networks(rngs, (d, hidden, hidden, d)), glorot_networks(rngs, (d, hidden, hidden, 1))
 
 
 def test_best_keeps_the_smallest_statistic_and_last_the_last() -> None:
@@ -343,9 +346,7 @@ def test_the_statistic_is_that_of_two_samples_an_image_being_taken_for_the_neare
 
 
 def test_what_is_watched_are_means_over_the_rows_and_the_largest_statistic() -> None:
-    rng = np.random.default_rng(0)
-    rngs = generators("watch", repetitions=2)
-    maps, critics = glorot_networks(rngs, (3, 10, 10, 3)), glorot_networks(rngs, (3, 10, 10, 1))
+    rng, (maps, critics) = np.random.default_rng(0), untrained(3, 10, trials=2)
     source = [rng.normal(size=(n, 3)) for n in (90, 80)]
     target = [1 + rng.normal(size=(n, 3)) for n in (130, 150)]
     measured = Watch(source, target).measure(maps, critics)
@@ -363,8 +364,7 @@ def test_what_is_watched_are_means_over_the_rows_and_the_largest_statistic() -> 
 
 
 def test_only_the_first_rows_are_watched() -> None:
-    rngs = generators("watch", repetitions=1)
-    maps, critics = glorot_networks(rngs, (1, 4, 4, 1)), glorot_networks(rngs, (1, 4, 4, 1))
+    maps, critics = untrained(1, 4, trials=1)
     rows = np.random.default_rng(0).normal(size=(wgan.ROWS + 500, 1))
     whole = Watch([rows], [rows]).measure(maps, critics)
     rows[wgan.ROWS :] = 1e6
@@ -373,8 +373,7 @@ def test_only_the_first_rows_are_watched() -> None:
 
 
 def test_networks_that_are_not_finite_measure_as_nan() -> None:
-    rngs = generators("watch", repetitions=2)
-    maps, critics = glorot_networks(rngs, (1, 4, 4, 1)), glorot_networks(rngs, (1, 4, 4, 1))
+    maps, critics = untrained(1, 4, trials=2)
     maps["b3"][1] = np.nan
     measured = Watch([np.ones((5, 1))] * 2, [np.zeros((5, 1))] * 2).measure(maps, critics)
     for values in measured.values():
