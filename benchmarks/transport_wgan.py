@@ -23,7 +23,7 @@ from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan
 from pipeline.transport.between import parted
-from pipeline.transport.wgan_networks import minibatches, outputs
+from pipeline.transport.wgan import minibatches, outputs
 from pipeline.types import Array
 from pipeline.workflow.plugins import configure
 

@@ -1,14 +1,10 @@
 """What several test modules share."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
-
-from tests import files
 
 # Tests compile parts of the kernels by themselves, and what is compiled after them can round otherwise than in a job of
 # its own. Their machine code is kept apart: a run of the workflow does not depend on whether the tests ran before.
@@ -47,18 +43,3 @@ def conf(tmp_path: Path) -> Path:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     return tmp_path
-
-
-@pytest.fixture(scope="session")
-def packed() -> Callable[..., Path]:
-    return files.packed
-
-
-@pytest.fixture(scope="session")
-def jpeg() -> Callable[..., bytes]:
-    return files.jpeg
-
-
-@pytest.fixture(scope="session")
-def python2() -> Callable[[Any], bytes]:
-    return files.python2

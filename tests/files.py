@@ -1,7 +1,10 @@
-"""Archives, images and pickles of small content."""
+"""Archives, images and pickles of small content, and a copy of the project."""
 
 import io
+import os
 import pickle
+import shutil
+import sys
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -10,6 +13,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def project_copy(destination: Path) -> Path:
+    """Copy what a run of the workflow needs, with the machine code that the project's own runs have left."""
+    for name in ("Snakefile", "conf", "pipeline", "data/published", "data/twins"):
+        source, target = ROOT / name, destination / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        ignored = shutil.ignore_patterns("*.pyc")
+        shutil.copytree(source, target, ignore=ignored) if source.is_dir() else shutil.copy2(source, target)
+    return destination
+
+
+def environment(project: Path, **own: str) -> dict[str, str]:
+    """The variables of a run in a copy of the project: at smoke scale, on the twins, with nobody watching."""
+    left_out = ("DATA_MIRROR", "SET", "NUMBA_CACHE_DIR")
+    kept = {key: value for key, value in os.environ.items() if key not in left_out}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    asked = {"SCALE": "smoke", "TRACKER": "disabled", "DATA_SOURCE": "twin"}
+    return {**kept, "PATH": path, "PYTHONPATH": str(project), **asked, **own}
 
 
 def packed(path: Path, files: Mapping[str, bytes]) -> Path:

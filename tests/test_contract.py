@@ -2,17 +2,18 @@
 
 import functools
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from pipeline import io
 from pipeline.datasets import adience, cifar10, cifar100, utkface
 from pipeline.datasets.image_sets import ImageConfig
+from pipeline.models import architecture as architecture_of
 from pipeline.models import networks
 from pipeline.seeds import generators
 from pipeline.stages import fetch, prepare
@@ -22,6 +23,7 @@ from pipeline.types import AuditResult, Classifier, Dataset, ImageDataset, Trans
 from pipeline.workflow import availability, plugins
 from pipeline.workflow.composition import Point
 from pipeline.workflow.config import CONF, Workflow
+from tests.files import jpeg, packed, python2
 
 WORKFLOW = Workflow(scale="smoke")
 POINTS = [point for study in WORKFLOW.studies for point in WORKFLOW.points(study)]
@@ -95,12 +97,7 @@ def transported(point: Point, folder: Path) -> TransportMap:
 
 
 @pytest.fixture(scope="module")
-def folder(
-    tmp_path_factory: pytest.TempPathFactory,
-    packed: Callable[..., Path],
-    jpeg: Callable[..., bytes],
-    python2: Callable[[Any], bytes],
-) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for what is made, with small made-up files of the image datasets below ``raw``."""
     folder = tmp_path_factory.mktemp("contract")
     raw = {name: folder / "raw" / name for name in ("cifar10", "cifar100", "utkface", "adience")}
@@ -200,31 +197,22 @@ def test_method(name: str, folder: Path) -> None:
     assert all(array.shape == (classifier.repetitions,) for array in classifier.facts.values())
     assert all(array.shape == (classifier.repetitions,) for array in classifier.index.values())
     if isinstance(data, ImageDataset):
-        import torch
-
         pixels = torch.from_numpy(data.pixels(data.test[0][:5]))
         for k in range(classifier.repetitions):
             logits = networks.of_checkpoint(classifier, data, k, torch.device("cpu"))(pixels)
             assert logits.shape == (5, len(data.classes))
             assert logits.isfinite().all()
         return
-    import importlib
-
-    architecture = importlib.import_module(f"pipeline.models.{classifier.architecture}")
+    architecture: Any = architecture_of(classifier.architecture)
     x = data.with_inputs(classifier.reads).batch("test").features[:1, :50].repeat(classifier.repetitions, axis=0)
     decision, score = architecture.predict(classifier.parameters, x), architecture.score(classifier.parameters, x)
     assert decision.shape == score.shape == x.shape[:2]
     assert set(np.unique(decision)) <= {0, 1}
     # A higher score never means a lower decision.
-    assert all(
-        s[d == 0].max(initial=-np.inf) <= s[d == 1].min(initial=np.inf) for d, s in zip(decision, score, strict=True)
-    )
+    for d, s in zip(decision, score, strict=True):
+        assert s[d == 0].max(initial=-np.inf) <= s[d == 1].min(initial=np.inf)
     if hasattr(architecture, "log_probabilities"):
-        import torch
-
-        parameters = {
-            key: torch.from_numpy(np.asarray(array, dtype=np.float64)) for key, array in classifier.parameters.items()
-        }
+        parameters = {key: torch.tensor(array, dtype=torch.float64) for key, array in classifier.parameters.items()}
         probabilities = architecture.log_probabilities(parameters, torch.from_numpy(x)).exp().numpy()
         np.testing.assert_allclose(probabilities.sum(axis=-1), 1, rtol=1e-6)
         np.testing.assert_allclose(score, probabilities[..., 1], rtol=1e-6)

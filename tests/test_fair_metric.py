@@ -1,10 +1,13 @@
 """The fair metric as mathematics: projectors, invariances, learned subspaces, angles."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 from scipy.linalg import subspace_angles
 from scipy.special import expit
 from scipy.stats import ortho_group
@@ -18,6 +21,15 @@ from pipeline.fair_metric import (
     principal_angles,
     rotated,
     sensitive_directions,
+)
+from pipeline.group_metrics import (
+    accuracy,
+    average_odds_difference,
+    balanced_accuracy,
+    equal_opportunity_difference,
+    group_metrics,
+    positive_rate,
+    statistical_parity_difference,
 )
 from pipeline.types import Batch
 
@@ -83,12 +95,14 @@ def test_a_direction_adds_a_dimension_only_by_what_it_has_outside_the_others(til
     assert basis.shape == (3, rank)
 
 
-def test_without_directions_the_metric_is_euclidean() -> None:
+def test_without_directions_the_metric_is_euclidean_and_a_given_matrix_measures_its_quadratic_form() -> None:
     metric = from_directions(np.empty((0, 3)))
     np.testing.assert_array_equal(metric.matrix, np.eye(3))
     v = directions_of(3, d=3)
     np.testing.assert_array_equal(metric.operator(v)(v), v)
     assert metric.squared_distance(np.zeros(3), np.array([3.0, 4.0, 0])) == pytest.approx(25)
+    sigma = np.array([[2.0, 1], [1, 3]])
+    assert FairMetric(sigma).squared_distance(np.array([1.0, 1]), np.zeros(2)) == pytest.approx(2 + 1 + 1 + 3)
 
 
 def test_the_largest_eigenvalue_of_a_projector_is_exactly_one() -> None:
@@ -121,17 +135,10 @@ def test_basis_and_matrix_act_alike_on_arrays_and_tensors() -> None:
     moved = metric.operator(single)(single)
     assert moved.dtype == torch.float32
     np.testing.assert_allclose(moved.numpy(), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("points", [np.zeros((2, 5), dtype=int), torch.zeros((2, 5), dtype=torch.int64)])
-def test_integer_points_are_refused_rather_than_truncating_the_metric(points: object) -> None:
-    with pytest.raises(ValueError, match=r"expected floating-point features, found .*int64"):
-        from_directions(directions_of(0)).operator(points)
-
-
-def test_a_given_matrix_measures_its_quadratic_form() -> None:
-    sigma = np.array([[2.0, 1], [1, 3]])
-    assert FairMetric(sigma).squared_distance(np.array([1.0, 1]), np.zeros(2)) == pytest.approx(2 + 1 + 1 + 3)
+    # Whole numbers would truncate the metric.
+    for points in (np.zeros((2, 5), dtype=int), torch.zeros((2, 5), dtype=torch.int64)):
+        with pytest.raises(ValueError, match=r"expected floating-point features, found .*int64"):
+            metric.operator(points)
 
 
 @given(st.floats(-180, 180))
@@ -205,7 +212,7 @@ def test_features_that_are_not_finite_are_refused_by_row() -> None:
         learn(x, protected)
 
 
-def test_a_batch_is_learned_as_its_repetitions_are() -> None:
+def test_a_batch_is_learned_as_its_repetitions_are_whose_subspaces_have_one_dimension() -> None:
     x, protected = zip(*(attributes(seed) for seed in (1, 2)), strict=True)
     groups = {name: np.stack([p[name] for p in protected]) for name in ("sex", "race")}
     stacked = learn_batch(Batch(np.stack(x), np.zeros((2, 400)), groups))
@@ -213,14 +220,7 @@ def test_a_batch_is_learned_as_its_repetitions_are() -> None:
         single = learn(x[r], protected[r])
         np.testing.assert_array_equal(stacked.repetition(r).matrix, single.matrix)
         np.testing.assert_array_equal(stacked.repetition(r).directions, single.directions)
-
-
-def test_repetitions_whose_subspaces_differ_in_dimension_are_refused() -> None:
-    x, protected = zip(*(attributes(seed) for seed in (1, 2)), strict=True)
-    groups = {
-        "sex": np.stack([p["sex"] for p in protected]),
-        "race": np.stack([protected[0]["race"], protected[1]["sex"]]),
-    }
+    groups["race"] = np.stack([protected[0]["race"], protected[1]["sex"]])
     with pytest.raises(ValueError, match=r"have dimensions \[1, 2\]"):
         learn_batch(Batch(np.stack(x), np.zeros((2, 400)), groups))
 
@@ -239,8 +239,77 @@ def test_principal_angles_are_those_of_the_subspaces(one: int, other: int) -> No
     expected = np.rad2deg(subspace_angles(a.basis, b.basis))[::-1]
     np.testing.assert_allclose(principal_angles(a, b), expected, atol=1e-9)
     np.testing.assert_allclose(principal_angles(b, a), expected, atol=1e-9)
-
-
-def test_a_metric_without_a_subspace_has_no_angles() -> None:
     with pytest.raises(ValueError, match="need two metrics with a sensitive subspace"):
         principal_angles(diagonal(5), rotated(5))
+
+
+# Group metrics: hand-counted values, symmetries, and rates over nobody.
+
+
+# Group 0: positives predicted 1, 1, 0 and negatives 1, 0; group 1: positives 1, 1 and negatives 0, 0, 0, 1.
+GROUP = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1])
+LABEL = np.array([1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0])
+PREDICTED = np.array([1, 1, 0, 1, 0, 1, 1, 0, 0, 0, 1])
+
+BITS = arrays.arrays(int, (3, 40), elements=st.integers(0, 1))
+
+
+def test_every_metric_of_a_counted_example() -> None:
+    assert accuracy(LABEL, PREDICTED) == pytest.approx(8 / 11)
+    assert balanced_accuracy(LABEL, PREDICTED) == pytest.approx((4 / 5 + 4 / 6) / 2)
+    assert equal_opportunity_difference(LABEL, PREDICTED, GROUP) == pytest.approx(2 / 3 - 1)
+    assert average_odds_difference(LABEL, PREDICTED, GROUP) == pytest.approx(((2 / 3 - 1) + (1 / 2 - 1 / 4)) / 2)
+    assert statistical_parity_difference(PREDICTED, GROUP) == pytest.approx(3 / 5 - 3 / 6)
+
+
+@given(BITS, BITS, BITS)
+def test_swapping_the_groups_or_the_predictions_changes_the_sign(label, predicted, group) -> None:  # type: ignore[no-untyped-def]
+    for difference in (average_odds_difference, equal_opportunity_difference):
+        value = difference(label, predicted, group)
+        np.testing.assert_allclose(difference(label, predicted, 1 - group), -value, atol=1e-15)
+        np.testing.assert_allclose(difference(label, 1 - predicted, group), -value, atol=1e-15)
+    value = statistical_parity_difference(predicted, group)
+    np.testing.assert_allclose(statistical_parity_difference(predicted, 1 - group), -value, atol=1e-15)
+
+
+@given(BITS, BITS)
+def test_a_perfect_predictor_has_equal_odds(label, group) -> None:  # type: ignore[no-untyped-def]
+    odds = average_odds_difference(label, label, group)
+    assert ((odds == 0) | np.isnan(odds)).all()
+    balanced = balanced_accuracy(label, label)
+    assert ((balanced == 1) | np.isnan(balanced)).all()
+
+
+@given(BITS)
+def test_a_constant_predictor_has_balanced_accuracy_one_half_and_no_differences(label) -> None:  # type: ignore[no-untyped-def]
+    predicted = np.ones_like(label)
+    balanced = balanced_accuracy(label, predicted)
+    assert ((balanced == 0.5) | np.isnan(balanced)).all()
+    parity = statistical_parity_difference(predicted, label)
+    assert ((parity == 0) | np.isnan(parity)).all()
+
+
+def test_balanced_accuracy_does_not_change_when_a_class_is_repeated_and_one_split_serves_many() -> None:
+    repeated = np.repeat(np.arange(11), np.where(LABEL == 1, 5, 1))
+    assert balanced_accuracy(LABEL[repeated], PREDICTED[repeated]) == balanced_accuracy(LABEL, PREDICTED)
+    assert accuracy(LABEL[repeated], PREDICTED[repeated]) != accuracy(LABEL, PREDICTED)
+    many = np.stack([PREDICTED, LABEL])
+    metrics = group_metrics(LABEL[None], many, {"sex": GROUP[None]})
+    assert all(values.shape == (2,) for values in metrics.values())
+    assert metrics["aod_sex"][0] == average_odds_difference(LABEL, PREDICTED, GROUP)
+    assert metrics["balanced_accuracy"][1] == 1
+
+
+def test_rates_over_nobody_are_nan_counted_and_silent() -> None:
+    label = np.array([[1, 1, 0, 0], [1, 1, 1, 1]])
+    predicted = np.array([[1, 0, 1, 0], [1, 0, 1, 0]])
+    group = np.array([[0, 0, 1, 1], [0, 1, 0, 1]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metrics = group_metrics(label, predicted, {"sex": group})
+    # First row: no positives in group 1. Second row: no negatives at all.
+    assert np.isnan(metrics["equal_opportunity_sex"]).tolist() == [True, False]
+    assert np.isnan(metrics["aod_sex"]).tolist() == [True, True]
+    assert np.isnan(metrics["balanced_accuracy"]).tolist() == [False, True]
+    assert metrics["undefined_group_metrics"].tolist() == [2, 2]
+    assert np.isnan(positive_rate(predicted[0], np.zeros(4)))

@@ -11,9 +11,12 @@ from pipeline.attacks.minimum_norm import Settings as CarliniWagner
 from pipeline.audits.inference import Precision
 from pipeline.audits.permutation.monte_carlo import Settings as PermutationTest
 from pipeline.fields import Checked, Count, Names, Share, above, at_least, even, finite, interval, made, one_of, some_of
+from pipeline.seeds import generators
 from pipeline.transport.between import parted
+from pipeline.types import Dataset
 from pipeline.workflow import plugins
 from pipeline.workflow.config import Workflow
+from tests.builders import dataset as toy
 
 
 @dataclass(frozen=True)
@@ -83,26 +86,28 @@ def test_a_message_says_what_was_expected_and_what_came(values: dict[str, Any], 
         made(Precision, {}, "f")
 
 
+SHARES, SIZES = [0.0, 1.0, -0.5, 80.0], [0, -1]
 BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
-    ("dataset", "adult"): {"train_fraction": [0.0, 1.0, 80.0], "rows": ["some"]},
-    ("dataset", "compas"): {"train_fraction": [1.0], "rows": ["some"]},
-    ("dataset", "law"): {"train_fraction": [1]},
-    ("dataset", "ssl"): {"train_fraction": [0.0], "threshold": [0, 501]},
-    ("dataset", "hiring"): {"train": [0], "test": [-1]},
-    ("dataset", "arrests"): {"n": [0]},
-    ("dataset", "gaussian"): {"n": [2], "dimension": [0]},
-    ("dataset", "identical"): {"shared": [0], "extra": [-1], "delta": [float("nan")]},
+    **{("dataset", name): {"train_fraction": SHARES, "rows": ["some"]} for name in ("adult", "compas")},
+    **{("dataset", name): {"train_fraction": SHARES} for name in ("law", "utkface")},
+    ("dataset", "ssl"): {"train_fraction": SHARES, "threshold": [0, 501]},
+    ("dataset", "hiring"): {"train": SIZES, "test": SIZES},
+    ("dataset", "arrests"): {"n": SIZES},
+    ("dataset", "gaussian"): {"n": [2], "dimension": SIZES, "correlation": [1.1, -1.1]},
+    ("dataset", "identical"): {"n": SIZES, "shared": SIZES, "extra": [-1], "delta": [float("nan")]},
     ("dataset", "simulated"): {
-        **{"n": [0], "minority_probability": [1.5], "sigma": [-0.1], "label_noise": [-0.1], "labels": ["printed"]},
+        **{"n": SIZES, "minority_probability": [1.5], "sigma": [-0.1], "label_noise": [-0.1], "labels": ["printed"]},
         "minority_mean": [[1.0]],
     },
     ("dataset", "digits"): {
-        **{"interpolation": ["cubic"], "train_fraction": [0], "test_points": [0], "image_size": [0]},
+        **{"interpolation": ["cubic"], "train_fraction": SHARES, "test_points": [0], "image_size": [0]},
         **{"mean": [[0.5, 0.5]], "std": [[0.0]]},
     },
+    ("dataset", "cifar10"): {
+        **{"image_size": SIZES, "train_points": SIZES, "test_points": SIZES, "std": [[0.5, 0.0, 0.5], [0.5] * 2]}
+    },
     ("dataset", "cifar100"): {"rows": ["medium"]},
-    ("dataset", "adience"): {"split": ["fold"], "train_fraction": [1]},
-    ("dataset", "utkface"): {"train_fraction": [1]},
+    ("dataset", "adience"): {"split": ["fold"], "train_fraction": SHARES},
     ("method", "baseline"): {"batch_size": [25], "steps": [0], "learning_rate": [-1.0], "hidden_units": [0]},
     ("method", "sensr"): {"batch_size": [7], "radius": [0.0], "engine": ["fast"]},
     ("method", "reductions"): {"difference_bound": [0.0], "max_iter": [0], "solver": ["saga"]},
@@ -120,7 +125,7 @@ BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
     ("transport", "exact"): {"cost": ["cosine"], "image": ["mean"]},
     ("transport", "entropic"): {"cost": ["cosine"], "tie_break": [-0.1], "regularization": [0.0], "quantiles": [1]},
     ("transport", "stochastic"): {
-        **{"cost": ["cosine"], "regularizer": ["lasso"], "regularization": [0.0], "map_rate": [-1.0], "steps": [0]},
+        **{"cost": ["cosine"], "regularizer": ["lasso"], "regularization": [0.0], "map_rate": [-1.0], "steps": [0]}
     },
     ("transport", "wgan"): {
         **{"steps": [0], "learning_rate": [-1.0], "epsilon": [0.0], "cost_weight": [-1e-4], "decay": [1.0]},
@@ -190,10 +195,8 @@ def test_a_randomised_decision_takes_no_threshold(configured: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
-        (
-            CarliniWagner(10, 3, 0.1, 1.0, 0.0, 5, 0.001, 1.5),
-            {"iterations": 0, "learning_rate": 0.0, "confidence": -1.0, "improvement": 1.0, "slack": 0.5},
-        ),
+        (CarliniWagner(10, 3, 0.1, 1.0, 0.0, 5, 0.001, 1.5), {"iterations": 0, "learning_rate": 0.0, "slack": 0.5}),
+        (CarliniWagner(10, 3, 0.1, 1.0, 0.0, 5, 0.001, 1.5), {"confidence": -1.0, "improvement": 1.0}),
         (Precision(0.05, 10, 10), {"alpha": 0.0, "bootstraps": 0, "permutations": 0}),
         (
             PermutationTest(),
@@ -206,3 +209,54 @@ def test_a_bad_argument_of_a_computation_is_named(settings: Any, wrong: dict[str
     for key, value in wrong.items():
         with pytest.raises(ValueError, match=f"expected {key} to be"):
             replace(settings, **{key: value})
+
+
+# Propositions about the values that flow between stages.
+
+
+def dataset(repetitions: int = 2) -> Dataset:
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(40) for _ in range(repetitions)]
+    features, groups = np.column_stack([rng.normal(5, 3, 40), rng.integers(0, 2, 40)]), {"sex": rng.integers(0, 2, 40)}
+    train, test = (np.stack([row[part] for row in rows]) for part in (slice(30), slice(30, None)))
+    named: dict[str, Any] = {"feature_names": ("age", "member"), "continuous": ("age",)}
+    return toy(features, rng.integers(0, 2, 40), groups, train, test, **named)
+
+
+def test_continuous_columns_are_standardised_by_the_training_rows_alone() -> None:
+    train = dataset().batch("train").features
+    np.testing.assert_allclose(train[..., 0].mean(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose(train[..., 0].std(axis=1), 1)
+    data = dataset()
+    batch = data.batch("test")
+    for r in range(2):
+        age = data.features[data.train[r], 0]
+        np.testing.assert_allclose(batch.features[r, :, 0], (data.features[data.test[r], 0] - age.mean()) / age.std())
+        np.testing.assert_array_equal(batch.features[r, :, 1], data.features[data.test[r], 1])
+        np.testing.assert_array_equal(batch.protected["sex"][r], data.protected["sex"][data.test[r]])
+
+
+def test_batches_of_fewer_repetitions_are_the_first_change_nothing_in_place_and_refuse_what_is_not_there() -> None:
+    np.testing.assert_array_equal(dataset().batch("test", 1).features[0], dataset().batch("test").features[0])
+    data = dataset()
+    before = data.features.copy()
+    data.batch("train")
+    np.testing.assert_array_equal(data.features, before)
+    with pytest.raises(ValueError, match="prepared with 2 repetitions, but 3 were asked for"):
+        dataset().batch("train", 3)
+    constant = Dataset(**{**vars(data), "features": np.ones_like(data.features)})
+    with pytest.raises(ValueError, match=r"columns \['age'\] of 'toy' are constant"):
+        constant.batch("train")
+
+
+# Generators are derived from names: reproducible, distinct, and independent of the number of repetitions.
+
+
+def draws(*what: str, repetitions: int = 3) -> np.ndarray:
+    return np.stack([rng.random(4) for rng in generators(*what, repetitions=repetitions)])
+
+
+def test_the_same_names_give_the_same_streams_however_many_repetitions_and_different_ones_others() -> None:
+    np.testing.assert_array_equal(draws("train", "adult")[:2], draws("train", "adult", repetitions=2))
+    streams = [*draws("train", "adult"), *draws("train", "compas"), *draws("audit", "adult"), *draws("trainadult")]
+    assert len({stream.tobytes() for stream in streams}) == len(streams)

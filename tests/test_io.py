@@ -10,6 +10,7 @@ import pytest
 
 from pipeline import io
 from pipeline.types import Absent, AuditResult, Classifier, Dataset
+from tests.builders import dataset as toy
 
 
 def classifier() -> Classifier:
@@ -32,21 +33,10 @@ def audit() -> AuditResult:
 
 
 def dataset() -> Dataset:
-    return Dataset(
-        name="toy",
-        origin="official",
-        features=np.eye(3),
-        feature_names=("a", "b", "c"),
-        continuous=(),
-        label=np.array([0, 1, 1]),
-        label_name="paid",
-        protected={"sex": np.array([1, 0, 1])},
-        levels={"sex": ("female", "male")},
-        train=np.array([[0, 1]]),
-        test=np.array([[2]]),
-        dropped={"missing occupation": 7},
-        checksums={"toy.csv": "ab"},
-    )
+    named: dict[str, Any] = {"feature_names": ("a", "b", "c"), "levels": {"sex": ("female", "male")}}
+    facts: dict[str, Any] = {"dropped": {"missing occupation": 7}, "checksums": {"toy.csv": "ab"}}
+    groups, train, test = {"sex": np.array([1, 0, 1])}, np.array([[0, 1]]), np.array([[2]])
+    return toy(np.eye(3), np.array([0, 1, 1]), groups, train, test, origin="official", **named, **facts)
 
 
 @pytest.mark.parametrize("value", [classifier(), dataset(), audit()], ids=lambda value: type(value).__name__)
@@ -87,33 +77,25 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_json_without_a_number_for_nan_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        io.save_json({"T_n": float("nan")}, tmp_path / "x.json")
-    assert not (tmp_path / "x.json").exists()
-
-
-def test_a_truncated_file_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_a_truncated_file_is_named_with_what_to_do_and_one_of_another_type_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.npz"
     io.save(classifier(), path)
+    with pytest.raises(ValueError, match="holds a Classifier of format 1, expected a AuditResult"):
+        io.load_audit(path)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ValueError, match=r"model\.npz cannot be read as a Classifier.*Delete it"):
         io.load(path, Classifier)
 
 
-def test_a_file_of_another_type_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "model.npz"
-    io.save(classifier(), path)
-    with pytest.raises(ValueError, match="holds a Classifier of format 1, expected a AuditResult"):
-        io.load_audit(path)
-
-
-def test_json_is_sorted_and_ends_with_a_line_break(tmp_path: Path) -> None:
+def test_json_is_sorted_ends_with_a_line_break_and_has_no_nan(tmp_path: Path) -> None:
     io.save_json({"b": 1, "a": [1.5]}, tmp_path / "x.json")
     text = (tmp_path / "x.json").read_text()
     assert text.index('"a"') < text.index('"b"')
     assert text.endswith("}\n")
     assert json.loads(text) == {"a": [1.5], "b": 1}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        io.save_json({"T_n": float("nan")}, tmp_path / "y.json")
+    assert not (tmp_path / "y.json").exists()
 
 
 def test_a_network_comes_without_its_weights_where_they_are_not_asked_for(tmp_path: Path) -> None:
@@ -135,6 +117,5 @@ def test_an_audit_of_absent_data_is_one_row_that_says_why(tmp_path: Path) -> Non
     found = io.load_audit(tmp_path / "a.npz")
     place = found.audit, found.dataset, found.method, found.origin
     assert place == ("robustness_bias", "faces", "standard", "absent")
-    assert found.rows.to_dict("records") == [
-        {"repetition": 0, "statistic": "absent", "value": 1.0, "reason": "nobody has them"}
-    ]
+    row = {"repetition": 0, "statistic": "absent", "value": 1.0, "reason": "nobody has them"}
+    assert found.rows.to_dict("records") == [row]

@@ -7,8 +7,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from snakemake_logger_plugin_progress import lines
 from snakemake_logger_plugin_progress.run import Job, Run
 from snakemake_logger_plugin_progress.screen import last_lines
@@ -23,33 +21,20 @@ def test_a_run_counts_each_job_once_though_it_fails_and_starts_again() -> None:
     assert not run.running
 
 
-def test_rules_that_are_made_in_a_loop_count_as_one() -> None:
+def test_rules_that_are_made_in_a_loop_count_as_one_and_a_cluster_is_not_taken_for_cores() -> None:
     stats = {"train_a": 1, "train_b": 1, "audit_a": 1, "robustness_bias": 1, "collect": 2, "total": 6}
     run = Run(began=0.0).plan(stats)
     assert run.planned == {"train": 2, "audit_a": 1, "robustness_bias": 1, "collect": 2}
     assert run.total == 6
-
-
-def test_a_cluster_is_not_taken_for_cores() -> None:
     run = Run(began=0.0, cores=50).plan({"train": 2})
     assert lines.plan(run) == "2 jobs on 50 cores: 2 train"
     assert lines.plan(replace(run, nodes=True)) == "2 jobs on a cluster, 50 at once: 2 train"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.04, "0.0 s"),
-        (9.94, "9.9 s"),
-        (9.96, "10 s"),
-        (59.6, "1 min"),
-        (72.0, "1 min 12 s"),
-        (3599.7, "1 h"),
-        (3720.0, "1 h 2 min"),
-    ],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert lines.duration(seconds) == text
+def test_durations() -> None:
+    said = {0.04: "0.0 s", 9.94: "9.9 s", 9.96: "10 s", 59.6: "1 min", 72.0: "1 min 12 s", 3599.7: "1 h"}
+    said |= {3720.0: "1 h 2 min"}
+    assert {seconds: lines.duration(seconds) for seconds in said} == said
 
 
 def test_a_job_is_called_by_its_message_or_by_its_rule_and_wildcards() -> None:
@@ -70,11 +55,8 @@ def test_a_failure_shows_the_end_of_its_log_or_else_its_command() -> None:
 
 def test_a_finished_jobs_warnings_are_shown_whole_and_nothing_else_of_its_log() -> None:
     log = "fetching\n=====\nWARNING: a twin stands in\nfor the data.\n\nno network\n=====\ndone\n"
-    assert [line.strip() for line in lines.warnings({"fetch.log": log, "absent.log": None})] == [
-        "WARNING: a twin stands in",
-        "for the data.",
-        "(fetch.log)",
-    ]
+    shown = [line.strip() for line in lines.warnings({"fetch.log": log, "absent.log": None})]
+    assert shown == ["WARNING: a twin stands in", "for the data.", "(fetch.log)"]
     assert lines.warnings({"quiet.log": "step 1\nnot a WARNING\n"}) == []
 
 
@@ -97,25 +79,19 @@ def test_of_jobs_sent_together_the_one_that_went_wrong_is_told_from_those_it_too
 
 
 def test_what_a_scheduler_did_to_a_job_is_told_in_its_words() -> None:
-    assert (
-        lines.killed(GROUP_LOG)
-        == "Exceeded job memory limit; STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT"
-    )
+    cancelled = "STEP 12.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT"
+    assert lines.killed(GROUP_LOG) == f"Exceeded job memory limit; {cancelled}"
     assert lines.killed("error: of a job's own") == ""
     message = "SLURM-job '12' failed, SLURM status is: 'OUT_OF_MEMORY'. Detailed failure reason unavailable."
     assert lines.of_scheduler(message) == "Slurm ended its job 12: OUT_OF_MEMORY"
     assert lines.of_scheduler("another executor's words.\n") == "another executor's words"
 
 
-def test_only_the_report_of_a_failed_command_is_shortened() -> None:
-    message = (
-        "RuleException:\nCalledProcessError in file \"S\", line 3:\nCommand 'a\nb' died with <Signals.SIGKILL: 9>."
-    )
+def test_only_the_report_of_a_failed_command_is_shortened_and_an_overwritten_log_shows_its_last(tmp_path: Path) -> None:
+    died = "Command 'a\nb' died with <Signals.SIGKILL: 9>."
+    message = f'RuleException:\nCalledProcessError in file "S", line 3:\n{died}'
     assert lines.command_ending(message) == "its command died with <Signals.SIGKILL: 9>"
     assert lines.command_ending("RuleException:\nValueError in file S, line 3:\nbad") == ""
-
-
-def test_a_log_that_a_meter_overwrites_shows_what_it_wrote_last(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"start\n\nstep 1\rstep 2\rstep 3\n")
     assert last_lines(tmp_path / "log") == ["start", "step 3"]
     assert last_lines(tmp_path / "absent") is None
@@ -167,15 +143,12 @@ def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
     assert "Nothing to be done" in snakemake(tmp_path, "--config", "bad=none").stdout
 
 
-def test_quiet_silences_progress_and_no_error(tmp_path: Path) -> None:
+def test_quiet_silences_progress_and_no_error_and_a_dry_run_reads_as_snakemake_has_it(tmp_path: Path) -> None:
     said = snakemake(tmp_path, "--config", "bad=b", "--quiet", "all").stdout
     assert "start " not in said
     assert "FAILED  train b on adult" in said
     missing = snakemake(tmp_path, "--quiet", "all", "--config", "bad=b", "--", "no_such_file")
     assert "No rule to produce no_such_file" in missing.stdout
-
-
-def test_a_dry_run_reads_as_snakemake_has_it(tmp_path: Path) -> None:
     said = snakemake(tmp_path, "--config", "bad=none", "--dry-run").stdout
     assert "reason: Missing output files" in said
     assert "This was a dry-run" in said

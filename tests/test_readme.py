@@ -2,19 +2,28 @@
 
 import doctest
 import importlib
+import importlib.metadata
 import json
 import re
 import shlex
+import subprocess
+import tomllib
 import warnings
 from pathlib import Path
 from shutil import copytree
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pipeline import io
 from pipeline.cli.entry import main
 from pipeline.datasets.twins import kinds
+from pipeline.models import architecture
 from pipeline.report import registry
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
 from pipeline.workflow.config import CONF, Workflow
@@ -77,10 +86,6 @@ def test_the_example_dataset_method_and_audit_run_as_they_stand(conf: Path) -> N
 
 
 def test_the_fitted_example_separates_the_classes(conf: Path) -> None:
-    import numpy as np
-
-    from pipeline.models import architecture
-
     dataset_module = importlib.import_module("pipeline.datasets.two_incomes")
     method_module = importlib.import_module("pipeline.methods.nearest_mean")
     rngs = [np.random.default_rng(seed) for seed in range(3)]
@@ -103,10 +108,6 @@ def commands(text: str) -> list[list[str]]:
 def test_the_loss_ratio_commands_run_as_they_stand(
     text: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import numpy as np
-    import pandas as pd
-    import torch
-
     found = [arguments for arguments in commands(text) if arguments[1] in ("loss-ratio", "--help")]
     assert len(found) == count
     rng = np.random.default_rng(0)
@@ -185,3 +186,131 @@ def test_the_tutorial_answers_as_it_says(tmp_path: Path, monkeypatch: pytest.Mon
     found = doctest.testfile(str(ROOT / "docs" / "tutorial.md"), False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert found.attempted >= 40
     assert not found.failed
+
+
+# ARCHITECTURE.md describes the tree that is there.
+
+
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+ROOMS = ARCHITECTURE[ARCHITECTURE.index("## Rooms") : ARCHITECTURE.index("## Walls")]
+PICTURE = [line for line in ROOMS.splitlines() if line.startswith("    ")]
+
+
+def committed() -> list[Path]:
+    """The files of the repository."""
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return [Path(name) for name in listed.splitlines()]
+
+
+def named(indent: int) -> set[str]:
+    """The files and folders at the head of the picture's lines of this indentation."""
+    heads = [line[indent:].split("   ")[0] for line in PICTURE if re.match(rf" {{{indent}}}\S", line)]
+    return {name for head in heads for name in head.split()}
+
+
+def test_every_room_of_the_package_is_in_the_picture_and_every_room_in_it_is_there() -> None:
+    files = [path for path in committed() if path.parts[0] == "pipeline" and len(path.parts) > 1]
+    rooms = {f"{path.parts[1]}/" for path in files if len(path.parts) > 2}
+    modules = {path.name for path in files if len(path.parts) == 2 and not path.name.startswith("__")}
+    assert named(6) == rooms | modules
+
+
+def test_every_folder_at_the_top_every_audit_and_every_group_of_the_configuration_is_in_the_picture() -> None:
+    folders = {f"{path.parts[0]}/" for path in committed() if len(path.parts) > 1}
+    elsewhere = {".ci/", "docs/", "results/", "profiles/"}
+    assert named(4) == folders - elsewhere
+    audits = {path.parts[2] for path in committed() if path.parts[:2] == ("pipeline", "audits") and len(path.parts) > 3}
+    groups = {path.parts[1].removesuffix(".yaml") for path in committed() if path.parts[0] == "conf"}
+    for name in audits:
+        assert f"{name}/" in ROOMS
+    for name in groups - {"resources"}:
+        assert re.search(rf"\b{name}\b", ROOMS)
+
+
+# pyproject.toml, requirements.lock and environment.yml describe one environment, and name no machine.
+
+
+CONDA_NAMES = {"torch": "pytorch", "matplotlib": "matplotlib-base", "duckdb": "python-duckdb"}
+"""Packages that conda-forge calls otherwise than the Python Package Index."""
+
+CONDA_ONLY = {"python", "pip", "setuptools", "openjdk"}
+"""What a virtual environment has or gets by itself, and Java, which pip cannot install."""
+
+
+def project() -> dict[str, str]:
+    """Every dependency of pyproject.toml, development tools included, with its exact version."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = declared["optional-dependencies"]
+    texts = [*declared["dependencies"], *extras["study"], *extras["torch"], *extras["dev"]]
+    pins: dict[str, str] = {}
+    for requirement in map(Requirement, texts):
+        (pin,) = requirement.specifier
+        assert pin.operator == "==", f"{requirement} is not pinned"
+        pins[canonicalize_name(requirement.name)] = pin.version
+    return pins
+
+
+def lock() -> dict[str, str]:
+    """Every package of requirements.lock with its version."""
+    lines = [line for line in (ROOT / "requirements.lock").read_text().splitlines() if not line.startswith("#")]
+    matches = [re.fullmatch(r"([a-z0-9-]+)==([\w.]+)", line) for line in lines]
+    broken = [line for line, match in zip(lines, matches, strict=True) if match is None]
+    assert not broken, f"not of the form name==version: {broken}"
+    return {match[1]: match[2] for match in matches if match}
+
+
+def conda() -> tuple[dict[str, str], dict[str, str]]:
+    """The packages of environment.yml with their versions: conda's own, and those of its pip section."""
+    entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    own = dict(entry.split("=") for entry in entries if isinstance(entry, str) and "=" in entry)
+    (nested,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
+    return own, dict(line.split("==") for line in nested if "==" in line)
+
+
+def test_the_lock_holds_every_dependency_at_its_pinned_version_with_and_without_a_gpu() -> None:
+    assert project().items() <= lock().items()
+    names = lock()
+    assert not [version for version in names.values() if "+" in version]
+    assert not [name for name in names if name.startswith(("nvidia-", "cuda-", "triton"))]
+
+
+def test_the_conda_environment_is_the_same_one_and_installs_the_project_on_a_python_that_is_allowed() -> None:
+    own, nested = conda()
+    back = {conda_name: name for name, conda_name in CONDA_NAMES.items()}
+    named = {back.get(name, name): version for name, version in own.items() if name not in CONDA_ONLY}
+    assert not named.keys() & nested.keys()
+    assert named | nested == project()
+    text = (ROOT / "environment.yml").read_text()
+    assert "- --editable ." in text
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    assert Requirement(f"python{required}").specifier.contains(conda()[0]["python"])
+
+
+def test_the_tests_of_spark_run_on_a_version_that_the_extra_allows() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (spark,) = map(Requirement, extras["spark"])
+    assert spark.specifier.contains(project()[canonicalize_name(spark.name)])
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "environment.yml", "pyproject.toml", "Makefile"])
+def test_no_machine_stands_in_the_environment_files(name: str) -> None:
+    text = (ROOT / name).read_text()
+    addresses = r"https?://|file://|--(?:extra-)?index-url|--find-links \S"
+    absolute_paths = r"(?<![\w.$)/-])/(?!dev/null)\w+/"
+    assert not re.findall(f"{addresses}|{absolute_paths}", text)
+
+
+def test_what_is_installed_is_what_the_lock_says() -> None:
+    packages = importlib.metadata.distributions()
+    installed = {str(canonicalize_name(one.metadata["Name"])): one.version.split("+")[0] for one in packages}
+    wanted = project()
+    differing = {name: (wanted[name], installed.get(name)) for name in wanted if installed.get(name) != wanted[name]}
+    assert not differing, f"(wanted, installed): {differing}; run make to install the lock"
+
+
+def test_the_project_is_importable_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pipeline
+
+    monkeypatch.chdir(tmp_path)
+    assert importlib.metadata.version("fairness-audits")
+    assert Path(pipeline.__file__).is_relative_to(ROOT)

@@ -14,8 +14,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -26,6 +28,7 @@ from pipeline.report import registry
 from pipeline.types import Classifier
 from pipeline.workflow.composition import declared
 from pipeline.workflow.config import CONF
+from tests.files import environment, project_copy
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = "individual_fairness"
@@ -34,32 +37,11 @@ STAGES = ("prepare_", "train_", "transport_", "audit_")
 pytestmark = [pytest.mark.workflow, pytest.mark.xdist_group("workflow")]
 
 
-def project_copy(destination: Path, original: Path = ROOT) -> Path:
-    for name in ("Snakefile", "conf", "pipeline", "data/published", "data/twins"):
-        source = original / name
-        target = destination / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "profile"))
-        else:
-            shutil.copy2(source, target)
-    return destination
-
-
-def environment(project: Path, study: str = STUDY) -> dict[str, str]:
-    left_out = ("DATA_MIRROR", "SCALE", "STUDY", "NUMBA_CACHE_DIR")
-    kept = {key: value for key, value in os.environ.items() if key not in left_out}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-    return {**kept, "PATH": path, "PYTHONPATH": str(project), "SCALE": "smoke", "TRACKER": "disabled", "STUDY": study}
-
-
 def snakemake(
     project: Path, *arguments: str, source: str = "twin", study: str = STUDY
 ) -> subprocess.CompletedProcess[str]:
-    command = ["snakemake", "--cores", "2", *arguments]
-    return subprocess.run(
-        command, cwd=project, env={**environment(project, study), "DATA_SOURCE": source}, capture_output=True, text=True
-    )
+    command, asked = ["snakemake", "--cores", "2", *arguments], environment(project, STUDY=study, DATA_SOURCE=source)
+    return subprocess.run(command, cwd=project, env=asked, capture_output=True, text=True)
 
 
 def planned(project: Path, *arguments: str) -> tuple[Counter[str], str]:
@@ -185,9 +167,8 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
         made = finished / "results" / "sweeps" / "smoke" / "tiny"
         with (made / "summary.csv").open(newline="") as file:
             lines = list(csv.DictReader(file))
-        assert {(line["delta"], line["method"]) for line in lines} == set(
-            itertools.product(("1.1", "2.0"), ("baseline", "sensr"))
-        )
+        every = set(itertools.product(("1.1", "2.0"), ("baseline", "sensr")))
+        assert {(line["delta"], line["method"]) for line in lines} == every
         assert (made / "figure.pdf").stat().st_size > 5_000
         path.write_text(path.read_text().replace("audit.delta", "audit.dleta"))
         run = snakemake(finished, "-n", "sweep_tiny")
@@ -201,7 +182,11 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
 def test_hydra_alone_trains_into_a_folder_of_its_own(everything: Path) -> None:
     command = [sys.executable, "-m", "pipeline.stages.train", "-m", "method=baseline", "dataset=compas", "scale=smoke"]
     run = subprocess.run(
-        [*command, "seed=range(2)"], cwd=everything, env=environment(everything), capture_output=True, text=True
+        [*command, "seed=range(2)"],
+        cwd=everything,
+        env=environment(everything, STUDY=STUDY),
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     (folder,) = (everything / "results" / "hydra").iterdir()
@@ -236,24 +221,26 @@ def kept(project: Path) -> dict[Path, Path]:
     return {path.with_name(f"{match[1]}.npz"): path for path, match in names.items() if match}
 
 
+@pytest.fixture
+def trained(finished: Path, tmp_path: Path) -> Iterator[dict[str, bytes]]:
+    """The finished project without its models of COMPAS, which are these; afterwards they are there again."""
+    models = finished / "results" / "models" / "smoke" / "compas"
+    before = {str(path.relative_to(finished)): path.read_bytes() for path in sorted(models.glob("*.npz"))}
+    shutil.move(models, tmp_path / "models")
+    yield before
+    shutil.rmtree(models)
+    shutil.move(tmp_path / "models", models)
+
+
 def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_bytes(
-    finished: Path, tmp_path: Path
+    finished: Path, trained: dict[str, bytes], tmp_path: Path
 ) -> None:
     # The finished run had two cores: neither the interruption nor the order of the jobs leaves a trace.
-    trained = (finished / "results" / "models" / "smoke" / "compas").glob("*.npz")
-    targets = sorted(str(path.relative_to(finished)) for path in trained)
-    project = project_copy(tmp_path, finished)
-    shutil.copytree(finished / "data" / "raw", project / "data" / "raw")
-    log = tmp_path / "killed.log"
+    project, log = finished, tmp_path / "killed.log"
     with log.open("w") as stream:
-        process = subprocess.Popen(
-            ["snakemake", "--cores", "2", *targets],
-            cwd=project,
-            env={**environment(project), "DATA_SOURCE": "twin"},
-            stdout=subprocess.DEVNULL,
-            stderr=stream,
-            start_new_session=True,
-        )
+        command, twins = ["snakemake", "--cores", "2", *trained], environment(project, STUDY=STUDY)
+        told: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": stream, "start_new_session": True}
+        process = subprocess.Popen(command, cwd=project, env=twins, **told)
     while process.poll() is None and not kept(project):
         time.sleep(0.05)
     was_alive, inside = process.poll() is None, at_work(project)
@@ -266,22 +253,9 @@ def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_b
     assert before
     assert not any(model.exists() for model in before)
     done = jobs(log.read_text(), "Finished jobid:")
-    run = subprocess.run(
-        [
-            "make",
-            "--no-print-directory",
-            "-f",
-            str(ROOT / "Makefile"),
-            "resume",
-            "CORES=1",
-            f"BIN={Path(sys.executable).parent}",
-            f"TARGETS={' '.join(targets)}",
-        ],
-        cwd=project,
-        env={**environment(project), "DATA_SOURCE": "twin"},
-        capture_output=True,
-        text=True,
-    )
+    resume = ["make", "--no-print-directory", "-f", str(ROOT / "Makefile"), "resume", "CORES=1"]
+    resume += [f"BIN={Path(sys.executable).parent}", f"TARGETS={' '.join(trained)}"]
+    run = subprocess.run(resume, cwd=project, env=twins, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
     assert not jobs(run.stderr, "Job") & done
     said = "".join(path.read_text() for path in (project / "results" / "logs" / "smoke" / "train").glob("*.log"))
@@ -289,8 +263,8 @@ def test_a_training_killed_inside_a_job_resumes_on_one_core_and_gives_the_same_b
         assert model.read_bytes() == content
         assert f"{model.relative_to(project)} was made before" in said
     assert not kept(project)
-    for target in targets:
-        assert (project / target).read_bytes() == (finished / target).read_bytes(), target
+    for target, content in trained.items():
+        assert (project / target).read_bytes() == content, target
 
 
 def test_a_corrupted_raw_file_is_caught_and_named(tmp_path: Path) -> None:

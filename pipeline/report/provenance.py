@@ -11,6 +11,7 @@ import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 PACKAGES = (
@@ -50,9 +51,10 @@ def versions() -> dict[str, str]:
     return found
 
 
-def machine(cpuinfo: str) -> dict[str, str]:
-    """Processor, cores and system; ``cpuinfo`` is the text of ``/proc/cpuinfo``, or empty where there is none."""
-    models = [line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")]
+def machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
+    """Processor, cores and system of this machine."""
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.is_file() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return {
         "processor": models[0] if models else platform.processor() or platform.machine(),
         "cores": str(os.cpu_count() or "unknown"),

@@ -37,25 +37,18 @@ def present(paths: Sequence[str], depth: int, load: Callable[[str], Any] = io.lo
     return {name: value for name, value in found.items() if not isinstance(value, Absent)}
 
 
-def load(
-    study: str,
-    config: dict,
-    rows: str,
-    datasets: Sequence[str],
-    classifiers: Sequence[str],
-    transports: Sequence[str],
-    audits: Sequence[str],
-) -> Inputs:
-    """Everything that the artefacts are made from."""
+def of_run(options: argparse.Namespace) -> Inputs:
+    """Everything that the artefacts of a run are made from."""
+    config = json.loads(sys.stdin.read() if options.config == "-" else options.config)
     return Inputs(
-        study=study,
+        study=options.study,
         scale=config["scale"]["name"],
-        rows=io.load_rows(rows),
+        rows=io.load_rows(options.rows),
         config=config,
-        datasets={name: described(dataset) for name, dataset in present(datasets, 1).items()},
-        classifiers=present(classifiers, 2, io.load_without_weights),
-        transports={place(path, 2): io.load(path, TransportMap) for path in transports},
-        audits={place(path, 4): io.load_audit(path) for path in audits},
+        datasets={name: described(dataset) for name, dataset in present(options.datasets, 1).items()},
+        classifiers=present(options.classifiers, 2, io.load_without_weights),
+        transports={place(path, 2): io.load(path, TransportMap) for path in options.transports},
+        audits={place(path, 4): io.load_audit(path) for path in options.audits},
     )
 
 
@@ -88,12 +81,6 @@ class Maker:
         return artefact
 
 
-def machine() -> dict[str, str]:
-    """Processor, cores and system of this machine."""
-    cpuinfo = Path("/proc/cpuinfo")
-    return provenance.machine(cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else "")
-
-
 def record(drawn: reference.Watched, names: Sequence[str], maker: Maker, manifest: Any, folder: str) -> Inputs:
     """Make a reference of what the artefacts read."""
     for name in names:
@@ -113,7 +100,7 @@ def grown(inputs: Inputs, benchmarks: Mapping[str, str], folder: str) -> tuple[I
     run = {
         "commit": provenance.commit(),
         "date": datetime.date.today().isoformat(),
-        "machine": machine(),
+        "machine": provenance.machine(),
         "versions": provenance.versions(),
     }
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
@@ -164,15 +151,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.drawn_from:
         inputs, manifest = shelf.load_reference(options.drawn_from)
     else:
-        inputs = load(
-            options.study,
-            json.loads(sys.stdin.read() if options.config == "-" else options.config),
-            options.rows,
-            options.datasets,
-            options.classifiers,
-            options.transports,
-            options.audits,
-        )
+        inputs = of_run(options)
     if options.record:
         inputs, manifest = grown(inputs, json.loads(options.benchmarks), options.record)
     published_numbers, *claim_lists = options.published
@@ -197,7 +176,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.against:
         theirs, manifest = shelf.load_reference(options.against)
         held = against(inputs, theirs)
-    told = index.reference(manifest, held, machine()["processor"])
+    told = index.reference(manifest, held, provenance.machine()["processor"])
     told_claims = claims.lines(decided(inputs, claim_lists))
     page = index.describe(inputs, artefacts_made, found, told_claims, told)
     io.save_json(page, options.index)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline import io
+from pipeline.workflow import stage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,13 +53,9 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
 
 def main(arguments: list[str] | None = None) -> None:
     """Load the audits, collect their rows, save them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--study", required=True)
-    parser.add_argument("--scale", required=True)
-    parser.add_argument("--audits", required=True, help="JSON: a list of {path, block, columns}")
-    parser.add_argument("--output", required=True, help="where the rows go (.parquet)")
-    options = parser.parse_args(arguments)
-    audits = [(io.load_audit(a["path"]), a["block"], a["columns"]) for a in json.loads(options.audits)]
+    told = {"type": json.loads, "help": "JSON: a list of {path, block, columns}"}
+    options = stage.options(__doc__, arguments, "output", study={}, scale={}, audits=told)
+    audits = [(io.load_audit(one["path"]), one["block"], one["columns"]) for one in options.audits]
     rows = collect(audits, options.study, options.scale)
     io.save_rows(rows, options.output)
     print(f"collected {len(rows):,} rows of {len(audits)} audits")

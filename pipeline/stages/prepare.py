@@ -24,35 +24,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         dataset = prepared(config["dataset"], config["repetitions"], manifest)
     except (ValueError, OSError) as error:
         sys.exit(f"prepare {config['dataset']['name']}: {error}")
-    if isinstance(dataset, Absent):
-        io.save(dataset, options.output)
-        print(f"{dataset.name} is absent: what needs it is listed as not run.\n{dataset.reason}")
-        return
     io.save(dataset, options.output)
-    print(_line(dataset) if isinstance(dataset, Dataset) else _line_of_images(dataset))
+    if isinstance(dataset, Absent):
+        print(f"{dataset.name} is absent: what needs it is listed as not run.\n{dataset.reason}")
+    else:
+        print("\n".join(_lines(dataset)))
 
 
-def _line(dataset: Dataset) -> str:
-    n, d = dataset.features.shape
+def _lines(dataset: Dataset | ImageDataset) -> list[str]:
+    of = f"{dataset.name} ({dataset.origin}):"
+    parts = f"{dataset.train.shape[1]:,} to train and {dataset.test.shape[1]:,} to test;"
     dropped = "; ".join(f"{count:,} {reason}" for reason, count in dataset.dropped.items()) or "none"
-    return (
-        f"{dataset.name} ({dataset.origin}): {n:,} rows of {d} features, {dataset.repetitions} splits of "
-        f"{dataset.train.shape[1]:,} to train and {dataset.test.shape[1]:,} to test; rows dropped: {dropped}"
-    )
-
-
-def _line_of_images(dataset: ImageDataset) -> str:
+    if isinstance(dataset, Dataset):
+        n, d = dataset.features.shape
+        return [f"{of} {n:,} rows of {d} features, {dataset.repetitions} splits of {parts} rows dropped: {dropped}"]
     n, channels, height, width = dataset.images.shape
-    dropped = "; ".join(f"{count:,} {reason}" for reason, count in dataset.dropped.items()) or "none"
+    shape = f"{n:,} images of {channels} x {height} x {width} in {len(dataset.classes)} classes"
     odd = dataset.unreadable
     more = [f"  ... and {len(odd) - LISTED:,} more"] if len(odd) > LISTED else []
     listed = [f"unreadable or odd, {len(odd):,}:", *(f"  {name}" for name in odd[:LISTED]), *more] if odd else []
-    first = (
-        f"{dataset.name} ({dataset.origin}): {n:,} images of {channels} x {height} x {width} in "
-        f"{len(dataset.classes)} classes, {dataset.train.shape[1]:,} to train and {dataset.test.shape[1]:,} to test; "
-        f"dropped: {dropped}"
-    )
-    return "\n".join([first, *listed])
+    return [f"{of} {shape}, {parts} dropped: {dropped}", *listed]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
 """Fit transport maps between two groups of a dataset, one in every trial: ``Dataset -> TransportMap``."""
 
-from dataclasses import replace
-
 from pipeline import io
 from pipeline.seeds import generators
-from pipeline.transport.between import fitted, levels, parted, transported_columns
+from pipeline.transport.between import fitted, parted
 from pipeline.types import Dataset
 from pipeline.workflow import plugins, stage, tracking
 
@@ -19,19 +17,7 @@ def main(arguments: list[str] | None = None) -> None:
     dataset = io.load(options.dataset, Dataset)
     module = plugins.load("transport", section["kind"])
     rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
-    code, other = levels(dataset, between.attribute, between.source)
-    maps = replace(
-        fitted(dataset, between, module, plugins.configure(module, own), rngs),
-        transport=section["name"],
-        dataset=dataset.name,
-        origin=dataset.origin,
-        attribute=between.attribute,
-        source=dataset.levels[between.attribute][code],
-        target=dataset.levels[between.attribute][other],
-        given_label=between.given_label,
-        points=between.points,
-        features=tuple(dataset.feature_names[c] for c in transported_columns(dataset, between.attribute)),
-    )
+    maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"])
     io.save(maps, options.output)
     facts = {name: float(values.mean()) for name, values in maps.facts.items()}
     tracking.record(options.output, config, facts, maps.history)

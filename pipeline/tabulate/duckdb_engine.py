@@ -61,7 +61,7 @@ DIALECT = sql.Dialect(name, text)
 
 
 class DuckTable:
-    """See :class:`pipeline.tabulate.table.Table`."""
+    """A :class:`pipeline.tabulate.table.Table`, whose methods are said there."""
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, source: str | Path | Sequence[str | Path] | pd.DataFrame
@@ -81,15 +81,12 @@ class DuckTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns in their order."""
         return tuple(self._types)
 
     def size(self) -> int:
-        """The number of rows."""
         return int(self._asked(f"SELECT count(*) FROM {self._rows()}")[0][0])
 
     def cells(self, request: Request) -> list[Cell] | TooManyCells:
-        """The counts, by one scan of the rows."""
         keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
         selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
         counted = f"SELECT {', '.join(sql.KEYS)}, count(*) FROM (SELECT {selected} FROM {self._rows()})"
@@ -99,13 +96,11 @@ class DuckTable:
         return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        """About how many values each column has."""
         counts = ", ".join(f"approx_count_distinct({name(column)})" for column in columns)
         (found,) = self._asked(f"SELECT {counts} FROM {self._rows()}")
         return dict(zip(columns, found, strict=True))
 
     def places(self, faulty: Faulty) -> list[Place]:
-        """The first faulty rows."""
         column = self._column(faulty.column)
         condition = sql.condition(DIALECT, faulty, column)
         if condition is None:
@@ -121,7 +116,6 @@ class DuckTable:
         return found[:FIRST]
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Columns in the order of the rows: numbers as they are, text as objects."""
         selected = ", ".join(name(column) for column in columns)
         frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
         return {column: frame[column].to_numpy() for column in columns}

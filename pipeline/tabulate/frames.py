@@ -51,7 +51,7 @@ def opened(source: str | Path | Sequence[str | Path] | pd.DataFrame) -> Frame:
 
 
 class Frame:
-    """See :class:`pipeline.tabulate.table.Table`."""
+    """A :class:`pipeline.tabulate.table.Table`, whose methods are said there."""
 
     def __init__(self, frame: pd.DataFrame, name: str, paths: Sequence[str] = (), lengths: Sequence[int] = ()) -> None:
         self.name = name
@@ -60,15 +60,12 @@ class Frame:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns in their order."""
         return tuple(self._frame.columns)
 
     def size(self) -> int:
-        """The number of rows."""
         return len(self._frame)
 
     def cells(self, request: Request) -> list[Cell] | TooManyCells:
-        """The counts, by one scan of the rows."""
         import pandas as pd
 
         group, label, raw = (self._frame[column] for column in request.columns)
@@ -94,7 +91,6 @@ class Frame:
         return {column: int(self._frame[column].nunique()) for column in columns}
 
     def places(self, faulty: Faulty) -> list[Place]:
-        """The first faulty rows."""
         column = self._frame[faulty.column]
         if faulty.fault == "missing":
             bad = column.isna().to_numpy()
@@ -106,7 +102,6 @@ class Frame:
         return [self._place(row, column.iloc[row]) for row in np.flatnonzero(bad)[:FIRST].tolist()]
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        """Columns in the order of the rows: numbers as they are, text as objects."""
         return {column: self._frame[column].to_numpy() for column in columns}
 
     def _place(self, row: int, value: Any) -> Place:

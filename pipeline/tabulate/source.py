@@ -3,7 +3,7 @@
 import csv
 import glob
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,21 +33,15 @@ def local_files(source: str | Path | Sequence[str | Path]) -> Files:
     paths = [path for one in given for path in _expanded(str(one))]
     if not paths:
         raise ValueError(f"there is no file {name}: give the path of a CSV or Parquet file, or a glob in quotes")
-    return Files(name, tuple(paths), kind_of(paths))
-
-
-def kind_of(paths: Iterable[str]) -> Literal["csv", "parquet"]:
-    """The kind that the names end in."""
-    kinds = {path: _kind(path) for path in paths}
-    strange = [path for path, kind in kinds.items() if kind is None]
-    if strange:
+    if strange := [path for path in paths if _kind(path) is None]:
         raise ValueError(
             f"expected files ending in {', '.join((*CSV, *PARQUET))}, found {listed(strange, 3)}: save the rows as one "
             "of these"
         )
-    if len(set(kinds.values())) > 1:
-        raise ValueError(f"expected files of one kind, found {listed(list(kinds), 3)}: audit CSV and Parquet apart")
-    return next(kind for kind in kinds.values() if kind)
+    kind, *others = {kind for path in paths if (kind := _kind(path))}
+    if others:
+        raise ValueError(f"expected files of one kind, found {listed(paths, 3)}: audit CSV and Parquet apart")
+    return Files(name, tuple(paths), kind)
 
 
 def header(files: Files) -> tuple[str, ...]:

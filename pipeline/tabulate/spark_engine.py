@@ -125,7 +125,7 @@ def _told(error: Exception) -> str:
 
 
 class SparkTable:
-    """See :class:`pipeline.tabulate.table.Table`."""
+    """A :class:`pipeline.tabulate.table.Table`, whose methods are said there."""
 
     def __init__(self, session: SparkSession, source: str | Path | Sequence[str | Path] | Any) -> None:
         self._session = session
@@ -145,15 +145,12 @@ class SparkTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns in their order."""
         return tuple(self._types)
 
     def size(self) -> int:
-        """The number of rows."""
         return int(self._done(self._rows.count))
 
     def cells(self, request: Request) -> list[Cell] | TooManyCells:
-        """The counts, by one scan of the rows."""
         keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
         selected = self._rows.selectExpr(*(f"{expression} AS {key}" for key, expression in keys.items()))
         found = self._done(selected.groupBy(*sql.KEYS).count().limit(request.cells + 1).collect)
@@ -162,7 +159,6 @@ class SparkTable:
         return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        """About how many values each column has."""
         counts = (f"approx_count_distinct({name(column)})" for column in columns)
         (found,) = self._done(self._rows.selectExpr(*counts).collect)
         return dict(zip(columns, found, strict=True))

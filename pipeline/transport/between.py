@@ -7,7 +7,7 @@ classifier reads beside the features stays the person's own.
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import ModuleType
 from typing import Annotated, Any, Literal, cast
 
@@ -125,12 +125,31 @@ def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
     return Groups(source, target, columns)
 
 
-def fitted(dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any]) -> TransportMap:
-    """Fit ``module``'s maps on len(rngs) trials; the opposite direction is as many further trials of the same fit.
+def fitted(
+    dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any], name: str = ""
+) -> TransportMap:
+    """Fit ``module``'s maps, called ``name``, on len(rngs) trials, with what they are between.
 
     A module whose map needs more than the two groups' rows has ``fit_dataset(dataset, between, config, rngs)``; one
-    that gets the opposite direction by the way has ``fit_both(source, target, config, rngs, opposite)``.
+    that gets the opposite direction by the way has ``fit_both(source, target, config, rngs, opposite)``; else it is
+    as many further trials of the same ``fit(source, target, config, rngs)``.
     """
+    source, target = (dataset.levels[between.attribute][c] for c in levels(dataset, between.attribute, between.source))
+    return replace(
+        _maps(dataset, between, module, config, rngs),
+        transport=name,
+        dataset=dataset.name,
+        origin=dataset.origin,
+        attribute=between.attribute,
+        source=source,
+        target=target,
+        given_label=between.given_label,
+        points=between.points,
+        features=tuple(dataset.feature_names[c] for c in transported_columns(dataset, between.attribute)),
+    )
+
+
+def _maps(dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any]) -> TransportMap:
     if hasattr(module, "fit_dataset"):
         return cast(TransportMap, module.fit_dataset(dataset, between, config, rngs))
     found = groups(dataset, between, len(rngs))

@@ -216,8 +216,7 @@ class _Problem:
             joining.append((start + negative) * len(self.y) + cheapest[negative])
         bound = float(self.a @ lowered + self.b @ found.v)
         # By rounding alone the bound may pass the cost.
-        bounded = _Solved(found.row, found.column, found.mass, found.cost, found.u, found.v, min(bound, found.cost))
-        return bounded, np.concatenate(joining)
+        return replace(found, bound=min(bound, found.cost)), np.concatenate(joining)
 
     def _blocks(self, x: Array, y: Array) -> Iterator[tuple[int, Array]]:
         """The costs of some rows of x after the other, and the first row's number."""

@@ -93,11 +93,6 @@ def exact_distances(
     return {name: float(found.mass @ paired_costs(*pairs, name) / found.total) for name in report}
 
 
-def round_trip(rows: Array, back: Array, cost: str | Cost = "l1") -> float:
-    """The mean of c(x, G'(G(x))): ``back`` (n, d) are the images of the images under the opposite map."""
-    return mean_distance(rows, back, cost)
-
-
 def healthy(statistics: Array) -> bool:
     """Whether no feature's KS statistic is above :data:`WORST_HEALTHY_KS`."""
     return bool(np.max(statistics) <= WORST_HEALTHY_KS)

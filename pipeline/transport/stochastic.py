@@ -65,8 +65,7 @@ def fit(
     shift = np.stack([rows.mean(axis=0) for rows in pooled])
     spread = np.stack([rows.std(axis=0) for rows in pooled])
     scale = np.where(spread > 0, spread, 1.0)
-    objective = config.cost, config.regularizer, config.regularization
-    problem = training.DualProblem.of(source, target, shift, scale, *objective)
+    problem = training.DualProblem.of(source, target, shift, scale, config)
     widths = [d, config.hidden_units, 1]
     # Potentials start at 0: where their sum is above the cost, the entropic objective is out of bounds at once.
     potentials = [[training.first_layers(rng, widths, last=0.0) for rng in rngs] for _ in range(2)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,6 +13,9 @@ import torch
 from pipeline.models import stacked
 from pipeline.transport.cost import Cost, cost_function
 from pipeline.types import Array
+
+if TYPE_CHECKING:
+    from pipeline.transport.stochastic import Config
 
 Networks = dict[str, torch.Tensor]
 """Weights ``w1`` (T, fan in, fan out) and biases ``b1`` (T, fan out) of the first layer, and so on."""
@@ -55,26 +58,17 @@ class DualProblem:
     shift: torch.Tensor
     scale: torch.Tensor
     unit: torch.Tensor
-    cost: str | Cost
-    regularizer: str
-    regularization: float
+    config: Config
 
     @classmethod
     def of(
-        cls,
-        source: Sequence[Array],
-        target: Sequence[Array],
-        shift: Array,
-        scale: Array,
-        cost: str | Cost,
-        regularizer: str,
-        regularization: float,
+        cls, source: Sequence[Array], target: Sequence[Array], shift: Array, scale: Array, config: Config
     ) -> DualProblem:
         """Raises ValueError where the mean cost is 0 or not finite."""
         unit = np.zeros(len(source))
         for t, (x, y) in enumerate(zip(source, target, strict=True)):
             first, other = (torch.from_numpy(rows[:MEASURED_POINTS]) for rows in (x, y))
-            unit[t] = float(pair_costs(first, other, cost).mean())
+            unit[t] = float(pair_costs(first, other, config.cost).mean())
         if not (np.isfinite(unit) & (unit > 0)).all():
             raise ValueError(f"expected groups with a positive, finite mean cost between them, found {unit.tolist()}")
         return cls(
@@ -84,9 +78,7 @@ class DualProblem:
             torch.from_numpy(shift).float()[:, None],
             torch.from_numpy(scale).float()[:, None],
             torch.from_numpy(unit).float()[:, None, None],
-            cost,
-            regularizer,
-            regularization,
+            config,
         )
 
     def dual_loss(self, u: Networks, v: Networks, source_rows: Any, target_rows: Any) -> Callable[[int], torch.Tensor]:
@@ -110,7 +102,7 @@ class DualProblem:
             with torch.no_grad():
                 weight = plan(self._potential(u, x), self._potential(v, y), x, y, costs)
             moved = self.shift + self.scale * output(f, (x - self.shift) / self.scale)
-            return (weight * pair_costs(moved, y, self.cost) / self.unit).sum(dim=(1, 2))
+            return (weight * pair_costs(moved, y, self.config.cost) / self.unit).sum(dim=(1, 2))
 
         return loss
 
@@ -122,7 +114,7 @@ class DualProblem:
             only = [{name: tensor[t : t + 1] for name, tensor in network.items()} for network in (u, v)]
             x, y = self.source[t, : min(n, MEASURED_POINTS)], self.target[t, : min(m, MEASURED_POINTS)]
             potentials = [self._potential(net, rows[None], t)[0] for net, rows in zip(only, (x, y), strict=True)]
-            costs = pair_costs(x, y, self.cost) / self.unit[t]
+            costs = pair_costs(x, y, self.config.cost) / self.unit[t]
             mass = self._of_pot("plan")(*potentials, x, y, costs).sum(dim=1) * len(x)
             errors.append((mass - 1).abs().mean())
         return torch.stack(errors)
@@ -136,14 +128,14 @@ class DualProblem:
                 "POT was imported before torch in this process, and knows no tensors: import torch first, or set the "
                 "environment variable POT_BACKEND_DISABLE_PYTORCH to nothing"
             )
-        function = getattr(ot.stochastic, f"{what}_dual_{self.regularizer}")
-        return lambda u, v, x, y, costs: function(u, v, x, y, reg=self.regularization, metric=lambda _x, _y: costs)
+        reg, function = self.config.regularization, getattr(ot.stochastic, f"{what}_dual_{self.config.regularizer}")
+        return lambda u, v, x, y, costs: function(u, v, x, y, reg=reg, metric=lambda _x, _y: costs)
 
     def _batch(self, source_rows: torch.Tensor, target_rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Rows (T, B, d) of these numbers of both groups, and their costs (T, B, B) in units of the mean."""
         trial = torch.arange(len(self.source))[:, None]
         x, y = self.source[trial, source_rows], self.target[trial, target_rows]
-        return x, y, pair_costs(x, y, self.cost) / self.unit
+        return x, y, pair_costs(x, y, self.config.cost) / self.unit
 
     def _potential(self, network: Networks, rows: torch.Tensor, trial: int | None = None) -> torch.Tensor:
         """A potential's values (T, B)."""

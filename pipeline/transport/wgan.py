@@ -6,11 +6,16 @@ The generator G maps rows x of the source group, the critic D tells its images f
    D \text{ descends on } -\frac1n \sum D(x'), \text{ then on } \frac1n \sum D(G(x)); \qquad
    G \text{ descends on } -\frac1n \sum D(G(x)) + \frac\lambda n \sum \Big(\sum_j |x_j - G(x)_j|\Big)^2 .
 
-As coded by the authors: both networks have two hidden layers of H rectified units, Glorot-uniform weights, zero biases,
-and RMSprop (a moving mean v of squared gradients from 0; a step is rate gradient / (sqrt(v) + epsilon)). One step of G
-follows ``rounds`` rounds of D; a round is one step on a minibatch of target rows, a step on the images of a minibatch
-of source rows, in which the first step's weights count already, and then every weight and bias of D is kept within
-+-``clip``. G's own step draws one more minibatch. Minibatches have n rows, drawn with replacement.
+As coded by the authors: both networks have two hidden layers of H rectified units,
+
+.. math:: f(x) = W_3^\top \max(0, W_2^\top \max(0, W_1^\top x + b_1) + b_2) + b_3,
+
+with ``w1`` (T, d, H), ``b1`` (T, H), ``w2`` (T, H, H), ``b2`` (T, H), ``w3`` (T, H, k), ``b3`` (T, k), and k = d for a
+generator, k = 1 for a critic; Glorot-uniform weights, zero biases, and RMSprop (a moving mean v of squared gradients
+from 0; a step is rate gradient / (sqrt(v) + epsilon)). One step of G follows ``rounds`` rounds of D; a round is one
+step on a minibatch of target rows, a step on the images of a minibatch of source rows, in which the first step's
+weights count already, and then every weight and bias of D is kept within +-``clip``. G's own step draws one more
+minibatch. Minibatches have n rows, drawn with replacement.
 
 The paper writes the critic's sign the other way round in eq. 1; that is a matter of what D is called.
 
@@ -21,13 +26,13 @@ no longer finite stops: the generator of its last finite checkpoint stands, and 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
+from pipeline.fields import Checked, Count, NonNegative, Positive, interval, one_of
 from pipeline.models.device import gpu_is_visible
 from pipeline.models.mlp import glorot_networks
-from pipeline.transport.wgan_networks import WganSettings, minibatches, outputs
 from pipeline.types import Array, TransportMap
 
 LOG = logging.getLogger(__name__)
@@ -35,12 +40,40 @@ CHUNK = 100
 """Steps for which minibatches are drawn together."""
 ROWS = 10_000
 """Of each group, watched."""
+BLOCK = 8192
+"""Rows that are evaluated together: bounds the memory."""
+ENGINES = ("auto", "compiled", "torch")
+SELECTIONS = ("last", "best")
 CURVES = ("max_ks", "mean_cost", "mean_l1", "critic_gap")
 
 
 @dataclass(frozen=True)
-class Config(WganSettings):
-    """See :class:`pipeline.transport.wgan_networks.WganSettings`."""
+class Config(Checked, of="transport"):
+    """How the networks are trained, and which are kept.
+
+    ``hidden_units`` H; RMSprop's ``learning_rate``, ``decay`` of v, and ``epsilon``; ``clip``; ``rounds`` of the critic
+    for each of ``steps`` of the generator; ``batch_size`` n; ``cost_weight`` lambda. Every ``check_every`` steps, and
+    after the last, the maps are measured (see :class:`Watch`): ``selection`` "last" keeps the last map, "best" the
+    measured one whose largest Kolmogorov-Smirnov statistic over the features is smallest; a kept map in which that
+    statistic is above ``diverged_above`` is reported as diverged. ``engine``: ``compiled`` runs on ``threads`` threads,
+    a trial in each, and gives the same numbers for any of them; ``torch`` runs on the visible device; ``auto`` is torch
+    where a GPU is visible and compiled elsewhere.
+    """
+
+    hidden_units: Count
+    learning_rate: Positive
+    decay: Annotated[float, interval("[0, 1)")]
+    epsilon: Positive
+    clip: Positive
+    rounds: Count
+    batch_size: Count
+    steps: Count
+    cost_weight: NonNegative
+    selection: Annotated[str, one_of(SELECTIONS)]
+    check_every: Count
+    diverged_above: Positive
+    engine: Annotated[str, one_of(ENGINES)]
+    threads: Count
 
 
 class Training(Protocol):
@@ -50,10 +83,10 @@ class Training(Protocol):
         """Train on the minibatches ``rows`` (T, steps, 2 rounds + 1, n); those not ``running`` (T,) may be left out."""
 
     def generators(self) -> dict[str, Array]:
-        """The generators' parameters as in ``wgan_networks``, float64."""
+        """The generators' parameters as stated above, float64."""
 
     def critics(self) -> dict[str, Array]:
-        """The critics' parameters as in ``wgan_networks``, float64."""
+        """The critics' parameters as stated above, float64."""
 
 
 def fit(
@@ -121,7 +154,7 @@ def started(
     target: Sequence[Array],
     generators: Mapping[str, Array],
     critics: Mapping[str, Array],
-    config: WganSettings,
+    config: Config,
 ) -> Training:
     """The engine that ``config`` asks for, before its first step."""
     if config.engine == "torch" or (config.engine == "auto" and gpu_is_visible()):
@@ -131,6 +164,36 @@ def started(
     from pipeline.transport.wgan_compiled import CompiledTraining
 
     return CompiledTraining(source, target, generators, critics, config)
+
+
+def minibatches(
+    sizes: Sequence[tuple[int, int]], steps: int, rounds: int, n: int, rngs: Sequence[np.random.Generator]
+) -> Array:
+    """Row numbers of every minibatch of ``steps`` generator steps, with replacement: (T, steps, 2 rounds + 1, n).
+
+    ``sizes[t]`` are the numbers of source and target rows of trial t. A step's minibatches are those of target and
+    source in turn, one of each for a round of the critic, and at last the generator's, of source rows.
+    """
+    drawn = []
+    for (sources, targets), rng in zip(sizes, rngs, strict=True):
+        upper = np.array([targets, sources] * rounds + [sources])
+        drawn.append(rng.integers(0, upper[:, None], (steps, len(upper), n)))
+    return np.stack(drawn)
+
+
+def outputs(network: Mapping[str, Array], rows: Array) -> Array:
+    """f(x) of one network, without the trial axis, on rows (n, d): (n, k), in the precision of ``rows``."""
+    w1, b1, w2, b2, w3, b3 = (
+        network[name].astype(rows.dtype, copy=False) for name in ("w1", "b1", "w2", "b2", "w3", "b3")
+    )
+    values = np.empty((len(rows), w3.shape[-1]), rows.dtype)
+    # A network that has diverged has values that are not finite; who asks for them looks.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(rows), BLOCK):
+            block = slice(start, start + BLOCK)
+            hidden = np.maximum(np.maximum(rows[block] @ w1 + b1, 0) @ w2 + b2, 0)
+            values[block] = hidden @ w3 + b3
+    return values
 
 
 def _features(source: Sequence[Array], target: Sequence[Array], trials: int) -> int:

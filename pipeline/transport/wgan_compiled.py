@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.transport.wgan import Config
 from pipeline.transport.wgan_kernels import AREA, LANES, ROWS, Scratch, Trained, WganNetwork, WganPlan, train
-from pipeline.transport.wgan_networks import WganSettings
 from pipeline.types import Array
 
 LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3")
@@ -23,7 +23,7 @@ class CompiledTraining:
         target: Sequence[Array],
         generators: Mapping[str, Array],
         critics: Mapping[str, Array],
-        plan: WganSettings,
+        plan: Config,
         precision: str = "float32",
     ) -> None:
         self._plan, self._kind = plan, np.dtype(precision)
@@ -61,11 +61,9 @@ class CompiledTraining:
             list(pool.map(work, np.flatnonzero(running)))
 
     def generators(self) -> dict[str, Array]:
-        """The generators' parameters, float64."""
         return _unpacked(self._generators, self._generator_shapes)
 
     def critics(self) -> dict[str, Array]:
-        """The critics' parameters, float64."""
         return _unpacked(self._critics, self._critic_shapes)
 
 

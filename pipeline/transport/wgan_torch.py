@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from pipeline.models.device import arrays, tensors, visible_device
-from pipeline.transport.wgan_networks import WganSettings
+from pipeline.transport.wgan import Config
 from pipeline.types import Array
 
 
@@ -22,7 +22,7 @@ class TorchTraining:
         target: Sequence[Array],
         generators: Mapping[str, Array],
         critics: Mapping[str, Array],
-        plan: WganSettings,
+        plan: Config,
         precision: str = "float32",
     ) -> None:
         self._plan, device, kind = plan, visible_device(), getattr(torch, precision)
@@ -59,11 +59,9 @@ class TorchTraining:
             self._generator_step(self._batch("source", last))
 
     def generators(self) -> dict[str, Array]:
-        """The generators' parameters, float64."""
         return arrays(self._generators)
 
     def critics(self) -> dict[str, Array]:
-        """The critics' parameters, float64."""
         return arrays(self._critics)
 
     def _batch(self, side: str, numbers: torch.Tensor) -> torch.Tensor:

@@ -7,17 +7,18 @@ a sweep (``conf/sweep/``) asks for. What values it has is the matter of
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from pipeline.messages import nearest
 from pipeline.report import registry
-from pipeline.workflow import availability, composition, failures, references, superseded
+from pipeline.workflow import availability, composition, failures
 from pipeline.workflow.code_closure import modules_behind
 from pipeline.workflow.composition import GROUPS, REPETITIONS, Point, composed, encoded, plain
 from pipeline.workflow.jobs import STAGES
@@ -30,6 +31,7 @@ from pipeline.workflow.sweep import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
+REFERENCES = "data/reference"
 INVOCATION = {
     "scale": "SCALE", "study": "STUDY", "blocks": "BLOCKS", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET",
 }  # fmt: skip
@@ -109,15 +111,14 @@ class Workflow:
         return self._of_scale[study]
 
     def _run(self, study: str) -> tuple[Point, ...]:
-        every = composition.points(self.conf, study)
-        if study in self.studies and self.blocks:
-            every = tuple(point for point in every if point.block in self.blocks)
-        omitted = left_out(self.conf, self.scale, every)
-        return tuple(point for point in every if point not in omitted)
+        chosen = self.blocks if study in self.studies else ()
+        return tuple(point for point in self._ran(study, self.scale) if not chosen or point.block in chosen)
 
-    def experiment(self, study: str) -> dict[str, Any]:
-        """A study's declaration: title, paper, grid."""
-        return composition.experiment(self.conf, study)
+    def _ran(self, study: str, scale: str) -> list[Point]:
+        """The points of a study's grid that a scale runs, of all blocks."""
+        every = composition.points(self.conf, study)
+        omitted = left_out(self.conf, scale, every)
+        return [point for point in every if point not in omitted]
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
         """The resolved values of a part of a point, with its ``name`` and its module's ``kind``."""
@@ -158,7 +159,7 @@ class Workflow:
 
         Raises ValueError for a figure of what the grid does not have.
         """
-        declaration = self.experiment(sweep)
+        declaration = composition.experiment(self.conf, sweep)
         Figure.of(sweep, declaration)
         return {"sweep": declaration, "scale": self.scale}
 
@@ -178,7 +179,7 @@ class Workflow:
         places = [{"block": p.block, "dataset": p.dataset, "method": p.method, **dict(p.settings)} for p in omitted]
         return {
             **({"left_out": places} if places else {}),
-            "experiment": self.experiment(study),
+            "experiment": composition.experiment(self.conf, study),
             "blocks": self.blocks_of(study, self.scale),
             "scale": self._scale(),
             "sections": self._sections(study),
@@ -228,19 +229,25 @@ class Workflow:
 
     def blocks_of(self, study: str, scale: str) -> list[str]:
         """The blocks of a study's grid that a scale runs, in order."""
-        every = composition.points(self.conf, study)
-        omitted = left_out(self.conf, scale, every)
-        return list(dict.fromkeys(point.block for point in every if point not in omitted))
+        return list(dict.fromkeys(point.block for point in self._ran(study, scale)))
 
     @property
     def referenced(self) -> tuple[str, ...]:
         """The studies that have a reference of every block that its scale runs."""
-        studies = composition.declared(self.conf, "experiment")
-        return tuple(name for name in studies if references.whole(ROOT, name, partial(self.blocks_of, name)))
+        return tuple(name for name in composition.declared(self.conf, "experiment") if self.has_reference(name))
+
+    def has_reference(self, study: str, root: Path = ROOT) -> bool:
+        """Whether the study has a reference of all the blocks that its scale runs."""
+        path = root / REFERENCES / study / "manifest.json"
+        if not path.is_file():
+            return False
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        return set(manifest["blocks"]) == set(self.blocks_of(study, manifest["scale"]))
 
     def reference_files(self, study: str) -> list[str]:
         """The files of a study's reference; none where it has none, or not of every block."""
-        return references.files(ROOT, study) if study in self.referenced else []
+        found = sorted((ROOT / REFERENCES / study).rglob("*")) if study in self.referenced else []
+        return [str(path.relative_to(ROOT)) for path in found if path.is_file()]
 
     def present(self, *paths: str) -> list[str]:
         """Those of these files that are there."""
@@ -344,10 +351,10 @@ class Workflow:
 
     def forget_superseded(self, root: Path = ROOT) -> list[str]:
         """Drop the records of stand-ins for which the published files have come to hand, unless asked for by name."""
-        return superseded.forget(root) if self.source == "auto" else []
+        return availability.forget_superseded(root) if self.source == "auto" else []
 
     def _check_blocks(self) -> None:
-        known = sorted({block for study in self.studies for block in self.experiment(study)["grid"]})
+        known = sorted({block for study in self.studies for block in composition.experiment(self.conf, study)["grid"]})
         if unknown := sorted(self.blocks - set(known)):
             hint = nearest(unknown[0], known)
             raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")

@@ -3,12 +3,13 @@
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.files import environment, project_copy
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKED = "TEST_CLUSTER"
@@ -95,11 +96,7 @@ class Project:
 
     def __init__(self, folder: Path, methods: str) -> None:
         self.folder = folder
-        for name in ("Snakefile", "conf", "profiles", "pipeline", "data/published", "data/twins"):
-            source, target = ROOT / name, folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(source, target, ignore=ignored) if source.is_dir() else shutil.copy2(source, target)
+        shutil.copytree(ROOT / "profiles", project_copy(folder) / "profiles")
         for other in (folder / "conf" / "sweep").glob("*.yaml"):
             other.unlink()
         self.write("conf/sweep/small.yaml", SWEEP.format(methods=methods))
@@ -128,10 +125,7 @@ class Project:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {key: value for key, value in os.environ.items() if key not in ("DATA_MIRROR", "STUDY", "SET")}
-        path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
-        own = {"PATH": path, "PYTHONPATH": str(self.folder), "SCALE": "smoke", "STUDY": "individual_fairness"}
-        return {**kept, **own, "TRACKER": "disabled", "DATA_SOURCE": "twin", "OMP_NUM_THREADS": "1"}
+        return environment(self.folder, STUDY="individual_fairness", OMP_NUM_THREADS="1")
 
     def start(self, *arguments: str, log: Path) -> subprocess.Popen[str]:
         """Run Snakemake on the small sweep and go on; what it prints goes to ``log``."""

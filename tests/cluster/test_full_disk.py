@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.conftest import Project
 
-pytestmark = pytest.mark.workflow
+pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.pairs import GUARANTEES, all_pairs
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.seeds import generators
-from pipeline.transport.between import fitted, levels, parted, transported_columns
+from pipeline.transport.between import fitted, parted
 from pipeline.types import Array, AuditResult, Classifier, Dataset, ImageDataset, TransportMap
 from pipeline.workflow import plugins
 from pipeline.workflow.composition import Point
@@ -249,19 +249,7 @@ def maps(point: Point) -> TransportMap:
     between, own = parted(config["transport"])
     module = plugins.load("transport", config["transport"]["kind"])
     rngs = generators("transport", data.name, config["transport"]["name"], repetitions=config["repetitions"])
-    code, other = levels(data, between.attribute, between.source)
-    return replace(
-        fitted(data, between, module, plugins.configure(module, own), rngs),
-        transport=config["transport"]["name"],
-        dataset=data.name,
-        origin=data.origin,
-        attribute=between.attribute,
-        source=data.levels[between.attribute][code],
-        target=data.levels[between.attribute][other],
-        given_label=between.given_label,
-        points=between.points,
-        features=tuple(data.feature_names[c] for c in transported_columns(data, between.attribute)),
-    )
+    return fitted(data, between, module, plugins.configure(module, own), rngs, config["transport"]["name"])
 
 
 def audited(point: Point) -> AuditResult:

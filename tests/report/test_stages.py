@@ -281,14 +281,15 @@ def test_artefacts_are_numbered_as_published_and_those_beyond_by_their_order() -
 
 
 def test_times_are_summed_by_rule_digests_know_no_order_and_the_machine_is_read_off_its_description(
-    facts: dict[str, Any],
+    facts: dict[str, Any], tmp_path: Path
 ) -> None:
     (time,) = facts["times"]
     assert (time.rule, time.jobs, time.wall, time.processor, time.memory) == ("audit", 2, 123.0, 120.0, 300.0)
     assert [provenance.duration(s) for s in (3.21, 61, 7320)] == ["3.2 s", "1 min 01 s", "2 h 02 min"]
     one, same, other = map(provenance.digest, ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3}))
     assert one == same != other
-    assert provenance.machine("vendor\t: x\nmodel name\t: A CPU 3000\n")["processor"] == "A CPU 3000"
+    (tmp_path / "cpuinfo").write_text("vendor\t: x\nmodel name\t: A CPU 3000\n")
+    assert provenance.machine(tmp_path / "cpuinfo")["processor"] == "A CPU 3000"
 
 
 def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(

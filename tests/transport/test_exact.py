@@ -9,8 +9,9 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
+from scipy.stats import ks_2samp
 
-from pipeline.transport import exact, plan
+from pipeline.transport import exact, plan, quality
 from pipeline.transport.cost import COSTS, cost_function, cost_matrix, paired_costs, squared_l1
 from pipeline.types import Array, TransportMap
 
@@ -60,10 +61,8 @@ def test_unequal_sizes_cost_what_the_linear_program_finds(n: int, m: int, whole:
 def test_pairs_priced_in_give_the_plan_of_all_pairs(monkeypatch: pytest.MonkeyPatch, n: int, m: int, d: int) -> None:
     x, y = points(n, d, 5), points(m, d, 6) + 1
     whole = plan.best_plan(x, y)
-    monkeypatch.setattr(plan, "DENSE", 0)
-    monkeypatch.setattr(plan, "SAMPLE", 20)
-    monkeypatch.setattr(plan, "NEIGHBOURS", 2)
-    monkeypatch.setattr(plan, "BLOCK", 1000)
+    for name, number in {"DENSE": 0, "SAMPLE": 20, "NEIGHBOURS": 2, "BLOCK": 1000}.items():
+        monkeypatch.setattr(plan, name, number)
     given_pairs, solve = [], plan._simplex
 
     def counted(a: Array, b: Array, costs: Any) -> Any:
@@ -141,7 +140,9 @@ def test_overlaps_of_two_rows_of_intervals_have_both_lengths(first: list[int], s
     assert len(length) <= len(a) + len(b) - 1
 
 
-def test_points_and_costs_that_are_not_finite_are_errors() -> None:
+def test_points_and_costs_that_are_not_finite_are_errors_and_so_is_a_solver_that_stops_early(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     x = points(5, 2, 9)
     broken = x.copy()
     broken[2, 0] = np.nan
@@ -149,9 +150,6 @@ def test_points_and_costs_that_are_not_finite_are_errors() -> None:
         plan.best_plan(x, broken)
     with pytest.raises(ValueError, match=r"cost function gave NaN or infinite ones: mend it"):
         plan.best_plan(x, x, lambda a, b: (a - b).sum(-1) + np.inf)
-
-
-def test_a_solver_that_stops_early_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "ITERATIONS_PER_ATOM", 0.01)
     with pytest.raises(ValueError, match=r"of 80 to 80 distinct points did not end.*Map fewer points"):
         plan.best_plan(points(80, 2, 1), points(80, 2, 2))
@@ -180,15 +178,12 @@ def test_the_named_costs_are_these(name: str, expected: list[list[float]]) -> No
     np.testing.assert_allclose(COSTS[name](*tensors).numpy(), expected)
 
 
-def test_a_function_is_taken_as_it_is() -> None:
+def test_a_function_is_taken_as_it_is_and_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
     def only_first(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.asarray(abs(x - y)[..., 0])
 
     np.testing.assert_array_equal(cost_matrix(X, Y, only_first), [[3, 1], [2, 0]])
     np.testing.assert_array_equal(paired_costs(X, Y, only_first), [3, 0])
-
-
-def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"among squared_l1, l1, squared_l2, l2, or a function.*found 'cosine'"):
         cost_function("cosine")
 
@@ -251,14 +246,11 @@ def test_equal_groups_are_matched_one_to_one_even_where_rows_repeat() -> None:
     assert maps.facts["gap"][0] == pytest.approx(0, abs=1e-9)
 
 
-def test_which_of_equal_rows_gets_which_counterpart_is_drawn() -> None:
+def test_which_of_equal_rows_gets_which_counterpart_is_drawn_and_mean_images_keep_the_targets_mean() -> None:
     x, y = np.zeros((30, 1)), np.arange(30.0)[:, None]
     orders = {tuple(image(x, y, seed=seed)[:, 0]) for seed in range(3)}
     assert len(orders) == 3
     assert tuple(range(30)) not in orders
-
-
-def test_mean_images_of_an_unequal_group_keep_the_targets_mean() -> None:
     rng = np.random.default_rng(2)
     x, y = rng.normal(size=(30, 2)), rng.normal(size=(47, 2)) + 1
     maps = fitted_map(x, y)
@@ -276,17 +268,13 @@ def test_drawn_images_are_real_targets_with_the_plans_probabilities() -> None:
     np.testing.assert_allclose(image(x, y)[:, 0], [1 / 3, 41 / 3])
 
 
-def test_rows_are_known_in_any_order_and_more_than_once() -> None:
+def test_rows_are_known_in_any_order_and_more_than_once_and_an_unknown_one_is_an_error() -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
     maps = fitted_map(x, y)
     asked = np.array([4, 4, 19, 0, 7])
-    np.testing.assert_array_equal(
-        exact.images(maps.parameters, [x[asked]])[0], exact.images(maps.parameters, [x])[0][asked]
-    )
-
-
-def test_an_unknown_row_is_an_error_that_says_what_to_do() -> None:
+    some, every = (exact.images(maps.parameters, [rows])[0] for rows in (x[asked], x))
+    np.testing.assert_array_equal(some, every[asked])
     x = np.arange(6.0).reshape(3, 2)
     maps = fitted_map(x, x)
     # What is behind the rows of a shorter trial is no row.
@@ -328,3 +316,81 @@ def test_a_cost_that_is_not_symmetric_is_solved_in_both_directions() -> None:
     both = exact.fit_both([x], [y], exact.Config(upwards, "sample"), *[[np.random.default_rng(k)] for k in (0, 1)])
     assert both.facts["mean_cost"][0] == pytest.approx(1)
     assert both.facts["reverse_mean_cost"][0] == pytest.approx(0)
+
+
+# What is said of a map's quality has closed forms.
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_ks_is_scipys_of_every_feature(whole: bool) -> None:
+    rng = np.random.default_rng(0)
+    real, generated = rng.normal(size=(300, 3)), rng.normal(size=(170, 3)) * [1, 2, 1] + [0, 0, 0.5]
+    if whole:
+        real, generated = np.round(real), np.round(generated)
+    expected = [ks_2samp(real[:, j], generated[:, j]).statistic for j in range(3)]
+    np.testing.assert_allclose(quality.ks(real, generated), expected, atol=1e-12)
+    assert quality.ks(real, real).tolist() == [0, 0, 0]
+
+
+def test_generated_rows_that_break_a_relation_by_three_have_an_error_larger_by_nine() -> None:
+    rng = np.random.default_rng(1)
+    first = rng.normal(size=(200, 2))
+    real = np.column_stack([first, 2 * first[:, 0] - first[:, 1] + 4])
+    broken = real + np.array([0, 0, 3])
+    errors = quality.regression_errors(real, broken, rng)
+    np.testing.assert_allclose(errors.real, 0, atol=1e-20)
+    # A change of 3 in the third is one of 3/2 in what the first should be, and of -3 for the second.
+    np.testing.assert_allclose(errors.difference, [2.25, 9, 9])
+
+
+def test_of_real_rows_the_error_is_out_of_sample() -> None:
+    """With k coefficients from h rows it is s^2 (1 + k/h) to first order, and s^2 (1 - k/h) in the sample."""
+    rng = np.random.default_rng(2)
+    draws = [quality.regression_errors(real, real, rng) for real in rng.normal(size=(200, 40, 5))]
+    out, all_rows = (np.mean([getattr(errors, name) for errors in draws]) for name in ("real", "generated"))
+    assert out == pytest.approx(1 + 5 / 15 * 1.0, abs=0.12)
+    assert all_rows < out - 0.1
+
+
+def test_exact_distances_are_of_the_plan_that_the_cost_chooses_and_weigh_both_groups_equally() -> None:
+    x, y = np.array([[0.0, 0.0], [4.0, 0.0]]), np.array([[4.0, 0.0], [9.0, 0.0]])
+    found = quality.exact_distances(x, y)
+    # Squared: 4 and 5 rather than 0 and 9.
+    assert found == {"l1": 4.5, "squared_l1": 20.5}
+    assert quality.mean_distance(x, y) == 20.5
+    assert quality.mean_distance(x, y, "l1") == 4.5
+    found = quality.exact_distances(np.array([[0.0]]), np.array([[1.0], [3.0]]), report=("l1",))
+    assert found == {"l1": 2.0}
+
+
+def test_distances_healthy_maps_and_nearest_values_by_hand() -> None:
+    rows = np.arange(6.0).reshape(3, 2)
+    assert quality.mean_distance(rows, rows, "l1") == 0
+    assert quality.mean_distance(rows, rows + np.array([1, -2]), "l1") == 3
+    assert quality.healthy(np.array([0.0, 0.12]))
+    assert not quality.healthy(np.array([0.0, 0.1201]))
+    real = np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0], [1.0, 5.0]])
+    generated = np.array([[-3.0, 5.1], [0.6, 4.0], [2.4, 5.0], [2.6, 5.0], [99.0, 5.0]])
+    expected = [[0, 5], [1, 5], [1, 5], [4, 5], [4, 5]]
+    np.testing.assert_array_equal(quality.nearest_values(real, generated), expected)
+
+
+def test_images_that_are_not_finite_are_counted_in_the_error_and_a_regression_needs_rows() -> None:
+    rows = np.zeros((4, 2))
+    broken = np.array([[0, np.nan], [np.inf, 0], [0, 0], [np.nan, np.nan]])
+    for function in (quality.ks, quality.mean_distance, quality.nearest_values, quality.exact_distances):
+        with pytest.raises(ValueError, match="3 of 4 rows hold NaN or infinite values"):
+            function(rows, broken)
+    with pytest.raises(ValueError, match="regressions of 4 features need more than 8 real rows, found 8"):
+        quality.regression_errors(np.ones((8, 4)), np.ones((8, 4)), np.random.default_rng(0))
+
+
+def test_a_right_map_is_beyond_chance_about_as_often_as_it_may_be() -> None:
+    rng, sizes = np.random.default_rng(2), (300, 200, 150, 250)
+    found = []
+    for _ in range(600):
+        x, y, held, there = (rng.normal(size=n) for n in sizes)
+        image = np.quantile(y, np.clip((np.searchsorted(np.sort(x), held) + 0.5) / (len(x) + 1), 0, 1))
+        found.append(quality.ks(there[:, None], image[:, None])[0])
+    beyond = np.mean(np.array(found) > quality.chance_ks(sizes, 1, 0.05))
+    assert 0.01 <= beyond <= 0.07

@@ -14,29 +14,16 @@ from scipy.stats import ks_2samp
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
 from pipeline.transport import wgan, wgan_compiled, wgan_kernels
-from pipeline.transport.wgan import CURVES, Marginals, Selection, Watch
+from pipeline.transport.wgan import CURVES, Marginals, Selection, Watch, minibatches, outputs
 from pipeline.transport.wgan_compiled import CompiledTraining
 from pipeline.transport.wgan_kernels import LANES, ROWS, add_products
-from pipeline.transport.wgan_networks import minibatches, outputs
 from pipeline.transport.wgan_torch import TorchTraining
 from pipeline.types import Array, TransportMap
 
 CONFIG = wgan.Config(
-    hidden_units=10,
-    learning_rate=1e-3,
-    decay=0.9,
-    epsilon=1e-7,
-    clip=0.01,
-    rounds=2,
-    batch_size=24,
-    steps=30,
-    cost_weight=1e-2,
-    selection="last",
-    check_every=10,
-    diverged_above=0.12,
-    engine="compiled",
-    threads=1,
-)
+    hidden_units=10, learning_rate=1e-3, decay=0.9, epsilon=1e-7, clip=0.01, rounds=2, batch_size=24, steps=30,
+    cost_weight=1e-2, selection="last", check_every=10, diverged_above=0.12, engine="compiled", threads=1,
+)  # fmt: skip
 Engine = Callable[..., wgan.Training]
 
 
@@ -54,8 +41,7 @@ class Setting:
         self.config = replace(CONFIG, **values)
         self.source, self.target = groups(trials, d)
         rngs, hidden = generators("engines", repetitions=trials), self.config.hidden_units
-        self.generators = glorot_networks(rngs, (d, hidden, hidden, d))
-        self.critics = glorot_networks(rngs, (d, hidden, hidden, 1))
+        self.generators, self.critics = (glorot_networks(rngs, (d, hidden, hidden, k)) for k in (d, 1))
         sizes = [(len(x), len(y)) for x, y in zip(self.source, self.target, strict=True)]
         self.rows = minibatches(sizes, steps, self.config.rounds, self.config.batch_size, rngs)
 
@@ -84,8 +70,8 @@ def plain_loop(setting: Setting, t: int) -> tuple[torch.nn.Sequential, torch.nn.
     plan = setting.config
     generator, critic = module(setting.generators, t), module(setting.critics, t)
     of_generator, of_critic = (
-        torch.optim.RMSprop(network.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
-        for network in (generator, critic)
+        torch.optim.RMSprop(one.parameters(), lr=plan.learning_rate, alpha=plan.decay, eps=plan.epsilon)
+        for one in (generator, critic)
     )
     source, target = torch.as_tensor(setting.source[t]), torch.as_tensor(setting.target[t])
     for step in torch.as_tensor(setting.rows[t]):
@@ -124,9 +110,8 @@ def test_a_training_is_that_of_automatic_differentiation(shape: str, engine: Eng
     setting = Setting(trials=2, steps=15, **SHAPES[shape])
     trained = setting.run(engine)
     for t in range(2):
-        for networks, start, plain in zip(
-            trained, (setting.generators, setting.critics), plain_loop(setting, t), strict=True
-        ):
+        starts = (setting.generators, setting.critics)
+        for networks, start, plain in zip(trained, starts, plain_loop(setting, t), strict=True):
             # Weights and biases in turn, torch's weights the other way round.
             for name, values in zip(start, plain.parameters(), strict=True):
                 np.testing.assert_allclose(networks[name][t], values.detach().numpy().T, rtol=0, atol=1e-10)
@@ -149,16 +134,13 @@ def same(one: TransportMap, other: TransportMap, trials: int = 3) -> bool:
     return True
 
 
-def test_a_trial_does_not_depend_on_how_many_there_are() -> None:
+def test_a_trial_does_not_depend_on_how_many_there_are_nor_on_the_number_of_threads() -> None:
+    assert same(fitted(3), fitted(3, threads=3))
+    assert not same(fitted(3), fitted(3, names="other"))
     assert same(fitted(1), fitted(3), trials=1)
     many = fitted(3, engine="torch").parameters
     for name, values in fitted(1, engine="torch").parameters.items():
         np.testing.assert_allclose(values[0], many[name][0], rtol=1e-5, atol=1e-6)
-
-
-def test_the_same_random_numbers_give_the_same_bytes_on_any_number_of_threads() -> None:
-    assert same(fitted(3), fitted(3, threads=3))
-    assert not same(fitted(3), fitted(3, names="other"))
 
 
 def test_how_often_one_looks_does_not_change_what_is_trained() -> None:
@@ -185,10 +167,8 @@ def test_one_feature_is_mapped_onto_the_target_where_distance_is_cheap_and_stays
     rng = np.random.default_rng(0)
     source, target = [rng.normal(size=(2000, 1))], [3 + 0.5 * rng.normal(size=(2000, 1))]
     plan = replace(CONFIG, hidden_units=64, batch_size=64, clip=0.1, rounds=5, steps=600, selection="best")
-    moved, still = (
-        wgan.fit(source, target, replace(plan, cost_weight=weight, check_every=50), generators("limits", repetitions=1))
-        for weight in (0.0, 10.0)
-    )
+    plans = (replace(plan, cost_weight=weight, check_every=50) for weight in (0.0, 10.0))
+    moved, still = (wgan.fit(source, target, one, generators("limits", repetitions=1)) for one in plans)
     assert moved.history["max_ks"][0, 0] > 0.9
     assert moved.facts["max_ks"][0] < 0.25
     image = wgan.images(moved.parameters, source)[0]
@@ -288,9 +268,8 @@ def added(out: Array, weights: Array, x: Array) -> None:
     add_products(out, weights, x)
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_products_of_whole_numbers_are_exact(kind: Any, layout: str) -> None:
+@pytest.mark.parametrize(("layout", "kind"), [*((one, np.float32) for one in LAYOUTS), ("rows", np.float64)])
+def test_products_of_whole_numbers_are_exact(layout: str, kind: Any) -> None:
     rng = np.random.default_rng(0)
     for rows, columns in ((ROWS, ROWS), (12, 8), (2 * ROWS, 0), (128, 64)):
         weights = rng.integers(-50, 50, (rows, columns)).astype(kind)
@@ -321,6 +300,12 @@ def test_columns_are_added_in_their_order_and_products_are_not_rounded_before(
 # What is watched of a Wasserstein GAN in training, and which networks are kept.
 
 
+def untrained(d: int, hidden: int, trials: int) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Generators and critics before their first step."""
+    rngs = generators("watch", repetitions=trials)
+    return glorot_networks(rngs, (d, hidden, hidden, d)), glorot_networks(rngs, (d, hidden, hidden, 1))
+
+
 def test_best_keeps_the_smallest_statistic_and_last_the_last() -> None:
     def networks(value: float) -> dict[str, Array]:
         return {"w": np.full((2, 3), value)}
@@ -346,7 +331,13 @@ def test_best_keeps_the_smallest_statistic_and_last_the_last() -> None:
     assert kept["last"].facts(0.2)["diverged"].tolist() == [1, 1]
 
 
-def test_the_statistic_of_a_continuous_feature_is_that_of_two_samples() -> None:
+def test_the_statistic_is_that_of_two_samples_an_image_being_taken_for_the_nearest_value_of_the_target() -> None:
+    target = np.repeat([0.0, 1.0, 3.0], [5, 3, 2])[:, None]
+    assert Marginals(target).statistics(target + 0.4)[0] == 0
+    # Values below 0, and one of five zeros that has become a three: F is .4 at 0 instead of .5.
+    images = np.repeat([-7.0, 1.9, 2.1], [4, 3, 3])[:, None]
+    assert Marginals(target).statistics(images)[0] == pytest.approx(0.1)
+    assert np.isnan(Marginals(target).statistics(np.array([[np.inf], [0.0]]))[0])
     rng = np.random.default_rng(1)
     target, images = rng.normal(size=(400, 2)), 0.3 + 1.2 * rng.normal(size=(900, 2))
     statistics = Marginals(target).statistics(images)
@@ -354,19 +345,8 @@ def test_the_statistic_of_a_continuous_feature_is_that_of_two_samples() -> None:
         assert abs(statistics[j] - ks_2samp(images[:, j], target[:, j]).statistic) < 1 / 400 + 1 / 900
 
 
-def test_the_statistic_takes_an_image_for_the_nearest_value_of_the_target() -> None:
-    target = np.repeat([0.0, 1.0, 3.0], [5, 3, 2])[:, None]
-    assert Marginals(target).statistics(target + 0.4)[0] == 0
-    # Values below 0, and one of five zeros that has become a three: F is .4 at 0 instead of .5.
-    images = np.repeat([-7.0, 1.9, 2.1], [4, 3, 3])[:, None]
-    assert Marginals(target).statistics(images)[0] == pytest.approx(0.1)
-    assert np.isnan(Marginals(target).statistics(np.array([[np.inf], [0.0]]))[0])
-
-
 def test_what_is_watched_are_means_over_the_rows_and_the_largest_statistic() -> None:
-    rng = np.random.default_rng(0)
-    rngs = generators("watch", repetitions=2)
-    maps, critics = glorot_networks(rngs, (3, 10, 10, 3)), glorot_networks(rngs, (3, 10, 10, 1))
+    rng, (maps, critics) = np.random.default_rng(0), untrained(3, 10, trials=2)
     source = [rng.normal(size=(n, 3)) for n in (90, 80)]
     target = [1 + rng.normal(size=(n, 3)) for n in (130, 150)]
     measured = Watch(source, target).measure(maps, critics)
@@ -384,8 +364,7 @@ def test_what_is_watched_are_means_over_the_rows_and_the_largest_statistic() -> 
 
 
 def test_only_the_first_rows_are_watched() -> None:
-    rngs = generators("watch", repetitions=1)
-    maps, critics = glorot_networks(rngs, (1, 4, 4, 1)), glorot_networks(rngs, (1, 4, 4, 1))
+    maps, critics = untrained(1, 4, trials=1)
     rows = np.random.default_rng(0).normal(size=(wgan.ROWS + 500, 1))
     whole = Watch([rows], [rows]).measure(maps, critics)
     rows[wgan.ROWS :] = 1e6
@@ -394,8 +373,7 @@ def test_only_the_first_rows_are_watched() -> None:
 
 
 def test_networks_that_are_not_finite_measure_as_nan() -> None:
-    rngs = generators("watch", repetitions=2)
-    maps, critics = glorot_networks(rngs, (1, 4, 4, 1)), glorot_networks(rngs, (1, 4, 4, 1))
+    maps, critics = untrained(1, 4, trials=2)
     maps["b3"][1] = np.nan
     measured = Watch([np.ones((5, 1))] * 2, [np.zeros((5, 1))] * 2).measure(maps, critics)
     for values in measured.values():

@@ -83,9 +83,7 @@ def test_an_audit_that_is_not_run_says_what_the_stages_would_have_passed_on(
     assert io.load_if_present(said["output"]) == io.load_if_present("a.npz")
 
 
-def test_data_that_came_to_hand_after_all_are_not_called_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_came_to_hand_are_not_called_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIPELINE_ABSENT", "utkface")
     said = entry(Workflow(scale="smoke", studies=["robustness_bias"]))
@@ -116,9 +114,8 @@ def test_seed_k_is_repetition_k_of_the_workflow(fetched: dict) -> None:
     data = prepared(workflow.part("dataset", "hiring", "hiring", SETTINGS), 3, fetched)
     section = workflow.part("method", "logistic", "hiring", {})
     module = plugins.load("method", section["kind"])
-    every = module.fit(
-        data, plugins.configure(module, section), generators("train", "hiring", "logistic", repetitions=3)
-    )
+    rngs = generators("train", "hiring", "logistic", repetitions=3)
+    every = module.fit(data, plugins.configure(module, section), rngs)
     for seed in (0, 2):
         one = multirun.trained("hiring", "logistic", "smoke", seed, SETTINGS)
         assert one.repetitions == 1
@@ -127,14 +124,13 @@ def test_seed_k_is_repetition_k_of_the_workflow(fetched: dict) -> None:
     assert not np.allclose(every.parameters[name][0], every.parameters[name][2])
 
 
-def test_data_that_were_not_fetched_are_asked_for(fetched: dict) -> None:
+def test_data_that_were_not_fetched_are_asked_for_and_those_that_cannot_be_had_are_no_empty_classifier(
+    fetched: dict, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match="'compas' have not been fetched: run `snakemake --cores 1 data/raw/compas"):
         multirun.trained("compas", "logistic", "smoke", 0, {})
     with pytest.raises(ValueError, match="number of a repetition: expected at least 0, found -1"):
         multirun.trained("hiring", "logistic", "smoke", -1, {})
-
-
-def test_data_that_cannot_be_had_are_no_empty_classifier(fetched: dict, tmp_path: Path) -> None:
     path = tmp_path / "data" / "raw" / "hiring" / "manifest.json"
     path.write_text(json.dumps({**fetched, "origin": "absent", "reason": "put it there"}))
     with pytest.raises(ValueError, match="the data of 'hiring' cannot be had: put it there"):

@@ -14,6 +14,13 @@ from pipeline.workflow.resolution import of_scale
 from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure, column
 
+NO_METHOD = "grid:\n  main: {dataset: d, audit: a}\n"
+
+
+def small(conf: Path, **given: Any) -> Workflow:
+    """The workflow of this configuration, at its small scale and untracked."""
+    return Workflow(scale="small", tracker="none", conf=conf, **given)
+
 
 def test_a_list_is_swept_and_a_list_in_a_list_is_one_value(conf: Path) -> None:
     found = points(conf, "s")
@@ -30,33 +37,38 @@ def test_every_point_of_the_shipped_study_has_its_own_file_name() -> None:
     assert len(names) == len(found) > 0
 
 
-def test_a_model_is_named_by_the_settings_that_it_was_trained_with() -> None:
+def test_a_model_is_named_by_its_settings_and_a_point_with_a_transport_map_names_it() -> None:
     point = Point("s", "b", "d", "m", "a", (("method.rate", 0.5), ("audit.delta", 2)))
     assert (point.name("dataset"), point.name("method"), point.name("audit")) == ("d", "m@rate=0.5", "a")
-
-
-def test_a_point_with_a_transport_map_names_it_and_one_without_has_none() -> None:
     mapped = Point("s", "b", "d", "m", "a", (("transport.source", "women"), ("transport.steps", 9)), transport="t")
     assert mapped.name("transport") == "t@source=women@steps=9"
     assert mapped.columns() == {"steps": 9, "transport": "t"}
     assert Point("s", "b", "d", "m", "a").columns() == {}
 
 
-def test_a_block_without_a_dataset_and_a_method_is_of_an_audit_that_looks_at_neither(conf: Path) -> None:
+def test_a_block_may_lack_dataset_and_method_and_a_dataset_has_as_many_splits_as_any_method_asks_for(
+    conf: Path,
+) -> None:
     (conf / "experiment" / "drawn.yaml").write_text("grid:\n  main: {audit: a}\n")
     assert points(conf, "drawn") == (Point("drawn", "main", "none", "none", "a"),)
+    assert small(conf).asked("prepare", "d")["repetitions"] == 10
 
 
-def test_overrides_are_typed_as_yaml_is() -> None:
+def test_overrides_are_typed_as_yaml_is_and_hydras_notations_are_lists_without_dust() -> None:
     assert of_user("method.sensr.learning_rate=2e-5").values == {"method.learning_rate": 2e-5}
     assert of_user("audit.loss_ratio.record=[1, 2]").values == {"audit.record": [1, 2]}
+    assert several("range(0, 3)", "") == [0, 1, 2]
+    assert several("range(0.1, 0.45, 0.1)", "") == [0.1, 0.2, 0.3, 0.4]
+    assert several("choice(a, 2, 1e-3)", "") == ["a", 2, 0.001]
+    assert several("Black", "") == "Black"
+    assert several([1, 2], "") == [1, 2]
 
 
 # Values are laid over each other in the stated order, and each stage is handed exactly what it computes with.
 
 
 def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None:
-    workflow = Workflow(scale="small", tracker="none", conf=conf)
+    workflow = small(conf)
     assert workflow.asked("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 5}, "repetitions": 2}
     (conf / "scale" / "bare.yaml").write_text("settings: []\n")
     bare = Workflow(scale="bare", tracker="none", conf=conf).asked("train", "d", "m")
@@ -64,27 +76,21 @@ def test_per_dataset_beats_the_file_and_the_scale_beats_both(conf: Path) -> None
 
 
 def test_the_user_beats_the_scale_and_reaches_only_what_is_named(conf: Path) -> None:
-    workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.rate=7"])
+    workflow = small(conf, overrides=["method.m.rate=7"])
     assert workflow.asked("train", "d", "m")["method"]["rate"] == 7
     assert workflow.asked("train", "d", "other")["method"] == {"kind": "other", "name": "other", "depth": 1}
 
 
 def test_repetitions_of_a_dataset_a_method_or_a_map_are_the_users_to_set(conf: Path) -> None:
-    workflow = Workflow(scale="small", tracker="none", conf=conf, overrides=["method.m.repetitions=7"])
-    found = {
-        point.method: workflow.asked("train", point.name("dataset"), point.name("method"))
-        for point in workflow.points("s")
-    }
+    workflow = small(conf, overrides=["method.m.repetitions=7"])
+    points = workflow.points("s")
+    found = {one.method: workflow.asked("train", one.name("dataset"), one.name("method")) for one in points}
     assert {method: section["repetitions"] for method, section in found.items()} == {"m": 7, "other": 10}
     assert "repetitions" not in found["m"]["method"]
 
 
-def test_a_dataset_is_prepared_with_as_many_splits_as_any_method_asks_for(conf: Path) -> None:
-    assert Workflow(scale="small", tracker="none", conf=conf).asked("prepare", "d")["repetitions"] == 10
-
-
 def test_the_audit_is_handed_its_points_own_settings(conf: Path) -> None:
-    workflow = Workflow(scale="small", tracker="none", conf=conf)
+    workflow = small(conf)
     paths = [path.removeprefix("results/audits/small/").removesuffix(".npz") for path in workflow.files("audit", "s")]
     deltas = [workflow.asked("audit", *path.split("/"))["audit"]["delta"] for path in paths]
     assert deltas == [1.1, 1.25, 1.1, 1.25, [1, 2, 3]]
@@ -93,24 +99,19 @@ def test_the_audit_is_handed_its_points_own_settings(conf: Path) -> None:
 def test_a_transport_map_is_made_once_and_the_audit_of_it_says_so_in_its_name(conf: Path) -> None:
     (conf / "transport").mkdir()
     (conf / "transport" / "t.yaml").write_text("steps: 9\nsource: x\nper_dataset: {d: {steps: 4}}\n")
-    (conf / "config.yaml").write_text(
-        (conf / "config.yaml").read_text().replace("method: m", "method: m, transport: t")
-    )
-    (conf / "experiment" / "maps.yaml").write_text(
-        "grid:\n  main: {dataset: d, method: [m, other], transport: t, transport.source: [x, y], audit: a}\n"
-    )
+    config = conf / "config.yaml"
+    config.write_text(config.read_text().replace("method: m", "method: m, transport: t"))
+    grid = "{dataset: d, method: [m, other], transport: t, transport.source: [x, y], audit: a}"
+    (conf / "experiment" / "maps.yaml").write_text(f"grid:\n  main: {grid}\n")
     (conf / "scale" / "few.yaml").write_text("settings:\n  - {where: {transport: t}, set: {repetitions: 3}}\n")
     workflow = Workflow(scale="few", tracker="none", conf=conf, studies=["maps"])
     assert workflow.files("transport", "maps") == [f"results/transports/few/d/t@source={x}.npz" for x in "xy"]
-    assert workflow.asked("transport", "d", "t@source=y") == {
-        "transport": {"kind": "t", "name": "t", "steps": 4, "source": "y"},
-        "repetitions": 3,
-    }
+    section = {"kind": "t", "name": "t", "steps": 4, "source": "y"}
+    assert workflow.asked("transport", "d", "t@source=y") == {"transport": section, "repetitions": 3}
     audits = [path.removeprefix("results/audits/few/").removesuffix(".npz") for path in workflow.files("audit", "maps")]
     assert audits[0] == "maps/main/d/m/a+t@source=x"
-    assert [workflow.maps_of(*path.split("/")) for path in audits] == [
-        [f] for f in workflow.files("transport", "maps") * 2
-    ]
+    maps = [[file] for file in workflow.files("transport", "maps") * 2]
+    assert [workflow.maps_of(*path.split("/")) for path in audits] == maps
     assert workflow.asked("train", "d", "m")["repetitions"] == 10
     assert workflow.kind("audit", "a+t@source=x") == "a"
 
@@ -127,10 +128,9 @@ def test_every_shipped_section_is_accepted_by_its_module_and_a_sweeps_values_are
                 own = parted(section)[1] if group == "transport" else section
                 plugins.configure(plugins.load(group, own["kind"]), own)
                 if study in workflow.sweeps:
-                    given = {
-                        key.split(".", 1)[1]: value for key, value in point.settings if key.startswith(f"{group}.")
-                    }
-                    assert {key: section[key] for key in given} == json.loads(json.dumps(given))
+                    for key, value in point.settings:
+                        where, _, name = key.partition(".")
+                        assert where != group or section[name] == json.loads(json.dumps(value))
     for sweep in workflow.sweeps:
         workflow.sweep(sweep)
 
@@ -142,25 +142,18 @@ def test_both_audits_of_the_arrests_toss_the_coin_of_section_5_5() -> None:
     assert decided["fliptest"]["decision"] == "randomised" == decided["subgroups"]["output"]
 
 
-def test_the_paper_scale_sets_nothing_but_repetitions() -> None:
+def test_the_paper_scale_sets_nothing_but_repetitions_and_code_names_the_plugin_and_what_it_imports() -> None:
     assert {key for setting in of_scale(CONF, "paper") for key in setting.values} == {"repetitions"}
-
-
-def test_code_names_the_plugin_and_what_it_imports() -> None:
     code = Workflow().code("audit", audit="loss_ratio")
     assert {"pipeline/stages/audit.py", "pipeline/audits/loss_ratio/loss_ratio.py", "pipeline/types.py"} <= set(code)
     assert not any("methods" in path or "report" in path for path in code)
 
 
 def test_scale_study_and_tracker_are_taken_from_the_environment_and_the_command_line_wins() -> None:
-    workflow = Workflow.of(
-        {"scale": "paper"}, {"SCALE": "smoke", "STUDY": "individual_fairness", "TRACKER": "disabled"}
-    )
-    assert (workflow.scale, workflow.studies, workflow.tracker["mode"]) == (
-        "paper",
-        ("individual_fairness",),
-        "disabled",
-    )
+    environment = {"SCALE": "smoke", "STUDY": "individual_fairness", "TRACKER": "disabled"}
+    workflow = Workflow.of({"scale": "paper"}, environment)
+    chosen = (workflow.scale, workflow.studies, workflow.tracker["mode"])
+    assert chosen == ("paper", ("individual_fairness",), "disabled")
 
 
 def record(root: Path, dataset: str, origin: str) -> Path:
@@ -187,12 +180,10 @@ def test_a_twin_gives_way_once_official_files_are_at_hand(tmp_path: Path, monkey
 
 
 def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf: Path) -> None:
-    (conf / "method" / "m.yaml").write_text(
-        "rate: 1\nmodel: small\nsettings:\n  - {where: {method.model: large, dataset: d}, set: {method.rate: 2}}\n"
-    )
-    (conf / "experiment" / "nets.yaml").write_text(
-        "grid:\n  main: {dataset: d, method: m, method.model: [small, large], audit: a}\n"
-    )
+    large = "{where: {method.model: large, dataset: d}, set: {method.rate: 2}}"
+    (conf / "method" / "m.yaml").write_text(f"rate: 1\nmodel: small\nsettings:\n  - {large}\n")
+    grid = "{dataset: d, method: m, method.model: [small, large], audit: a}"
+    (conf / "experiment" / "nets.yaml").write_text(f"grid:\n  main: {grid}\n")
     (conf / "scale" / "bare.yaml").write_text("settings: []\n")
 
     def rates(scale: str) -> list[int]:
@@ -200,12 +191,10 @@ def test_a_condition_names_the_value_that_the_grid_or_the_file_gives_a_key(conf:
         return [workflow.section("method", point)["rate"] for point in workflow.points("nets")]
 
     assert rates("bare") == [1, 2]
-    for name, text in {"one": "small", "both": "[small, large]", "pattern": "'*l*'"}.items():
-        (conf / "scale" / f"{name}.yaml").write_text(
-            f"settings:\n  - {{where: {{method.model: {text}}}, set: {{method.rate: 7}}}}\n"
-        )
+    for name, text in {"one": "small", "both": "[small, large]", "pattern": "'*l*'", "typo": "lrge"}.items():
+        setting = f"{{where: {{method.model: {text}}}, set: {{method.rate: 7}}}}"
+        (conf / "scale" / f"{name}.yaml").write_text(f"settings:\n  - {setting}\n")
     assert (rates("one"), rates("both"), rates("pattern")) == ([7, 2], [7, 7], [7, 7])
-    (conf / "scale" / "typo.yaml").write_text("settings:\n  - {where: {method.model: lrge}, set: {method.rate: 7}}\n")
     with pytest.raises(ValueError, match=r"no method\.model 'lrge' \(did you mean 'large'\?\)"):
         rates("typo")
 
@@ -237,17 +226,9 @@ def declaration(**figure: object) -> dict:
 
 @pytest.fixture
 def sweep(conf: Path) -> Path:
-    text = (
-        "grid:\n"
-        "  main:\n"
-        "    method.rate: choice(1, 5, 7)\n"
-        "    repetitions: 4\n"
-        "    dataset: d\n"
-        "    method: m\n"
-        "    audit: a\n"
-        "    audit.delta: 2\n"
-        "figure: {statistic: T_n, x: method.rate}\n"
-    )
+    grid = {"method.rate": "choice(1, 5, 7)", "repetitions": 4, "dataset": "d", "method": "m", "audit": "a"}
+    lines = "".join(f"    {key}: {value}\n" for key, value in (grid | {"audit.delta": 2}).items())
+    text = f"grid:\n  main:\n{lines}figure: {{statistic: T_n, x: method.rate}}\n"
     (conf / "sweep").mkdir()
     (conf / "sweep" / "w.yaml").write_text(text)
     (conf / "scale" / "small.yaml").write_text(
@@ -258,35 +239,23 @@ def sweep(conf: Path) -> Path:
     return conf
 
 
-def test_hydras_notations_are_lists_and_decimal_steps_leave_no_dust() -> None:
-    assert several("range(0, 3)", "") == [0, 1, 2]
-    assert several("range(0.1, 0.45, 0.1)", "") == [0.1, 0.2, 0.3, 0.4]
-    assert several("choice(a, 2, 1e-3)", "") == ["a", 2, 0.001]
-    assert several("Black", "") == "Black"
-    assert several([1, 2], "") == [1, 2]
-
-
-def test_a_sweeps_values_win_over_the_scales_and_stand_in_the_names_of_files(sweep: Path) -> None:
-    workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
-    assert workflow.files("train", "w") == [
-        f"results/models/small/d/m@rate={rate}@repetitions=4.npz" for rate in (1, 5, 7)
-    ]
+def test_a_sweeps_values_win_over_the_scales_stand_in_names_of_files_and_repetitions_are_no_column(sweep: Path) -> None:
+    workflow = small(sweep, studies=["s"])
+    files = [f"results/models/small/d/m@rate={rate}@repetitions=4.npz" for rate in (1, 5, 7)]
+    assert workflow.files("train", "w") == files
     for rate in (1, 5, 7):
         trained = workflow.asked("train", "d", f"m@rate={rate}@repetitions=4")
         assert (trained["method"]["rate"], trained["repetitions"]) == (rate, 4)
     path = workflow.files("audit", "w")[0].removeprefix("results/audits/small/").removesuffix(".npz")
     assert workflow.asked("audit", *path.split("/"))["audit"]["delta"] == 2
     assert workflow.asked("train", "d", "m") == {"method": {"kind": "m", "name": "m", "rate": 9}, "repetitions": 2}
-
-
-def test_a_number_of_repetitions_is_no_column_of_the_rows(sweep: Path) -> None:
     assert points(sweep, "w")[0].columns() == {"rate": 1, "delta": 2}
 
 
 def test_a_typo_in_a_grids_key_is_refused_with_the_nearest_when_the_jobs_are_planned(sweep: Path) -> None:
     path = sweep / "sweep" / "w.yaml"
     path.write_text(path.read_text().replace("method.rate:", "method.rte:"))
-    workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
+    workflow = small(sweep, studies=["s"])
     with pytest.raises(ValueError, match=r"there is no key 'method\.rte' \(did you mean 'method\.rate'\?\)"):
         workflow.asked("train", "d", "m@rte=1@repetitions=4")
     with pytest.raises(ValueError, match=r"the grid has no key 'method\.rate' \(did you mean 'method\.rte'\?\)"):
@@ -318,7 +287,7 @@ def test_labels_are_found_by_key_by_column_and_otherwise_spelled_out() -> None:
 
 
 def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
-    workflow = Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
+    workflow = small(sweep, studies=["s"])
     environment: dict[str, str] = {}
     workflow.export_tracker(environment, workflow.sweeps_among(["--cores", "2", "sweep_w"]))
     assert '"group": "w"' in environment["PIPELINE_TRACKER"]
@@ -348,51 +317,29 @@ def sweep_of(sweep: Path, old: str, new: str) -> object:
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (
-            lambda c: points(CONF, "individual_fairnes"),
-            "no study 'individual_fairnes' .did you mean 'individual_fairness'",
-        ),
+        (lambda c: points(CONF, "individual_fairnes"), "no study .* .did you mean 'individual_fairness'"),
         (lambda c: composed(c, ("method=othr",)), r"no conf/method/othr\.yaml \(did you mean 'other'"),
         (lambda c: study_of(c, "title: nothing\n"), r"conf/experiment/wrong\.yaml has no grid"),
-        (
-            lambda c: study_of(c, "grid:\n  main: {dataset: d, audit: a}\n"),
-            "study 'wrong', block 'main': method is not given",
+        (lambda c: study_of(c, NO_METHOD), "study 'wrong', block 'main': method is not given"),
+        *(
+            (lambda c, wrong=wrong: scale_of(c, wrong), message)
+            for wrong, message in (
+                ("where: {metod: m}, set: {repetitions: 2}", "'metod' is unknown .did you mean 'method'"),
+                ("where: {block: main}, set: {repetitions: 2}", "may be set by dataset, method and transport only"),
+                ("where: {audit: a}, set: {method.rate: 2}", "method may be set by dataset and method only"),
+                ("where: {method: m}, set: {dataset.rows: 2}", "dataset may be set by dataset only"),
+            )
         ),
-        (
-            lambda c: scale_of(c, "where: {metod: m}, set: {repetitions: 2}"),
-            "'metod' is unknown .did you mean 'method'",
-        ),
-        (
-            lambda c: scale_of(c, "where: {block: main}, set: {repetitions: 2}"),
-            "repetitions may be set by dataset, method and transport only",
-        ),
-        (
-            lambda c: scale_of(c, "where: {audit: a}, set: {method.rate: 2}"),
-            "method may be set by dataset and method only",
-        ),
-        (lambda c: scale_of(c, "where: {method: m}, set: {dataset.rows: 2}"), "dataset may be set by dataset only"),
-        (
-            lambda c: Workflow(scale="small", tracker="none", conf=c, overrides=["method.m.rte=7"]),
-            r"no key 'method\.rte' \(did you mean 'method\.rate'",
-        ),
+        (lambda c: small(c, overrides=["method.m.rte=7"]), r"no key 'method\.rte' \(did you mean 'method\.rate'"),
         (lambda c: Workflow.of({"scal": "smoke"}, {}), r"--config scal=\.\.\. is unknown \(did you mean 'scale'\?\)"),
         (lambda c: Workflow(source="offical"), "expected auto, official or twin"),
-        (
-            lambda c: several("range(one)", "block 'main', audit.delta"),
-            r"'main', audit\.delta: cannot read .*: write range",
-        ),
+        (lambda c: several("range(one)", "'main', delta"), "'main', delta: cannot read .*: write range"),
         (
             lambda c: sweep_of(c, "method.rate:", "metod.rate:"),
             r"'main': there is no key 'metod\.rate' .*mean 'method'",
         ),
-        (
-            lambda c: Workflow(scale="small", tracker="none", conf=c, studies=["w"]),
-            "'w' is a sweep, not a study: run `sn",
-        ),
-        (
-            lambda c: Workflow(scale="smoke").sweeps_among(["sweep_atack"]),
-            "no sweep 'atack' .did you mean 'attack'.*: attack",
-        ),
+        (lambda c: small(c, studies=["w"]), "'w' is a sweep, not a study: run `sn"),
+        (lambda c: Workflow(scale="smoke").sweeps_among(["sweep_atack"]), "no sweep 'atack' .* 'attack'.*: attack"),
         *(
             (lambda c, wrong=wrong: of_user(wrong), r"write group\.name\.key=value")
             for wrong in ("sensr.learning_rate=2e-5", "metod.sensr.learning_rate=2e-5", "method.sensr.rate=1,2", "=2")

@@ -10,6 +10,7 @@ from pipeline.audits.robustness_bias import robustness_bias
 from pipeline.types import ImageDataset
 from pipeline.workflow.config import Workflow
 from pipeline.workflow.plugins import configure, load
+from tests.builders import image_dataset
 
 STUDY = "robustness_bias"
 TRAIN, TEST = 48, 8
@@ -26,21 +27,12 @@ def handful(section: dict[str, Any]) -> ImageDataset:
     rng, n, side = np.random.default_rng(0), TRAIN + TEST, section["image_size"]
     label, race = np.arange(n) % classes, rng.integers(2, size=n)
     names = tuple(map(str, range(classes))) if section["name"] != "cifar10" else ("cat", *map(str, range(1, 10)))
-    return ImageDataset(
-        name=section["name"],
-        origin="simulated",
-        images=rng.integers(0, 256, (n, channels, side, side)).astype(np.uint8),
-        maximum=255.0,
-        mean=tuple(section["mean"]),
-        std=tuple(section["std"]),
-        label=label,
-        label_name="class",
-        classes=names,
-        partitions={"class": label, "race": race},
-        levels={"class": names, "race": ("White", "Black")},
-        train=np.arange(TRAIN)[None],
-        test=np.arange(TRAIN, n)[None],
+    images, shades = (
+        rng.integers(0, 256, (n, channels, side, side)),
+        {key: tuple(section[key]) for key in ("mean", "std")},
     )
+    levels = {"class": names, "race": ("White", "Black")}
+    return image_dataset(images, {"class": label, "race": race}, levels, TRAIN, name=section["name"], **shades)
 
 
 def distinct(scale: str) -> dict[str, dict[str, Any]]:

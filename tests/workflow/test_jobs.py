@@ -1,13 +1,22 @@
 """What jobs are made of, in which order, and what they ask a scheduler for."""
 
+import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from pipeline.stages import __path__ as stages
+from pipeline.workflow import batch
+from pipeline.workflow.code_closure import modules_behind
 from pipeline.workflow.config import CONF, Workflow
 from pipeline.workflow.jobs import Job, jobs, longest_chains
 from pipeline.workflow.resources import RULES, Resources
+from pipeline.workflow.resume import at_work, is_snakemake, main
 
 EVERYWHERE = "settings:\n  - {where: {}, set: {mem_mb: 1000, runtime: 10}}\n"
 
@@ -37,33 +46,23 @@ def test_files_that_agree_in_the_named_parts_are_one_job_and_others_go_by_themse
         "  - {where: {rule: train, method: other}, set: {together: []}}\n",
     )
     found = jobs("train", points("s/b/d/m", "s/b/d/m@rate=2", "s/b/e/m", "s/b/d/other"), resources)
-    assert made(found) == {
-        "train_s_d": ["d/m", "d/m@rate=2"],
-        "train_s_e": ["e/m"],
-        "train_d_other": ["d/other"],
-    }
+    assert made(found) == {"train_s_d": ["d/m", "d/m@rate=2"], "train_s_e": ["e/m"], "train_d_other": ["d/other"]}
     assert [job.title for job in found] == ["train m on d, 2 together", "train m on e", "train other on d"]
 
 
 def test_what_several_studies_ask_for_is_made_once_and_what_one_asks_for_alone_not_with_it(conf: Path) -> None:
     resources = read(conf, "  - {where: {rule: train}, set: {together: [dataset]}}\n")
-    assert made(jobs("train", points("s/b/d/m", "t/b/d/m", "t/b/d/other"), resources)) == {
-        "train_s_d": ["d/m"],
-        "train_t_d": ["d/other"],
-    }
+    found = jobs("train", points("s/b/d/m", "t/b/d/m", "t/b/d/other"), resources)
+    assert made(found) == {"train_s_d": ["d/m"], "train_t_d": ["d/other"]}
 
 
-def test_points_without_a_map_ask_for_none(conf: Path) -> None:
+def test_points_without_a_map_ask_for_none_and_a_part_that_is_not_there_and_two_jobs_of_one_name_are_refused(
+    conf: Path,
+) -> None:
     assert jobs("transport", points("s/b/d/m"), read(conf, "")) == []
-
-
-def test_a_part_that_files_of_a_stage_do_not_have_is_refused(conf: Path) -> None:
     resources = read(conf, "  - {where: {rule: prepare}, set: {together: [method]}}\n")
     with pytest.raises(ValueError, match="files of prepare have no method in common"):
         jobs("prepare", points("s/b/d/m"), resources)
-
-
-def test_two_jobs_of_one_name_are_refused(conf: Path) -> None:
     with pytest.raises(ValueError, match="two jobs have the name 'd_m_rate_2'"):
         jobs("train", points("s/b/d/m@rate=2", "s/b/d/m_rate_2"), read(conf, ""))
 
@@ -122,19 +121,16 @@ def test_without_data_nothing_is_made_of_them_and_each_audit_says_so(monkeypatch
     said = {entry["output"] for entry in workflow.plan.not_run("robustness_bias")}
     assert said | made >= set(workflow.files("audit", "robustness_bias"))
     assert all("/cifar100" in path for path in said)
-    assert not any(
-        "cifar100" in path
-        for path in (*workflow.files("train", "robustness_bias"), *workflow.files("prepare", "robustness_bias"))
-    )
+    files = [path for stage in ("train", "prepare") for path in workflow.files(stage, "robustness_bias")]
+    assert not any("cifar100" in path for path in files)
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
 def test_stochastic_maps_do_not_come_after_others_in_a_process(scale: str) -> None:
     """They need torch imported before POT, which exact and entropic maps import without it."""
     plan = Workflow(scale=scale).plan
-    kinds = [
-        {member["transport"].split("@")[0] for member in job.members} for job in plan.jobs if job.stage == "transport"
-    ]
+    maps = [job.members for job in plan.jobs if job.stage == "transport"]
+    kinds = [{member["transport"].split("@")[0] for member in members} for members in maps]
     assert all(kind == {"stochastic"} for kind in kinds if "stochastic" in kind)
     assert any("stochastic" in kind for kind in kinds)
 
@@ -158,9 +154,8 @@ def test_the_later_setting_wins_where_both_apply_and_no_other_job_is_touched(con
 
 def test_the_nth_attempt_asks_for_n_times_the_memory_and_the_time_and_no_more_graphics_cards(conf: Path) -> None:
     found = read(conf, "  - {where: {rule: train}, set: {gpu: 1}}\n")
-    assert [found.of("train", attempt=n) for n in (1, 2, 3)] == [
-        {"mem_mb": 1000 * n, "runtime": 10 * n, "gpu": 1} for n in (1, 2, 3)
-    ]
+    for n in (1, 2, 3):
+        assert found.of("train", attempt=n) == {"mem_mb": 1000 * n, "runtime": 10 * n, "gpu": 1}
 
 
 def test_a_name_counts_with_its_settings_and_a_pattern_asks_for_them(conf: Path) -> None:
@@ -177,8 +172,11 @@ def test_a_name_counts_with_its_settings_and_a_pattern_asks_for_them(conf: Path)
     assert found.of("audit", {"method": "other", "audit": "a+t@points=9"})["runtime"] == 60
 
 
-def test_without_a_file_jobs_ask_for_nothing(conf: Path) -> None:
+def test_without_a_file_jobs_ask_for_nothing_and_with_one_for_memory_and_time(conf: Path) -> None:
     assert Resources.read(conf, "small").of("train", {"method": "m"}) == {}
+    (conf / "resources.yaml").write_text("settings:\n  - {where: {rule: train}, set: {mem_mb: 1, runtime: 1}}\n")
+    with pytest.raises(ValueError, match="mem_mb and runtime not given for every job"):
+        Resources.read(conf, "small")
 
 
 @pytest.mark.parametrize(
@@ -190,24 +188,15 @@ def test_without_a_file_jobs_ask_for_nothing(conf: Path) -> None:
         ("  - {where: {}, set: {memory: 1}}\n", r"no key 'memory'\. There are: mem_mb, runtime, gpu"),
         (
             "  - {where: {}, set: {mem_mb: 4 GB}}\n",
-            r"resources\.yaml: expected mem_mb to be .*a whole number of at least 0; found '4 GB'",
+            r"resources\.yaml: expected mem_mb to be .* at least 0; found '4 GB'",
         ),
         ("  - {where: {}, set: {gpu: true}}\n", r"expected gpu to be .*; found True"),
-        (
-            "  - {where: {}, set: {together: [datset]}}\n",
-            r"together to be .* among block, kind, .*; found \['datset'\]",
-        ),
+        ("  - {where: {}, set: {together: [datset]}}\n", r"to be .* among block, kind, .*; found \['datset'\]"),
     ],
 )
 def test_a_mistake_is_named(text: str, message: str, conf: Path) -> None:
     with pytest.raises(ValueError, match=message):
         read(conf, text)
-
-
-def test_every_job_needs_memory_and_time(conf: Path) -> None:
-    (conf / "resources.yaml").write_text("settings:\n  - {where: {rule: train}, set: {mem_mb: 1, runtime: 1}}\n")
-    with pytest.raises(ValueError, match="mem_mb and runtime not given for every job"):
-        Resources.read(conf, "small")
 
 
 @pytest.mark.parametrize("scale", ["smoke", "laptop", "paper"])
@@ -224,7 +213,173 @@ def test_the_projects_own_file_is_read_at_every_scale(scale: str) -> None:
 
 def test_exact_maps_as_published_ask_for_more_than_others() -> None:
     found = Workflow(scale="paper", studies=["fliptest"]).resources
-    exact, entropic = (
-        found.of("transport", {"dataset": "hiring", "transport": name}) for name in ("exact", "entropic")
+    hiring = {name: found.of("transport", {"dataset": "hiring", "transport": name}) for name in ("exact", "entropic")}
+    assert hiring["exact"]["mem_mb"] > 2 * hiring["entropic"]["mem_mb"]
+
+
+# Jobs of one process, the code behind them, and runs that are resumed.
+
+
+class Stage(ModuleType):
+    """A stage that copies its input, and fails where that is "bad"."""
+
+    def __init__(self) -> None:
+        super().__init__("pipeline.stages.copying")
+        self.made: list[str] = []
+
+    def main(self, arguments: list[str]) -> None:
+        _, source, _, output = arguments
+        text = Path(source).read_text()
+        if text == "bad":
+            sys.exit("cannot be copied")
+        Path(output).write_text(text)
+        self.made.append(output)
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Stage:
+    stage = Stage()
+    monkeypatch.setitem(sys.modules, stage.__name__, stage)
+    monkeypatch.chdir(tmp_path)
+    for name in "abc":
+        Path(name).write_text(name)
+    return stage
+
+
+JOBS = [["--input", name, "--output", f"{name}@x=[1].txt"] for name in "abc"]
+
+
+def outputs() -> dict[str, str]:
+    return {path.name: path.read_text() for path in Path().iterdir() if path.suffix == ".txt"}
+
+
+def test_all_outputs_are_put_in_their_places_and_nothing_else_is_left(stage: Stage) -> None:
+    batch.run("copying", JOBS)
+    assert outputs() == {f"{name}@x=[1].txt": name for name in "abc"}
+
+
+def test_after_a_failure_what_was_made_is_kept_and_not_made_again(stage: Stage) -> None:
+    Path("c").write_text("bad")
+    with pytest.raises(SystemExit, match="cannot be copied"):
+        batch.run("copying", JOBS)
+    assert not [name for name in outputs() if not name.startswith(".")]
+    assert len(stage.made) == 2
+    Path("c").write_text("c")
+    batch.run("copying", JOBS)
+    assert stage.made[2:] == ["c@x=[1].txt"]
+    assert outputs() == {f"{name}@x=[1].txt": name for name in "abc"}
+
+
+@pytest.mark.parametrize("changed", ["input", "code", "arguments"])
+def test_what_would_be_made_of_something_else_now_is_made_again(stage: Stage, changed: str) -> None:
+    Path("code.py").write_text("1")
+    jobs = [[*job] for job in JOBS]
+    Path("c").write_text("bad")
+    with pytest.raises(SystemExit):
+        batch.run("copying", jobs, ["code.py"])
+    Path("c").write_text("c")
+    if changed == "input":
+        Path("a").write_text("another")
+    elif changed == "code":
+        Path("code.py").write_text("2")
+    else:
+        Path("a2").write_text("a")
+        jobs[0][1] = "a2"
+    batch.run("copying", jobs, ["code.py"])
+    assert stage.made[2:].count("a@x=[1].txt") == 1
+    assert ("b@x=[1].txt" in stage.made[2:]) == (changed == "code")
+    assert set(outputs()) == {f"{name}@x=[1].txt" for name in "abc"}
+
+
+def test_jobs_are_read_from_standard_input(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    Path("jobs.json").write_text(json.dumps(JOBS[:1]))
+    with Path("jobs.json").open() as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        batch.main(["copying", "--code", "a"])
+    assert stage.made == ["a@x=[1].txt"]
+
+
+# The source files behind a job are exactly those that its modules import, at any depth.
+
+
+def tree(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = root.joinpath(*name.split("__"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".py").write_text(text)
+    return root
+
+
+def names(root: Path, module: str) -> list[str]:
+    return [str(path.relative_to(root)) for path in modules_behind([module], root)]
+
+
+def test_imports_are_followed_at_any_depth_and_inside_functions(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        house__a="import numpy\nfrom house import b\n",
+        house__b="def late():\n    from house.c import thing\n    return thing\n",
+        house__c="thing = 1\n",
+        house__unrelated="import house.a\n",
     )
-    assert exact["mem_mb"] > 2 * entropic["mem_mb"]
+    assert names(tmp_path, "house.a") == ["house/a.py", "house/b.py", "house/c.py"]
+
+
+def test_packages_and_cycles_are_closed_and_foreign_packages_are_left_out(tmp_path: Path) -> None:
+    tree(tmp_path, house__pack____init__="from house.d import x\n", house__d="import house.pack\nx = 1\n")
+    (tmp_path / "house" / "pack").mkdir(exist_ok=True)
+    (tmp_path / "house" / "pack" / "__init__.py").write_text("from house.d import x\n")
+    assert names(tmp_path, "house.d") == ["house/d.py", "house/pack/__init__.py"]
+    tree(tmp_path, house__a="import torch\nimport other.a\n", other__a="x = 1\n")
+    assert names(tmp_path, "house.a") == ["house/a.py"]
+
+
+def test_imports_for_type_checkers_alone_are_left_out(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        house__a="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from house.b import x\nimport house.c\n",
+        house__b="x = 1\n",
+        house__c="",
+    )
+    assert names(tmp_path, "house.a") == ["house/a.py", "house/c.py"]
+
+
+# A stale lock is removed, a held one is respected, and what is no Snakemake is not taken for one.
+
+
+SNAKEFILE = "rule all:\n    output: 'made.txt'\n    shell: 'touch started; sleep 3; touch {output}'\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["/env/bin/python3 /env/bin/snakemake --cores 2", "snakemake -n", "python -m snakemake --cores 1"]
+)
+def test_snakemake_is_recognised_and_other_programs_are_not(command: str) -> None:
+    assert is_snakemake(command.split())
+    for other in ("", "vim Snakefile", "python -m pytest snakemake", "make"):
+        assert not is_snakemake(other.split())
+
+
+def test_without_a_lock_there_is_nothing_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(tmp_path) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_run_at_work_is_respected_and_a_killed_one_continues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    snakemake = [sys.executable, "-m", "snakemake", "--cores", "1", "--rerun-incomplete", "--quiet"]
+    with subprocess.Popen(snakemake, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "started").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert list(at_work(tmp_path)) == [process.pid]
+        assert main(tmp_path) == 1
+        assert f"already works in {tmp_path} (process {process.pid})" in capsys.readouterr().err
+        process.kill()
+    assert subprocess.run(snakemake, cwd=tmp_path, check=False, capture_output=True).returncode != 0
+    assert main(tmp_path) == 0
+    assert "interrupted" in capsys.readouterr().err
+    assert subprocess.run(snakemake, cwd=tmp_path, check=False, env=dict(os.environ)).returncode == 0
+    assert (tmp_path / "made.txt").exists()

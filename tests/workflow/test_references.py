@@ -10,11 +10,11 @@ import pytest
 from pipeline import io
 from pipeline.report import artefacts, claims, reference, registry
 from pipeline.report.comparison_table import verdicts
-from pipeline.workflow import references, shelf
-from pipeline.workflow.config import Workflow
+from pipeline.workflow import shelf
+from pipeline.workflow.config import REFERENCES, Workflow
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "data" / "reference"
+FOLDER = ROOT / REFERENCES
 STUDIES = Workflow().referenced
 COMMAND = "make reference STUDY={study}, where the verdicts should change"
 
@@ -33,14 +33,14 @@ def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() ->
 
 
 def test_a_reference_is_whole_with_the_blocks_that_its_scale_runs(tmp_path: Path) -> None:
-    blocks = {scale: Workflow().blocks_of("robustness_bias", scale) for scale in ("laptop", "workstation")}
-    assert set(blocks["laptop"]) < set(blocks["workstation"])
-    manifest = {"scale": "laptop", "blocks": dict.fromkeys(blocks["laptop"])}
-    io.save_json(manifest, tmp_path / references.FOLDER / "s" / "manifest.json")
-    assert references.whole(tmp_path, "s", lambda scale: blocks[scale])
-    io.save_json({**manifest, "scale": "workstation"}, tmp_path / references.FOLDER / "s" / "manifest.json")
-    assert not references.whole(tmp_path, "s", lambda scale: blocks[scale])
-    assert not references.whole(tmp_path, "t", lambda scale: blocks[scale])
+    workflow, study = Workflow(), "robustness_bias"
+    laptop, workstation = (workflow.blocks_of(study, scale) for scale in ("laptop", "workstation"))
+    assert set(laptop) < set(workstation)
+    assert not workflow.has_reference(study, tmp_path)
+    for scale, is_whole in (("laptop", True), ("workstation", False)):
+        manifest = {"scale": scale, "blocks": dict.fromkeys(laptop)}
+        io.save_json(manifest, tmp_path / REFERENCES / study / "manifest.json")
+        assert workflow.has_reference(study, tmp_path) == is_whole
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -1,7 +1,6 @@
 """Two groups, a rule and maps that move people by a given amount, for audits of transport maps."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
@@ -85,5 +84,4 @@ def shift(
 def exact_maps(dataset: Dataset, image: str = "sample") -> TransportMap:
     """Exact maps of every repetition, in both directions; ``image``: sample or expectation."""
     between, config = Between("group", "F", None, "test", None, True), exact.Config("squared_l1", image)
-    maps = fitted(dataset, between, exact, config, generators("map", repetitions=dataset.repetitions))
-    return replace(maps, transport="exact", attribute="group", source="F", target="M", features=("x", "z"))
+    return fitted(dataset, between, exact, config, generators("map", repetitions=dataset.repetitions), "exact")
