@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib import import_module
-from io import BytesIO
 from itertools import groupby
 from typing import Any
 
@@ -172,19 +171,6 @@ def _told(value: Any) -> Iterator[Markup]:
 
 def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return [(group, list(some)) for group, some in groupby(rows, key=lambda row: row.group)]
-
-
-def pictures(document: Result) -> dict[str, bytes]:
-    """The PNG of each figure by its stem."""
-    from pipeline.report.style import paper
-
-    drawn = {}
-    with paper():
-        for figure in document.figures():
-            buffer = BytesIO()
-            figure.draw().savefig(buffer, metadata={"Software": None})
-            drawn[figure.stem] = buffer.getvalue()
-    return drawn
 
 
 def content(document: Result, in_folder: bool) -> dict[str, Any]:

@@ -70,9 +70,16 @@ class Row:
     group: str = ""
 
 
-def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
+def rows_of(
+    columns: Sequence[Column], entries: Iterable[Any], group: str = "", note: Callable[[Any], str] = lambda entry: ""
+) -> tuple[Row, ...]:
     """A row for each entry, of the cells that the columns say."""
-    return tuple(Row(tuple(column.cell(entry) for column in columns), group=group) for entry in entries)
+    return tuple(Row(tuple(column.cell(entry) for column in columns), note(entry), group) for entry in entries)
+
+
+def under(key: str, said: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:
+    """The cell of an entry's value under this key, ``said`` in words; a dash where there is none."""
+    return lambda entry: "-" if entry[key] is None else said(entry[key])
 
 
 @dataclass(frozen=True)
@@ -108,24 +115,23 @@ class Text:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page, also written as ``stem``.png and .pdf. ``key`` is its name in the JSON, if not the stem."""
+    """A figure of the page, also written as ``stem``.png and .pdf. ``key`` is its name in the JSON, if not the stem.
+
+    It is drawn ``by`` a function ``module:name`` ``of`` these things; the module is imported when it is, or never.
+    """
 
     stem: str
     title: str
     caption: str
-    draw: Callable[[], Drawing]
+    by: str
+    of: tuple[Any, ...] = ()
     key: str = ""
 
-
-def drawn_by(where: str, *of: Any) -> Callable[[], Drawing]:
-    """The drawing of these things by a function ``module:name``; its module is imported when it is drawn, or never."""
-
-    def draw() -> Drawing:
-        module, _, name = where.partition(":")
-        drawing: Drawing = getattr(importlib.import_module(module), name)(*of)
+    def draw(self) -> Drawing:
+        """The drawing, to be made and saved within :func:`pipeline.report.style.paper`."""
+        module, _, name = self.by.partition(":")
+        drawing: Drawing = getattr(importlib.import_module(module), name)(*self.of)
         return drawing
-
-    return draw
 
 
 Part: TypeAlias = Facts | Text | Table | Figure
@@ -207,11 +213,12 @@ class Result:
     def _repr_html_(self) -> str:
         """The page, in a frame of its own."""
         from html import escape
+        from tempfile import TemporaryDirectory
 
-        from pipeline.cli.render import page, pictures
-
-        whole = escape(page(self, pictures(self)))
-        return f'<iframe srcdoc="{whole}" style="width: 100%; height: 42rem; border: 0"></iframe>'
+        with TemporaryDirectory() as folder:
+            self.save(folder)
+            page = Path(folder, self.files()["page"]).read_text(encoding="utf-8")
+        return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 42rem; border: 0"></iframe>'
 
     @property
     def name(self) -> str:

@@ -127,13 +127,11 @@ TOY = '''"""Toy audit: fails as told.
 
 It has a second paragraph."""
 
-from dataclasses import dataclass
 from pipeline.cli.result import Result, Verdict
 from pipeline.cli.settings import Output, option
 
 EXAMPLES, PAGE, FILES = "example: toy\\n", "There is no page.", "nothing else"
 
-@dataclass(frozen=True, kw_only=True)
 class Settings(Output):
     fail: str = option("how it fails", "no")
 

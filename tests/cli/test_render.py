@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from matplotlib.figure import Figure as Drawing
 from PIL import Image
 
 from pipeline.cli.entry import audits
@@ -34,10 +33,6 @@ TABLE = Table(
 )
 
 
-def no_drawing() -> Drawing:
-    raise AssertionError("a figure is drawn when it is saved")
-
-
 DOCUMENT = Result(
     audit="toy-audit",
     schema=1,
@@ -47,7 +42,7 @@ DOCUMENT = Result(
     caveats=(Caveat("few_rows", "Only 3 rows & no more."),),
     sections=(
         Section("What was tested", (Facts((("null", "nothing differs"),)), Text("T_n is a bound."))),
-        Section("Groups", (TABLE, Figure("curves", "Curves", "Of all groups.", no_drawing, key="figure"))),
+        Section("Groups", (TABLE, Figure("curves", "Curves", "Of all groups.", "never:drawn", key="figure"))),
         Section("More", (Text("For those with room."),), where="page"),
         Section("Nothing", ()),
     ),
@@ -312,7 +307,7 @@ def test_a_limit_is_kept_at_its_number_and_a_quantity_that_is_nan_keeps_none(
     rows: int, share: float | None, power: float, found: Any, reason: str | None
 ) -> None:
     known = {"rows": rows, "share": share, "power": power}
-    made = concluded(Verdict(found, "FOUND", "It was found.", {"n": 1}), LIMITS, known, "rejected")
+    made = concluded(found == "rejected", ("FOUND", "NOT"), "It was found.", LIMITS, known, "rejected", {"n": 1})
     assert made.reason == reason
     assert made.outcome == (found if reason is None else "inconclusive")
     assert made.sentence == (f"{reason} It was found." if reason else "It was found.")

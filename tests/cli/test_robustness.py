@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from pipeline.cli.audit.robustness_bias import EXAMPLES, attacking
-from pipeline.cli.audit.robustness_bias.measured import conclusion
+from pipeline.cli.audit.robustness_bias.document import conclusion
 from pipeline.cli.entry import main
 
 N, SIDE = 120, 4
@@ -408,18 +408,15 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
     levels = [entry("a", 0.4, 0.01, 0.3), entry("b", -0.1, 0.4, 0.0), entry("c", -0.2, 0.2, 0.0)]
     found = {"attack": "deepfool", "bound": "upper", "images": 150, "n_correct": 140}
     found |= {"partitions": [{"name": "g", "levels": levels}]}  # type: ignore[dict-item]
-    made = conclusion(found, "paper", 0.05, labelled=True)
-    assert made.outcome == "rejected"
-    assert made.facts["closer"] == []
-    assert made.facts["farther"] == [{"partition": "g", "level": "a"}]
-    assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in (made.sentence)
-    assert "of those classified correctly alone sigma is not shown: it is +0.30" in made.sentence
-    assert conclusion(found, "paper", 0.001, labelled=True).outcome == "not rejected"
+    rejected, said, facts = conclusion(found, "paper", 0.05, labelled=True)
+    assert (rejected, facts["closer"], facts["farther"]) == (True, [], [{"partition": "g", "level": "a"}])
+    assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in said
+    assert "of those classified correctly alone sigma is not shown: it is +0.30" in said
+    assert conclusion(found, "paper", 0.001, labelled=True)[0] is False
     for level in levels:
         level["paper"] |= {"p_adjusted": None, "sigma": None}
-    made = conclusion(found, "paper", 0.05, labelled=True)
-    assert made.outcome == "inconclusive"
-    assert "No group could be tested" in made.sentence
+    rejected, said, _ = conclusion(found, "paper", 0.05, labelled=True)
+    assert (rejected, "No group could be tested" in said) == (None, True)
 
 
 def printed(text: str) -> list[list[str]]:
