@@ -64,7 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> ArgumentParser:
-    """The whole grammar, with a sub-command for each audit found."""
     root = ArgumentParser(
         prog="python -m pipeline", description="Fairness audits of a model of your own.", allow_abbrev=False
     )
@@ -123,7 +122,7 @@ def audited(module: ModuleType, settings: Output) -> Result:
 def _run(arguments: Namespace) -> int:
     """Audit, write what was asked for and print the verdict; the exit status is 0, or that of the outcome (--gate)."""
     settings = settings_of(arguments)
-    from pipeline.cli.delivery import check_destination, deliver
+    from pipeline.cli.render import check_destination, deliver
     from pipeline.cli.words import STATUS
 
     for name, folder in WRITTEN.items():
@@ -146,7 +145,6 @@ def _unrecognized(words: Sequence[str], settings: type[Output]) -> str:
 
 
 def _failed(debug: bool, message: str, status: int) -> int:
-    """Say on stderr what went wrong, with the traceback only where it was asked for."""
     sys.stdout.flush()
     if debug:
         traceback.print_exc()

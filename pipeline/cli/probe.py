@@ -74,11 +74,6 @@ class Scores:
     saturated: int
 
     @property
-    def probability(self) -> Array:
-        """P(class 1) of what is audited, (n,)."""
-        return np.asarray(self.trial.double().softmax(1)[:, 1])
-
-    @property
     def prediction(self) -> Array:
         """The class of the largest score of what is audited, (n,)."""
         return np.asarray(self.trial.argmax(1))

@@ -1,7 +1,6 @@
 """What an audit says, wherever it is read: terminal, notebook, page, JSON and CSV are renderings of one Result.
 
-An audit measures by pure functions of arrays, fills a Result, and leaves the rest to :mod:`pipeline.cli.render` and
-:mod:`pipeline.cli.delivery`.
+An audit measures by pure functions of arrays, fills a Result, and leaves the rest to :mod:`pipeline.cli.render`.
 """
 
 from __future__ import annotations
@@ -159,7 +158,6 @@ class Result:
     """
 
     audit: str
-    schema: int
     title: str
     subject: str
     verdict: Verdict
@@ -170,6 +168,7 @@ class Result:
     libraries: tuple[str, ...] = ("numpy",)
     settings: Options | None = None
     called: bool = False
+    schema: int = 2
 
     @property
     def outcome(self) -> Outcome:
@@ -202,7 +201,7 @@ class Result:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write JSON, page, tables, figures and options into a folder, whole or not at all; the paths written."""
-        from pipeline.cli.delivery import check_destination, deliver
+        from pipeline.cli.render import check_destination, deliver
 
         check_destination(Path(folder), True)
         return deliver(self, Path(folder), None)
@@ -220,11 +219,6 @@ class Result:
             page = Path(folder, self.files()["page"]).read_text(encoding="utf-8")
         return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 42rem; border: 0"></iframe>'
 
-    @property
-    def name(self) -> str:
-        """The audit's name in file names."""
-        return self.audit.replace("-", "_")
-
     def figures(self) -> Iterator[Figure]:
         """The figures in the order of the page."""
         yield from (part for section in self.sections for part in section.parts if isinstance(part, Figure))
@@ -238,7 +232,7 @@ class Result:
         }
         tables = {name: f"{name}.csv" for name in self.tables}
         options = {} if self.settings is None else {"options": "audit.yaml"}
-        return {"result": "audit.json", "page": f"{self.name}.html", **options, **tables, **drawn}
+        return {"result": "audit.json", "page": f"{self.audit.replace('-', '_')}.html", **options, **tables, **drawn}
 
 
 def _known(kind: str, name: str | None, names: list[str]) -> str:

@@ -50,7 +50,7 @@ source = partial(option, command=True)
 """An option of the command line and its YAML alone: a file, a column, a place, in place of an array in Python."""
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, source))
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Options(Checked):
     """A group of options under a ``title``, or several groups together: each is made a frozen dataclass of keywords."""
 

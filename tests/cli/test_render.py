@@ -20,6 +20,7 @@ from pipeline.cli.numbers import decimal, factor, fixed, label_text, p_text, pla
 from pipeline.cli.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal, typeset
 from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
 from pipeline.cli.words import STATUS, concluded
+from tests.cli.places import documented, run
 
 TABLE = Table(
     (
@@ -35,7 +36,6 @@ TABLE = Table(
 
 DOCUMENT = Result(
     audit="toy-audit",
-    schema=1,
     title="Toy audit",
     subject="m.pt on <rows>.csv",
     verdict=Verdict("rejected", "UNFAIR", "It is not fair.", {"rejected": True}),
@@ -161,7 +161,6 @@ def test_numbers_are_said_in_one_way(say: Callable[[object], object], value: obj
 # A build can rest on a verdict: nothing that was not tested passes, and each limit decides where it says it does.
 
 
-Command = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
 DIRECTIONS = "--directions directions.npy"
 AUC = "--score p --group sex --metric auc"
@@ -259,7 +258,7 @@ PREPARE = {
     ("name", "given", "outcome", "reason"), [line.split(" =>") for line in VERDICTS[1:].splitlines()]
 )
 def test_a_verdict_is_inconclusive_where_nothing_follows(
-    run: Command, working: Callable[[str], Path], name: str, given: str, outcome: str, reason: str
+    working: Callable[[str], Path], name: str, given: str, outcome: str, reason: str
 ) -> None:
     working(name)
     PREPARE[name]()
@@ -278,7 +277,7 @@ def test_a_verdict_is_inconclusive_where_nothing_follows(
     assert " ".join(verdict["sentence"].split()) in head
 
 
-def test_without_a_gate_the_status_is_0_whatever_the_verdict(run: Command, desk: Path) -> None:
+def test_without_a_gate_the_status_is_0_whatever_the_verdict(desk: Path) -> None:
     for model in ("unfair.pt", "fair.pt"):
         given = shlex.split(f"{DIRECTIONS} --model {model} --steps 200 --delta 1.1")
         assert [run("loss-ratio", *given, *gate)[0] for gate in ((), ("--gate",))] == [0, 3 * (model == "unfair.pt")]
@@ -367,13 +366,10 @@ robustness => --images colour --channels 1 --resize 4x4 => converted_images resi
     ("name", "given", "holds", "does_not"), [line.split(" =>") for line in CAVEATS.split("\n")[1:-1]]
 )
 def test_a_caveat_is_given_where_its_condition_holds(
-    name: str, given: str, holds: str, does_not: str, working: Callable[[str], Path], documented: Callable[..., Result]
+    name: str, given: str, holds: str, does_not: str, working: Callable[[str], Path]
 ) -> None:
     working(name)
     PREPARE[name]()
-    words = shlex.split(given)
-    without = tuple(word.removeprefix("no") for word in words if word.startswith("no--"))
-    found = documented(name, *(word for word in words if not word.startswith("no--")), without=without)
-    conditions = {caveat.condition for caveat in found.caveats}
+    conditions = {caveat.condition for caveat in documented(name, *shlex.split(given)).caveats}
     assert set(holds.split()) <= conditions
     assert not set(does_not.split()) & conditions

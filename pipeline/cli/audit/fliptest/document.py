@@ -25,7 +25,6 @@ from pipeline.cli.table import Source, level_text
 from pipeline.messages import SHOWN, check_columns, enumerated, listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
 
-SCHEMA = 2
 SHOWN_LINES = 5
 SHOWN_KS = 5
 LINES = (
@@ -59,12 +58,10 @@ balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no bett
 COUNT = fixed(0)
 FIGURES = "pipeline.cli.audit.fliptest.figures"
 Entry = Mapping[str, Any]
+# From where on a caveat is due.
 FEW_ROWS = 200
-"""With fewer rows in a group, counterparts depend much on which rows there are."""
 ROWS_A_COLUMN = 10
-"""With fewer rows for each column that the map moves, few people have a near counterpart."""
 FAR = 1.5
-"""A map that moves people by so many times the distance of exact transport does not seek the nearest counterparts."""
 CAVEATS = """
 flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
   may justify the difference, or be what is unjust about it. FlipTest says who to look at, and where.
@@ -167,7 +164,6 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
     decided = len(np.unique(np.concatenate([flips.decision, flips.decision_image])))
     return Result(
         audit="fliptest",
-        schema=SCHEMA,
         title="FlipTest",
         subject=f"{model.given} on {source.name}",
         verdict=verdict(facts, decided, asked.alpha),
@@ -175,7 +171,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         sections=tuple(_sections(sides, space, facts, asked.alpha)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
-        libraries=("numpy", "torch") if model.is_module else ("numpy",),
+        libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
         settings=asked,
     )
 
@@ -342,7 +338,6 @@ def _report(report: Sequence[Entry]) -> Table:
 
 
 def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
     found: dict[str, list[dict[str, Any]]] = {}
     for side in sides:
         quality, source, target = side.quality, side.way.source.level, side.way.target.level

@@ -16,19 +16,15 @@ from pipeline.cli.model import Computing, Model, load_model, no_gradient
 from pipeline.cli.numbers import factor, level, p_text, plain, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, model_facts, model_words, output_conditions, probed
 from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, rows_of, under
-from pipeline.cli.table import Rows, Source, attribute, classes_of, drawn, feature_names, rows
-from pipeline.cli.units import units
+from pipeline.cli.table import Rows, Source, attribute, classes_of, drawn, feature_names, rows, units
 from pipeline.messages import listed
 from pipeline.types import Array
 
+# From where on a caveat is due.
 FEW_ROWS = 100
-"""Below this many rows the normal approximation of the tests is doubtful."""
 WEAK_SEPARATION = 0.6
-"""An attribute told apart with a smaller area under the ROC curve has a direction made mostly of chance."""
 HEAVY_SHARE = 0.1
-"""One row with more than this share of the sum of all ratios dominates the mean."""
 GROWTH = 0.01
-"""A mean ratio that grows by a larger share over the second half of the steps has not settled."""
 LIMITS = """
 rows >= 30: Only {value} rows have a finite ratio, and the test needs {limit:.0f}.
 left_out <= 10: {value:.0f} % of the audited rows have no finite ratio, more than {limit:.0f} %: the test is of the
@@ -60,7 +56,6 @@ few_rows: The tests rest on a normal approximation, which {{n}} rows may not jus
 one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the mean and its interval depend on it, and
   the normal approximation is doubtful.
 """
-SCHEMA = 2
 SHOWN_LOADINGS = SHOWN_EXAMPLES = 5
 Entry = Mapping[str, Any]
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
@@ -160,7 +155,6 @@ def audited(
     test, balanced = found["loss_ratio"], found["balanced_accuracy"]
     return Result(
         audit="loss-ratio",
-        schema=SCHEMA,
         title="Loss-ratio audit",
         subject=f"{model.given} on {source.name}",
         verdict=words.concluded(
@@ -193,7 +187,6 @@ def numbered(levels: Sequence[str]) -> str:
 
 
 def conditions(evidence: Evidence, some: Rows, scores: Scores, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
     test, data, metric = facts["results"]["loss_ratio"], facts["data"], facts["fair_metric"]
     halfway = int(np.searchsorted(evidence.steps, evidence.steps[-1] / 2))
     mean = evidence.course.mean

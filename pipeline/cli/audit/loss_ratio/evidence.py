@@ -11,18 +11,11 @@ import torch
 
 from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
 from pipeline.attacks.gradient_flow import Bounds, Flow, step_schedule
+from pipeline.audits.loss_ratio import ratio_tests
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
-from pipeline.audits.loss_ratio.ratio_tests import (
-    RatioTest,
-    error_rate_ratio_test,
-    loss_ratio_test,
-    loss_ratios,
-    misclassified,
-)
 from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.progress import followed
-from pipeline.cli.table import Attribute, Rows, Source, numeric, read_table, rows, sha256
-from pipeline.cli.units import Units
+from pipeline.cli.table import Attribute, Rows, Source, Units, numeric, read_table, rows, sha256
 from pipeline.fair_metric import FairMetric, from_directions, learn
 from pipeline.messages import SHOWN, check_columns, listed, nearest
 from pipeline.types import Array
@@ -184,8 +177,8 @@ class Evidence:
     """
 
     steps: tuple[int, ...]
-    course: RatioTest
-    error_course: RatioTest
+    course: ratio_tests.RatioTest
+    error_course: ratio_tests.RatioTest
     original: Array
     comparable: Array
     original_loss: Array
@@ -195,7 +188,7 @@ class Evidence:
     possible: Array
     possible_loss: Array
     outside: Array
-    within: RatioTest | None
+    within: ratio_tests.RatioTest | None
 
 
 def gather(
@@ -237,7 +230,7 @@ def gather(
             )
 
     flow = flow_within(bounds)
-    ratios = loss_ratios(flow.original_loss, flow.losses[-1])
+    ratios = ratio_tests.loss_ratios(flow.original_loss, flow.losses[-1])
     finite = int(np.isfinite(ratios.values).sum())
     if finite < 2:
         raise ValueError(
@@ -247,12 +240,12 @@ def gather(
     with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
     comparable = units.outward(np.asarray(flow.x, dtype=np.float64))
-    error, errors = misclassified(flow.original_loss, label), misclassified(flow.losses, label)
+    error, errors = ratio_tests.misclassified(flow.original_loss, label), ratio_tests.misclassified(flow.losses, label)
     outside = np.isfinite(ratios.values) & ~people.within(comparable)
     within = None
     if bounds is None:
         kept = flow_within(people.bounds)
-        within = loss_ratio_test(kept.original_loss, kept.losses[-1], asked.delta, asked.alpha)
+        within = ratio_tests.loss_ratio_test(kept.original_loss, kept.losses[-1], asked.delta, asked.alpha)
     possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
     with torch.no_grad():
         at_possible = cross_entropy(scored(scores, possible, asked.dtype, device), torch.as_tensor(label).to(device))[0]
@@ -266,8 +259,8 @@ def gather(
         errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
     return Evidence(
         steps=flow.record,
-        course=loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
-        error_course=error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
+        course=ratio_tests.loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
+        error_course=ratio_tests.error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
         original=features,
         comparable=comparable,
         original_loss=flow.original_loss,

@@ -22,8 +22,8 @@ COLUMNS = ("label", "positive", "score", "prediction", "threshold", "cluster", "
 """What the document says of the data under its own name."""
 HASHED_BYTES = 2**30
 """Larger data are identified by the names and sizes of their files, without checksums."""
+# From where on a caveat is due.
 FEW_UNITS = 50
-"""With fewer units in a group, or fewer positives or negatives of an AUC, what holds in the limit may be far."""
 CAVEATS = """
 held_out_rows: The tests are about predictions for rows that the model was not made from.
 independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
@@ -48,7 +48,6 @@ COMPARISONS = {
     "with.",
     "bootstrap": "Method bootstrap is valid only for large groups, and rejects too often in small ones.",
 }
-SCHEMA = 2
 NAMED = 3
 """How many differences the sentence names before it only counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
@@ -66,7 +65,7 @@ read as: {basis}
 seed: {seed}
 """
 LEAST_UNITS = 20
-"""A test that is not exact says little of a group with fewer units (of the AUC: positives or negatives)."""
+"""Of fewer units in a group (of the AUC: positives or negatives) a test that is not exact decides nothing."""
 LIMITS = """
 undefined <= 0 unless rejected: {value} of {tests} tests could not be made ({first}).
 small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer than {least} units, or positives or
@@ -106,17 +105,13 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
             **asked.some("alpha", "alternative", "method"),
             **{"draws": plan.draws, "bootstraps": tested.bootstraps, "smoothing": tested.smoothing},
             "resampling_risk": asked.resampling_risk,
-            "correction": plan.correction,
-            "draws_own_metric": plan.own_draws,
-            **asked.some("seed", "bins"),
-            "score_range": None if asked.score_range is None else list(asked.score_range),
-            "engine": asked.engine,
+            **{"correction": plan.correction, "draws_own_metric": plan.own_draws},
+            **asked.some("seed", "bins", "score_range", "engine"),
         },
         "results": results,
     }
     return Result(
         audit="permutation",
-        schema=SCHEMA,
         title="Permutation audit",
         subject=asked.predictions,
         verdict=found,
@@ -228,7 +223,6 @@ def difference(entry: Entry) -> str:
 
 
 def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
-    """One row for each test."""
     keys = ("adjusted_p_value", "rejected", "higher", "method", "exact", "draws", "undefined")
     return pd.DataFrame(
         [
@@ -305,7 +299,6 @@ def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
 
 
 def _place(entry: Entry) -> tuple[str, ...]:
-    """What entries of one section have in common."""
     if entry["metric"] in CORRELATIONS:
         return (entry["grouping"],)
     return entry["grouping"], *(group["name"] for group in entry["groups"])
@@ -350,7 +343,6 @@ def _tests(entries: Sequence[Entry], named: bool, plan: Plan) -> Table:
 
 
 def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
     findings = [finding for finding in every if not finding.test.undefined]
     asked, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
     families = {(finding.grouping, finding.test.metric) for finding in findings}

@@ -24,7 +24,6 @@ from pipeline.cli.table import Source, check_classes
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
-SCHEMA = 2
 WHOSE = {
     "paper": "all images of a group, those classified wrongly at distance 0",
     "correct": "the images classified correctly alone",
@@ -50,14 +49,11 @@ p: {permutations:,} permutations, adjusted (Holm) over all groups; level {alpha:
 """
 Entry = Mapping[str, Any]
 WANTED = "a torch network or a function of x"
+# From where on a caveat is due.
 MANY_FAILED = 0.01
-"""A larger share of failed attacks in a group may decide its sigma."""
 FEW = 30
-"""In a smaller group, intervals of percentiles are rather too short."""
 POOR = 0.5
-"""Below this accuracy a curve says more of errors than of distances, and perhaps of a wrong input."""
 CEILING = 0.2
-"""Where a larger share of the certified radii is the largest one, that is the number of samples and not the model."""
 LIMITS = """
 accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, and distances of fewer than half of the
   images say little: see first whether that can be so.
@@ -149,11 +145,10 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
             "file": points.column,
             "rows": len(source.table),
             "unlisted": points.unlisted,
-            "label": asked.label,
-            "classes": None if asked.classes is None else list(asked.classes),
+            **asked.some("label", "classes"),
             "groups": [one.name for one in partitions],
             "passed_over": points.passed_over,
-            "resize": None if asked.resize is None else list(asked.resize),
+            "resize": asked.resize,
             "audited": len(subjects.points.rows),
             "shape": list(shape),
             "unreadable": dict(sorted(subjects.unreadable.items())),
@@ -167,7 +162,6 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
     }
     return Result(
         audit="robustness",
-        schema=SCHEMA,
         title="Robustness audit",
         subject=f"{model.given} on {asked.images}",
         verdict=verdict(attacks[0], subjects, asked),
@@ -233,7 +227,6 @@ def _sigma(group: Entry) -> float:
 
 
 def _numbers(group: Entry, alpha: float) -> str:
-    """sigma with its interval, its p-value and the number of images."""
     interval, p = span(group["interval"], fixed(2, "+")), p_text(group["p_adjusted"])
     return f"sigma {group['sigma']:+.2f}, {level(alpha)} interval {interval}, adjusted p {p}, n = {group['n']:,}"
 
@@ -451,7 +444,6 @@ def _named(codes: Array, classes: Sequence[str] | None) -> Array:
 
 
 def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
     points, correct, partitions = subjects.points, subjects.correct, subjects.points.partitions
     members = {
         f"{one.name} = {name}": one.codes == place for one in partitions for place, name in enumerate(one.levels)
