@@ -31,12 +31,12 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
         signature = inspect.signature(function)
         arrays = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
         taken = {one.name for one in arrays}
-        options, hints = dict[str, inspect.Parameter](), get_type_hints(kind)
-        for one, _ in keywords(kind, taken):
+        options, checks, hints = dict[str, inspect.Parameter](), dict[str, Any](), get_type_hints(kind)
+        for one, hint in keywords(kind, taken):
             default = inspect.Parameter.empty if one.default is MISSING else one.default
             kinds = {"default": default, "annotation": hints[one.name]}
             options[one.name] = inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, **kinds)
-        checks = {one.name: hint for one, hint in keywords(kind, taken)}
+            checks[one.name] = hint
 
         @functools.wraps(function)
         def audit(*positional: Any, **given: Any) -> Result:

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pipeline import __version__
-from pipeline.cli.settings import MissingOptions, Output, add_options, flag, option_fields, settled
+from pipeline.cli.settings import Output, add_options, flag, from_yaml, option_fields
 from pipeline.messages import listed, nearest, not_installed
 
 if TYPE_CHECKING:
@@ -48,8 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         status = _run(arguments)
         sys.stdout.flush()
         return status
-    except MissingOptions as error:
-        return int(arguments.parser.error(str(error)) or BAD_INPUT)
     except BrokenPipeError:
         # The reader of our output (`| head`) has gone; give the interpreter's last flush somewhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -66,7 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> ArgumentParser:
-    """The whole grammar, with a sub-command for each audit found."""
     root = ArgumentParser(
         prog="python -m pipeline", description="Fairness audits of a model of your own.", allow_abbrev=False
     )
@@ -105,10 +102,14 @@ def audits() -> Mapping[str, ModuleType]:
 
 
 def settings_of(arguments: Namespace) -> Output:
-    """The options given as arguments, over those in the file of ``--config``."""
-    given = {name: value for name, value in vars(arguments).items() if name not in OURS}
-    settings: Output = settled(arguments.module.Settings, given, arguments.config, arguments.audit)
-    return settings
+    """The options given as arguments, over those in the file of ``--config``; it ends here where others are needed."""
+    kind: type[Output] = arguments.module.Settings
+    values = {} if arguments.config is None else from_yaml(arguments.config, kind, arguments.audit)
+    values |= {name: value for name, value in vars(arguments).items() if name not in OURS}
+    needed = [one.name for _, one, _ in option_fields(kind) if one.default is MISSING and one.name not in values]
+    if needed:
+        arguments.parser.error(f"the following arguments are required: {', '.join(map(flag, needed))}")
+    return kind(**values)
 
 
 def audited(module: ModuleType, settings: Output) -> Result:
@@ -121,7 +122,7 @@ def audited(module: ModuleType, settings: Output) -> Result:
 def _run(arguments: Namespace) -> int:
     """Audit, write what was asked for and print the verdict; the exit status is 0, or that of the outcome (--gate)."""
     settings = settings_of(arguments)
-    from pipeline.cli.delivery import check_destination, deliver
+    from pipeline.cli.render import check_destination, deliver
     from pipeline.cli.words import STATUS
 
     for name, folder in WRITTEN.items():
@@ -144,7 +145,6 @@ def _unrecognized(words: Sequence[str], settings: type[Output]) -> str:
 
 
 def _failed(debug: bool, message: str, status: int) -> int:
-    """Say on stderr what went wrong, with the traceback only where it was asked for."""
     sys.stdout.flush()
     if debug:
         traceback.print_exc()

@@ -50,7 +50,6 @@ class Computing:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of numbers."""
         import torch
 
         found: torch.dtype = getattr(torch, self.dtype_name)
@@ -91,11 +90,6 @@ class Model:
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()
 
-    @property
-    def is_module(self) -> bool:
-        """Whether it is a torch network."""
-        return self.kind == "network"
-
 
 def load_model(
     model: Any, trust_pickle: bool, computing: Computing, option: str = "--model", wanted: str = "a model"
@@ -128,7 +122,6 @@ def load_model(
 
 
 def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: Computing) -> Model:
-    """What was found, by what it is."""
     torch = sys.modules.get("torch")  # whoever gives a network has imported it
     if torch is not None and isinstance(loaded, torch.nn.Module):
         loaded = loaded.to(device=computing.device, dtype=computing.dtype)
@@ -235,7 +228,6 @@ def _extra(name: str, path: Path, extra: str) -> Any:
 
 
 def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, str]:
-    """The model in a file, by the kind of file that it is."""
     if path.suffix == ".onnx":
         return Onnx(path), "ONNX program"
     if path.suffix in PICKLES:
@@ -278,7 +270,6 @@ def _unpickled(path: Path, load: Callable[[], Any]) -> Any:
 
 
 def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:
-    """The network in an archive, by the kind of archive that it is."""
     import torch
 
     try:

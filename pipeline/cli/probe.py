@@ -5,7 +5,7 @@ The same for networks of rows, networks of images and functions of a data frame;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -72,11 +72,6 @@ class Scores:
     columns: int
     trial: torch.Tensor
     saturated: int
-
-    @property
-    def probability(self) -> Array:
-        """P(class 1) of what is audited, (n,)."""
-        return np.asarray(self.trial.double().softmax(1)[:, 1])
 
     @property
     def prediction(self) -> Array:
@@ -229,6 +224,13 @@ def model_facts(model: Model, scores: Scores | None = None) -> dict[str, Any]:
         return facts
     read_as = {"output_kind": scores.kind, "output_kind_detected": scores.detected, "output_columns": scores.columns}
     return {**facts, **read_as}
+
+
+def model_words(facts: Mapping[str, Any]) -> str:
+    """The model and how its outputs were read, in words."""
+    shape = f"{facts['output_columns']} columns" if facts["output_columns"] > 1 else "one column, class 1"
+    read = "read off the values" if facts["output_kind_detected"] else "as told"
+    return f"{facts['origin']}; output: {shape}, {facts['output_kind']} ({read})"
 
 
 OUTPUT_CAVEATS = f"""

@@ -1,15 +1,19 @@
-"""Renderings of a Result: text for the terminal, a self-contained page, JSON and CSV."""
+"""Renderings of a Result: text for the terminal, a self-contained page, JSON and CSV; and files, whole or absent."""
 
 import base64
 import json
+import os
 import platform
 import re
+import shutil
+import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from html import escape
 from importlib import import_module
-from io import BytesIO
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -18,6 +22,8 @@ from markupsafe import Markup
 from pipeline import __version__
 from pipeline.cli.numbers import short
 from pipeline.cli.result import Facts, Part, Result, Row, Section, Table, Text
+from pipeline.cli.settings import as_yaml
+from pipeline.io import save_figure, save_text
 from pipeline.report.numbers import DASH, MINUS
 
 WIDTH = 80
@@ -174,19 +180,6 @@ def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return [(group, list(some)) for group, some in groupby(rows, key=lambda row: row.group)]
 
 
-def pictures(document: Result) -> dict[str, bytes]:
-    """The PNG of each figure by its stem."""
-    from pipeline.report.style import paper
-
-    drawn = {}
-    with paper():
-        for figure in document.figures():
-            buffer = BytesIO()
-            figure.draw().savefig(buffer, metadata={"Software": None})
-            drawn[figure.stem] = buffer.getvalue()
-    return drawn
-
-
 def content(document: Result, in_folder: bool) -> dict[str, Any]:
     """What the JSON holds, in the order in which a person reads it.
 
@@ -213,7 +206,6 @@ def json_text(document: Result, in_folder: bool) -> str:
 
 
 def csv_texts(document: Result) -> dict[str, str]:
-    """The text of each table by its name, without row numbers."""
     return {name: table.to_csv(index=False, lineterminator="\n") for name, table in document.tables.items()}
 
 
@@ -221,3 +213,83 @@ def versions(document: Result) -> dict[str, str]:
     """This program's version, Python's, and those of the libraries that the document names."""
     libraries = {name: str(import_module(name).__version__) for name in document.libraries}
     return {"pipeline": __version__, "python": platform.python_version(), **libraries}
+
+
+def deliver(document: Result, folder: Path | None, json_file: Path | None) -> list[Path]:
+    """Write the folder and the JSON file, those that are asked for; the paths written.
+
+    The folder gets the JSON, the page, tables, figures, and the options as YAML; what an audit left there before, and
+    this one does not, is removed.
+    """
+    written = []
+    text = json_text(document, folder is not None)
+    if folder is not None:
+        from pipeline.report.style import paper
+
+        files = document.files()
+        stale = left_by(folder) - set(files.values())
+        with folder_written(folder) as temporary:
+            save_text(text, temporary / files["result"])
+            if document.settings is not None:
+                save_text(as_yaml(document.settings, document.audit, document.called), temporary / files["options"])
+            for name, table in csv_texts(document).items():
+                save_text(table, temporary / files[name])
+            pictures = {}
+            with paper():
+                for figure in document.figures():
+                    save_figure(figure.draw(), temporary / figure.stem)
+                    pictures[figure.stem] = (temporary / f"{figure.stem}.png").read_bytes()
+            save_text(page(document, pictures), temporary / files["page"])
+        for name in stale:
+            (folder / name).unlink(missing_ok=True)
+        written += [folder / name for name in files.values()]
+    if json_file is not None:
+        save_text(text, json_file)
+        written.append(json_file)
+    return written
+
+
+def left_by(folder: Path) -> set[str]:
+    """The names of the files that an audit before this one wrote into the folder, as its JSON lists them."""
+    try:
+        files = json.loads((folder / "audit.json").read_text(encoding="utf-8"))["files"]
+        return {str(name) for name in files.values() if Path(name).name == name}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return set()
+
+
+def check_destination(path: Path, folder: bool) -> None:
+    """ValueError where ``path`` cannot become a folder (or a file) of ours; asked before the work, not after it."""
+    if folder and path.exists() and not path.is_dir():
+        raise ValueError(f"expected {path} to be a folder, found a file: give another name")
+    if not folder and path.is_dir():
+        raise ValueError(f"expected {path} to be a file, found a folder: give the name of a file in it")
+    home = path if folder and path.is_dir() else _existing_parent(path)
+    if not (home.is_dir() and os.access(home, os.W_OK | os.X_OK)):
+        raise ValueError(f"nothing can be written to {home}: give another place for {path.name}")
+
+
+@contextmanager
+def folder_written(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder; when the block ends well its files are in ``path``, when not nothing is anywhere.
+
+    A new folder appears with all its files at once. In a folder that exists, files of the same name are replaced.
+    """
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=_existing_parent(path)))
+    try:
+        yield temporary
+        if path.is_dir():
+            for file in sorted(temporary.iterdir()):
+                file.replace(path / file.name)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o777 & ~mask)
+            temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _existing_parent(path: Path) -> Path:
+    return next(parent for parent in path.absolute().parents if parent.exists())

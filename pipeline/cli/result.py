@@ -1,7 +1,6 @@
 """What an audit says, wherever it is read: terminal, notebook, page, JSON and CSV are renderings of one Result.
 
-An audit measures by pure functions of arrays, fills a Result, and leaves the rest to :mod:`pipeline.cli.render` and
-:mod:`pipeline.cli.delivery`.
+An audit measures by pure functions of arrays, fills a Result, and leaves the rest to :mod:`pipeline.cli.render`.
 """
 
 from __future__ import annotations
@@ -70,9 +69,16 @@ class Row:
     group: str = ""
 
 
-def rows_of(columns: Sequence[Column], entries: Iterable[Any], group: str = "") -> tuple[Row, ...]:
+def rows_of(
+    columns: Sequence[Column], entries: Iterable[Any], group: str = "", note: Callable[[Any], str] = lambda entry: ""
+) -> tuple[Row, ...]:
     """A row for each entry, of the cells that the columns say."""
-    return tuple(Row(tuple(column.cell(entry) for column in columns), group=group) for entry in entries)
+    return tuple(Row(tuple(column.cell(entry) for column in columns), note(entry), group) for entry in entries)
+
+
+def under(key: str, said: Callable[[Any], str] = str) -> Callable[[Mapping[str, Any]], str]:
+    """The cell of an entry's value under this key, ``said`` in words; a dash where there is none."""
+    return lambda entry: "-" if entry[key] is None else said(entry[key])
 
 
 @dataclass(frozen=True)
@@ -108,24 +114,23 @@ class Text:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page, also written as ``stem``.png and .pdf. ``key`` is its name in the JSON, if not the stem."""
+    """A figure of the page, also written as ``stem``.png and .pdf. ``key`` is its name in the JSON, if not the stem.
+
+    It is drawn ``by`` a function ``module:name`` ``of`` these things; the module is imported when it is, or never.
+    """
 
     stem: str
     title: str
     caption: str
-    draw: Callable[[], Drawing]
+    by: str
+    of: tuple[Any, ...] = ()
     key: str = ""
 
-
-def drawn_by(where: str, *of: Any) -> Callable[[], Drawing]:
-    """The drawing of these things by a function ``module:name``; its module is imported when it is drawn, or never."""
-
-    def draw() -> Drawing:
-        module, _, name = where.partition(":")
-        drawing: Drawing = getattr(importlib.import_module(module), name)(*of)
+    def draw(self) -> Drawing:
+        """The drawing, to be made and saved within :func:`pipeline.report.style.paper`."""
+        module, _, name = self.by.partition(":")
+        drawing: Drawing = getattr(importlib.import_module(module), name)(*self.of)
         return drawing
-
-    return draw
 
 
 Part: TypeAlias = Facts | Text | Table | Figure
@@ -153,7 +158,6 @@ class Result:
     """
 
     audit: str
-    schema: int
     title: str
     subject: str
     verdict: Verdict
@@ -164,6 +168,7 @@ class Result:
     libraries: tuple[str, ...] = ("numpy",)
     settings: Options | None = None
     called: bool = False
+    schema: int = 2
 
     @property
     def outcome(self) -> Outcome:
@@ -196,7 +201,7 @@ class Result:
 
     def save(self, folder: str | Path) -> list[Path]:
         """Write JSON, page, tables, figures and options into a folder, whole or not at all; the paths written."""
-        from pipeline.cli.delivery import check_destination, deliver
+        from pipeline.cli.render import check_destination, deliver
 
         check_destination(Path(folder), True)
         return deliver(self, Path(folder), None)
@@ -207,16 +212,12 @@ class Result:
     def _repr_html_(self) -> str:
         """The page, in a frame of its own."""
         from html import escape
+        from tempfile import TemporaryDirectory
 
-        from pipeline.cli.render import page, pictures
-
-        whole = escape(page(self, pictures(self)))
-        return f'<iframe srcdoc="{whole}" style="width: 100%; height: 42rem; border: 0"></iframe>'
-
-    @property
-    def name(self) -> str:
-        """The audit's name in file names."""
-        return self.audit.replace("-", "_")
+        with TemporaryDirectory() as folder:
+            self.save(folder)
+            page = Path(folder, self.files()["page"]).read_text(encoding="utf-8")
+        return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 42rem; border: 0"></iframe>'
 
     def figures(self) -> Iterator[Figure]:
         """The figures in the order of the page."""
@@ -231,7 +232,7 @@ class Result:
         }
         tables = {name: f"{name}.csv" for name in self.tables}
         options = {} if self.settings is None else {"options": "audit.yaml"}
-        return {"result": "audit.json", "page": f"{self.name}.html", **options, **tables, **drawn}
+        return {"result": "audit.json", "page": f"{self.audit.replace('-', '_')}.html", **options, **tables, **drawn}
 
 
 def _known(kind: str, name: str | None, names: list[str]) -> str:

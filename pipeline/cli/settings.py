@@ -1,17 +1,18 @@
 """An option of an audit is declared once; from it come a flag, a key of the YAML file, and a keyword in Python.
 
-    @dataclass(frozen=True, kw_only=True)
     class Test(Options, title="test"):
         alpha: Share = option("level of the test", 0.05)
         draws: Count | None = option("permutations (default: 10000)", None)
 
-The ``Settings`` of an audit derive from its groups of options. The annotation is the check (:mod:`pipeline.fields`),
-whoever gives the value: a flag and a YAML text are read as what the annotation says. An option without a default must
-be given; a ``source`` is no keyword in Python, where arrays take the place of files and columns.
+The ``Settings`` of an audit derive from its groups of options; all are frozen dataclasses. The annotation is the check
+(:mod:`pipeline.fields`), whoever gives the value: a flag and a YAML text are read as what the annotation says. An
+option without a default must be given; a ``source`` is no keyword in Python, where arrays take the place of files and
+columns.
 """
 
 import argparse
 import csv
+import json
 import re
 import textwrap
 from argparse import ArgumentParser, ArgumentTypeError
@@ -21,12 +22,11 @@ from functools import partial
 from inspect import get_annotations
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, dataclass_transform, get_args, get_origin
 
 from pipeline.fields import Checked, described, finite, fits, hints_of
 from pipeline.messages import nearest, reason
 
-Made = TypeVar("Made", bound="Options")
 Number = Annotated[float, finite]
 Standardize = Literal["continuous", "none"] | Sequence[str]
 """Which columns are measured in standard deviations."""
@@ -46,27 +46,26 @@ def option(
     return field(default=default, metadata=extra)
 
 
-def source(doc: str, default: Any = MISSING, metavar: str | None = None) -> Any:
-    """An option of the command line and its YAML alone: a file, a column, a place, in place of an array in Python."""
-    return option(doc, default, metavar, command=True)
+source = partial(option, command=True)
+"""An option of the command line and its YAML alone: a file, a column, a place, in place of an array in Python."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Options(Checked):
-    """A group of options under a ``title``, or several groups together."""
+    """A group of options under a ``title``, or several groups together: each is made a frozen dataclass of keywords."""
 
     title: ClassVar[str] = ""
 
     def __init_subclass__(cls, title: str = "", **others: Any) -> None:
         super().__init_subclass__(**others)
         cls.title = title
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def some(self, *names: str) -> dict[str, Any]:
         """These options with their values."""
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Output(Options, title="output"):
     """What every audit may write; not written into the YAML, since they are not what is audited."""
 
@@ -75,7 +74,6 @@ class Output(Options, title="output"):
     gate: bool = source("let the exit status tell the outcome: 0 not rejected, 3 rejected, 4 inconclusive", False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reading(Options, title="reading"):
     text: Sequence[str] = source(
         "columns that are text though they look like numbers, such as codes like 01", (), "A,B"
@@ -87,7 +85,6 @@ class Reading(Options, title="reading"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Rows(Options, title="data"):
     """A table of rows, and which columns the model takes."""
 
@@ -109,7 +106,6 @@ TAKES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Computed(Options, title="model"):
     trust_pickle: bool = source(
         "open a file that holds a pickled model. A pickle can run any program when it is opened: only for files whose "
@@ -119,12 +115,10 @@ class Computed(Options, title="model"):
     device: str = option("cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Precise(Computed, title="model"):
     dtype: Literal["float64", "float32"] = option("precision in which the model is computed", "float64")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Network(Options, title="model"):
     model: str = source(
         f"{TAKES}, where the name is a model, a function x -> output, or a function without arguments that returns one "
@@ -146,16 +140,11 @@ class Network(Options, title="model"):
 
 def option_fields(kind: type[Options]) -> Iterator[tuple[str, Field[Any], Any]]:
     """Title, field and type of each option, in the order in which the groups are named and their options stand."""
-    hints = hints_of(kind)  # type: ignore[arg-type]
-    for base in dict.fromkeys(_groups(kind)):
-        yield from ((base.title, one, hints[one.name]) for one in fields(base) if one.name in get_annotations(base))
-
-
-def _groups(kind: type[Options]) -> Iterator[type[Options]]:
     for base in kind.__bases__:
         if issubclass(base, Options) and base is not Options:
-            yield from _groups(base)
-    yield kind
+            yield from option_fields(base)
+    hints, own = hints_of(kind), get_annotations(kind)  # type: ignore[arg-type]
+    yield from ((kind.title, one, hints[one.name]) for one in fields(kind) if one.name in own)  # type: ignore[arg-type]
 
 
 def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str, str]) -> None:
@@ -233,22 +222,6 @@ def names(text: str) -> tuple[str, ...]:
     return parts
 
 
-class MissingOptions(Exception):
-    """Options that must be given were not."""
-
-
-def settled(kind: type[Made], given: Mapping[str, Any], config: Path | None, audit: str) -> Made:
-    """The settings of what was ``given`` as flags, over what a YAML file says.
-
-    Raises ValueError for a wrong file, and MissingOptions for options without a default that nobody gave.
-    """
-    values = {**({} if config is None else from_yaml(config, kind, audit)), **given}
-    needed = [one.name for _, one, _ in option_fields(kind) if one.default is MISSING and one.name not in values]
-    if needed:
-        raise MissingOptions(f"the following arguments are required: {', '.join(map(flag, needed))}")
-    return kind(**values)
-
-
 def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
     """The options in a YAML file, by the names of the flags without dashes before them (``step-size``, ``step_size``).
 
@@ -295,20 +268,13 @@ def as_yaml(settings: Options, audit: str, called: bool = False) -> str:
 
     kind, outputs = type(settings), {one.name for one in fields(Output)}
     every = [one for one, _ in keywords(kind)] if called else [one for _, one, _ in option_fields(kind)]
-    content = {one.name: _plain(getattr(settings, one.name)) for one in every if one.name not in outputs}
-    given = {name: value for name, value in content.items() if value not in (None, [])}
+    content = {one.name: getattr(settings, one.name) for one in every if one.name not in outputs}
+    # Paths and functions by their names, tuples as lists.
+    plain = json.loads(json.dumps(content, default=lambda value: getattr(value, "__name__", str(value))))
+    given = {name: value for name, value in plain.items() if value not in (None, [])}
     again = "the keywords of a call from Python" if called else f"python -m pipeline audit {audit} --config audit.yaml"
     text = yaml.safe_dump({"audit": audit, **given}, sort_keys=False, allow_unicode=True, width=120)
     return f"# This audit again: {again}\n{text}"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    kept = value is None or isinstance(value, bool | int | float | str)
-    return value if kept else getattr(value, "__name__", str(value))
 
 
 def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Field[Any], Any]]:

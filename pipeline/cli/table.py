@@ -1,4 +1,4 @@
-"""A user's table: read so that CSV and Parquet give the same numbers, and its columns as checked arrays."""
+"""A user's table: read so that CSV and Parquet give the same numbers, its columns as checked arrays, their units."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,16 @@ from pipeline.seeds import generators
 from pipeline.tabulate.source import csv_header
 from pipeline.types import Array
 
+if TYPE_CHECKING:
+    import torch
+
 FILL = "fill them in or remove these rows, as was done for the model's training"
 """What to do about missing values."""
 LARGEST = 1e100
 """Squares of larger numbers, which variances are made of, overflow."""
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
+UNIT_SCALE = (0.2, 5.0)
+"""Standard deviations within these bounds count as a unit scale, where no decision is needed."""
 
 
 @dataclass(frozen=True)
@@ -374,3 +380,63 @@ def drawn(rows: Array, count: int | None, *what: str) -> Array:
         return rows
     (rng,) = generators("audit", *what, repetitions=1)
     return np.sort(rng.choice(rows, size=count, replace=False))
+
+
+@dataclass(frozen=True)
+class Units:
+    """z = (x - shift) / scale: x in the columns' own units, z in those of the audit. ``shift`` and ``scale`` are (d,).
+
+    ``standardized`` names the columns with scale other than 1: their mean and standard deviation on the audited rows.
+    """
+
+    shift: Array
+    scale: Array
+    standardized: tuple[str, ...] = ()
+
+    def inward(self, x: Array) -> Array:
+        """Points in the units of the audit."""
+        return (x - self.shift) / self.scale
+
+    def outward(self, z: Array) -> Array:
+        """Points in the columns' own units."""
+        return z * self.scale + self.shift
+
+    def network_input(self, z: torch.Tensor) -> torch.Tensor:
+        """What the network sees for points in the units of the audit, differentiable."""
+        return z * z.new_tensor(self.scale) + z.new_tensor(self.shift)
+
+
+def units(features: Array, names: Sequence[str], asked: options.Standardize | None) -> Units:
+    """The units of an audit of rows ``features`` (n, d), in which a missing number does not count.
+
+    The penalty and the step size take one unit of each column alike, so an audit in wrong units moves some columns
+    hardly at all and finds nothing. ``asked``: ``none`` keeps the units, ``continuous`` standardises each column of
+    more than two values, a tuple the columns that it names. With None the units are kept where all such columns are
+    near unit scale; elsewhere ValueError asks for a decision.
+    """
+    d = len(names)
+    mean, std = (np.nanmean, np.nanstd) if np.isnan(features).any() else (np.mean, np.std)
+    spread = std(features, axis=0)
+    continuous = [j for j in range(d) if len(np.unique(features[:, j])) > 2]
+    if asked is None:
+        lowest, highest = UNIT_SCALE
+        off = [j for j in continuous if not lowest <= spread[j] <= highest]
+        if off:
+            found = listed([f"{names[j]} ({spread[j]:.3g})" for j in off], SHOWN)
+            raise ValueError(
+                f"columns with a standard deviation far from 1: {found}. The audit takes one unit of each column "
+                "alike, so say what it shall do: --standardize continuous measures columns of more than "
+                "two values in standard deviations (the model still sees the columns as they are); --standardize none "
+                "keeps their units"
+            )
+    if asked is None or asked == "none":
+        return Units(np.zeros(d), np.ones(d))
+    if asked != "continuous" and (unknown := [name for name in asked if name not in names]):
+        raise ValueError(f"--standardize names {unknown[0]!r}, which is no feature. Features: {listed(names)}")
+    chosen = continuous if asked == "continuous" else [names.index(name) for name in asked]
+    constant = [names[j] for j in chosen if spread[j] == 0]
+    if constant:
+        raise ValueError(f"--standardize: {listed(constant)} is the same in all rows: leave it out of the list")
+    shift, scale = np.zeros(d), np.ones(d)
+    shift[chosen], scale[chosen] = mean(features[:, chosen], axis=0), spread[chosen]
+    return Units(shift, scale, tuple(names[j] for j in chosen))

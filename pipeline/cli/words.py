@@ -5,7 +5,7 @@ So are said an audit's facts and caveats, what it refuses, and the limits beyond
 
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from pipeline.cli.result import Caveat, Facts, Outcome, Verdict
@@ -73,18 +73,23 @@ def beyond(limits: str, quantities: Mapping[str, Any], rejected: bool) -> list[s
     return told
 
 
-def concluded(verdict: Verdict, limits: str, quantities: Mapping[str, Any], decision: str) -> Verdict:
-    """The verdict, or an inconclusive one where a limit is not kept; ``decision`` is its key in the facts.
+def concluded(
+    rejected: bool | None,
+    headlines: tuple[str, str],
+    sentence: str,
+    limits: str,
+    quantities: Mapping[str, Any],
+    decision: str,
+    facts: Mapping[str, Any] = MappingProxyType({}),
+) -> Verdict:
+    """The verdict: an inconclusive one where nothing could be tested (``rejected`` is None) or a limit is not kept.
 
-    There the fact is null, and the sentences of the limits are the reason, which comes before what was found.
+    The ``headlines`` are of a rejection and of none; ``decision`` is its key in the facts, null where inconclusive. The
+    sentences of the limits are the reason, which comes before what was found.
     """
-    reasons = beyond(limits, quantities, verdict.outcome == "rejected")
-    if reasons:
-        verdict = replace(verdict, outcome="inconclusive", headline=INCONCLUSIVE, reason=" ".join(reasons))
-    if verdict.outcome == "inconclusive":
-        found = (
-            verdict.sentence if verdict.reason in (None, verdict.sentence) else f"{verdict.reason} {verdict.sentence}"
-        )
-        verdict = replace(verdict, reason=verdict.reason or verdict.sentence, sentence=found)
-    known = {"rejected": True, "not rejected": False, "inconclusive": None}
-    return replace(verdict, facts={decision: known[verdict.outcome], **verdict.facts})
+    reason = " ".join(beyond(limits, quantities, rejected is True))
+    if reason or rejected is None:
+        told = f"{reason} {sentence}" if reason else sentence
+        return Verdict("inconclusive", INCONCLUSIVE, told, {decision: None, **facts}, reason or sentence)
+    outcome: Outcome = "rejected" if rejected else "not rejected"
+    return Verdict(outcome, headlines[not rejected], sentence, {decision: rejected, **facts})

@@ -16,11 +16,10 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.cli.entry import main
 from pipeline.cli.model import MODULE_NAME
+from pipeline.cli.words import STATUS
+from tests.cli.places import SIDE, ended, run
 
-Command = Callable[..., tuple[int, str, str]]
-SIDE = 4
 COMMANDS = ("loss-ratio", "permutation", "fliptest", "robustness")
 TABLES = Path(__file__).parent / "bad_inputs"
 """For each audit, lines of arguments => what the message has in it; what is usual is added, but for options after no.
@@ -236,12 +235,7 @@ def spoilt(built: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactor
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_failure_is_one_message_and_leaves_nothing_behind(
-    run: Command,
-    spoilt: Callable[[str], Path],
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    given: str,
-    messages: list[str],
+    spoilt: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, name: str, given: str, messages: list[str]
 ) -> None:
     folder = spoilt(name)
     monkeypatch.chdir(folder)
@@ -251,12 +245,10 @@ def test_a_failure_is_one_message_and_leaves_nothing_behind(
     before = {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
     for short, meant in SHORT.items():
         given = given.replace(short, meant)
-    words = shlex.split(given)
-    arguments = [word for word in words if not word.startswith("no--")]
+    arguments = shlex.split(given)
     metric = name == "loss-ratio" and not {"--directions", "--sensitive"} & set(arguments)
     arguments += ["--directions", "directions.npy"] * metric + ["--output", "out"] * ("--output" not in given)
-    left_out = tuple(word.removeprefix("no") for word in words if word.startswith("no--"))
-    status, out, err = run(name, *arguments, without=left_out)
+    status, out, err = run(name, *arguments)
     assert (status, out, err.count("\n")) == (2, "", 1), err
     assert err.startswith("error: ")
     for message in messages:
@@ -268,13 +260,10 @@ def test_a_failure_is_one_message_and_leaves_nothing_behind(
     ("audit_name", "given", "message"),
     [(name, given, message) for given, names, message in lines("before_reading") for name in names.split()],
 )
-def test_a_wrong_argument_is_refused_before_anything_is_read(
-    run: Command, capsys: pytest.CaptureFixture[str], audit_name: str, given: str, message: str
-) -> None:
+def test_a_wrong_argument_is_refused_before_anything_is_read(audit_name: str, given: str, message: str) -> None:
     needed = {"loss-ratio": "--directions none.npy", "permutation": "--metric auc"}.get(audit_name, "")
-    with pytest.raises(SystemExit, match="2"):
-        run(audit_name, *shlex.split(f"{needed} {given}"))
-    assert message in capsys.readouterr().err
+    status, _, err = run(audit_name, *shlex.split(f"{needed} {given}"))
+    assert (status, message in err) == (2, True), err
 
 
 # Generated tables at the three commands of tables: every end is a result or a message that can be acted on.
@@ -284,7 +273,6 @@ def test_a_wrong_argument_is_refused_before_anything_is_read(
 
 CASES = int(os.environ.get("FUZZ_CASES", "12"))
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
-STATUS = {"not rejected": 0, "rejected": 3, "inconclusive": 4}
 FUNCTIONS = """
 import torch
 def network(x): return x.mean(-1)
@@ -391,11 +379,7 @@ def fliptest(rng: np.random.Generator, file: Path) -> list[str]:
 @pytest.mark.parametrize(("command", "arguments"), [("permutation", permutation), ("loss-ratio", loss_ratio),
                                                     ("fliptest", fliptest)])  # fmt: skip
 def test_every_end_is_a_result_or_a_message(
-    command: str,
-    arguments: Callable[[np.random.Generator, Path], list[str]],
-    case: int,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    command: str, arguments: Callable[[np.random.Generator, Path], list[str]], case: int, tmp_path: Path
 ) -> None:
     rng = np.random.default_rng([case, len(command)])
     (tmp_path / "models.py").write_text(FUNCTIONS)
@@ -403,21 +387,17 @@ def test_every_end_is_a_result_or_a_message(
         warnings.simplefilter("error")
         file = written(rng, table(rng), tmp_path)
         given = ["audit", command, *arguments(rng, file), "--json", str(tmp_path / "audit.json"), "--gate"]
-        try:
-            status = main(given)
-        except SystemExit as refused:  # by argparse
-            status = int(refused.code or 0)
-    told = capsys.readouterr()
+        status, _, err = ended(given)
     if status == 2:
-        assert "error: " in told.err
-        assert "Traceback" not in told.err
+        assert "error: " in err
+        assert "Traceback" not in err
         # What is wrong has a place: a column, an option or the file.
-        assert any(place in told.err for place in ("'", "--", file.name)), told.err
+        assert any(place in err for place in ("'", "--", file.name)), err
         assert not (tmp_path / "audit.json").exists()
         return
     document = json.loads((tmp_path / "audit.json").read_text(), parse_constant=lambda name: pytest.fail(name))
     verdict = document["verdict"]
-    assert status == STATUS[verdict["outcome"]], told.err
+    assert status == STATUS[verdict["outcome"]], err
     assert "nan" not in verdict["sentence"].lower().split()
     if verdict["outcome"] == "inconclusive":
         assert verdict["reason"]

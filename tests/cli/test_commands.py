@@ -9,34 +9,31 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipeline import __version__
-from pipeline.cli.delivery import check_destination, folder_written
-from pipeline.cli.entry import audits, main, parser
+from pipeline.cli.entry import audits, parser
 from pipeline.cli.progress import followed
+from pipeline.cli.render import check_destination, folder_written
+from tests.cli.places import ended, json_of, run
 
 ROOT = Path(__file__).resolve().parents[2]
-Command = Callable[..., tuple[int, str, str]]
 AUDITS = {
-    "loss-ratio": ("desk", "--sensitive sex", "examples.csv loss_ratio.pdf loss_ratio.png tests.csv"),
+    "loss-ratio": ("--sensitive sex", "examples.csv loss_ratio.pdf loss_ratio.png tests.csv"),
     "permutation": (
-        "ledger",
         "--score p --threshold 0.5 --group sex --metric auc,tpr",
         "differences.pdf differences.png tests.csv",
     ),
     "fliptest": (
-        "office",
         "--reverse --null-draws 3",
         "flipsets.csv marginals_forward.pdf marginals_forward.png marginals_reverse.pdf marginals_reverse.png "
         "transparency.csv transparency_forward.pdf transparency_forward.png transparency_reverse.pdf "
         "transparency_reverse.png",
     ),
-    "robustness": ("studio", "--group sex,place", "curves_exact.pdf curves_exact.png distances.csv groups.csv"),
+    "robustness": ("--group sex,place", "curves_exact.pdf curves_exact.png distances.csv groups.csv"),
 }
-"""Each audit's folder, arguments, and files besides audit.json and the page."""
+"""Each audit's arguments, and files besides audit.json and the page."""
 SHELL = {
     "loss-ratio": "--data rows.csv --label hired --drop region --sensitive sex --steps 20 --model unfair.pt",
     "permutation": "--predictions preds.parquet --label y --score p --group sex --draws 39 --metric auc",
@@ -47,13 +44,10 @@ SHELL = {
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_an_audit_leaves_the_same_bytes_twice_and_what_it_names(
-    run: Command, request: pytest.FixtureRequest, name: str
-) -> None:
+def test_an_audit_leaves_the_same_bytes_twice_and_what_it_names(working: Callable[[str], Path], name: str) -> None:
     """The page is whole, and says what the JSON and the terminal say."""
-    folder, given, files = AUDITS[name]
-    place: Path = request.getfixturevalue(folder)
-    said = ""
+    given, files = AUDITS[name]
+    place, said = working(name), ""
     for out in ("one", "two"):
         status, said, err = run(name, *shlex.split(given), "--output", out, "--json", "also.json")
         assert (status, err) == (0, "")
@@ -77,25 +71,23 @@ def test_an_audit_leaves_the_same_bytes_twice_and_what_it_names(
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_from_the_shell(request: pytest.FixtureRequest, name: str) -> None:
-    place: Path = request.getfixturevalue(AUDITS[name][0])
+def test_from_the_shell(working: Callable[[str], Path], name: str) -> None:
+    place = working(name)
     command = [sys.executable, "-m", "pipeline", "audit", name, *shlex.split(SHELL[name])]
     told = {"capture_output": True, "text": True, "env": {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}}
     good = subprocess.run([*command, "--output", "out"], **told)  # type: ignore[call-overload]
     assert (good.returncode, good.stderr) == (0, "")
     for file in (place / "out").glob("*.p[nd]*"):
         assert file.read_bytes().startswith(b"%PDF" if file.suffix == ".pdf" else b"\x89PNG")
-    bad = subprocess.run([*command[:-1], "absent.py:x"], **told)  # type: ignore[call-overload]
-    assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr.startswith("error: ")
+    if name == "permutation":  # what fails ends alike in all of them
+        bad = subprocess.run([*command[:-1], "absent.py:x"], **told)  # type: ignore[call-overload]
+        assert (bad.returncode, bad.stdout, bad.stderr[:7]) == (2, "", "error: ")
 
 
 @pytest.mark.parametrize(("name", "given"), [("loss-ratio", ["--sensitive", "sex"]), ("fliptest", [])])
-def test_csv_and_parquet_give_the_same_audit(
-    found: Callable[..., dict[str, Any]], working: Callable[[str], Path], name: str, given: list[str]
-) -> None:
+def test_csv_and_parquet_give_the_same_audit(working: Callable[[str], Path], name: str, given: list[str]) -> None:
     working(name)
-    first, second = (found(name, *given, "--data", f"rows.{kind}") for kind in ("csv", "parquet"))
+    first, second = (json_of(name, *given, "--data", f"rows.{kind}") for kind in ("csv", "parquet"))
     for made in (first, second):
         for part in {"data", "fair_metric"} & set(made):
             del made[part]["path"], made[part]["sha256"]
@@ -103,13 +95,8 @@ def test_csv_and_parquet_give_the_same_audit(
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_the_help_names_every_option_and_its_examples_can_be_parsed(
-    capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    examples = audits()[name].EXAMPLES
-    with pytest.raises(SystemExit):
-        main(["audit", name, "--help"])
-    said = capsys.readouterr().out
+def test_the_help_names_every_option_and_its_examples_can_be_parsed(name: str) -> None:
+    examples, (_, said, _) = audits()[name].EXAMPLES, ended(["audit", name, "--help"])
     assert examples in said
     commands = re.findall(rf"python -m pipeline (audit {name}(?:.*\\\n)*.*)", examples)
     assert len(commands) >= 2
@@ -127,13 +114,11 @@ TOY = '''"""Toy audit: fails as told.
 
 It has a second paragraph."""
 
-from dataclasses import dataclass
 from pipeline.cli.result import Result, Verdict
 from pipeline.cli.settings import Output, option
 
 EXAMPLES, PAGE, FILES = "example: toy\\n", "There is no page.", "nothing else"
 
-@dataclass(frozen=True, kw_only=True)
 class Settings(Output):
     fail: str = option("how it fails", "no")
 
@@ -142,7 +127,7 @@ def from_files(arguments):
               "torch": ModuleNotFoundError("no torch", name="torch"), "bug": KeyError("z"), "keys": KeyboardInterrupt()}
     if arguments.fail in errors:
         raise errors[arguments.fail]
-    return Result("toy", 1, "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
+    return Result("toy", "Toy", "nothing", Verdict("not rejected", "FINE", "All is well."), (), (), {}, {})
 '''
 
 
@@ -156,17 +141,15 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("toy")
-def test_every_level_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
-    said = []
-    for level in ([], ["audit"], ["audit", "toy-audit"]):
-        with pytest.raises(SystemExit) as left:
-            main([*level, "--help"])
-        assert left.value.code == 0
-        said.append(capsys.readouterr().out)
-    assert "audit" in said[0]
-    assert "Toy audit: fails as told." in said[1]
-    assert "second paragraph" in said[2]
-    assert "example: toy" in said[2]
+def test_every_level_has_a_help() -> None:
+    for words, told in (
+        ("--help", ["audit"]),
+        ("audit --help", ["Toy audit: fails as told."]),
+        ("audit toy-audit --help", ["second paragraph", "example: toy"]),
+    ):
+        status, out, err = ended(words.split())
+        assert (status, err) == (0, "")
+        assert all(text in out for text in told)
 
 
 @pytest.mark.usefixtures("toy")
@@ -185,28 +168,22 @@ def test_every_level_has_a_help(capsys: pytest.CaptureFixture[str]) -> None:
         ("keys", 130, "interrupted: no result was written\n"),
     ],
 )
-def test_an_error_is_a_line_on_stderr_and_a_status(
-    kind: str, status: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["audit", "toy-audit", "--fail", kind]) == status
-    assert capsys.readouterr() == ("", message)
+def test_an_error_is_a_line_on_stderr_and_a_status(kind: str, status: int, message: str) -> None:
+    assert ended(["audit", "toy-audit", "--fail", kind]) == (status, "", message)
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_file_in_the_folder_is_an_audit_and_debug_adds_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "toy-audit", "--fail", "value", "--debug"]) == 2
-    err = capsys.readouterr().err
-    assert "Traceback" in err
+def test_a_file_in_the_folder_is_an_audit_and_debug_adds_the_traceback() -> None:
+    status, _, err = ended(["audit", "toy-audit", "--fail", "value", "--debug"])
+    assert (status, "Traceback" in err) == (2, True)
     assert err.endswith("error: column 'x' is odd: drop it\n")
     assert {"loss-ratio", "permutation", "toy-audit"} <= set(audits())
-    assert main(["audit", "toy-audit"]) == 0
-    assert "FINE. All is well." in capsys.readouterr().out
+    status, out, _ = ended(["audit", "toy-audit"])
+    assert (status, "FINE. All is well." in out) == (0, True)
 
 
-def test_version_and_wrong_words_end_with_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--version"])
-    assert capsys.readouterr().out.strip() == __version__
+def test_version_and_wrong_words_end_with_status_2() -> None:
+    assert ended(["--version"])[1].strip() == __version__
     for words, message in (
         ([], "the following arguments are required: COMMAND"),
         (["audit", "nothing"], "invalid choice: 'nothing'"),
@@ -214,10 +191,8 @@ def test_version_and_wrong_words_end_with_status_2(capsys: pytest.CaptureFixture
         (["audit", "loss-ratio", "--lab", "y"], "unrecognized arguments: --lab y"),
         (["audit", "permutation"], "the following arguments are required: --predictions, --label, --metric"),
     ):
-        with pytest.raises(SystemExit) as left:
-            main(words)
-        assert left.value.code == 2
-        assert message in capsys.readouterr().err
+        status, _, err = ended(words)
+        assert (status, message in err) == (2, True)
 
 
 # Files arrive whole or not at all, and progress is drawn where a person watches.

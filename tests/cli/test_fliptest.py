@@ -1,13 +1,12 @@
 """What a FlipTest of a user's model measures, from files to numbers."""
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from pipeline.audits.fliptest.flipsets import Deal
 from pipeline.audits.fliptest.space import Space
@@ -17,16 +16,16 @@ from pipeline.cli.audit.fliptest.maps import candidates, known, map_named, null_
 from pipeline.cli.audit.fliptest.model import Decider
 from pipeline.cli.audit.fliptest.people import Group, Groups, space_of
 from pipeline.cli.model import Model
+from tests.cli.places import CANDIDATES, json_of, undrawn
 
-Command = Callable[..., tuple[int, str, str]]
-Flipped = Callable[..., dict[str, Any]]
-Scripted = Callable[[torch.nn.Module, Path], None]
+pytestmark = pytest.mark.usefixtures("office")
+flipped, written = partial(json_of, "fliptest"), partial(undrawn, "fliptest")
+
 ONE = ("--features", "experience", "--predict", "models.py:experienced")
 SMOOTH = ("--map", "wgan", "--map-setting", "steps=30", "--map-setting", "engine=torch")
-WRITTEN = ("--output", "out")
 
 
-def shifted(folder: Path, n: int = 60, by: float = 1.0) -> np.ndarray:
+def shifted(n: int = 60, by: float = 1.0) -> np.ndarray:
     """Women with scattered experience; men have the same and ``by`` more, in another order."""
     rng = np.random.default_rng(5)
     own = np.sort(rng.normal(1.0, 1.0, n))
@@ -38,13 +37,13 @@ def shifted(folder: Path, n: int = 60, by: float = 1.0) -> np.ndarray:
             "experience": np.concatenate([own, others]),
             "hired": np.arange(2 * n) % 2,
         }
-    ).to_parquet(folder / "rows.parquet")
+    ).to_parquet("rows.parquet")
     return own
 
 
-def test_a_shift_flips_whoever_it_carries_over_the_threshold(flipped: Flipped, office: Path) -> None:
-    own = shifted(office)
-    made = flipped(*ONE, "--standardize", "none", *WRITTEN)
+def test_a_shift_flips_whoever_it_carries_over_the_threshold() -> None:
+    own = shifted()
+    made = written(*ONE, "--standardize", "none")
     expected = (own >= 0.5) & (own < 1.5)
     (found,) = made["results"]
     assert found["flipsets"]["positive"]["size"] == 0
@@ -65,25 +64,25 @@ def test_a_shift_flips_whoever_it_carries_over_the_threshold(flipped: Flipped, o
     assert (low, high) == (0, pytest.approx(len(own) * (1 - 0.025 ** (1 / len(own)))))
     assert found["map"]["distance"] == pytest.approx(1)
     assert found["map"]["worst_ks"] == 0
-    table = pd.read_csv(office / "out" / "flipsets.csv")
+    table = pd.read_csv("out/flipsets.csv")
     assert table["audit_row"].tolist() == np.flatnonzero(expected).tolist()
     assert table["audit_id"].tolist() == [f"w{i}" for i in np.flatnonzero(expected)]
     np.testing.assert_allclose(table["experience"], own[expected] + 1)
-    everybody = pd.read_parquet(office / "rows.parquet")
+    everybody = pd.read_parquet("rows.parquet")
     assert table["audit_counterpart_id"].tolist() == everybody["person"][table["audit_counterpart_row"]].tolist()
     assert table["experience"].tolist() == everybody["experience"][table["audit_counterpart_row"]].tolist()
 
 
-def test_where_nobody_flips_no_noise_floor_is_needed_to_say_so(flipped: Flipped, office: Path) -> None:
-    shifted(office, by=0.0)
-    made = flipped(*ONE, "--standardize", "none", *WRITTEN, without=("--label",))
+def test_where_nobody_flips_no_noise_floor_is_needed_to_say_so() -> None:
+    shifted(by=0.0)
+    made = written(*ONE, "--standardize", "none", "no--label")
     assert made["results"][0]["flipsets"]["positive"]["size"] == made["results"][0]["flipsets"]["negative"]["size"] == 0
     assert (made["verdict"]["outcome"], made["verdict"]["beyond_noise"]) == ("not rejected", False)
-    assert "<strong>Nobody flips.</strong>" in (office / "out" / "fliptest.html").read_text()
+    assert "<strong>Nobody flips.</strong>" in Path("out/fliptest.html").read_text()
 
 
-def test_the_accuracy_is_that_of_the_decisions_about_both_groups(flipped: Flipped, candidates: pd.DataFrame) -> None:
-    people = candidates[candidates["sex"] != "unknown"]
+def test_the_accuracy_is_that_of_the_decisions_about_both_groups() -> None:
+    people = CANDIDATES[CANDIDATES["sex"] != "unknown"]
     right = (people["experience"] >= 1.5) == people["hired"]
     asked = ("--predict", "models.py:experienced", "--positive", "1")
     made = flipped(*asked)
@@ -94,13 +93,13 @@ def test_the_accuracy_is_that_of_the_decisions_about_both_groups(flipped: Flippe
     made = flipped(*asked[:2], "--given-label", "1")
     assert made["accuracy"] == pytest.approx(right[people["hired"] == 1].mean())
     assert made["balanced_accuracy"] is None
-    assert flipped(*asked[:2], "--features", "experience", without=("--label",))["accuracy"] is None
+    assert flipped(*asked[:2], "--features", "experience", "no--label")["accuracy"] is None
 
 
-def test_the_net_size_is_the_difference_of_the_groups_rates(flipped: Flipped, office: Path) -> None:
-    shifted(office, by=0.3)
-    rows = pd.read_parquet(office / "rows.parquet").assign(tests=np.arange(120) % 7, region="north")
-    rows.to_parquet(office / "rows.parquet")
+def test_the_net_size_is_the_difference_of_the_groups_rates() -> None:
+    shifted(by=0.3)
+    rows = pd.read_parquet("rows.parquet").assign(tests=np.arange(120) % 7, region="north")
+    rows.to_parquet("rows.parquet")
     forward, reverse = flipped("--reverse")["results"]
     assert forward["net"]["size"] == forward["positives"]["source"] - forward["positives"]["target"]
     # Of as many people in both groups the exact map is a bijection, and its inverse is exact too.
@@ -109,17 +108,17 @@ def test_the_net_size_is_the_difference_of_the_groups_rates(flipped: Flipped, of
     assert (reverse["source"], reverse["target"]) == ("male", "female")
 
 
-def test_the_audit_is_of_the_two_groups_alone(flipped: Flipped, candidates: pd.DataFrame, office: Path) -> None:
+def test_the_audit_is_of_the_two_groups_alone() -> None:
     everybody = flipped()
     assert everybody["data"]["left_out"] == {"of other groups": 10}
-    candidates[candidates["sex"] != "unknown"].to_parquet(office / "rows.parquet")
+    CANDIDATES[CANDIDATES["sex"] != "unknown"].to_parquet("rows.parquet")
     alone = flipped()
     assert alone["results"] == everybody["results"]
 
 
-def test_a_true_label_restricts_both_groups(flipped: Flipped, candidates: pd.DataFrame) -> None:
+def test_a_true_label_restricts_both_groups() -> None:
     (found,) = flipped("--given-label", "1")["results"]
-    taken = candidates[candidates["hired"] == 1]
+    taken = CANDIDATES[CANDIDATES["hired"] == 1]
     counts, score = taken["sex"].value_counts(), taken["experience"] + 0.8 * taken["tests"] - 1
     positive = (score + 0.5 * (taken["region"] == "north") >= 0).groupby(taken["sex"]).sum()
     assert (found["n_source"], found["n_target"]) == (counts["female"], counts["male"])
@@ -127,10 +126,8 @@ def test_a_true_label_restricts_both_groups(flipped: Flipped, candidates: pd.Dat
 
 
 @pytest.mark.parametrize("settings", [("--map", "exact"), SMOOTH])
-def test_a_row_of_flipsets_can_be_given_to_the_model(
-    flipped: Flipped, candidates: pd.DataFrame, settings: tuple[str, ...]
-) -> None:
-    made = flipped(*settings, "--reverse", "--threshold", "0.6", *WRITTEN)
+def test_a_row_of_flipsets_can_be_given_to_the_model(settings: tuple[str, ...]) -> None:
+    made = written(*settings, "--reverse", "--threshold", "0.6")
     table = pd.read_csv("out/flipsets.csv")
     assert len(table) == sum(entry["size"] for found in made["results"] for entry in found["flipsets"].values()) > 0
 
@@ -138,7 +135,7 @@ def test_a_row_of_flipsets_can_be_given_to_the_model(
         logit = rows["experience"] + 0.8 * rows["tests"] + 0.5 * (rows["region"] == "north") - 1
         return np.asarray(1 / (1 + np.exp(-logit)))
 
-    people = candidates.loc[table["audit_row"]]
+    people = CANDIDATES.loc[table["audit_row"]]
     np.testing.assert_allclose(table["audit_score"], score(people), rtol=1e-12)
     np.testing.assert_allclose(table["audit_counterpart_score"], score(table), rtol=1e-9)
     np.testing.assert_array_equal(table["audit_decision"], score(people) >= 0.6)
@@ -167,7 +164,7 @@ def check_lines(made: dict[str, Any], table: pd.DataFrame) -> None:
             assert part["rank_mean"].iloc[0] == 1
 
 
-def test_a_model_that_looks_at_the_group_itself_flips_everybody(flipped: Flipped) -> None:
+def test_a_model_that_looks_at_the_group_itself_flips_everybody() -> None:
     made = flipped("--predict", "models.py:by_sex", "--include-group", "--null-draws", "5")
     (found,) = made["results"]
     assert found["flipsets"]["negative"]["share"] == 1
@@ -183,12 +180,12 @@ def test_a_model_that_looks_at_the_group_itself_flips_everybody(flipped: Flipped
     assert any("Each group has a single value in sex" in text for text in made["caveats"])
 
 
-def test_the_noise_floor_tells_groups_that_differ_from_groups_that_are_alike(flipped: Flipped, office: Path) -> None:
+def test_the_noise_floor_tells_groups_that_differ_from_groups_that_are_alike() -> None:
     rng = np.random.default_rng(8)
     for gap, beyond in ((2.0, True), (0.0, False)):
         sex = np.array(["female", "male"])[np.arange(120) % 2]
         rows = pd.DataFrame({"sex": sex, "experience": rng.normal(1, 1, 120) + gap * (sex == "male"), "hired": 0})
-        rows.assign(person=range(120)).to_parquet(office / "rows.parquet")
+        rows.assign(person=range(120)).to_parquet("rows.parquet")
         made = flipped(*ONE, "--null-draws", "39")
         assert made["verdict"]["beyond_noise"] == beyond
         floor = made["results"][0]["noise"]
@@ -198,13 +195,13 @@ def test_the_noise_floor_tells_groups_that_differ_from_groups_that_are_alike(fli
         assert ("is not shown to be more than noise" in made["verdict"]["sentence"]) != beyond
 
 
-def test_standardised_maps_do_not_depend_on_units(flipped: Flipped, office: Path, candidates: pd.DataFrame) -> None:
+def test_standardised_maps_do_not_depend_on_units() -> None:
     asked = ("--features", "experience,tests", "--threshold", "1.5")
-    (office / "units.py").write_text(
+    Path("units.py").write_text(
         "def here(frame): return frame['experience']\ndef there(frame): return (frame['experience'] - 7) / 1000\n"
     )
     here = flipped(*asked, "--predict", "units.py:here")
-    candidates.assign(experience=7 + 1000 * candidates["experience"]).to_parquet(office / "rows.parquet")
+    CANDIDATES.assign(experience=7 + 1000 * CANDIDATES["experience"]).to_parquet("rows.parquet")
     there = flipped(*asked, "--predict", "units.py:there")
     for made in (here, there):
         for found in made["results"]:
@@ -220,30 +217,15 @@ def test_standardised_maps_do_not_depend_on_units(flipped: Flipped, office: Path
     assert plain["results"][0]["map"]["distance"] > 100 * other["map"]["distance"]
 
 
-def test_a_network_and_a_function_of_the_same_formula_agree(
-    flipped: Flipped, office: Path, save_scripted: Scripted
-) -> None:
-    network = torch.nn.Linear(2, 1)
-    with torch.no_grad():
-        network.weight.copy_(torch.tensor([[1.0, 0.5]]))
-        network.bias.fill_(-1.5)
-    save_scripted(network, office / "net.pt")
-    (office / "own.py").write_text("def f(frame): return frame['experience'] + 0.5 * frame['tests'] - 1.5\n")
-    asked = ("--features", "experience,tests", "--threshold", "0")
-    assert flipped("--predict", "net.pt", *asked)["results"] == flipped("--predict", "own.py:f", *asked)["results"]
-
-
-def test_a_limit_draws_people_by_the_seed(flipped: Flipped, candidates: pd.DataFrame) -> None:
+def test_a_limit_draws_people_by_the_seed() -> None:
     one, again, other = (flipped("--limit", "30", "--seed", seed) for seed in ("1", "1", "2"))
     assert one == again
     assert one["results"] != other["results"]
     assert one["results"][0]["n_source"] == one["results"][0]["n_target"] == 30
-    assert one["data"]["left_out"] == {"of other groups": 10, "beyond the limit": len(candidates) - 10 - 60}
+    assert one["data"]["left_out"] == {"of other groups": 10, "beyond the limit": len(CANDIDATES) - 10 - 60}
 
 
-def test_numbers_can_be_codes_of_categories_and_the_other_direction_and_deals_change_nothing_in_this_one(
-    flipped: Flipped,
-) -> None:
+def test_numbers_can_be_codes_of_categories_and_the_other_direction_and_deals_change_nothing_in_this_one() -> None:
     made = flipped("--categorical", "tests")
     assert made["data"]["columns"][1:5] == ["tests=0", "tests=1", "tests=2", "tests=3"]
     assert made["data"]["standardized"] == ["experience"]
@@ -253,16 +235,14 @@ def test_numbers_can_be_codes_of_categories_and_the_other_direction_and_deals_ch
     assert {**both, "noise": None, "sentence": alone["sentence"]} == alone
 
 
-def test_the_first_map_that_is_sound_on_people_held_out_is_taken(
-    flipped: Flipped, office: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_map_that_is_sound_on_people_held_out_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     made = flipped("--map", "auto")
     assert (made["map"]["name"], made["map"]["poor"]) == ("entropic", [])
     held = made["map"]["held_out"]["entropic"]
     assert 0 < held["ks"] <= held["limit"]
     assert not made["results"][0]["map"]["real_people"]
     monkeypatch.setattr("pipeline.cli.audit.fliptest.maps.AUTO", ("wgan", "exact"))  # untrained after a step: poor
-    settings = office / "conf"
+    settings = Path("conf")
     settings.mkdir()
     for path in maps.CONF.glob("*.yaml"):
         text = path.read_text().replace("steps: 20001", "steps: 1").replace("engine: auto", "engine: torch")
@@ -281,18 +261,18 @@ def test_the_first_map_that_is_sound_on_people_held_out_is_taken(
     assert "the best of wgan, exact has" in made["verdict"]["reason"]
 
 
-def test_missing_values_reach_a_model_that_takes_them(flipped: Flipped, office: Path, candidates: pd.DataFrame) -> None:
-    place = np.arange(len(candidates))
-    rows = candidates.assign(
-        tests=candidates["tests"].where(place % 4 > 0),
-        region=candidates["region"].where(place % 5 > 0),
+def test_missing_values_reach_a_model_that_takes_them() -> None:
+    place = np.arange(len(CANDIDATES))
+    rows = CANDIDATES.assign(
+        tests=CANDIDATES["tests"].where(place % 4 > 0),
+        region=CANDIDATES["region"].where(place % 5 > 0),
         member=np.where(place % 3 == 0, np.nan, place % 2),
     )
-    rows.to_parquet(office / "rows.parquet")
+    rows.to_parquet("rows.parquet")
     rule = "def known(frame): return frame['tests'].notna() & frame['region'].notna() & frame['member'].notna()\n"
-    (office / "gappy.py").write_text(rule)
+    Path("gappy.py").write_text(rule)
     for asked in (("--map", "exact"), ("--map", "entropic")):
-        made = flipped("--predict", "gappy.py:known", *asked, *WRITTEN)
+        made = written("--predict", "gappy.py:known", *asked)
         assert made["data"]["features"] == ["experience", "tests", "region", "member"]
         assert {"tests is missing", "region=missing", "member=missing"} <= set(made["data"]["columns"])
         (found,) = made["results"]

@@ -1,10 +1,8 @@
 """What the loss-ratio audit of a user's network measures, from files to numbers."""
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,15 +16,13 @@ from pipeline.audits.loss_ratio.admissible import Admissible, range_of
 from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.audit.loss_ratio.evidence import Evidence, gather, recorded_steps
 from pipeline.cli.audit.loss_ratio.figure import BINS, bins, figure
-from pipeline.cli.units import units
+from pipeline.cli.table import units
 from pipeline.fair_metric import from_directions, learn, principal_angles
 from pipeline.report.style import paper
+from tests.cli.places import APPLICANTS, FEATURES, json_of, linear_network, run, scripted, undrawn
 
-FEATURES = ("merit", "proxy", "member")
-Command = Callable[..., tuple[int, str, str]]
-Document = Callable[..., dict[str, Any]]
-Linear = Callable[..., torch.nn.Module]
-Scripted = Callable[[torch.nn.Module, Path], None]
+pytestmark = pytest.mark.usefixtures("desk")
+document = partial(json_of, "loss-ratio")
 
 GIVEN = ("--directions", "directions.npy")
 LEARNED = ("--sensitive", "sex")
@@ -66,7 +62,7 @@ def by_hand(
 
 
 @pytest.mark.parametrize("metric", [GIVEN, LEARNED])
-def test_an_unfair_network_is_rejected_and_a_fair_one_is_not(document: Document, metric: tuple[str, str]) -> None:
+def test_an_unfair_network_is_rejected_and_a_fair_one_is_not(metric: tuple[str, str]) -> None:
     unfair = document(*metric, "--steps", "200")
     assert unfair["verdict"]["rejected"]
     assert unfair["results"]["loss_ratio"]["p_value"] < 1e-6
@@ -76,10 +72,10 @@ def test_an_unfair_network_is_rejected_and_a_fair_one_is_not(document: Document,
 
 
 @pytest.mark.parametrize("bounds", ["data", "none"])
-def test_the_json_holds_the_numbers_of_the_formulas(document: Document, applicants: pd.DataFrame, bounds: str) -> None:
+def test_the_json_holds_the_numbers_of_the_formulas(bounds: str) -> None:
     made = document(*GIVEN, "--bounds", bounds)
     weights, direction = np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 0.0])
-    expected = by_hand(applicants, weights, direction, 60, bounds == "data")
+    expected = by_hand(APPLICANTS, weights, direction, 60, bounds == "data")
     loss, error = made["results"]["loss_ratio"], made["results"]["error_rate_ratio"]
     found = {name: loss[name] for name in ("S_n", "T_n", "below_one")}
     found |= {f"error_{name}": error[name] for name in ("S_n", "T_n")} | {"accuracy": made["results"]["accuracy"]}
@@ -90,11 +86,11 @@ def test_the_json_holds_the_numbers_of_the_formulas(document: Document, applican
     assert loss["n"] + loss["non_finite"] == made["data"]["audited"] == 300
 
 
-def test_the_learned_metric_is_that_of_the_sensitive_columns(document: Document, applicants: pd.DataFrame) -> None:
+def test_the_learned_metric_is_that_of_the_sensitive_columns() -> None:
     made = document("--sensitive", "sex,region=north")
     assert made["fair_metric"]["levels"] == {"sex": ["female", "male"], "region=north": ["not north", "north"]}
-    groups = {"sex": (applicants["sex"] == "male").to_numpy(int), "r": (applicants["region"] == "north").to_numpy(int)}
-    expected = learn(applicants[list(FEATURES)].to_numpy(float), groups)
+    groups = {"sex": (APPLICANTS["sex"] == "male").to_numpy(int), "r": (APPLICANTS["region"] == "north").to_numpy(int)}
+    expected = learn(APPLICANTS[list(FEATURES)].to_numpy(float), groups)
     found = np.array([[loadings[name] for name in FEATURES] for loadings in made["fair_metric"]["directions"].values()])
     assert principal_angles(from_directions(found), expected).max() < 1e-6
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
@@ -103,45 +99,37 @@ def test_the_learned_metric_is_that_of_the_sensitive_columns(document: Document,
     assert any("hardly tell the groups of 'region=north' apart" in text for text in made["caveats"])
 
 
-def test_a_sensitive_input_adds_its_own_axis(document: Document, desk: Path, applicants: pd.DataFrame) -> None:
-    table = applicants.drop(columns=["region", "member"])
-    table.assign(sex=(table["sex"] == "male").astype(int)).to_parquet(desk / "inputs.parquet")
+def test_a_sensitive_input_adds_its_own_axis() -> None:
+    table = APPLICANTS.drop(columns=["region", "member"])
+    table.assign(sex=(table["sex"] == "male").astype(int)).to_parquet("inputs.parquet")
     arguments = (*LEARNED, "--data", "inputs.parquet", "--include-sensitive", "--drop", "hired")
-    made = document(*arguments, without=("--features",))
+    made = document(*arguments, "no--features")
     assert made["data"]["features"] == ["merit", "proxy", "sex"]
     assert made["fair_metric"]["directions"]["input sex"] == {"merit": 0, "proxy": 0, "sex": 1}
     assert made["fair_metric"]["directions"]["sex"]["sex"] == 0
     assert made["fair_metric"]["shares"]["sex"] == pytest.approx(1)
 
 
-def test_metric_data_teaches_the_metric_and_nothing_else(
-    document: Document, desk: Path, applicants: pd.DataFrame
-) -> None:
-    applicants.drop(columns="hired").to_parquet(desk / "teachers.parquet")
+def test_metric_data_teaches_the_metric_and_nothing_else() -> None:
+    APPLICANTS.drop(columns="hired").to_parquet("teachers.parquet")
     alone = document(*LEARNED)
     taught = document(*LEARNED, "--metric-data", "teachers.parquet")
     assert taught["results"] == alone["results"]
     assert any("learned on the audited rows" in text for text in alone["caveats"])
     assert not any("learned on the audited rows" in text for text in taught["caveats"])
-    applicants.head(100).to_parquet(desk / "teachers.parquet")
+    APPLICANTS.head(100).to_parquet("teachers.parquet")
     assert document(*LEARNED, "--metric-data", "teachers.parquet")["fair_metric"]["rows"] == 100
 
 
-def test_standardised_audits_do_not_depend_on_the_units_of_the_columns(
-    document: Document,
-    desk: Path,
-    applicants: pd.DataFrame,
-    linear: Linear,
-    save_scripted: Scripted,
-) -> None:
-    other = applicants.assign(merit=3 + 1000 * applicants["merit"], proxy=applicants["proxy"] / 50)
-    other.to_parquet(desk / "other.parquet")
+def test_standardised_audits_do_not_depend_on_the_units_of_the_columns() -> None:
+    other = APPLICANTS.assign(merit=3 + 1000 * APPLICANTS["merit"], proxy=APPLICANTS["proxy"] / 50)
+    other.to_parquet("other.parquet")
     scaling = torch.nn.Linear(3, 3)
     with torch.no_grad():
         scaling.weight.copy_(torch.diag(torch.tensor([1e-3, 50.0, 1.0])))
         scaling.bias.copy_(torch.tensor([-3e-3, 0.0, 0.0]))
-    network = torch.nn.Sequential(scaling, linear(1.0, 1.0, 0.0))
-    save_scripted(network, desk / "other_net.pt")
+    network = torch.nn.Sequential(scaling, linear_network(1.0, 1.0, 0.0))
+    scripted(network, "other_net.pt")
     arguments = (*LEARNED, "--standardize", "continuous")
     here = document(*arguments)
     there = document("--model", "other_net.pt", *arguments, "--data", "other.parquet")
@@ -151,24 +139,18 @@ def test_standardised_audits_do_not_depend_on_the_units_of_the_columns(
         assert there["results"][test] == pytest.approx(here["results"][test], rel=1e-5)
 
 
-def test_given_directions_are_displacements_in_the_columns_units(
-    document: Document,
-    desk: Path,
-    applicants: pd.DataFrame,
-    linear: Linear,
-    save_scripted: Scripted,
-) -> None:
-    applicants.assign(merit=20 * applicants["merit"]).to_parquet(desk / "wide.parquet")
+def test_given_directions_are_displacements_in_the_columns_units() -> None:
+    APPLICANTS.assign(merit=20 * APPLICANTS["merit"]).to_parquet("wide.parquet")
     document(*LEARNED, "--data", "wide.parquet", "--standardize", "none")  # refused without a word on units
-    save_scripted(linear(1.0, -20.0, 0.0), desk / "tilted.pt")
-    np.save(desk / "along.npy", np.array([20.0, 1.0, 0.0]))  # w'v = 0: the network is constant along it
-    np.save(desk / "across.npy", np.array([1.0, 20.0, 0.0]))
+    scripted(linear_network(1.0, -20.0, 0.0), "tilted.pt")
+    np.save("along.npy", np.array([20.0, 1.0, 0.0]))  # w'v = 0: the network is constant along it
+    np.save("across.npy", np.array([1.0, 20.0, 0.0]))
     arguments = ("--model", "tilted.pt", "--data", "wide.parquet", "--standardize", "continuous")
     assert not document(*arguments, "--directions", "along.npy", "--delta", "5")["verdict"]["rejected"]
     assert document(*arguments, "--directions", "across.npy", "--delta", "5")["verdict"]["rejected"]
 
 
-def test_points_are_drawn_by_the_seed(document: Document) -> None:
+def test_points_are_drawn_by_the_seed() -> None:
     arguments = (*GIVEN, "--examples", "50", "--points", "50")
     one, again, other = (document(*arguments, "--seed", seed) for seed in ("1", "1", "2"))
     assert one == again
@@ -181,13 +163,11 @@ def test_points_are_drawn_by_the_seed(document: Document) -> None:
         assert example["loss_ratio"] == pytest.approx(ratios[example["row"]], rel=1e-12)
 
 
-def test_examples_can_be_given_to_the_model_again(
-    audit: Command, desk: Path, applicants: pd.DataFrame, linear: Linear
-) -> None:
-    assert audit(*LEARNED, "--output", "out", "--examples", "4")[0] == 0
-    table = pd.read_csv(desk / "out" / "examples.csv")
+def test_examples_can_be_given_to_the_model_again() -> None:
+    made = undrawn("loss-ratio", *LEARNED, "--examples", "4")
+    table = pd.read_csv("out/examples.csv")
     assert table["audit_version"].tolist() == ["original", "comparable", "possible"] * 4
-    network = linear(1.0, 1.0, 0.0).double()
+    network = linear_network(1.0, 1.0, 0.0).double()
     scores = network(torch.tensor(table[list(FEATURES)].to_numpy(float)))
     loss = torch.nn.functional.cross_entropy(scores, torch.tensor(table["audit_label"]), reduction="none")
     np.testing.assert_allclose(table["audit_loss"], loss.detach().numpy(), rtol=1e-9)
@@ -195,13 +175,12 @@ def test_examples_can_be_given_to_the_model_again(
     ratio = table["audit_loss"].to_numpy()[1::3] / table["audit_loss"].to_numpy()[::3]
     np.testing.assert_allclose(table["audit_loss_ratio"][::3], ratio, rtol=1e-9)
     assert (np.diff(ratio) <= 0).all()
-    originals = applicants.iloc[table["audit_row"][::3]]
+    originals = APPLICANTS.iloc[table["audit_row"][::3]]
     np.testing.assert_allclose(table[list(FEATURES)][::3], originals[list(FEATURES)], rtol=1e-12)
     assert table["audit_sex"][::3].tolist() == originals["sex"].tolist()
     # Who is nearest to a comparable differs from it in the column of two values alone.
     np.testing.assert_allclose(table[["merit", "proxy"]][2::3], table[["merit", "proxy"]][1::3], rtol=1e-12)
     assert set(table["member"][2::3]) <= {0, 1}
-    made = json.loads((desk / "out" / "audit.json").read_text())
     assert made["files"]["examples"] == "examples.csv"
     assert [example["row"] for example in made["examples"]] == originals.index.tolist()
     worst = made["examples"][0]["changes"][0]
@@ -209,35 +188,33 @@ def test_examples_can_be_given_to_the_model_again(
     assert worst["comparable"] == pytest.approx(table["proxy"][1])
 
 
-def test_comparables_are_kept_where_they_are_told_to_be(
-    audit: Command, document: Document, desk: Path, applicants: pd.DataFrame
-) -> None:
-    (desk / "bounds.csv").write_text("feature,low,high\nproxy,-9,2.8\n")
-    assert applicants["proxy"].max() < 2.8
+def test_comparables_are_kept_where_they_are_told_to_be() -> None:
+    Path("bounds.csv").write_text("feature,low,high\nproxy,-9,2.8\n")
+    assert APPLICANTS["proxy"].max() < 2.8
     free, kept = document(*GIVEN, "--bounds", "none", "--steps", "300"), document(*GIVEN, "--steps", "300")
     assert free["bounds"]["outside"] > 0 == kept["bounds"]["outside"]
     assert free["bounds"]["within"] == pytest.approx(kept["results"]["loss_ratio"], rel=1e-12)
     assert kept["bounds"]["within"] is None
     assert kept["results"]["loss_ratio"]["S_n"] < free["results"]["loss_ratio"]["S_n"]
     assert "describe nobody" in " ".join(free["caveats"])
-    assert audit(*GIVEN, "--bounds", "bounds.csv", "--steps", "300", "--examples", "300", "--output", "out")[0] == 0
-    table = pd.read_csv(desk / "out" / "examples.csv")
+    undrawn("loss-ratio", *GIVEN, "--bounds", "bounds.csv", "--steps", "300", "--examples", "300")
+    table = pd.read_csv("out/examples.csv")
     assert table["proxy"].max() == pytest.approx(2.8)
-    (desk / "bounds.csv").write_text("feature,low,high\nproxy,-9,0\n")
-    status, _, err = audit(*GIVEN, "--bounds", "bounds.csv")
+    Path("bounds.csv").write_text("feature,low,high\nproxy,-9,0\n")
+    status, _, err = run("loss-ratio", *GIVEN, "--bounds", "bounds.csv")
     assert (status, "bounds.csv: 'proxy' is" in err, "outside [-9, 0]: widen" in err) == (2, True, True)
 
 
-def test_a_category_of_indicators_becomes_whole(audit: Command, desk: Path, applicants: pd.DataFrame) -> None:
-    west = (applicants["region"] == "west").astype(int)
-    applicants.assign(member=west, member_not=1 - west).to_parquet(desk / "coded.parquet")
+def test_a_category_of_indicators_becomes_whole() -> None:
+    west = (APPLICANTS["region"] == "west").astype(int)
+    APPLICANTS.assign(member=west, member_not=1 - west).to_parquet("coded.parquet")
     asked = ("--data", "coded.parquet", *LEARNED, "--features", "merit,member,member_not", "--one-hot", "member")
-    assert audit(*asked, "--output", "out")[0] == 0
-    possible = pd.read_csv(desk / "out" / "examples.csv").query("audit_version == 'possible'")
+    undrawn("loss-ratio", *asked)
+    possible = pd.read_csv("out/examples.csv").query("audit_version == 'possible'")
     assert (possible[["member", "member_not"]].sum(axis=1) == 1).all()
 
 
-def test_a_tolerance_inside_the_interval_is_not_decided_and_single_precision_tells_the_same(document: Document) -> None:
+def test_a_tolerance_inside_the_interval_is_not_decided_and_single_precision_tells_the_same() -> None:
     few = (*GIVEN, "--points", "20")
     estimate = document(*few)["results"]["loss_ratio"]["S_n"]
     said = document(*few, "--delta", str(estimate))["verdict"]["sentence"]

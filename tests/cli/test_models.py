@@ -17,12 +17,11 @@ from pipeline.cli.audit.fliptest.model import Decider, of_frames
 from pipeline.cli.audit.fliptest.model import probed as tried
 from pipeline.cli.model import MODULE_NAME, Computing, Model, load_model, named_object
 from pipeline.cli.probe import check_kind, probed, read
-from pipeline.cli.table import Attribute, Source, attribute, classes_of, feature_names, read_table, rows, sha256
-from pipeline.cli.units import units
+from pipeline.cli.table import Attribute, Source, attribute, classes_of, feature_names, read_table, rows, sha256, units
 from pipeline.messages import listed, reason
 from pipeline.models.outputs import Kind, class_scores, detected_kind
+from tests.cli.places import linear_network, scripted
 
-Linear = Callable[..., torch.nn.Module]
 CPU = Computing("cpu")
 X = torch.randn(40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 W = torch.tensor([[1.0, -1.0], [0.5, 0.0], [2.0, 1.0]], dtype=torch.float64)
@@ -65,19 +64,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(
-    folder: Path, linear: Linear, save_scripted: Callable[[torch.nn.Module, Path], None]
-) -> None:
-    network = linear(1.0, -2.0, 0.5)
+def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(folder: Path) -> None:
+    network = linear_network(1.0, -2.0, 0.5)
     torch.save(network.state_dict(), "weights.pt")
     torch.save(network, "pickled.pt")
-    save_scripted(network, folder / "scripted.pt")
+    scripted(network, folder / "scripted.pt")
     rows = torch.export.Dim("rows")
     program = torch.export.export(network, (torch.zeros(4, 3),), dynamic_shapes=({0: rows},))
     torch.export.save(program, "exported.pt2")
     Path("neighbour.py").write_text("import torch\ndef weights(): return torch.load('weights.pt')\n")
     Path("own_nets.py").write_text(NETS)
-    expected = linear(1.0, -2.0, 0.5).double()(X)
+    expected = linear_network(1.0, -2.0, 0.5).double()(X)
     for model, origin in (
         ("scripted.pt", "TorchScript network"),
         ("exported.pt2", "exported program"),
@@ -147,7 +144,9 @@ def test_one_log_probability_can_be_told_but_not_guessed() -> None:
 def test_a_trial_reads_probabilities_and_counts_those_that_are_certain() -> None:
     def trial(function: Callable[[torch.Tensor], torch.Tensor], kind: str = "auto") -> object:
         scores = probed(Model(function, "test", None), X, ("a", "b", "c"), kind)  # type: ignore[arg-type]
-        np.testing.assert_allclose(scores.probability, (X @ W).softmax(1)[:, 1], atol=1 if scores.saturated else 1e-12)
+        np.testing.assert_allclose(
+            scores.trial.softmax(1)[:, 1], (X @ W).softmax(1)[:, 1], atol=1 if scores.saturated else 1e-12
+        )
         return scores.kind, scores.detected, scores.columns, scores.saturated
 
     assert trial(lambda x: x @ W) == ("logits", True, 2, 0)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,25 +17,14 @@ from pipeline.audits.inference import corrected_once
 from pipeline.audits.permutation.run import PermutationTest
 from pipeline.cli.audit.permutation import evidence as reading
 from pipeline.cli.audit.permutation.document import of_draws
-from pipeline.cli.audit.permutation.evidence import (
-    Finding,
-    Job,
-    Plan,
-    _corrected,
-    hypotheses,
-    planned,
-    with_enough_draws,
-)
 from pipeline.cli.entry import parser, settings_of
 from pipeline.cli.render import terminal
-from pipeline.cli.result import Result
 from pipeline.tabulate.spark_engine import unavailable
+from tests.cli.places import documented, json_of
 
 N = 1200
-Document = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(scope="session")
 def scored() -> pd.DataFrame:
     """Women's positives are recognised more rarely than men's; races are alike. Ages rise with the score."""
     rng = np.random.default_rng(11)
@@ -55,21 +43,22 @@ def scored() -> pd.DataFrame:
     )
 
 
-@pytest.fixture
-def document(
-    scored: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: Callable[..., dict[str, Any]]
-) -> Document:
-    """The JSON of an audit that succeeds, in a folder with preds.parquet and preds.csv."""
+SCORED = scored()
+
+
+@pytest.fixture(autouse=True)
+def predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with preds.parquet and preds.csv."""
     monkeypatch.chdir(tmp_path)
-    scored.to_parquet("preds.parquet")
-    scored.to_csv("preds.csv", index=False)
+    SCORED.to_parquet("preds.parquet")
+    SCORED.to_csv("preds.csv", index=False)
 
-    def made(*arguments: str) -> dict[str, Any]:
-        usual = {"--score": "p", "--draws": "300", "--group": "sex"}
-        left_out = {*arguments, *(("--group",) if "--attribute" in arguments else ())}
-        return found("permutation", *(w for pair in usual.items() if pair[0] not in left_out for w in pair), *arguments)
 
-    return made
+def document(*arguments: str) -> dict[str, Any]:
+    """The JSON of an audit that succeeds."""
+    usual = {"--score": "p", "--draws": "300", "--group": "sex"}
+    left_out = {*arguments, *(("--group",) if "--attribute" in arguments else ())}
+    return json_of("permutation", *(w for pair in usual.items() if pair[0] not in left_out for w in pair), *arguments)
 
 
 def _recalled(frame: pd.DataFrame, column: str, levels: tuple[str, str]) -> list[list[int]]:
@@ -80,8 +69,8 @@ def _recalled(frame: pd.DataFrame, column: str, levels: tuple[str, str]) -> list
     ]
 
 
-def test_a_rate_is_fishers_exact_test(document: Document, scored: pd.DataFrame) -> None:
-    table = _recalled(scored, "sex", ("female", "male"))
+def test_a_rate_is_fishers_exact_test() -> None:
+    table = _recalled(SCORED, "sex", ("female", "male"))
     for alternative in ("less", "greater"):
         (found,) = document("--prediction", "decision", "--metric", "recall", "--alternative", alternative)["results"]
         assert found["exact"]
@@ -95,17 +84,17 @@ def test_a_rate_is_fishers_exact_test(document: Document, scored: pd.DataFrame) 
     assert found["interval"][0] < found["difference"] < found["interval"][1] < 0
 
 
-def test_a_threshold_is_the_decision_that_it_makes(document: Document) -> None:
+def test_a_threshold_is_the_decision_that_it_makes() -> None:
     made = document("--prediction", "decision", "--metric", "tpr,fpr,precision,accuracy")
     cut = document("--threshold", "0.5", "--metric", "tpr,fpr,precision,accuracy")
     for one, other in zip(made["results"], cut["results"], strict=True):
         assert {**one, "basis": ""} == {**other, "basis": ""}
 
 
-def test_the_difference_of_aucs_is_that_of_all_pairs(document: Document, scored: pd.DataFrame) -> None:
+def test_the_difference_of_aucs_is_that_of_all_pairs() -> None:
     (found,) = document("--metric", "auc")["results"]
     for group in found["groups"]:
-        own = scored[scored["sex"] == group["name"]]
+        own = SCORED[SCORED["sex"] == group["name"]]
         up, down = (own.loc[own["y"] == y, "p"].to_numpy() for y in (1, 0))
         assert group["estimate"] == pytest.approx((up[:, None] > down).mean())
         assert group["rows"] == len(own)
@@ -114,7 +103,7 @@ def test_the_difference_of_aucs_is_that_of_all_pairs(document: Document, scored:
     assert found["p_value_interval"][0] <= found["p_value"] <= found["p_value_interval"][1]
 
 
-def test_every_engine_and_file_gives_the_same_result(document: Document) -> None:
+def test_every_engine_and_file_gives_the_same_result() -> None:
     asked = ("--threshold", "0.4", "--group", "race=b,sex", "--metric", "fpr,auc,mean_error")
     first = document(*asked)
     for engine, path in (("duckdb", "preds.csv"), ("pandas", "preds.parquet"), ("pandas", "preds.csv")):
@@ -123,7 +112,7 @@ def test_every_engine_and_file_gives_the_same_result(document: Document) -> None
         assert other["verdict"] == first["verdict"]
 
 
-def test_a_test_does_not_depend_on_which_others_are_asked_for(document: Document) -> None:
+def test_a_test_does_not_depend_on_which_others_are_asked_for() -> None:
     many = document("--group", "race,sex", "--metric", "mean_score,auc", "--correct", "none")
     alone = document("--group", "sex", "--metric", "auc")
     assert many["results"][-1] == alone["results"][0]
@@ -131,7 +120,7 @@ def test_a_test_does_not_depend_on_which_others_are_asked_for(document: Document
     assert any(other["results"][0][part] != alone["results"][0][part] for part in ("p_value", "interval"))
 
 
-def test_holm_is_over_all_tests_of_the_run(document: Document) -> None:
+def test_holm_is_over_all_tests_of_the_run() -> None:
     results = document("--group", "race,sex", "--metric", "tpr,fpr", "--threshold", "0.5")["results"]
     assert len(results) == 8
     p = np.array([entry["p_value"] for entry in results])
@@ -143,7 +132,7 @@ def test_holm_is_over_all_tests_of_the_run(document: Document) -> None:
     assert all(entry["rejected"] == (entry["adjusted_p_value"] <= 0.05) for entry in results)
 
 
-def test_complementary_rates_are_one_hypothesis(document: Document) -> None:
+def test_complementary_rates_are_one_hypothesis() -> None:
     asked = ("--group", "race", "--threshold", "0.5", "--metric")
     one, both = document(*asked, "tpr,auc"), document(*asked, "tpr,fnr,auc")
     adjusted = {(e["metric"], e["groups"][1]["name"]): e["adjusted_p_value"] for e in both["results"]}
@@ -156,9 +145,7 @@ def test_complementary_rates_are_one_hypothesis(document: Document) -> None:
     assert sided["verdict"]["hypotheses"] == 9
 
 
-def test_many_groups_are_each_compared_with_the_others_and_pairs_are_asked_for(
-    document: Document, documented: Callable[..., Result]
-) -> None:
+def test_many_groups_are_each_compared_with_the_others_and_pairs_are_asked_for() -> None:
     """Of 12 groups one is ranked the wrong way round: it is found among 12 tests, its pairs among 66, in few lines."""
     rng = np.random.default_rng(4)
     label, town = rng.integers(0, 2, 12 * 100), np.arange(12 * 100) % 12
@@ -183,7 +170,7 @@ def test_many_groups_are_each_compared_with_the_others_and_pairs_are_asked_for(
     assert all(entry["groups"][0]["name"] == "0" for entry in rejected)
 
 
-def test_max_t_adjusts_within_each_metric(document: Document) -> None:
+def test_max_t_adjusts_within_each_metric() -> None:
     results = document("--group", "race", "--metric", "auc,tpr", "--threshold", "0.5", "--correct", "max-t")["results"]
     assert [(entry["groups"][0]["name"], entry["groups"][1]["name"], entry["metric"]) for entry in results] == [
         (a, b, metric) for a, b in (("a", "b"), ("a", "c"), ("b", "c")) for metric in ("auc", "tpr")
@@ -193,9 +180,9 @@ def test_max_t_adjusts_within_each_metric(document: Document) -> None:
         assert [e["adjusted_p_value"] for e in own] == sorted(e["adjusted_p_value"] for e in own)
 
 
-def test_copies_of_a_row_in_one_cluster_add_nothing(document: Document, scored: pd.DataFrame) -> None:
-    scored.assign(person=np.arange(N)).to_parquet("single.parquet")
-    pd.concat([scored.assign(person=np.arange(N))] * 3).to_parquet("triple.parquet")
+def test_copies_of_a_row_in_one_cluster_add_nothing() -> None:
+    SCORED.assign(person=np.arange(N)).to_parquet("single.parquet")
+    pd.concat([SCORED.assign(person=np.arange(N))] * 3).to_parquet("triple.parquet")
     asked = ("--metric", "tpr,mean_score", "--threshold", "0.5", "--cluster", "person")
     single, triple = (document(*asked, "--predictions", f"{name}.parquet")["results"] for name in ("single", "triple"))
     careless = document(*asked[:4], "--predictions", "triple.parquet")["results"]
@@ -209,7 +196,7 @@ def test_copies_of_a_row_in_one_cluster_add_nothing(document: Document, scored: 
 
 
 @pytest.mark.parametrize("batched", [False, True])
-def test_a_metric_of_ones_own_is_the_function(batched: bool, document: Document) -> None:
+def test_a_metric_of_ones_own_is_the_function(batched: bool) -> None:
     Path("own.py").write_text(
         "import numpy as np\n"
         "def brier(y, score, weight):\n"
@@ -222,9 +209,7 @@ def test_a_metric_of_ones_own_is_the_function(batched: bool, document: Document)
     assert own["statistic"] == pytest.approx(known["statistic"], rel=0.25)  # 200 bootstraps against the closed form
 
 
-def test_many_rows_are_counted_in_bins_where_the_user_does_not_object(
-    document: Document, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_rows_are_counted_in_bins_where_the_user_does_not_object(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("--metric", "auc,mean_score")
     exact = document(*asked)["results"]
     assert {entry["basis"] for entry in exact} == {"every row"}
@@ -242,7 +227,7 @@ def test_many_rows_are_counted_in_bins_where_the_user_does_not_object(
     assert document(*asked, "--bins", "none")["results"] == exact
 
 
-def test_scores_beyond_the_unit_interval_are_binned_in_a_range_of_their_own(document: Document) -> None:
+def test_scores_beyond_the_unit_interval_are_binned_in_a_range_of_their_own() -> None:
     asked = ("--score", "logit", "--metric", "auc")
     binned = document(*asked, "--bins", "2000", "--score-range=-9,9")["results"][0]
     exact = document(*asked)["results"][0]
@@ -250,22 +235,20 @@ def test_scores_beyond_the_unit_interval_are_binned_in_a_range_of_their_own(docu
     assert document("--metric", "auc")["results"][0]["statistic"] == exact["statistic"]  # ranks are all that counts
 
 
-def test_a_correlation_is_pearsons_and_a_label_of_any_number_has_errors(
-    document: Document, scored: pd.DataFrame
-) -> None:
+def test_a_correlation_is_pearsons_and_a_label_of_any_number_has_errors() -> None:
     results = document("--attribute", "age", "--metric", "correlation,error_correlation")["results"]
-    for entry, value in zip(results, (scored["p"], scored["p"] - scored["y"]), strict=True):
-        assert entry["difference"] == pytest.approx(np.corrcoef(value, scored["age"])[0, 1])
+    for entry, value in zip(results, (SCORED["p"], SCORED["p"] - SCORED["y"]), strict=True):
+        assert entry["difference"] == pytest.approx(np.corrcoef(value, SCORED["age"])[0, 1])
     assert results[0]["rejected"]
     assert results[0]["direction"] == 1
     (found,) = document("--label", "logit", "--real-label", "--metric", "mean_error")["results"]
     for group in found["groups"]:
-        own = scored[scored["sex"] == group["name"]]
+        own = SCORED[SCORED["sex"] == group["name"]]
         assert group["estimate"] == pytest.approx((own["p"] - own["logit"]).mean())
 
 
-def test_an_undefined_metric_is_a_result_with_its_reason(document: Document, scored: pd.DataFrame) -> None:
-    scored.assign(y=np.where(scored["sex"] == "male", scored["y"], 0)).to_parquet("none.parquet")
+def test_an_undefined_metric_is_a_result_with_its_reason() -> None:
+    SCORED.assign(y=np.where(SCORED["sex"] == "male", SCORED["y"], 0)).to_parquet("none.parquet")
     made = document("--predictions", "none.parquet", "--metric", "tpr,fpr,auc", "--threshold", "0.5")
     tpr, fpr, auc = made["results"]
     assert tpr["undefined"] == "group 'female' has no rows with label 1"
@@ -275,7 +258,7 @@ def test_an_undefined_metric_is_a_result_with_its_reason(document: Document, sco
     assert made["verdict"]["undefined"] == 2
 
 
-def test_the_order_of_two_groups_is_the_users_and_sequential_draws_stop_early_and_say_so(document: Document) -> None:
+def test_the_order_of_two_groups_is_the_users_and_sequential_draws_stop_early_and_say_so() -> None:
     (found,) = document("--metric", "auc", "--draws", "100000", "--resampling-risk", "0.01")["results"]
     assert 200 <= found["draws"] < 5000
     assert "drawing stopped after" in found["guarantee"]
@@ -293,7 +276,7 @@ def test_the_order_of_two_groups_is_the_users_and_sequential_draws_stop_early_an
 def test_a_decision_is_near_where_its_adjusted_p_value_is(lowest: float) -> None:
     """Two tests with intervals around p: Holm doubles the smaller, so .025 is near the level .05, and .05 is not."""
     tests = [_test(lowest / 2, lowest / 2.5, lowest / 1.6), _test(0.6, 0.58, 0.62)]
-    made = _corrected(_found(*tests), "holm", 99)
+    made = reading._corrected(_found(*tests), "holm", 99)
     low, high = made[0].adjusted_low, made[0].adjusted_high
     assert (low, made[0].adjusted, high) == pytest.approx((lowest / 1.25, lowest, lowest / 0.8))
     assert bool(of_draws(list(made), _asked())["near_the_level"]) == (lowest == 0.05)
@@ -302,9 +285,9 @@ def test_a_decision_is_near_where_its_adjusted_p_value_is(lowest: float) -> None
 def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
     """Three tests, two hypotheses: Holm doubles the least p-value, and both tests of a hypothesis have its larger p."""
     tests = [_test(p, p, p) for p in (0.01, 0.012, 0.4)]
-    made = _corrected(_found(*tests, of=("tpr", "tpr", "fpr")), "holm", 99)
+    made = reading._corrected(_found(*tests, of=("tpr", "tpr", "fpr")), "holm", 99)
     assert [finding.adjusted for finding in made] == pytest.approx([0.024, 0.024, 0.4])
-    assert hypotheses(made) == 2
+    assert reading.hypotheses(made) == 2
 
 
 @pytest.mark.parametrize(
@@ -315,33 +298,35 @@ def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
 )
 def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: int) -> None:
     """At the least number the smallest possible p-value is rejected beside five of 1; below it is refused."""
-    jobs = [Job(lambda asked: [], ((f"metric {number}",),), drawn=True) for number in range(6)]
+    jobs = [reading.Job(lambda asked: [], ((f"metric {number}",),), drawn=True) for number in range(6)]
     least = np.array([2 / (draws + 1), *[1.0] * 5])
     if correction in ("holm", "bonferroni", "bh", "by"):
         assert corrected_once(least, list("abcdef"), correction)[0] <= 0.05
         assert corrected_once(np.array([2 / draws, *[1.0] * 5]), list("abcdef"), correction)[0] > 0.05
-    made = with_enough_draws(_asked("--correct", correction, "--draws", str(draws)), jobs)
+    made = reading.with_enough_draws(_asked("--correct", correction, "--draws", str(draws)), jobs)
     assert made.draws == draws
-    assert with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
+    assert reading.with_enough_draws(_asked("--correct", correction), jobs).draws == 10_000
     few = _asked("--correct", correction, "--draws", str(draws - 1))
     with pytest.raises(ValueError, match=rf"--draws {draws - 1} cannot reject .* give at least --draws {draws}"):
-        with_enough_draws(few, jobs)
+        reading.with_enough_draws(few, jobs)
     one_tail = _asked("--correct", correction, "--alternative", "two-sided", "--draws", str(draws // 2))
     if correction != "max-t":
-        assert with_enough_draws(one_tail, jobs).draws == draws // 2
+        assert reading.with_enough_draws(one_tail, jobs).draws == draws // 2
     exact = [replace(job, drawn=False) for job in jobs]
-    assert with_enough_draws(few, exact) == few
+    assert reading.with_enough_draws(few, exact) == few
 
 
 def test_many_tests_get_more_draws_unasked() -> None:
-    jobs = [Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
-    made = with_enough_draws(_asked(), jobs)
+    jobs = [reading.Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
+    made = reading.with_enough_draws(_asked(), jobs)
     assert (made.draws, made.own_draws) == (31_199, 31_199)
 
 
-def _found(*tests: PermutationTest, of: tuple[str, ...] = ()) -> list[Finding]:
+def _found(*tests: PermutationTest, of: tuple[str, ...] = ()) -> list[reading.Finding]:
     names = of or [f"metric {number}" for number in range(len(tests))]
-    return [Finding("sex", "AUC", test, "every row", 100, (name,)) for test, name in zip(tests, names, strict=True)]
+    return [
+        reading.Finding("sex", "AUC", test, "every row", 100, (name,)) for test, name in zip(tests, names, strict=True)
+    ]
 
 
 def _test(p: float, low: float, high: float, draws: int = 999) -> PermutationTest:
@@ -350,9 +335,9 @@ def _test(p: float, low: float, high: float, draws: int = 999) -> PermutationTes
     return PermutationTest(**known, **sizes, p_value=p, p_low=low, p_high=high)  # type: ignore[arg-type]
 
 
-def _asked(*options: str) -> Plan:
+def _asked(*options: str) -> reading.Plan:
     audit = "audit permutation --predictions f --label y --score p --group sex --metric auc"
-    return planned(settings_of(parser().parse_args([*audit.split(), *options])))  # type: ignore[arg-type]
+    return reading.planned(settings_of(parser().parse_args([*audit.split(), *options])))  # type: ignore[arg-type]
 
 
 # The permutation audit counted by Spark as a user's own command starts it.
@@ -364,51 +349,36 @@ ASKED = (
 )  # fmt: skip
 
 
-def audit(folder: Path, engine: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pipeline", "audit", "permutation", "--predictions", "rows.parquet", *ASKED]
+def counted(engine: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pipeline", "audit", "permutation", "--predictions", "preds.parquet", *ASKED]
     # A compiler of short-lived programs, as in tests/tabulate.
     quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    return subprocess.run(
-        [*command, "--engine", engine, "--json", f"{engine}.json"],
-        cwd=folder,
-        env=os.environ | quick | (environment or {}),
-        capture_output=True,
-        text=True,
-    )
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with rows.parquet."""
-    rng = np.random.default_rng(1)
-    label = rng.integers(0, 2, 500)
-    columns = {"sex": rng.choice(["f", "m"], 500), "y": label, "p": np.clip(rng.normal(0.4 + 0.2 * label, 0.2), 0, 1)}
-    pd.DataFrame(columns).to_parquet(tmp_path / "rows.parquet")
-    return tmp_path
+    written = ["--engine", engine, "--json", f"{engine}.json"]
+    return subprocess.run([*command, *written], env=os.environ | quick | environment, capture_output=True, text=True)
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_session_of_its_own_gives_the_p_values_of_duckdb(folder: Path) -> None:
+def test_a_session_of_its_own_gives_the_p_values_of_duckdb() -> None:
     if reason := unavailable():
         pytest.skip(reason)
     documents = {}
     for engine in ("duckdb", "spark"):
-        made = audit(folder, engine)
+        made = counted(engine)
         assert made.returncode == 0, made.stderr
-        documents[engine] = json.loads((folder / f"{engine}.json").read_text())
+        documents[engine] = json.loads(Path(f"{engine}.json").read_text())
     assert documents["spark"]["results"] == documents["duckdb"]["results"]
     assert len(documents["spark"]["results"]) == 2
     assert documents["spark"]["verdict"] == documents["duckdb"]["verdict"]
 
 
-def test_a_java_that_is_too_old_is_said(folder: Path) -> None:
-    java = folder / "bin" / "java"
+def test_a_java_that_is_too_old_is_said(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\nexit 1\n")
     java.chmod(0o755)
-    made = audit(folder, "spark", {"JAVA_HOME": str(folder)})
+    made = counted("spark", JAVA_HOME=str(tmp_path))
     assert made.returncode == 2
     (message,) = (line for line in made.stderr.splitlines() if line.startswith("error: "))
     assert message.startswith("error: Spark does not start (")
     assert "It needs Java 17 or newer: install a JDK and set JAVA_HOME" in message
-    assert not (folder / "spark.json").exists()
+    assert not Path("spark.json").exists()

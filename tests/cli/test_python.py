@@ -25,9 +25,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
+from tests.cli.places import ended, json_of, run
 
-Command = Callable[..., tuple[int, str, str]]
-Found = Callable[..., dict[str, Any]]
 FEATURES = ["merit", "proxy", "member"]
 CALLS = (fa.permutation_test, fa.loss_ratio, fa.fliptest, fa.robustness_bias)
 
@@ -39,10 +38,10 @@ def same(found: dict[str, Any], result: fa.Result) -> None:
     assert made["verdict"]["outcome"] == found["verdict"]["outcome"] == result.outcome
 
 
-def test_a_permutation_test_is_that_of_the_command(found: Found, ledger: Path) -> None:
+def test_a_permutation_test_is_that_of_the_command(ledger: Path) -> None:
     rows = pd.read_parquet("preds.parquet")
     given = "--score p --threshold 0.5 --group sex --metric auc,tpr,f1 --draws 199"
-    made = found("permutation", *given.split())
+    made = json_of("permutation", *given.split())
     call: dict[str, Any] = {"group": rows["sex"], "metric": ["auc", "tpr", "f1"], "draws": 199}
     result = fa.permutation_test(rows["y"], rows["p"], threshold=0.5, **call)
     for entry in (*made["results"], *result.facts["results"]):
@@ -50,22 +49,22 @@ def test_a_permutation_test_is_that_of_the_command(found: Found, ledger: Path) -
     same(made, result)
 
 
-def test_a_loss_ratio_is_that_of_the_command(found: Found, desk: Path) -> None:
+def test_a_loss_ratio_is_that_of_the_command(desk: Path) -> None:
     rows, network = pd.read_parquet("rows.parquet"), torch.jit.load("unfair.pt")
-    made = found("loss-ratio", "--sensitive", "sex")
+    made = json_of("loss-ratio", "--sensitive", "sex")
     same(made, fa.loss_ratio(network, rows[FEATURES], rows["hired"], sensitive=rows["sex"], steps=60))
-    made = found("loss-ratio", "--directions", "directions.npy")
+    made = json_of("loss-ratio", "--directions", "directions.npy")
     array = fa.loss_ratio(network, rows[FEATURES].to_numpy(), rows["hired"].tolist(), directions=[0, 1, 0], steps=60)
     same(made, array)
     assert list(array.facts["data"]["features"]) == ["x0", "x1", "x2"]
 
 
-def test_a_fliptest_is_that_of_the_command(found: Found, office: Path) -> None:
+def test_a_fliptest_is_that_of_the_command(office: Path) -> None:
     sys.modules.pop("models", None)
     sys.path.insert(0, str(office))
     model = importlib.import_module("models")
     rows = pd.read_parquet("rows.parquet")
-    made = found("fliptest", "--features", "experience,tests,region", "--reverse")
+    made = json_of("fliptest", "--features", "experience,tests,region", "--reverse")
     inputs = rows[["experience", "tests", "region"]]
     call: dict[str, Any] = {"y": rows["hired"], "ids": rows["person"], "source": "female", "target": "male"}
     result = fa.fliptest(model.probability, inputs, rows["sex"], **call, map="exact", reverse=True, null_draws=0)
@@ -73,9 +72,9 @@ def test_a_fliptest_is_that_of_the_command(found: Found, office: Path) -> None:
     assert set(result.to_frame("flipsets")["audit_id"]) <= set(rows["person"])
 
 
-def test_robustness_is_that_of_the_command(found: Found, studio: Path) -> None:
+def test_robustness_is_that_of_the_command(studio: Path) -> None:
     table, images = pd.read_csv("attributes.csv"), np.load("images.npy")
-    made = found("robustness", "--images", "images.npy", "--group", "sex,place")
+    made = json_of("robustness", "--images", "images.npy", "--group", "sex,place")
     options = {"attack": "exact", "bootstraps": 200, "permutations": 999, "groups": table[["sex", "place"]]}
     result = fa.robustness_bias(torch.jit.load("model.pt"), images, table["smiles"], **options)
     same(made, result)
@@ -143,19 +142,18 @@ def test_the_examples_in_docstrings_run() -> None:
         assert doctest.DocTestFinder().find(call, globs={})[0].examples
 
 
-def test_one_file_repeats_an_audit_and_flags_come_first(run: Command, office: Path) -> None:
+def test_one_file_repeats_an_audit_and_flags_come_first(office: Path) -> None:
     given = ("--reverse", "--null-draws", "3", "--map-setting", "cost=l2")
     assert run("fliptest", *given, "--output", "one")[0] == 0
-    from pipeline.cli.entry import main
-
-    assert main(["audit", "fliptest", "--config", "one/audit.yaml", "--output", "two"]) == 0
+    assert ended(["audit", "fliptest", "--config", "one/audit.yaml", "--output", "two"])[0] == 0
     for path in Path("one").iterdir():
         assert path.read_bytes() == Path("two", path.name).read_bytes(), path.name
     # Without the other direction, its figures are not left behind.
     options = yaml.safe_load(Path("one/audit.yaml").read_text())
     Path("mine.yaml").write_text(yaml.safe_dump({**options, "reverse": False, "null-draws": 0}))
     Path("two/mine.txt").write_text("kept")
-    assert main(["audit", "fliptest", "--config", "mine.yaml", "--output", "two", "--null-draws", "2"]) == 0
+    again = ["audit", "fliptest", "--config", "mine.yaml", "--output", "two", "--null-draws", "2"]
+    assert ended(again)[0] == 0
     made = json.loads(Path("two/audit.json").read_text())
     assert made["parameters"]["null_draws"] == 2
     assert sorted(path.name for path in Path("two").iterdir()) == sorted([*made["files"].values(), "mine.txt"])
@@ -172,7 +170,7 @@ def test_one_file_repeats_an_audit_and_flags_come_first(run: Command, office: Pa
         ("audit: fliptest", "my.yaml is of the audit fliptest, not of permutation"),
     ],
 )
-def test_a_wrong_file_of_options_is_one_message(run: Command, ledger: Path, text: str, message: str) -> None:
+def test_a_wrong_file_of_options_is_one_message(ledger: Path, text: str, message: str) -> None:
     Path("my.yaml").write_text(text)
     status, _, err = run("permutation", "--metric", "auc", "--config", "my.yaml")
     assert (status, message in err, err.count("\n")) == (2, True, 1), err
@@ -254,7 +252,7 @@ def test_a_model_without_a_gradient_is_told_what_it_can_have(people: pd.DataFram
 
 
 @pytest.mark.parametrize("kind", ["joblib", "pkl", "skops", "onnx"])
-def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, run: Command, office: Path) -> None:
+def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, office: Path) -> None:
     inputs = people[["income"]].assign(flag=(people["town"] == "a").astype(float))
     model = LogisticRegression().fit(inputs, people["paid"])
     inputs.assign(sex=people["sex"], paid=people["paid"]).to_parquet("own.parquet")
@@ -271,14 +269,11 @@ def test_a_models_file_is_the_model(kind: str, people: pd.DataFrame, run: Comman
         convert = pytest.importorskip("skl2onnx").to_onnx
         made = convert(model, inputs.to_numpy(np.float32)[:1], options={id(model): {"zipmap": False}})
         Path("model.onnx").write_bytes(made.SerializeToString())
-    asked = [*given, "--predict", f"model.{kind}", "--json", "made.json"]
-    without = ("--id",)
+    asked = [*given, "--predict", f"model.{kind}", "no--id"]
     if trusted:
-        status, _, err = run("fliptest", *asked, without=without)
+        status, _, err = run("fliptest", *asked)
         assert (status, "is a pickled model" in err, "--trust-pickle" in err) == (2, True, True)
-    status, _, err = run("fliptest", *asked, *["--trust-pickle"] * trusted, without=without)
-    assert (status, err) == (0, "")
-    found = json.loads(Path("made.json").read_text())["results"][0]["positives"]
+    found = json_of("fliptest", *asked, *["--trust-pickle"] * trusted)["results"][0]["positives"]
     assert found["source"] + found["target"] == (model.predict(inputs) == "yes").sum()
 
 
@@ -292,9 +287,7 @@ BOOSTED: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", BOOSTED)
-def test_boosted_trees_are_asked_as_they_were_fitted(
-    name: str, people: pd.DataFrame, run: Command, office: Path
-) -> None:
+def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataFrame, office: Path) -> None:
     """With gaps, a name with a space, columns in another order, arrays, and by the command."""
     library = pytest.importorskip(name)
     income = people["income"].where(np.arange(300) % 7 > 0)
@@ -317,9 +310,7 @@ def test_boosted_trees_are_asked_as_they_were_fitted(
     importlib.import_module("joblib").dump(model, "model.joblib")
     inputs.assign(sex=people["sex"], paid=paid).to_parquet("own.parquet")
     given = shlex.split("--data own.parquet --source f --target m --label paid --predict model.joblib --trust-pickle")
-    status, _, err = run("fliptest", *given, "--json", "made.json", without=("--id",))
-    assert (status, err) == (0, "")
-    found = json.loads(Path("made.json").read_text())["results"][0]["positives"]
+    found = json_of("fliptest", *given, "no--id")["results"][0]["positives"]
     assert found["source"] + found["target"] == expected
     if name == "xgboost":
         with pytest.raises(ValueError, match="XGBoost's Booster takes no data frame: give its XGBClassifier"):
@@ -329,7 +320,7 @@ def test_boosted_trees_are_asked_as_they_were_fitted(
         assert positives(raw, inputs) == (raw.predict(inputs) >= 0).sum()
 
 
-def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(run: Command, studio: Path) -> None:
+def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(studio: Path) -> None:
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     make, numbers, images = onnx.helper, onnx.TensorProto.FLOAT, np.load("images.npy")
@@ -351,13 +342,12 @@ def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(run: Com
     ):
         status, _, err = run("robustness", *given)
         assert (status, told in err) == (2, True), err
-    status, _, err = run("robustness", "--model", "any.onnx", *smoothed, "--json", "made.json", without=("--attack",))
-    assert (status, err) == (0, "")
-    assert json.loads(Path("made.json").read_text())["model"]["origin"] == "ONNX program"
+    made = json_of("robustness", "--model", "any.onnx", *smoothed, "no--attack")
+    assert made["model"]["origin"] == "ONNX program"
 
 
 @pytest.mark.parametrize(("kind", "needs", "extra"), [("skops", "skops", "sklearn"), ("onnx", "onnxruntime", "onnx")])
-def test_what_is_not_installed_is_named(kind: str, needs: str, extra: str, run: Command, desk: Path) -> None:
+def test_what_is_not_installed_is_named(kind: str, needs: str, extra: str, desk: Path) -> None:
     if importlib.util.find_spec(needs):
         pytest.skip(f"{needs} is installed")
     Path(f"model.{kind}").write_bytes(b"x")

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from matplotlib.figure import Figure as Drawing
 from PIL import Image
 
 from pipeline.cli.entry import audits
@@ -21,6 +20,7 @@ from pipeline.cli.numbers import decimal, factor, fixed, label_text, p_text, pla
 from pipeline.cli.render import WIDTH, csv_texts, json_text, page, paragraph, table_lines, terminal, typeset
 from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
 from pipeline.cli.words import STATUS, concluded
+from tests.cli.places import documented, run
 
 TABLE = Table(
     (
@@ -34,20 +34,15 @@ TABLE = Table(
 )
 
 
-def no_drawing() -> Drawing:
-    raise AssertionError("a figure is drawn when it is saved")
-
-
 DOCUMENT = Result(
     audit="toy-audit",
-    schema=1,
     title="Toy audit",
     subject="m.pt on <rows>.csv",
     verdict=Verdict("rejected", "UNFAIR", "It is not fair.", {"rejected": True}),
     caveats=(Caveat("few_rows", "Only 3 rows & no more."),),
     sections=(
         Section("What was tested", (Facts((("null", "nothing differs"),)), Text("T_n is a bound."))),
-        Section("Groups", (TABLE, Figure("curves", "Curves", "Of all groups.", no_drawing, key="figure"))),
+        Section("Groups", (TABLE, Figure("curves", "Curves", "Of all groups.", "never:drawn", key="figure"))),
         Section("More", (Text("For those with room."),), where="page"),
         Section("Nothing", ()),
     ),
@@ -166,7 +161,6 @@ def test_numbers_are_said_in_one_way(say: Callable[[object], object], value: obj
 # A build can rest on a verdict: nothing that was not tested passes, and each limit decides where it says it does.
 
 
-Command = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
 DIRECTIONS = "--directions directions.npy"
 AUC = "--score p --group sex --metric auc"
@@ -264,7 +258,7 @@ PREPARE = {
     ("name", "given", "outcome", "reason"), [line.split(" =>") for line in VERDICTS[1:].splitlines()]
 )
 def test_a_verdict_is_inconclusive_where_nothing_follows(
-    run: Command, working: Callable[[str], Path], name: str, given: str, outcome: str, reason: str
+    working: Callable[[str], Path], name: str, given: str, outcome: str, reason: str
 ) -> None:
     working(name)
     PREPARE[name]()
@@ -283,7 +277,7 @@ def test_a_verdict_is_inconclusive_where_nothing_follows(
     assert " ".join(verdict["sentence"].split()) in head
 
 
-def test_without_a_gate_the_status_is_0_whatever_the_verdict(run: Command, desk: Path) -> None:
+def test_without_a_gate_the_status_is_0_whatever_the_verdict(desk: Path) -> None:
     for model in ("unfair.pt", "fair.pt"):
         given = shlex.split(f"{DIRECTIONS} --model {model} --steps 200 --delta 1.1")
         assert [run("loss-ratio", *given, *gate)[0] for gate in ((), ("--gate",))] == [0, 3 * (model == "unfair.pt")]
@@ -312,7 +306,7 @@ def test_a_limit_is_kept_at_its_number_and_a_quantity_that_is_nan_keeps_none(
     rows: int, share: float | None, power: float, found: Any, reason: str | None
 ) -> None:
     known = {"rows": rows, "share": share, "power": power}
-    made = concluded(Verdict(found, "FOUND", "It was found.", {"n": 1}), LIMITS, known, "rejected")
+    made = concluded(found == "rejected", ("FOUND", "NOT"), "It was found.", LIMITS, known, "rejected", {"n": 1})
     assert made.reason == reason
     assert made.outcome == (found if reason is None else "inconclusive")
     assert made.sentence == (f"{reason} It was found." if reason else "It was found.")
@@ -372,13 +366,10 @@ robustness => --images colour --channels 1 --resize 4x4 => converted_images resi
     ("name", "given", "holds", "does_not"), [line.split(" =>") for line in CAVEATS.split("\n")[1:-1]]
 )
 def test_a_caveat_is_given_where_its_condition_holds(
-    name: str, given: str, holds: str, does_not: str, working: Callable[[str], Path], documented: Callable[..., Result]
+    name: str, given: str, holds: str, does_not: str, working: Callable[[str], Path]
 ) -> None:
     working(name)
     PREPARE[name]()
-    words = shlex.split(given)
-    without = tuple(word.removeprefix("no") for word in words if word.startswith("no--"))
-    found = documented(name, *(word for word in words if not word.startswith("no--")), without=without)
-    conditions = {caveat.condition for caveat in found.caveats}
+    conditions = {caveat.condition for caveat in documented(name, *shlex.split(given)).caveats}
     assert set(holds.split()) <= conditions
     assert not set(does_not.split()) & conditions

@@ -4,8 +4,7 @@ import functools
 import json
 import re
 import shlex
-import warnings
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +15,11 @@ import torch
 from PIL import Image
 
 from pipeline.cli.audit.robustness_bias import EXAMPLES, attacking
-from pipeline.cli.audit.robustness_bias.measured import conclusion
-from pipeline.cli.entry import main
+from pipeline.cli.audit.robustness_bias.document import conclusion
+from tests.cli.places import BIAS, FACES, IMAGES, SIDE, TABLE, WEIGHT, ended, image_network, run, scripted, undrawn
 
-N, SIDE = 120, 4
-Command = Callable[..., tuple[int, str, str]]
-Scripted = Callable[[torch.nn.Module, Path], None]
-Network = Callable[..., torch.nn.Module]
-Faces = tuple[np.ndarray, pd.DataFrame]
-WEIGHT = np.random.default_rng(1).normal(size=SIDE * SIDE)
-"""Of the linear network, as in the conftest."""
-BIAS = -0.5 * float(WEIGHT.sum())
+pytestmark = pytest.mark.usefixtures("studio")
+robustness = partial(run, "robustness")
 
 
 def margin(images: np.ndarray) -> np.ndarray:
@@ -34,7 +27,9 @@ def margin(images: np.ndarray) -> np.ndarray:
     return (images.reshape(len(images), -1) / 255) @ WEIGHT + BIAS
 
 
-Measured = Callable[..., tuple[dict[str, Any], pd.DataFrame]]
+def measured(*arguments: str) -> tuple[dict[str, Any], pd.DataFrame]:
+    """The JSON of an audit that succeeds, and its table of images."""
+    return undrawn("robustness", *arguments), pd.read_csv("out/distances.csv")
 
 
 def level(document: dict[str, Any], partition: str, name: str, attack: int = 0) -> dict[str, Any]:
@@ -43,12 +38,11 @@ def level(document: dict[str, Any], partition: str, name: str, attack: int = 0) 
     return dict(entry)
 
 
-def test_exact_distances_are_those_of_the_formula(measured: Measured, faces: Faces) -> None:
-    images, table = faces
+def test_exact_distances_are_those_of_the_formula() -> None:
     document, points = measured()
-    right = (margin(images) > 0) == table["smiles"]
-    distance = np.abs(margin(images)) / np.linalg.norm(WEIGHT)
-    assert points["audit_image"].tolist() == table["file"].tolist()
+    right = (margin(IMAGES) > 0) == TABLE["smiles"]
+    distance = np.abs(margin(IMAGES)) / np.linalg.norm(WEIGHT)
+    assert points["audit_image"].tolist() == TABLE["file"].tolist()
     assert points["audit_correct"].tolist() == right.tolist()
     assert document["accuracy"] == pytest.approx(right.mean())
     np.testing.assert_allclose(points["distance_exact"], np.where(right, distance, np.nan), rtol=1e-5, atol=1e-6)
@@ -56,7 +50,7 @@ def test_exact_distances_are_those_of_the_formula(measured: Measured, faces: Fac
 
 
 @pytest.mark.parametrize("denominator", ["paper", "correct"])
-def test_any_partition_is_a_group_by_of_the_points(measured: Measured, denominator: str) -> None:
+def test_any_partition_is_a_group_by_of_the_points(denominator: str) -> None:
     document, points = measured()
     values = points["length_exact"] if denominator == "paper" else points["distance_exact"]
     for partition in ("sex", "place"):
@@ -75,7 +69,7 @@ def test_any_partition_is_a_group_by_of_the_points(measured: Measured, denominat
             assert own["largest_bias"]["value"] == pytest.approx(max(gaps))
 
 
-def test_the_nearer_group_is_named_and_the_others_are_not(measured: Measured) -> None:
+def test_the_nearer_group_is_named_and_the_others_are_not() -> None:
     document, _ = measured()
     verdict = document["verdict"]
     assert verdict["biased"] is True
@@ -84,13 +78,10 @@ def test_the_nearer_group_is_named_and_the_others_are_not(measured: Measured) ->
     low, high = level(document, "sex", "female")["paper"]["interval"]
     # Women's greys are half as far from the middle, and so are their distances but for the wrong labels.
     assert low < -0.5 < high < 0
-    assert document["data"]["passed_over"] == {"height": f"{N} levels"}
+    assert document["data"]["passed_over"] == {"height": f"{FACES} levels"}
 
 
-def test_groups_that_are_alike_are_not_called_biased_and_a_budget_caps_every_distance(measured: Measured) -> None:
-    document, _ = measured("--group", "place")
-    assert document["verdict"]["biased"] is False
-    assert "No group is shown to be closer" in document["verdict"]["sentence"]
+def test_a_budget_caps_every_distance() -> None:
     document, points = measured("--budget", "0.1")
     capped = points["length_exact"].clip(upper=0.1)
     women = points["sex"] == "female"
@@ -100,7 +91,7 @@ def test_groups_that_are_alike_are_not_called_biased_and_a_budget_caps_every_dis
 
 
 @pytest.mark.parametrize("attack", ["deepfool", "fmn", "carlini_wagner"])
-def test_attacks_bound_the_exact_distance_from_above(measured: Measured, attack: str) -> None:
+def test_attacks_bound_the_exact_distance_from_above(attack: str) -> None:
     _, points = measured("--attack", attack, "--attack", "exact", "--points", "40")
     # The box [0, 1] can only lengthen the way.
     ratio = (points[f"distance_{attack}"] / points["distance_exact"]).dropna()
@@ -109,7 +100,7 @@ def test_attacks_bound_the_exact_distance_from_above(measured: Measured, attack:
     assert ratio.median() < 1.1
 
 
-def test_certified_radii_bound_the_exact_distance_from_below(measured: Measured) -> None:
+def test_certified_radii_bound_the_exact_distance_from_below() -> None:
     settings = ("--attack-setting", "smoothing.samples=500", "--attack-setting", "smoothing.sigma=0.25")
     document, points = measured("--attack", "exact", "--attack", "smoothing", *settings, "--points", "40")
     known = points.dropna()
@@ -119,14 +110,14 @@ def test_certified_radii_bound_the_exact_distance_from_below(measured: Measured)
     assert document["results"][1]["settings"]["samples"] == 500
 
 
-def test_the_ball_has_its_radius_for_a_boundary(measured: Measured, studio: Path, faces: Faces) -> None:
+def test_the_ball_has_its_radius_for_a_boundary() -> None:
     rng = np.random.default_rng(2)
-    directions = rng.normal(size=(N, SIDE * SIDE))
-    radii = rng.uniform(0.1, 0.5, N)
+    directions = rng.normal(size=(FACES, SIDE * SIDE))
+    radii = rng.uniform(0.1, 0.5, FACES)
     images = 0.5 + radii[:, None] * directions / np.linalg.norm(directions, axis=1, keepdims=True)
     assert 0 < images.min() < images.max() < 1
-    np.save("balls.npy", images.reshape(N, SIDE, SIDE, 1).astype(np.float32))
-    table = faces[1].assign(smiles=(radii < 0.3).astype(int))
+    np.save("balls.npy", images.reshape(FACES, SIDE, SIDE, 1).astype(np.float32))
+    table = TABLE.assign(smiles=(radii < 0.3).astype(int))
     table.to_parquet("balls.parquet")
     given = ("--images", "balls.npy", "--partition", "balls.parquet", "--model", "nets.py:ball")
     document, points = measured(*given, "--attack", "fmn")
@@ -138,19 +129,15 @@ def test_the_ball_has_its_radius_for_a_boundary(measured: Measured, studio: Path
     assert (points["distance_fmn"] >= expected * (1 - 1e-4)).all()
 
 
-def test_normalisation_belongs_to_the_model_and_leaves_distances_in_pixels(
-    measured: Measured, studio: Path, image_network: Network, save_scripted: Scripted
-) -> None:
+def test_normalisation_belongs_to_the_model_and_leaves_distances_in_pixels() -> None:
     _, plain = measured()
-    save_scripted(image_network(mean=0.4, std=0.2), studio / "normalised.pt")
+    scripted(image_network(mean=0.4, std=0.2), "normalised.pt")
     _, same = measured("--model", "normalised.pt", "--mean", "0.4", "--std", "0.2")
     np.testing.assert_allclose(same["distance_exact"], plain["distance_exact"], rtol=1e-4)
 
 
-def test_one_logit_two_logits_and_a_probability_have_one_boundary(
-    measured: Measured, studio: Path, image_network: Network, save_scripted: Scripted
-) -> None:
-    save_scripted(image_network(columns=2), studio / "two.pt")
+def test_one_logit_two_logits_and_a_probability_have_one_boundary() -> None:
+    scripted(image_network(columns=2), "two.pt")
     plain, one = measured("--attack", "deepfool")
     pair, two = measured("--attack", "deepfool", "--model", "two.pt")
     third, unit = measured("--attack", "deepfool", "--model", "nets.py:probability")
@@ -160,12 +147,11 @@ def test_one_logit_two_logits_and_a_probability_have_one_boundary(
     np.testing.assert_allclose(unit["distance_deepfool"], one["distance_deepfool"], rtol=0.02)
 
 
-def test_many_classes_by_name(measured: Measured, faces: Faces) -> None:
-    images, table = faces
-    mean = images.reshape(N, -1).mean(axis=1) / 255
+def test_many_classes_by_name() -> None:
+    mean = IMAGES.reshape(FACES, -1).mean(axis=1) / 255
     scores = np.stack((0 * mean, 20 * mean - 8, 40 * mean - 20), axis=1)
     names = np.array(["dark", "middle", "light"])[scores.argmax(axis=1)]
-    table.assign(smiles=names).to_csv("named.csv", index=False)
+    TABLE.assign(smiles=names).to_csv("named.csv", index=False)
     given = ("--partition", "named.csv", "--model", "nets.py:thirds", "--classes", "dark,middle,light")
     document, points = measured(*given, "--group", "sex")
     assert document["model"]["classes"] == 3
@@ -176,7 +162,7 @@ def test_many_classes_by_name(measured: Measured, faces: Faces) -> None:
     np.testing.assert_allclose(points["distance_exact"], nearest, rtol=1e-3, atol=1e-6)
 
 
-def test_folder_and_arrays_of_any_layout_give_the_same(measured: Measured, studio: Path) -> None:
+def test_folder_and_arrays_of_any_layout_give_the_same() -> None:
     _, folder = measured()
     images = np.load("images.npy")
     np.save("grey.npy", images[:, 0])
@@ -187,8 +173,8 @@ def test_folder_and_arrays_of_any_layout_give_the_same(measured: Measured, studi
         np.testing.assert_allclose(array["distance_exact"], folder["distance_exact"], rtol=1e-5)
 
 
-def test_without_labels_the_prediction_stands_for_them(measured: Measured) -> None:
-    document, points = measured("--group", "sex", without=("--label",))
+def test_without_labels_the_prediction_stands_for_them() -> None:
+    document, points = measured("--group", "sex", "no--label")
     assert document["accuracy"] is None
     assert points["audit_correct"].all()
     assert "audit_label" not in points
@@ -197,7 +183,7 @@ def test_without_labels_the_prediction_stands_for_them(measured: Measured) -> No
     assert any("the model's own prediction is taken for the true class" in text for text in document["caveats"])
 
 
-def test_points_keep_the_shares_of_classes_and_groups_and_are_nested(measured: Measured) -> None:
+def test_points_keep_the_shares_of_classes_and_groups_and_are_nested() -> None:
     _, every = measured()
     _, some = measured("--points", "60", "--min-group", "5")
     _, more = measured("--points", "90", "--min-group", "5")
@@ -208,7 +194,7 @@ def test_points_keep_the_shares_of_classes_and_groups_and_are_nested(measured: M
         assert (some[column].value_counts() - shares).abs().max() <= 3
 
 
-def test_attacks_that_fail_are_counted_and_named(measured: Measured) -> None:
+def test_attacks_that_fail_are_counted_and_named() -> None:
     # Two small steps lead across the boundary from near images alone.
     document, points = measured("--attack", "carlini_wagner", "--attack-setting", "carlini_wagner.iterations=2")
     failed = points["failed_carlini_wagner"]
@@ -227,9 +213,9 @@ def test_attacks_that_fail_are_counted_and_named(measured: Measured) -> None:
     assert any(f"carlini_wagner failed on {failed.sum()} of" in text for text in document["caveats"])
 
 
-def test_colour_grey_and_resized_images(measured: Measured, studio: Path) -> None:
+def test_colour_grey_and_resized_images() -> None:
     _, plain = measured()
-    for file in sorted((studio / "faces").rglob("*.png")):
+    for file in sorted(Path("faces").rglob("*.png")):
         image = np.asarray(Image.open(file))
         Image.fromarray(np.stack([image] * 3, axis=2)).save(file)
     document, grey = measured("--channels", "1")
@@ -240,22 +226,6 @@ def test_colour_grey_and_resized_images(measured: Measured, studio: Path) -> Non
     assert any("Images were resized first" in text for text in document["caveats"])
 
 
-def test_an_exported_program_and_a_pickle(measured: Measured, studio: Path, image_network: Network) -> None:
-    _, plain = measured("--attack", "deepfool")
-    batch = torch.export.Dim("images", min=1)
-    example = (torch.zeros(5, 1, SIDE, SIDE),)
-    torch.export.save(torch.export.export(image_network(), example, dynamic_shapes=({0: batch},)), "model.pt2")
-    _, exported = measured("--attack", "deepfool", "--model", "model.pt2")
-    np.testing.assert_allclose(exported["distance_deepfool"], plain["distance_deepfool"], rtol=1e-5)
-    layers = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(SIDE * SIDE, 1))
-    layers.load_state_dict({name.replace("layer", "1"): one for name, one in image_network().state_dict().items()})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.save(layers, "pickled.pt")
-    _, pickled = measured("--attack", "deepfool", "--model", "pickled.pt", "--trust-pickle")
-    np.testing.assert_allclose(pickled["distance_deepfool"], plain["distance_deepfool"], rtol=1e-5)
-
-
 # What the robustness audit keeps, what it leaves out, and what it concludes.
 
 
@@ -263,7 +233,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CERTIFIED = ("--attack", "smoothing", "--attack-setting", "smoothing.samples=200", "--points", "40")
 
 
-def test_the_seed_decides_noise_and_another_seed_decides_otherwise(measured: Measured) -> None:
+def test_the_seed_decides_noise_and_another_seed_decides_otherwise() -> None:
     first, same, other = (measured(*CERTIFIED, "--seed", seed, "--min-group", "2") for seed in ("0", "0", "1"))
     assert first[0] == same[0]
     assert first[1].equals(same[1])
@@ -272,17 +242,15 @@ def test_the_seed_decides_noise_and_another_seed_decides_otherwise(measured: Mea
     assert (both["distance_smoothing_x"] != both["distance_smoothing_y"]).any()
 
 
-def test_every_output_is_stamped_with_the_attack(robustness: Command, studio: Path) -> None:
+def test_every_output_is_stamped_with_the_attack() -> None:
     assert robustness("--attack", "fmn", "--attack-setting", "fmn.steps=7", "--output", "out")[0] == 0
-    page = (studio / "out" / "robustness.html").read_text()
+    page = Path("out/robustness.html").read_text()
     assert page.count("fmn: steps 7, start steps 100") >= 2
-    assert json.loads((studio / "out" / "audit.json").read_text())["results"][0]["settings"]["steps"] == 7
+    assert json.loads(Path("out/audit.json").read_text())["results"][0]["settings"]["steps"] == 7
     assert pd.read_csv("out/groups.csv")["attack"].unique().tolist() == ["fmn"]
 
 
-def test_a_run_that_was_stopped_continues_and_ends_as_if_it_had_not_been(
-    robustness: Command, studio: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_stopped_continues_and_ends_as_if_it_had_not_been(monkeypatch: pytest.MonkeyPatch) -> None:
     given = ("--attack", "fmn", "--attack", "deepfool", "--batch-size", "16", "--json")
     assert robustness(*given, "whole.json")[0] == 0
     attacked: list[int] = []
@@ -301,16 +269,16 @@ def test_a_run_that_was_stopped_continues_and_ends_as_if_it_had_not_been(
     assert (status, out) == (130, "")
     # All of fmn, and two parts of 16 of deepfool.
     assert err.startswith("144 distances are kept in kept.npz: the same command continues there\n")
-    assert not (studio / "stopped.json").exists()
+    assert not Path("stopped.json").exists()
 
     attacked.clear()
     most = 1000
     assert robustness(*given, "continued.json", *keeping)[0] == 0
     assert sum(attacked) == 112 - 32
-    assert (studio / "continued.json").read_bytes() == (studio / "whole.json").read_bytes()
+    assert Path("continued.json").read_bytes() == Path("whole.json").read_bytes()
 
 
-def test_kept_distances_serve_more_points_and_other_attacks(measured: Measured, studio: Path) -> None:
+def test_kept_distances_serve_more_points_and_other_attacks() -> None:
     keeping = ("--checkpoint", "kept.npz", "--min-group", "5")
     _, some = measured("--attack", "deepfool", "--points", "60", *keeping)
     before = len(np.load("kept.npz")["key_deepfool"])
@@ -332,9 +300,7 @@ def test_kept_distances_serve_more_points_and_other_attacks(measured: Measured, 
         (("--resize", "6", "--model", "nets.py:thirds", "--classes", "a,b,c"), "model, shape"),
     ],
 )
-def test_kept_distances_of_something_else_are_not_taken(
-    robustness: Command, studio: Path, arguments: tuple[str, ...], other: str | None
-) -> None:
+def test_kept_distances_of_something_else_are_not_taken(arguments: tuple[str, ...], other: str | None) -> None:
     keeping = ("--attack", "deepfool", "--checkpoint", "kept.npz", "--points", "40", "--min-group", "2")
     assert robustness(*keeping)[0] == 0
     kept = Path("kept.npz").read_bytes()
@@ -344,9 +310,9 @@ def test_kept_distances_of_something_else_are_not_taken(
     assert err == "" if other is None else f"--checkpoint kept.npz was made with another {other}: give the name" in err
 
 
-def test_nothing_is_left_out_in_silence(measured: Measured, studio: Path) -> None:
+def test_nothing_is_left_out_in_silence() -> None:
     _, plain = measured()
-    faces = studio / "faces"
+    faces = Path("faces")
     (faces / "a" / "000.png").write_bytes((faces / "a" / "000.png").read_bytes()[:60])
     (faces / "b" / "001.png").write_text("no image")
     (faces / "notes.txt").write_text("no image")
@@ -370,13 +336,11 @@ def test_nothing_is_left_out_in_silence(measured: Measured, studio: Path) -> Non
 
 
 @pytest.mark.parametrize("short", [r"^./", r"\.png$", r"^./|\.png$"])
-def test_file_names_need_no_folder_nor_suffix_where_they_are_unique(
-    measured: Measured, studio: Path, short: str
-) -> None:
+def test_file_names_need_no_folder_nor_suffix_where_they_are_unique(short: str) -> None:
     _, plain = measured()
     table = pd.read_csv("attributes.csv")
     # A letter before the number, so that it is read as text.
-    for file in sorted((studio / "faces").rglob("*.png")):
+    for file in sorted(Path("faces").rglob("*.png")):
         file.rename(file.with_name(f"f{file.name}"))
     table["photo"] = table.pop("file").str.replace("/", "/f").str.replace(short, "", regex=True)
     table.to_csv("bare.csv", index=False)
@@ -384,7 +348,7 @@ def test_file_names_need_no_folder_nor_suffix_where_they_are_unique(
     assert bare["audit_image"].str.replace("/f", "/").tolist() == plain["audit_image"].tolist()
 
 
-def test_many_levels_are_drawn_and_listed_at_their_ends(robustness: Command, studio: Path) -> None:
+def test_many_levels_are_drawn_and_listed_at_their_ends() -> None:
     table = pd.read_csv("attributes.csv")
     table.assign(street=np.arange(120) % 24).to_csv("streets.csv", index=False)
     given = ("--partition", "streets.csv", "--group", "street,sex", "--min-group", "5", "--output", "out")
@@ -408,18 +372,15 @@ def test_a_group_that_is_farther_is_not_called_closer() -> None:
     levels = [entry("a", 0.4, 0.01, 0.3), entry("b", -0.1, 0.4, 0.0), entry("c", -0.2, 0.2, 0.0)]
     found = {"attack": "deepfool", "bound": "upper", "images": 150, "n_correct": 140}
     found |= {"partitions": [{"name": "g", "levels": levels}]}  # type: ignore[dict-item]
-    made = conclusion(found, "paper", 0.05, labelled=True)
-    assert made.outcome == "rejected"
-    assert made.facts["closer"] == []
-    assert made.facts["farther"] == [{"partition": "g", "level": "a"}]
-    assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in (made.sentence)
-    assert "of those classified correctly alone sigma is not shown: it is +0.30" in made.sentence
-    assert conclusion(found, "paper", 0.001, labelled=True).outcome == "not rejected"
+    rejected, said, facts = conclusion(found, "paper", 0.05, labelled=True)
+    assert (rejected, facts["closer"], facts["farther"]) == (True, [], [{"partition": "g", "level": "a"}])
+    assert "Images of g = a are farther from the decision boundary: their distances are 40 % larger" in said
+    assert "of those classified correctly alone sigma is not shown: it is +0.30" in said
+    assert conclusion(found, "paper", 0.001, labelled=True)[0] is False
     for level in levels:
         level["paper"] |= {"p_adjusted": None, "sigma": None}
-    made = conclusion(found, "paper", 0.05, labelled=True)
-    assert made.outcome == "inconclusive"
-    assert "No group could be tested" in made.sentence
+    rejected, said, _ = conclusion(found, "paper", 0.05, labelled=True)
+    assert (rejected, "No group could be tested" in said) == (None, True)
 
 
 def printed(text: str) -> list[list[str]]:
@@ -429,9 +390,7 @@ def printed(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("source", "count"), [("README.md", 1), ("docs/robustness.md", 1), ("", 3)])
-def test_the_commands_run_as_they_stand(
-    source: str, count: int, studio: Path, save_scripted: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_commands_run_as_they_stand(source: str, count: int) -> None:
     commands = printed((ROOT / source).read_text(encoding="utf-8") if source else EXAMPLES)
     assert len(commands) == count
     table = pd.read_csv("attributes.csv")
@@ -440,7 +399,7 @@ def test_the_commands_run_as_they_stand(
     table.to_csv("attributes.csv", index=False)
     table.to_parquet("rows.parquet")
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(16, 5)).eval()
-    save_scripted(network, studio / "model.pt")
+    scripted(network, "model.pt")
     batch = torch.export.Dim("images", min=1)
     exported = torch.export.export(network, (torch.zeros(5, 1, 4, 4),), dynamic_shapes=({0: batch},))
     torch.export.save(exported, "model.pt2")
@@ -450,14 +409,14 @@ def test_the_commands_run_as_they_stand(
         given = [*arguments, "--permutations", "99", "--bootstraps", "50"]
         if "--points" in given:
             given[given.index("--points") + 1] = "60"
-        assert main([*given, "--min-group", "2"]) == 0, capsys.readouterr().err
-        assert "Robustness audit of" in capsys.readouterr().out
+        status, out, err = ended([*given, "--min-group", "2"])
+        assert (status, "Robustness audit of" in out) == (0, True), err
         assert arguments[1] == "robustness"
 
 
-def test_a_network_without_a_gradient_can_be_smoothed(robustness: Command, studio: Path) -> None:
-    (studio / "wrong.py").write_text("def detached(x): return x.detach().flatten(1)[:, :3]\n")
+def test_a_network_without_a_gradient_can_be_smoothed() -> None:
+    Path("wrong.py").write_text("def detached(x): return x.detach().flatten(1)[:, :3]\n")
     settings = ("--attack", "smoothing", "--attack-setting", "smoothing.samples=100", "--points", "40")
-    status, out, err = robustness("--model", "wrong.py:detached", *settings, without=("--label",))
+    status, out, err = robustness("--model", "wrong.py:detached", *settings, "no--label")
     assert (status, err) == (0, "")
     assert "lower bounds of the smoothed model" in out

@@ -9,7 +9,6 @@ large flipsets are between groups that are alike.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeline.cli.settings import TAKES, Number, Options, Output, Precise, Reading, Rows, Standardize, option, source
@@ -38,7 +37,6 @@ FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and 
 USAGE = "%(prog)s --data FILE --group COLUMN --source LEVEL --target LEVEL\n           --predict MODEL [other options]"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Data(Rows, title="data"):
     label: str | None = source("the column with the true class", None, "COLUMN")
     include_group: bool = source("the group column is an input of the model too", False)
@@ -53,7 +51,6 @@ class Data(Rows, title="data"):
     limit: Count | None = option("at most N rows of each group, drawn at random (default: all)", None, "N")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Groups(Options, title="groups"):
     group: str = source("the column with the protected attribute", metavar="COLUMN")
     source: str = option("the group whose people are looked at", metavar="LEVEL")
@@ -62,7 +59,6 @@ class Groups(Options, title="groups"):
     given_label: Literal[0, 1] | None = option("only rows of this true label (equalized odds); needs --label", None)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Predict(Options, title="model"):
     predict: str = source(
         f"{TAKES}, where the name is a model, a function of a data frame of the features, or a function without "
@@ -84,7 +80,6 @@ class Predict(Options, title="model"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Map(Options, title="map"):
     map: str = option(
         "entropic: smooth, stable and fast; exact: counterparts are people of the file; wgan: as published; see "
@@ -106,6 +101,5 @@ class Map(Options, title="map"):
     seed: Size = option("seed of all random numbers", 0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Settings(Data, Reading, Groups, Predict, Precise, Map, Output):
     """Every option of FlipTest."""

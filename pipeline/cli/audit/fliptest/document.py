@@ -20,13 +20,11 @@ from pipeline.cli.audit.fliptest.people import read_groups, space_of
 from pipeline.cli.model import Computing, Model, load_model, named_as
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plain, plural, span
 from pipeline.cli.probe import model_facts
-from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, drawn_by, rows_of
+from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from pipeline.cli.table import Source, level_text
-from pipeline.cli.words import concluded
 from pipeline.messages import SHOWN, check_columns, enumerated, listed
 from pipeline.transport.quality import WORST_HEALTHY_KS
 
-SCHEMA = 2
 SHOWN_LINES = 5
 SHOWN_KS = 5
 LINES = (
@@ -45,31 +43,25 @@ accuracy: {accuracy}
 map: {name}{instead}: counterparts are {who}
 fidelity: {fidelity}
 """
-MOST_WITHOUT_IMAGE = 10
-"""Per cent of the people; of more, those who have a counterpart do not speak for the rest."""
-TRIVIAL = 0.5
-"""The balanced accuracy of a model that always decides the same."""
 LIMITS = f"""
 worst_ks <= {WORST_HEALTHY_KS}: The map is poor: the Kolmogorov-Smirnov distance between counterparts and target group
   is {{value:.2f}} in {{where}}, and {{limit:g}} is the most that is trusted.
 held_out <= 1: No map is sound beyond the people whom it was fitted on: the best of {{tried}} has a Kolmogorov-Smirnov
   distance of {{held[ks]:.2f}} on others, and {{held[limit]:.2f}} is the most that is trusted.
-without_image <= {MOST_WITHOUT_IMAGE}: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
+without_image <= 10: {{value:.0f}} % of the people have no finite image, more than {{limit:.0f}} %.
 decisions >= 2: The model decides alike about all people and counterparts, so nobody can flip.
 noise_floor <= 1: {{draws}} deals of the noise floor cannot tell flips from noise at level {{alpha:g}}: --null-draws
   {{enough}} can.
-balanced_accuracy > {TRIVIAL}: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model
+balanced_accuracy > 0.5: The model's balanced accuracy is {{value:.3f}}, no better than the {{limit:g}} of a model
   that always decides the same.
 """
 COUNT = fixed(0)
 FIGURES = "pipeline.cli.audit.fliptest.figures"
 Entry = Mapping[str, Any]
+# From where on a caveat is due.
 FEW_ROWS = 200
-"""With fewer rows in a group, counterparts depend much on which rows there are."""
 ROWS_A_COLUMN = 10
-"""With fewer rows for each column that the map moves, few people have a near counterpart."""
 FAR = 1.5
-"""A map that moves people by so many times the distance of exact transport does not seek the nearest counterparts."""
 CAVEATS = """
 flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
   may justify the difference, or be what is unjust about it. FlipTest says who to look at, and where.
@@ -172,7 +164,6 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
     decided = len(np.unique(np.concatenate([flips.decision, flips.decision_image])))
     return Result(
         audit="fliptest",
-        schema=SCHEMA,
         title="FlipTest",
         subject=f"{model.given} on {source.name}",
         verdict=verdict(facts, decided, asked.alpha),
@@ -180,7 +171,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         sections=tuple(_sections(sides, space, facts, asked.alpha)),
         facts=facts,
         tables={"flipsets": flipsets(sides), "transparency": transparency(results)},
-        libraries=("numpy", "torch") if model.is_module else ("numpy",),
+        libraries=("numpy", "torch") if model.kind == "network" else ("numpy",),
         settings=asked,
     )
 
@@ -204,17 +195,9 @@ def verdict(facts: Mapping[str, Any], decisions: int, alpha: float) -> Verdict:
         **{"draws": draws, "alpha": alpha, "enough": math.ceil(2 / alpha - 1e-9) - 1},
         "balanced_accuracy": facts["balanced_accuracy"],
     }
-    return concluded(
-        Verdict(
-            outcome="rejected" if beyond else "not rejected",
-            headline="BEYOND NOISE" if beyond else "NOBODY FLIPS" if nobody else "WITHIN NOISE",
-            sentence=first["sentence"],
-            facts={"healthy_map": first["map"]["healthy"]},
-        ),
-        LIMITS,
-        quantities,
-        "beyond_noise",
-    )
+    headlines = ("BEYOND NOISE", "NOBODY FLIPS" if nobody else "WITHIN NOISE")
+    healthy = {"healthy_map": first["map"]["healthy"]}
+    return words.concluded(beyond, headlines, first["sentence"], LIMITS, quantities, "beyond_noise", healthy)
 
 
 def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], alpha: float) -> Iterator[Section]:
@@ -315,7 +298,8 @@ def _explained(side: Side, found: Entry, space: Space, alpha: float) -> Iterator
         "Marginals",
         f"How the people who flip are distributed, beside all of {found['source']}. The features that lead the "
         "transparency reports, in their own units; the furthest tails are left out.",
-        drawn_by(f"{FIGURES}:marginals", side, space),
+        f"{FIGURES}:marginals",
+        (side, space),
     )
     yield Figure(
         f"transparency_{direction}",
@@ -323,7 +307,8 @@ def _explained(side: Side, found: Entry, space: Space, alpha: float) -> Iterator
         "In which features those who flip differ from their counterparts. Left: the mean of person minus counterpart, "
         "in standard deviations, or in shares of a category. Right: the mean of its sign. Hatched, grey name: noise. "
         f"Pale: as the whole group. Lines: {level(alpha)} intervals.",
-        drawn_by(f"{FIGURES}:transparency", side, space, alpha),
+        f"{FIGURES}:transparency",
+        (side, space, alpha),
     )
 
 
@@ -331,32 +316,28 @@ def _report(report: Sequence[Entry]) -> Table:
     """All lines of a transparency report; features that the map does not move have no rank."""
     shift = fixed(2, "+")
 
-    def rank(name: str) -> Callable[[Entry], str]:
-        return lambda entry: "-" if entry[name] is None else COUNT(entry[name])
-
     def interval(name: str) -> Callable[[Entry], str]:
         return lambda entry: span((entry[f"{name}_ci_low"], entry[f"{name}_ci_high"]), fixed(2))
 
     columns = (
-        Column("feature", "", cell=lambda entry: entry["feature"]),
-        Column("rank by mean", where="page", cell=rank("rank_mean")),
-        Column("mean shift, sd", "shift", cell=lambda entry: shift(entry["mean_shift"])),
+        Column("feature", "", cell=under("feature")),
+        Column("rank by mean", where="page", cell=under("rank_mean", COUNT)),
+        Column("mean shift, sd", "shift", cell=under("mean_shift", shift)),
         Column("interval", cell=interval("mean_shift")),
-        Column("mean sign", "sign", cell=lambda entry: shift(entry["mean_sign"])),
+        Column("mean sign", "sign", cell=under("mean_sign", shift)),
         Column("its interval", where="page", cell=interval("mean_sign")),
-        Column("the sign is", where="page", kind="text", cell=lambda entry: entry["mean_sign_standing"] or "-"),
-        Column("rank by sign", "rank", cell=rank("rank_sign")),
-        Column("p, adjusted", "p", cell=lambda entry: p_text(entry["mean_shift_p_adjusted"])),
-        Column("the shift is", "that is", kind="text", cell=lambda entry: entry["mean_shift_standing"] or "-"),
+        Column("the sign is", where="page", kind="text", cell=under("mean_sign_standing")),
+        Column("rank by sign", "rank", cell=under("rank_sign", COUNT)),
+        Column("p, adjusted", "p", cell=under("mean_shift_p_adjusted", p_text)),
+        Column("the shift is", "that is", kind="text", cell=under("mean_shift_standing")),
         Column("shift, own units", where="page", cell=lambda entry: decimal(entry["mean_shift"] * entry["unit"])),
-        Column("mean of the people", where="page", cell=lambda entry: decimal(entry["members_mean"])),
+        Column("mean of the people", where="page", cell=under("members_mean", decimal)),
     )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
     return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), file="transparency.csv")
 
 
 def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
     found: dict[str, list[dict[str, Any]]] = {}
     for side in sides:
         quality, source, target = side.quality, side.way.source.level, side.way.target.level

@@ -328,12 +328,7 @@ def _side(
         compared = min(COMPARED, len(own), len(others))
         some = draw.choice(len(own), compared, replace=False)
         exact = exact_distances(own[some], others[draw.choice(len(others), compared, replace=False)])["l1"]
-        quality = replace(
-            quality,
-            compared=compared,
-            compared_distance=mean_distance(own[some], mapped[some], "l1"),
-            exact_distance=exact,
-        )
+        quality = Quality(distances, quality.distance, compared, mean_distance(own[some], mapped[some], "l1"), exact)
     return Side(
         way=way,
         kept=kept,

@@ -104,7 +104,6 @@ def leading(side: Side, space: Space, count: int) -> list[Input]:
 
 
 def _present(side: Side) -> list[str]:
-    """The flipsets that have members."""
     return [name for name in FLIPSETS if getattr(side.flips, name).any()]
 
 

@@ -17,11 +17,9 @@ LINE = (
     "mean_sign", "mean_sign_ci_low", "mean_sign_ci_high", "mean_sign_p", "mean_sign_p_adjusted", "rank_sign",
 )  # fmt: skip
 """The numbers in a line of a transparency report, besides the feature's and its unit's."""
-QUALITY = ("distance", "compared", "compared_distance", "exact_distance")
 
 
 def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
-    """One direction."""
     flips, n = side.flips, len(side.kept)
     positives = int(flips.decision.sum())
     sizes: dict[str, int] = {name: int(getattr(flips, name).sum()) for name in FLIPSETS}
@@ -56,7 +54,7 @@ def result(side: Side, space: Space, alpha: float) -> dict[str, Any]:
                 "worst_ks": max(quality.ks.values()),
                 "ks": dict(quality.ks),
                 "real_people": side.real,
-                **{name: getattr(quality, name) for name in QUALITY},
+                **{name: value for name, value in vars(quality).items() if name != "ks"},
                 "facts": dict(side.facts),
             },
         }
@@ -93,6 +91,11 @@ def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[s
     ``mean_shift_standing`` and ``mean_sign_standing`` are :func:`~pipeline.audits.fliptest.transparency.standing`, None
     for features that do not move and for the lines of nobody.
     """
+
+    def standing_of(kind: str, j: int) -> str | None:
+        low, high, p = (float(getattr(report, f"{kind}_{end}")[j]) for end in ("ci_low", "ci_high", "p_adjusted"))
+        return None if np.isnan(p) else standing(low, high, p, alpha)
+
     scale, shift = space.each("scale"), space.each("shift")
     order = np.argsort(np.where(np.isnan(report.rank_mean), np.inf, report.rank_mean), kind="stable")
     return [
@@ -101,19 +104,13 @@ def lines(report: TransparencyReport, space: Space, alpha: float) -> list[dict[s
             "unit": scale[j],
             "members_mean": report.feature_mean[j] * scale[j] + shift[j],
             **{name: getattr(report, name)[j] for name in LINE},
-            **{f"{kind}_standing": _standing(report, kind, j, alpha) for kind in ("mean_shift", "mean_sign")},
+            **{f"{kind}_standing": standing_of(kind, j) for kind in ("mean_shift", "mean_sign")},
         }
         for j in order
     ]
 
 
-def _standing(report: TransparencyReport, kind: str, j: int, alpha: float) -> str | None:
-    low, high, p = (float(getattr(report, f"{kind}_{end}")[j]) for end in ("ci_low", "ci_high", "p_adjusted"))
-    return None if np.isnan(p) else standing(low, high, p, alpha)
-
-
 def sentence(found: Mapping[str, Any]) -> str:
-    """What was found in one direction, in plain sentences."""
     n, source, target = found["n_source"], found["source"], found["target"]
     sets = (found["flipsets"][name] for name in FLIPSETS)
     positive, negative = (f"{one['size']:,} ({percent(one['share'])})" for one in sets)

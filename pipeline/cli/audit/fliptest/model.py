@@ -1,6 +1,5 @@
 """The user's model as a function from rows to scores and decisions."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,11 +76,11 @@ def of_frames(model: Model, computing: Computing, path: str) -> Model:
         with torch.no_grad():
             return torch.cat([model.evaluate(block) for block in x.split(BLOCK_ROWS)])
 
-    ways: dict[str, Callable[[pd.DataFrame], Any]] = {
-        "network": of_network,
-        "onnx": lambda frame: model.evaluate(numeric(frame, list(frame.columns), path, gaps=True)),
-    }
-    return replace(model, evaluate=ways.get(model.kind, lambda frame: model.evaluate(frame.copy())))
+    def of_another(frame: pd.DataFrame) -> Any:
+        onnx = model.kind == "onnx"
+        return model.evaluate(numeric(frame, list(frame.columns), path, gaps=True) if onnx else frame.copy())
+
+    return replace(model, evaluate=of_network if model.kind == "network" else of_another)
 
 
 def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple[Decider, Array]:
@@ -90,7 +89,7 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
     Raises ValueError where it fails, returns another shape or values that are not finite, where rows influence each
     other or chance decides, and where its numbers are neither decisions nor probabilities and no threshold was given.
     """
-    if raw.is_module:
+    if raw.kind == "network":
         numeric(frame, list(frame.columns), path)  # says which columns are text; any other failure is the network's
     try:
         output = checked(raw, frame, "row")

@@ -8,8 +8,7 @@ import pandas as pd
 
 from pipeline.audits.fliptest.space import MISSING, Input, Space
 from pipeline.cli.audit.fliptest import Settings
-from pipeline.cli.table import Source, distinct, drawn, feature_names, level_named, numeric, two_classes
-from pipeline.cli.units import units
+from pipeline.cli.table import Source, distinct, drawn, feature_names, level_named, numeric, two_classes, units
 from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.types import Array
 

@@ -9,7 +9,6 @@ The fair metric ignores differences along sensitive directions. Either these are
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +34,6 @@ USAGE = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Data(Rows, title="data"):
     label: str = source("the column with the true class", metavar="COLUMN")
     include_sensitive: bool = source("the sensitive columns are inputs of the model too", False)
@@ -49,7 +47,6 @@ class Data(Rows, title="data"):
     seed: Size = option("seed of that draw", 0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Metric(Options, title="fair metric (one of the first two)"):
     sensitive: Sequence[str] = source(
         "columns with sensitive attributes, to learn the metric from: two levels, or one level against the rest",
@@ -64,7 +61,6 @@ class Metric(Options, title="fair metric (one of the first two)"):
     metric_data: Path | None = source("rows to learn the metric from (default: the rows of --data)", None, "FILE")
 
 
-@dataclass(frozen=True, kw_only=True)
 class People(Options, title="who could exist"):
     """What a comparable individual may be."""
 
@@ -82,7 +78,6 @@ class People(Options, title="who could exist"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Test(Options, title="test and attack"):
     delta: Positive = option("tolerated ratio, from the 4/5 rule", 1.25)
     alpha: Share = option("level of the test", 0.05)
@@ -92,6 +87,5 @@ class Test(Options, title="test and attack"):
     examples: Size = option("how many unfair examples", 10, "K")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Settings(Data, Reading, Network, Precise, Metric, People, Test, Output):
     """Every option of the loss-ratio audit."""

@@ -10,49 +10,29 @@ import torch
 
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli import words
-from pipeline.cli.audit.loss_ratio import Settings, examples
-from pipeline.cli.audit.loss_ratio.evidence import (
-    Equated,
-    Evidence,
-    bounds_of,
-    directions_in,
-    gather,
-    given_directions,
-    learned,
-    people_of,
-)
+from pipeline.cli.audit.loss_ratio import Settings
+from pipeline.cli.audit.loss_ratio.evidence import Evidence, bounds_of, examples_of, fair_metric, gather, people_of
 from pipeline.cli.model import Computing, Model, load_model, no_gradient
 from pipeline.cli.numbers import factor, level, p_text, plain, span
-from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, model_facts, output_conditions, probed
-from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, Verdict, drawn_by
-from pipeline.cli.table import Attribute, Rows, Source, attribute, classes_of, drawn, feature_names, rows, sha256
-from pipeline.cli.units import Units, units
-from pipeline.cli.words import concluded
-from pipeline.messages import check_columns, listed
+from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, model_facts, model_words, output_conditions, probed
+from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, rows_of, under
+from pipeline.cli.table import Rows, Source, attribute, classes_of, drawn, feature_names, rows, units
+from pipeline.messages import listed
 from pipeline.types import Array
 
+# From where on a caveat is due.
 FEW_ROWS = 100
-"""Below this many rows the normal approximation of the tests is doubtful."""
 WEAK_SEPARATION = 0.6
-"""An attribute told apart with a smaller area under the ROC curve has a direction made mostly of chance."""
 HEAVY_SHARE = 0.1
-"""One row with more than this share of the sum of all ratios dominates the mean."""
 GROWTH = 0.01
-"""A mean ratio that grows by a larger share over the second half of the steps has not settled."""
-LEAST_ROWS = 30
-"""Of fewer rows the normal approximation decides nothing."""
-MOST_LEFT_OUT = 10
-"""Per cent of the rows; of more, those that have a ratio do not speak for the rest."""
-MOST_SATURATED = 10
-"""Per cent of the rows; where more are certain, the attack has no gradient to follow."""
-LIMITS = f"""
-rows >= {LEAST_ROWS}: Only {{value}} rows have a finite ratio, and the test needs {{limit:.0f}}.
-left_out <= {MOST_LEFT_OUT}: {{value:.0f}} % of the audited rows have no finite ratio, more than {{limit:.0f}} %: the
-  test is of the others alone.
-saturated <= {MOST_SATURATED}: The model's probability is exactly 0 or 1 in {{value:.0f}} % of the rows, more than
-  {{limit:.0f}} %: the attack has no gradient to follow there.
-gain > 0: The model's balanced accuracy is {{balanced:.3f}}, no better than the {{trivial:.3g}} of a model that always
-  says the same: check the order of --features and which class is which ({{classes}}).
+LIMITS = """
+rows >= 30: Only {value} rows have a finite ratio, and the test needs {limit:.0f}.
+left_out <= 10: {value:.0f} % of the audited rows have no finite ratio, more than {limit:.0f} %: the test is of the
+  others alone.
+saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the rows, more than {limit:.0f} %: the
+  attack has no gradient to follow there.
+gain > 0: The model's balanced accuracy is {balanced:.3f}, no better than the {trivial:.3g} of a model that always says
+  the same: check the order of --features and which class is which ({classes}).
 """
 CAVEATS = f"""
 held_out_rows: The test is valid only if the audited rows played no part in making the model.
@@ -76,8 +56,8 @@ few_rows: The tests rest on a normal approximation, which {{n}} rows may not jus
 one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the mean and its interval depend on it, and
   the normal approximation is doubtful.
 """
-SCHEMA = 2
-SHOWN_LOADINGS = 5
+SHOWN_LOADINGS = SHOWN_EXAMPLES = 5
+Entry = Mapping[str, Any]
 TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
 STATISTICS = {
     **{"S_n": "mean", "V_n": "std", "T_n": "statistic"},
@@ -90,7 +70,7 @@ null: the mean loss ratio E[loss on a comparable individual / own loss] is at mo
 level: {alpha:g}
 data: {rows}, {features} features{units}
 label: {label}: {classes}
-model: {origin}; output: {shape}, {output_kind} ({read})
+model: {model}
 attack: {steps} gradient steps of {step_size:g}, fair distance penalised with lambda = {regularization:g}; {dtype} on
   {device}
 comparables: {kept}
@@ -123,7 +103,7 @@ def audited(
     names = feature_names(source, asked, asked.label, apart, "--sensitive", asked.include_sensitive)
     everyone = rows(source, names, sensitive)
     scale = units(everyone.features, everyone.names, asked.standardize)
-    equated, metric = _fair_metric(asked, sensitive, everyone, scale, teachers or source, directions)
+    metric, alike = fair_metric(asked, everyone.names, sensitive, teachers or source, directions, scale)
     if asked.points is not None and asked.points > len(everyone.features):
         raise ValueError(
             f"--points asks for {asked.points} rows, but there are {len(everyone.features)}: leave it out to audit all "
@@ -141,10 +121,10 @@ def audited(
     people = people_of(everyone, asked.one_hot)
     bounds = bounds_of(asked.bounds, everyone, people)
     evidence = gather(
-        scores.evaluate, some.features, some.label, equated.metric, scale, asked, people, bounds, device, len(levels)
+        scores.evaluate, some.features, some.label, metric, scale, asked, people, bounds, device, len(levels)
     )
     found = outcomes(evidence, some.label, scores.prediction, len(levels))
-    shown, table = examples.examples_of(evidence, some, numbers, scale, asked.examples)
+    shown, table = examples_of(evidence, some, numbers, scale, asked.examples)
     facts: dict[str, Any] = {
         "results": found,
         "data": {
@@ -162,7 +142,7 @@ def audited(
             **asked.some("regularization", "step_size", "steps", "delta", "alpha"),
             **{"device": device, **asked.some("dtype", "points", "seed")},
         },
-        "fair_metric": {**metric, **fair_metric(equated, everyone.names)},
+        "fair_metric": alike,
         "bounds": {
             "given": asked.bounds,
             "one_hot": list(asked.one_hot),
@@ -175,15 +155,12 @@ def audited(
     test, balanced = found["loss_ratio"], found["balanced_accuracy"]
     return Result(
         audit="loss-ratio",
-        schema=SCHEMA,
         title="Loss-ratio audit",
         subject=f"{model.given} on {source.name}",
-        verdict=concluded(
-            Verdict(
-                outcome="rejected" if test["rejected"] else "not rejected",
-                headline="UNFAIR" if test["rejected"] else "NOT REJECTED",
-                sentence=sentence(test, asked.delta, asked.alpha),
-            ),
+        verdict=words.concluded(
+            test["rejected"],
+            ("UNFAIR", "NOT REJECTED"),
+            sentence(test, asked.delta, asked.alpha),
             LIMITS,
             {
                 "rows": test["n"],
@@ -203,33 +180,6 @@ def audited(
     )
 
 
-def _fair_metric(
-    asked: Settings,
-    sensitive: Sequence[Attribute],
-    everyone: Rows,
-    scale: Units,
-    teachers: Source,
-    directions: Array | None,
-) -> tuple[Equated, dict[str, Any]]:
-    """The metric, and for the JSON where it comes from."""
-    path = asked.directions
-    if path is not None or directions is not None:
-        numbers = directions_in(path, len(everyone.names)) if path is not None else np.asarray(directions, dtype=float)
-        equated = given_directions(numbers, str(path or "directions"), everyone.names, scale)
-        file = None if path is None else sha256(path)
-        return equated, {"source": "given", "path": str(path), "sha256": file, "rows": None, "levels": {}}
-    check_columns(teachers.table, [one.column for one in sensitive], "--sensitive", teachers.name)
-    check_columns(teachers.table, everyone.names, "--features", teachers.name)
-    taught = rows(teachers, everyone.names, sensitive)
-    return learned(taught, scale), {
-        "source": "learned",
-        "path": teachers.name,
-        "sha256": teachers.sha256,
-        "rows": len(taught.features),
-        "levels": {name: list(pair) for name, pair in taught.levels.items()},
-    }
-
-
 def numbered(levels: Sequence[str]) -> str:
     """Which class is which: ``1 is 'yes', 0 is 'no'``."""
     order = range(len(levels)) if len(levels) > 2 else (1, 0)
@@ -237,7 +187,6 @@ def numbered(levels: Sequence[str]) -> str:
 
 
 def conditions(evidence: Evidence, some: Rows, scores: Scores, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
     test, data, metric = facts["results"]["loss_ratio"], facts["data"], facts["fair_metric"]
     halfway = int(np.searchsorted(evidence.steps, evidence.steps[-1] / 2))
     mean = evidence.course.mean
@@ -289,25 +238,6 @@ def course(evidence: Evidence) -> dict[str, Any]:
     return {"steps": list(evidence.steps), **{name: plain(values) for name, values in way.items()}}
 
 
-def fair_metric(equated: Equated, names: tuple[str, ...]) -> dict[str, Any]:
-    """The sensitive directions, and the share of each feature's axis that lies in the sensitive subspace.
-
-    The shares are the diagonal of the projector U U': 1 for a feature that the metric ignores altogether, 0 for one
-    that it keeps in full; they sum to the subspace's dimension.
-    """
-    basis = equated.metric.basis
-    assert basis is not None
-    return {
-        "dimension": int(basis.shape[1]),
-        "directions": {
-            name: dict(zip(names, direction.tolist(), strict=True))
-            for name, direction in zip(equated.names, equated.loadings, strict=True)
-        },
-        "shares": dict(zip(names, (basis**2).sum(axis=1).tolist(), strict=True)),
-        "separation": dict(equated.separation),
-    }
-
-
 def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     """What the loss-ratio test says, in one plain sentence (two where the rows do not decide)."""
     if test["rejected"]:
@@ -327,7 +257,7 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
 
 
 def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> Iterator[Section]:
-    data, model = facts["data"], facts["model"]
+    data = facts["data"]
     count = f"{data['audited']:,} rows"
     if data["audited"] < data["rows"]:
         count = f"{data['audited']:,} of {data['rows']:,} rows, drawn with seed {facts['parameters']['seed']}"
@@ -338,11 +268,8 @@ def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> 
         rows=count,
         features=len(data["features"]),
         units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
-        **{"label": data["label"], "classes": numbered(data["label_levels"]), "origin": model["origin"]},
+        **{"label": data["label"], "classes": numbered(data["label_levels"]), "model": model_words(facts["model"])},
         kept=_kept(facts["bounds"], data["audited"]),
-        shape=f"{model['output_columns']} columns" if model["output_columns"] > 1 else "one column, class 1",
-        output_kind=model["output_kind"],
-        read="read off the values" if model["output_kind_detected"] else "as told",
     )
     yield Section("What was tested", (tested,))
     drawn = Figure(
@@ -351,14 +278,14 @@ def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> 
         title="Loss ratios",
         caption="(a) How the loss ratios of the audited rows are distributed. (b) Their mean S_n with its two-sided "
         "interval, and the lower bound T_n, as the attack goes on.",
-        draw=drawn_by("pipeline.cli.audit.loss_ratio.figure:figure", evidence),
+        by="pipeline.cli.audit.loss_ratio.figure:figure",
+        of=(evidence,),
     )
     yield Section("Result", (*_results(facts["results"], asked.delta, asked.alpha), drawn))
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
-        yield Section(
-            "Most unfair examples (rows counted from 0)", (examples.told(facts["examples"], len(data["label_levels"])),)
-        )
+        shown = _examples(facts["examples"], len(data["label_levels"]))
+        yield Section("Most unfair examples (rows counted from 0)", (shown,))
 
 
 def _kept(bounds: Mapping[str, Any], audited: int) -> str:
@@ -413,3 +340,27 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
         levels = metric["levels"].get(name)
         told = f" ({levels[1]} +, {levels[0]} -; AUC {metric['separation'][name]:.2f})" if levels else ""
         yield Text(f"{name}{told}: {shown}", item=True)
+
+
+def _examples(entries: Sequence[Entry], classes: int) -> Table:
+    """The losses and probabilities of each example; below them its groups and the features that moved most."""
+    of = "1" if classes == 2 else "label"
+    loss, probability = "{:.3g}".format, "{:.3f}".format
+    columns = (
+        Column("row", cell=under("row")),
+        Column("label", cell=under("label")),
+        Column("own loss", cell=under("original_loss", loss)),
+        Column("comparable loss", "comparable", cell=under("comparable_loss", loss)),
+        Column("ratio", cell=under("loss_ratio", factor)),
+        Column("possible person's loss", "possible", cell=under("possible_loss", loss)),
+        Column(f"own P({of})", cell=under("original_probability", probability)),
+        Column(f"comparable P({of})", "comparable", cell=under("comparable_probability", probability)),
+    )
+
+    def note(one: Entry) -> str:
+        groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
+        moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
+        return "; ".join([*groups, *moves])
+
+    rows = rows_of(columns, entries, note=note)
+    return Table(columns, rows, SHOWN_EXAMPLES, file="examples.csv", notes="groups and largest changes")

@@ -1,50 +1,82 @@
-"""The measurement: the fair metric, the attack on every audited row, and the tests of the ratios."""
+"""The measurement: the fair metric, the attack on every audited row, the tests of the ratios, the worst examples."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
 from pipeline.attacks.gradient_flow import Bounds, Flow, Plan, step_schedule
+from pipeline.audits.loss_ratio import ratio_tests
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
-from pipeline.audits.loss_ratio.ratio_tests import (
-    RatioTest,
-    error_rate_ratio_test,
-    loss_ratio_test,
-    loss_ratios,
-    misclassified,
-)
 from pipeline.cli.audit.loss_ratio import Settings
 from pipeline.cli.progress import followed
-from pipeline.cli.table import Rows, numeric, read_table
-from pipeline.cli.units import Units
+from pipeline.cli.table import Attribute, Rows, Source, Units, numeric, read_table, rows, sha256
 from pipeline.fair_metric import FairMetric, from_directions, learn
 from pipeline.messages import SHOWN, check_columns, listed, nearest
 from pipeline.types import Array
 
 RECORDED = 30
 """At how many step numbers, at most, the course of T_n is recorded."""
+CHANGES = 4
+"""How many changed features an example names in the terminal."""
+NEGLIGIBLE = 0.01
+"""A feature that moved by less than this share of the largest move is not named."""
+VERSIONS = ("original", "comparable", "possible")
+"""Of an example: as it is, where the attack ended, and the nearest person who could exist."""
 
 
-@dataclass(frozen=True)
-class Equated:
-    """A fair metric, and where its directions come from.
+def fair_metric(
+    asked: Settings,
+    names: tuple[str, ...],
+    sensitive: Sequence[Attribute],
+    teachers: Source,
+    directions: Array | None,
+    units: Units,
+) -> tuple[FairMetric, dict[str, Any]]:
+    """The metric, by ``directions`` or those of a file, else learned from ``teachers``; and what the JSON says of it.
 
-    ``names`` (m) say where each direction comes from, ``loadings`` (m, d) are the directions scaled to length 1, in the
-    units of the audit. ``separation[name]`` is the area under the ROC curve of telling the attribute's two groups apart
-    along its direction: near .5 the direction says little about the attribute.
+    There ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area under the ROC
+    curve of telling an attribute's two groups apart along its direction: near .5 the direction says little about it.
+    ``shares`` are the diagonal of the projector U U': 1 for a feature that the metric ignores altogether, 0 for one
+    that it keeps in full; they sum to the subspace's dimension.
     """
+    path, separation = asked.directions, dict[str, float]()
+    facts: dict[str, Any]
+    if path is None and directions is None:
+        check_columns(teachers.table, [one.column for one in sensitive], "--sensitive", teachers.name)
+        check_columns(teachers.table, names, "--features", teachers.name)
+        taught = rows(teachers, names, sensitive)
+        metric, separation = learned(taught, units)
+        called = [*taught.sensitive, *(f"input {names[position]}" for position in taught.sensitive_inputs)]
+        facts = {"source": "learned", "path": teachers.name, "sha256": teachers.sha256}
+        facts |= {"rows": len(taught.features), "levels": {name: list(pair) for name, pair in taught.levels.items()}}
+    else:
+        numbers = directions_in(path, len(names)) if path is not None else np.asarray(directions, dtype=float)
+        metric = given_directions(numbers, str(path or "directions"), names, units)
+        called = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
+        facts = {"source": "given", "path": str(path), "sha256": path and sha256(path), "rows": None, "levels": {}}
+    assert metric.directions is not None
+    assert metric.basis is not None
+    loadings = metric.directions / np.abs(metric.directions).max(axis=1, keepdims=True)
+    loadings /= np.linalg.norm(loadings, axis=1, keepdims=True)
+    return metric, {
+        **facts,
+        "dimension": int(metric.basis.shape[1]),
+        "directions": {
+            name: dict(zip(names, direction, strict=True))
+            for name, direction in zip(called, loadings.tolist(), strict=True)
+        },
+        "shares": dict(zip(names, (metric.basis**2).sum(axis=1).tolist(), strict=True)),
+        "separation": separation,
+    }
 
-    metric: FairMetric
-    names: tuple[str, ...]
-    loadings: Array
-    separation: Mapping[str, float]
 
-
-def learned(rows: Rows, units: Units) -> Equated:
+def learned(rows: Rows, units: Units) -> tuple[FairMetric, dict[str, float]]:
     """The metric that ignores what tells the groups of the sensitive attributes apart on these rows."""
     from sklearn.metrics import roc_auc_score
 
@@ -53,12 +85,8 @@ def learned(rows: Rows, units: Units) -> Equated:
     points = units.inward(rows.features)
     metric = learn(points, rows.sensitive, rows.sensitive_inputs)
     assert metric.directions is not None
-    separation = {
-        name: float(roc_auc_score(group, points @ direction))
-        for (name, group), direction in zip(rows.sensitive.items(), metric.directions, strict=False)
-    }
-    names = (*rows.sensitive, *(f"input {rows.names[position]}" for position in rows.sensitive_inputs))
-    return Equated(metric, names, _unit(metric.directions), separation)
+    found = zip(rows.sensitive.items(), metric.directions, strict=False)
+    return metric, {name: float(roc_auc_score(group, points @ direction)) for (name, group), direction in found}
 
 
 def directions_in(path: Path, d: int) -> Array:
@@ -71,7 +99,7 @@ def directions_in(path: Path, d: int) -> Array:
         raise ValueError(f"{path} does not hold an array of numbers: write it with numpy.save") from error
 
 
-def given_directions(directions: Array, source: str, names: tuple[str, ...], units: Units) -> Equated:
+def given_directions(directions: Array, source: str, names: tuple[str, ...], units: Units) -> FairMetric:
     """The metric that ignores displacements along ``directions`` (m, d), in the columns' own units."""
     d = len(names)
     directions = directions[None, :] if directions.ndim == 1 else directions
@@ -82,11 +110,9 @@ def given_directions(directions: Array, source: str, names: tuple[str, ...], uni
         )
     # A displacement by v in the columns' units is one by v / scale in those of the audit.
     try:
-        metric = from_directions(directions / units.scale)
+        return from_directions(directions / units.scale)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
-    assert metric.directions is not None
-    return Equated(metric, tuple(f"direction {i}" for i in range(len(directions))), _unit(metric.directions), {})
 
 
 def people_of(rows: Rows, one_hot: Sequence[str]) -> Admissible:
@@ -136,11 +162,6 @@ def bounds_of(asked: str, rows: Rows, people: Admissible) -> Bounds | None:
     return low, high
 
 
-def _unit(directions: Array) -> Array:
-    scaled = directions / np.abs(directions).max(axis=1, keepdims=True)
-    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
-
-
 @dataclass(frozen=True)
 class Evidence:
     """What was measured of n rows.
@@ -156,8 +177,8 @@ class Evidence:
     """
 
     steps: tuple[int, ...]
-    course: RatioTest
-    error_course: RatioTest
+    course: ratio_tests.RatioTest
+    error_course: ratio_tests.RatioTest
     original: Array
     comparable: Array
     original_loss: Array
@@ -167,7 +188,7 @@ class Evidence:
     possible: Array
     possible_loss: Array
     outside: Array
-    within: RatioTest | None
+    within: ratio_tests.RatioTest | None
 
 
 def gather(
@@ -207,7 +228,7 @@ def gather(
             )
 
     flow = flow_within(bounds)
-    ratios = loss_ratios(flow.original_loss, flow.losses[-1])
+    ratios = ratio_tests.loss_ratios(flow.original_loss, flow.losses[-1])
     finite = int(np.isfinite(ratios.values).sum())
     if finite < 2:
         raise ValueError(
@@ -217,12 +238,12 @@ def gather(
     with np.errstate(over="ignore", invalid="ignore"):  # points that ran away are counted, and their distance is NaN
         fair_distance = np.sqrt(metric.squared_distance(flow.x, points))
     comparable = units.outward(np.asarray(flow.x, dtype=np.float64))
-    error, errors = misclassified(flow.original_loss, label), misclassified(flow.losses, label)
+    error, errors = ratio_tests.misclassified(flow.original_loss, label), ratio_tests.misclassified(flow.losses, label)
     outside = np.isfinite(ratios.values) & ~people.within(comparable)
     within = None
     if bounds is None:
         kept = flow_within(people.bounds)
-        within = loss_ratio_test(kept.original_loss, kept.losses[-1], asked.delta, asked.alpha)
+        within = ratio_tests.loss_ratio_test(kept.original_loss, kept.losses[-1], asked.delta, asked.alpha)
     possible = people.nearest(np.where(np.isfinite(comparable), comparable, features))
     with torch.no_grad():
         at_possible = cross_entropy(scored(scores, possible, asked.dtype, device), torch.as_tensor(label).to(device))[0]
@@ -236,8 +257,8 @@ def gather(
         errors[-1] = np.where(np.isfinite(ratios.values), last, np.nan)
     return Evidence(
         steps=tuple(plan.record),
-        course=loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
-        error_course=error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
+        course=ratio_tests.loss_ratio_test(flow.original_loss, flow.losses, asked.delta, asked.alpha),
+        error_course=ratio_tests.error_rate_ratio_test(error, errors, asked.delta, asked.alpha),
         original=features,
         comparable=comparable,
         original_loss=flow.original_loss,
@@ -261,3 +282,63 @@ def scored(scores: Callable[[torch.Tensor], torch.Tensor], x: Array, dtype: str,
 def recorded_steps(steps: int) -> tuple[int, ...]:
     """At most RECORDED step numbers from 1 to ``steps``, evenly spread on a logarithmic scale."""
     return tuple(sorted({round(step) for step in np.geomspace(1, steps, RECORDED)}))
+
+
+def examples_of(
+    evidence: Evidence, some: Rows, row_numbers: Array, units: Units, count: int
+) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+    """The rows of the ``count`` largest finite ratios: for the JSON with what changed most, and as a table.
+
+    The table has three lines for each: ``original``; ``comparable``, the point at which the attack ended; ``possible``,
+    the nearest person who could exist.
+    The features stand under their own names in their own units, so that a line can be given to the model again; the
+    audit's columns begin with ``audit_``.
+    """
+    order = np.argsort(-np.nan_to_num(evidence.ratio, nan=-np.inf), kind="stable")
+    worst = order[: min(count, int(np.isfinite(evidence.ratio).sum()))]
+    two = len(some.label_levels) == 2
+    loss = {version: getattr(evidence, f"{version}_loss")[worst] for version in VERSIONS}
+    points = {version: getattr(evidence, version)[worst] for version in VERSIONS}
+    none = np.full(len(worst), np.nan)
+    distance = {"original": 0.0, "comparable": evidence.fair_distance[worst], "possible": none}
+    p = {version: probability(own, some.label[worst], two) for version, own in loss.items()}
+    groups = {name: np.array(some.levels[name])[group[worst]].tolist() for name, group in some.sensitive.items()}
+    parts = [
+        pd.DataFrame(
+            {
+                "audit_rank": np.arange(len(worst)) + 1,
+                "audit_row": row_numbers[worst],
+                "audit_version": version,
+                "audit_loss_ratio": evidence.ratio[worst],
+                "audit_fair_distance": distance[version],
+                "audit_loss": loss[version],
+                f"audit_probability_of_{'1' if two else 'label'}": p[version],
+                "audit_label": some.label[worst],
+                **{f"audit_{name}": values for name, values in groups.items()},
+            }
+        ).join(pd.DataFrame(points[version], columns=list(some.names)))
+        for version in loss
+    ]
+    moved = np.abs(units.inward(points["comparable"]) - units.inward(points["original"]))
+    entries = [
+        {
+            "row": int(row_numbers[i]),
+            "label": int(some.label[i]),
+            "sensitive": {name: values[k] for name, values in groups.items()},
+            **{"loss_ratio": float(evidence.ratio[i]), "fair_distance": float(evidence.fair_distance[i])},
+            **{f"{version}_loss": float(values[k]) for version, values in loss.items()},
+            **{f"{version}_probability": float(values[k]) for version, values in p.items()},
+            "changes": [
+                {"feature": some.names[j], **{version: float(values[k, j]) for version, values in points.items()}}
+                for j in np.argsort(-moved[k], kind="stable")[:CHANGES]
+                if moved[k, j] > NEGLIGIBLE * moved[k].max()
+            ],
+        }
+        for k, i in enumerate(worst)
+    ]
+    return entries, pd.concat(parts).sort_values("audit_rank", kind="stable", ignore_index=True)
+
+
+def probability(loss: Array, label: Array, two: bool) -> Array:
+    """From the cross-entropy l = -log P(label | x): P(1 | x) of ``two`` classes, of more P(label | x)."""
+    return np.where((label == 1) | (not two), np.exp(-loss), -np.expm1(-loss))

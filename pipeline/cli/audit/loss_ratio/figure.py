@@ -36,7 +36,6 @@ def bins(ratios: Array) -> Array:
 
 
 def _distribution(axes: Axes, evidence: Evidence) -> None:
-    """A histogram of the ratios with the tolerance and the mean."""
     test = evidence.course
     ratios = evidence.ratio[np.isfinite(evidence.ratio)]
     axes.hist(ratios, bins=bins(ratios).tolist(), color=METHODS["baseline"].color, alpha=0.75, linewidth=0)
@@ -50,7 +49,6 @@ def _distribution(axes: Axes, evidence: Evidence) -> None:
 
 
 def _course(axes: Axes, evidence: Evidence) -> None:
-    """S_n with its two-sided interval and the bound T_n against the number of steps."""
     test, steps = evidence.course, np.array(evidence.steps)
     color = METHODS["baseline"].color
     level = f"{100 * (1 - test.alpha):g} %"

@@ -7,7 +7,6 @@ prints the metric in each group, the difference with its interval, the p-value, 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pipeline.cli.settings import Number, Options, Output, option, source
@@ -41,7 +40,6 @@ Range = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Data(Options, title="data"):
     predictions: str = source(
         "the rows to audit: CSV or Parquet, a folder of such files, or a glob in quotes; of any size", metavar="FILE"
@@ -56,7 +54,6 @@ class Data(Options, title="data"):
     weight: str | None = source("sampling weights", None, "COLUMN")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Comparison(Options, title="comparison"):
     group: Sequence[str] = source("columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL")
     between: Sequence[str] | None = option("only these two groups, in this order", None, "A,B")
@@ -68,7 +65,6 @@ class Comparison(Options, title="comparison"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Test(Options, title="test"):
     alpha: Share = option("level of the test", 0.05)
     method: Literal["auto", "exact", "studentized", "unstudentized", "bootstrap", "lift"] = option(
@@ -96,7 +92,6 @@ class Test(Options, title="test"):
     seed: Size = option("seed of the permutations", 0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Reading(Options, title="reading"):
     engine: Literal["duckdb", "spark", "pandas"] = source(
         "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; pandas: "
@@ -118,6 +113,5 @@ class Reading(Options, title="reading"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Settings(Data, Comparison, Test, Reading, Output):
     """Every option of the permutation tests."""

@@ -1,7 +1,8 @@
 """From the settings of the permutation tests to their result. Layout of the JSON: ``docs/permutation.md``."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ from pipeline.cli import words
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.audit.permutation.evidence import CORRELATIONS, Finding, Plan, gather, hypotheses, planned
 from pipeline.cli.numbers import decimal, level, p_text, plain, plural, short, span
-from pipeline.cli.result import Column, Facts, Figure, Outcome, Result, Row, Section, Table, Verdict, drawn_by
+from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Verdict, rows_of, under
 from pipeline.cli.table import sha256
-from pipeline.cli.words import INCONCLUSIVE, concluded
 from pipeline.tabulate import opened
 from pipeline.tabulate import table as tables
 from pipeline.tabulate.source import local_files
@@ -22,8 +22,8 @@ COLUMNS = ("label", "positive", "score", "prediction", "threshold", "cluster", "
 """What the document says of the data under its own name."""
 HASHED_BYTES = 2**30
 """Larger data are identified by the names and sizes of their files, without checksums."""
+# From where on a caveat is due.
 FEW_UNITS = 50
-"""With fewer units in a group, or fewer positives or negatives of an AUC, what holds in the limit may be far."""
 CAVEATS = """
 held_out_rows: The tests are about predictions for rows that the model was not made from.
 independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
@@ -48,7 +48,6 @@ COMPARISONS = {
     "with.",
     "bootstrap": "Method bootstrap is valid only for large groups, and rejects too often in small ones.",
 }
-SCHEMA = 2
 NAMED = 3
 """How many differences the sentence names before it only counts the rest."""
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini-Hochberg", "by": "Benjamini-Yekutieli"}
@@ -66,7 +65,7 @@ read as: {basis}
 seed: {seed}
 """
 LEAST_UNITS = 20
-"""A test that is not exact says little of a group with fewer units (of the AUC: positives or negatives)."""
+"""Of fewer units in a group (of the AUC: positives or negatives) a test that is not exact decides nothing."""
 LIMITS = """
 undefined <= 0 unless rejected: {value} of {tests} tests could not be made ({first}).
 small <= 0 unless rejected: {value} of {tests} tests are of a group with fewer than {least} units, or positives or
@@ -106,17 +105,13 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
             **asked.some("alpha", "alternative", "method"),
             **{"draws": plan.draws, "bootstraps": tested.bootstraps, "smoothing": tested.smoothing},
             "resampling_risk": asked.resampling_risk,
-            "correction": plan.correction,
-            "draws_own_metric": plan.own_draws,
-            **asked.some("seed", "bins"),
-            "score_range": None if asked.score_range is None else list(asked.score_range),
-            "engine": asked.engine,
+            **{"correction": plan.correction, "draws_own_metric": plan.own_draws},
+            **asked.some("seed", "bins", "score_range", "engine"),
         },
         "results": results,
     }
     return Result(
         audit="permutation",
-        schema=SCHEMA,
         title="Permutation audit",
         subject=asked.predictions,
         verdict=found,
@@ -177,10 +172,9 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
         **{"first": undefined[0] if undefined else "", "least": LEAST_UNITS},
         "varied": sum(finding.varied for finding in findings),
     }
-    outcome: Outcome = "rejected" if rejected else "not rejected" if known else "inconclusive"
-    headline = {"rejected": "UNEQUAL", "not rejected": "NOT REJECTED", "inconclusive": INCONCLUSIVE}[outcome]
     facts = {"tests": len(results), "hypotheses": number, "undefined": len(undefined)}
-    return concluded(Verdict(outcome, headline, said, facts), LIMITS, quantities, "rejected")
+    headlines = ("UNEQUAL", "NOT REJECTED")
+    return words.concluded(rejected if known else None, headlines, said, LIMITS, quantities, "rejected", facts)
 
 
 def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
@@ -229,7 +223,6 @@ def difference(entry: Entry) -> str:
 
 
 def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
-    """One row for each test."""
     keys = ("adjusted_p_value", "rejected", "higher", "method", "exact", "draws", "undefined")
     return pd.DataFrame(
         [
@@ -276,7 +269,8 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
         "The metric in the first group minus that in the second (a correlation: itself), with its "
         f"{level(plan.asked.alpha)} interval. Filled: rejected after the correction. Open: not rejected. "
         "Undefined: left out.",
-        drawn_by("pipeline.cli.audit.permutation.figure:figure", ordered),
+        "pipeline.cli.audit.permutation.figure:figure",
+        (ordered,),
     )
     figures = () if found.facts["undefined"] == len(results) else (figure,)
     yield Section(title, (_tests(ordered, len(pairs) > 1, plan), *figures))
@@ -305,7 +299,6 @@ def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
 
 
 def _place(entry: Entry) -> tuple[str, ...]:
-    """What entries of one section have in common."""
     if entry["metric"] in CORRELATIONS:
         return (entry["grouping"],)
     return entry["grouping"], *(group["name"] for group in entry["groups"])
@@ -314,41 +307,42 @@ def _place(entry: Entry) -> tuple[str, ...]:
 def _tests(entries: Sequence[Entry], named: bool, plan: Plan) -> Table:
     """A line for each test; ``named``: whether of several pairs of groups, which the line then names."""
     until = "" if plan.asked.resampling_risk is None else " until the decision was safe"
-    rows = []
-    for entry in entries:
+    one = not named and entries[0]["metric"] not in CORRELATIONS
+    heads = [group["name"] for group in entries[0]["groups"]] if one else ["first", "second"]
+
+    def name(entry: Entry) -> str:
         alone = entry["metric"] in CORRELATIONS
         of = entry["grouping"] if alone else ": ".join([entry["grouping"], " - ".join(_place(entry)[1:])])
-        name = f"{entry['metric']}, {of}" if named or alone else entry["metric"]
-        if entry["undefined"] is not None:
-            rows.append(Row((name, entry["undefined"]), group="undefined"))
-            continue
-        estimates = ["-", "-"] if alone else [decimal(group["estimate"]) for group in entry["groups"]]
-        difference = f"{'+' if entry['difference'] > 0 else ''}{decimal(entry['difference'])}"
-        interval = span(entry["interval"], without_ends=UNBOUNDED)
-        p, adjusted = p_text(entry["p_value"]), p_text(entry["adjusted_p_value"])
+        return f"{entry['metric']}, {of}" if named or alone else entry["metric"]
+
+    def estimate(place: int) -> Callable[[Entry], str]:
+        return lambda entry: "-" if entry["metric"] in CORRELATIONS else decimal(entry["groups"][place]["estimate"])
+
+    def worth(entry: Entry) -> str:
         low, high = map(p_text, entry["p_value_interval"])
         drawn = f"{entry['method']}, {entry['draws']:,} draws{until}: p in {low} to {high}"
-        worth = "exact" if entry["exact"] else drawn
-        cells = (name, *estimates, difference, interval, p, adjusted, worth, entry["higher"] or "-")
-        rows.append(Row(cells, group="rejected" if entry["rejected"] else "not rejected"))
-    one = not named and entries[0]["metric"] not in CORRELATIONS
-    first, second = (group["name"] for group in entries[0]["groups"]) if one else ("first", "second")
+        return "exact" if entry["exact"] else drawn
+
     columns = (
-        Column(""),
-        Column(first, short(first, LETTERS)),
-        Column(second, short(second, LETTERS)),
-        Column("difference", "diff."),
-        Column(f"{level(plan.asked.alpha)} interval"),
-        Column("p, unadjusted", where="page"),
-        Column("p, adjusted", "p"),
-        Column("test", where="page", kind="text"),
-        Column("shown to be higher", where="page", kind="text"),
+        Column("", cell=name),
+        *(Column(head, short(head, LETTERS), cell=estimate(place)) for place, head in enumerate(heads)),
+        Column("difference", "diff.", cell=under("difference", lambda value: f"{'+' * (value > 0)}{decimal(value)}")),
+        Column(f"{level(plan.asked.alpha)} interval", cell=under("interval", partial(span, without_ends=UNBOUNDED))),
+        Column("p, unadjusted", where="page", cell=under("p_value", p_text)),
+        Column("p, adjusted", "p", cell=under("adjusted_p_value", p_text)),
+        Column("test", where="page", kind="text", cell=worth),
+        Column("shown to be higher", where="page", kind="text", cell=under("higher")),
     )
+    rows: list[Row] = []
+    for entry in entries:
+        if entry["undefined"] is not None:
+            rows.append(Row((name(entry), entry["undefined"]), group="undefined"))
+        else:
+            rows += rows_of(columns, [entry], "rejected" if entry["rejected"] else "not rejected")
     return Table(columns, tuple(rows), SHOWN_TESTS, file="tests.csv")
 
 
 def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
     findings = [finding for finding in every if not finding.test.undefined]
     asked, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
     families = {(finding.grouping, finding.test.metric) for finding in findings}

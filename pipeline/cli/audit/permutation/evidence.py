@@ -6,24 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pipeline.audits.inference import corrected_once
+from pipeline.audits.permutation import metrics as known_metrics
 from pipeline.audits.permutation import monte_carlo
 from pipeline.audits.permutation.correlation import correlation_test
-from pipeline.audits.permutation.metrics import (
-    ALIASES,
-    METRICS,
-    Auc,
-    Mean,
-    Metric,
-    Rate,
-    UserMetric,
-    hypothesis,
-    metric_named,
-)
+from pipeline.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
 from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, tails, wilson
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import all_pairs
@@ -74,23 +65,17 @@ max_t: --correct max-t is a two-sided test: leave --alternative out, or take ano
 
 @dataclass(frozen=True)
 class Plan:
-    """What is ``asked``: ``metrics`` compare groups, ``correlations`` go with attributes, with so many draws."""
+    """What is ``asked``: ``metrics`` compare groups, ``correlations`` go with attributes, with so many draws.
+
+    ``correction`` is called as in the audits.
+    """
 
     asked: Settings
     metrics: tuple[Metric, ...]
     correlations: tuple[str, ...]
     draws: int
     own_draws: int
-
-    @property
-    def correction(self) -> str:
-        """The correction by the name that it has in the audits."""
-        return self.asked.correct.replace("-", "_")
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows are not alike, so that counts of them say too little."""
-        return self.asked.cluster is not None or self.asked.weight is not None
+    correction: str
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -108,18 +93,14 @@ class Plan:
         return monte_carlo.Settings(**settings, alternative=self.alternative(metric), draws=draws)
 
     def drawn(self, metric: Metric) -> bool:
-        """Whether the metric is tested by random permutations."""
-        return not isinstance(metric, Rate) or self.weighted or self.asked.method not in ("auto", "exact")
+        """Whether the metric is tested by random permutations: where it is no rate, or rows are not alike."""
+        weighted = self.asked.cluster is not None or self.asked.weight is not None
+        return not isinstance(metric, Rate) or weighted or self.asked.method not in ("auto", "exact")
 
     def alternative(self, metric: Metric | None = None) -> Alternative:
         """The alternative asked for; else both sides, with equal tails where a metric's T is permuted."""
         equal = metric is not None and self.drawn(metric) and self.correction != "max_t"
         return self.asked.alternative or ("equal-tailed" if equal else "two-sided")
-
-    @property
-    def one_sided(self) -> bool:
-        """Whether a test asks for one side alone; then complementary rates have opposite hypotheses."""
-        return self.asked.alternative in SIDED
 
     def rng(self, *what: str) -> np.random.Generator:
         """By what the test is, so that it does not depend on which others are asked for."""
@@ -137,20 +118,10 @@ def planned(asked: Settings) -> Plan:
             f"--metric {unknown[0]}: expected one of {', '.join(KNOWN)}; or path/to/file.py:name for one of your own"
         )
     others = [name for name in named if name not in CORRELATIONS]
-    metrics = tuple(metric_named(name) if name in METRICS else own_metric(name) for name in others)
-    _check_columns(asked, metrics, correlations)
-    return Plan(asked, metrics, correlations, asked.draws or DRAWS, asked.draws or OWN_DRAWS)
-
-
-def _of_decisions(metric: Metric) -> bool:
-    return isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
-
-
-def _check_columns(asked: Settings, metrics: tuple[Metric, ...], correlations: tuple[str, ...]) -> None:
-    """ValueError for a metric without the columns that it is computed of, for columns without a metric, and for tests
-    that are not made together."""
+    metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
+    # Metrics without the columns that they are computed of, columns without a metric, tests not made together.
     rates = [metric.name for metric in metrics if _of_decisions(metric)]
-    others = [metric.name for metric in metrics if not (_of_decisions(metric) or isinstance(metric, UserMetric))]
+    scored = [metric.name for metric in metrics if not (_of_decisions(metric) or isinstance(metric, UserMetric))]
     score, decided = asked.score is not None, asked.prediction is not None
     found = {
         "nothing": not score and not decided,
@@ -162,12 +133,18 @@ def _check_columns(asked: Settings, metrics: tuple[Metric, ...], correlations: t
         "group": asked.group and not metrics,
         "rows_alone": (asked.cluster or asked.weight) and [{"metric": name} for name in correlations],
         "decisions": not decided and asked.threshold is None and [{"metric": name} for name in rates],
-        "scores": not score and [{"metric": name} for name in [*others, *correlations]],
-        "real_label": asked.real_label and (rates or {"auc", "log_loss"} & set(others)),
+        "scores": not score and [{"metric": name} for name in [*scored, *correlations]],
+        "real_label": asked.real_label and (rates or {"auc", "log_loss"} & set(scored)),
         "between": asked.between is not None and (len(asked.between) != 2 or len(set(asked.group)) != 1),
         "max_t": asked.correct == "max-t" and asked.alternative not in (None, "two-sided"),
     }
     refuse(REFUSED, found)
+    draws, own_draws = asked.draws or DRAWS, asked.draws or OWN_DRAWS
+    return Plan(asked, metrics, correlations, draws, own_draws, asked.correct.replace("-", "_"))
+
+
+def _of_decisions(metric: Metric) -> bool:
+    return isinstance(metric, Rate) or (isinstance(metric, Mean) and metric.decisions)
 
 
 class FailedMetric(Exception):
@@ -221,12 +198,8 @@ def _watched(text: str, function: Callable[..., Any]) -> Callable[[Array, Array,
     return watched
 
 
-@dataclass(frozen=True)
-class Data:
-    """What the tests of a metric see, and in words how it was read."""
-
-    content: Counts | Predictions
-    basis: str
+Data: TypeAlias = tuple[Counts | Predictions, str]
+"""What the tests of a metric see, and in words how it was read."""
 
 
 def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric, Data]]:
@@ -244,11 +217,10 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
 
 
 def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    """Counts of group x label x decision."""
     asked = plan.asked
     cut = {**asked.some("prediction", "threshold"), "bounds": asked.score_range}
     counted = contingency(table, **{**columns, **cut, "score": None if asked.prediction else asked.score})
-    return Data(counted, f"counts of decisions ({asked.prediction or f'{asked.score} >= {asked.threshold:g}'})")
+    return counted, f"counts of decisions ({asked.prediction or f'{asked.score} >= {asked.threshold:g}'})"
 
 
 def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
@@ -260,18 +232,17 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     if bins == "auto" and table.distinct((score,))[score] <= 2 * DISTINCT:
         exact = contingency(table, **columns, bounds=plan.bounds)
         if len(exact.lower) <= DISTINCT:
-            return Data(exact, f"counts of {len(exact.lower):,} distinct scores")
+            return exact, f"counts of {len(exact.lower):,} distinct scores"
     number = BINS if bins == "auto" else bins
     low, high = plan.asked.score_range or UNIT
     counted = contingency(table, **columns, bins=number, bounds=(low, high) if plan.asked.score_range else None)
-    return Data(counted, f"counts of scores in {number:,} bins from {low:g} to {high:g}")
+    return counted, f"counts of scores in {number:,} bins from {low:g} to {high:g}"
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    """Every row as it is."""
     given = plan.asked.some("real_label", "prediction", "threshold", "cluster", "weight")
     content = predictions(table, **columns, **given, bounds=plan.bounds)
-    return Data(content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row")
+    return content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row"
 
 
 def varies(content: Counts | Predictions, metric: Metric) -> bool:
@@ -353,7 +324,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
     for text in dict.fromkeys(plan.asked.group):
         grouping = attribute(text, table.columns)
         for metric, data in read(table, plan, grouping):
-            jobs += _group_jobs(plan, grouping.name, metric, data)
+            jobs += _group_jobs(plan, grouping.name, metric, *data)
     for column in dict.fromkeys(plan.asked.attribute):
         for name in plan.correlations:
             jobs.append(Job(_correlation(table, plan, name, column), ((column, name),), drawn=True))
@@ -397,13 +368,13 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
     return replace(plan, draws=max(plan.draws, least), own_draws=max(plan.own_draws, least))
 
 
-def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterator[Job]:
+def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str) -> Iterator[Job]:
     """One job for each group against the others, or for each pair; with max-T, one for all pairs."""
-    asked, content, known = plan.asked, data.content, data.content.groups
+    asked, known = plan.asked, content.groups
     if asked.between and (unknown := [name for name in asked.between if name not in known]):
         raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
     # One-sided, the hypotheses of complementary rates are opposite ones.
-    what = metric.name if plan.one_sided else hypothesis(metric)
+    what = metric.name if asked.alternative in SIDED else known_metrics.hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
     if asked.between:
         first, second = asked.between
@@ -412,7 +383,7 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterat
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
         few, of = fewest(content, metric), (grouping, *test.groups, what)
         few, varied = min(test.units) if few is None else few, varies(content, metric)
-        return Finding(grouping, metric.title, test, data.basis, few, of, varied, adjusted)
+        return Finding(grouping, metric.title, test, basis, few, of, varied, adjusted)
 
     def compared(content: Counts | Predictions, plan: Plan) -> list[Finding]:
         rng = plan.rng(grouping, metric.name, *content.groups)
@@ -432,17 +403,15 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, data: Data) -> Iterat
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    against = len(known) > 2 and not (asked.between or asked.pairs)
-    for two in (
-        (against_rest(content, place) for place in range(len(known)))
-        if against
-        else (content.pair(a, b) for a, b in places)
-    ):
+    if len(known) > 2 and not (asked.between or asked.pairs):
+        parts = (against_rest(content, place) for place in range(len(known)))
+    else:
+        parts = (content.pair(a, b) for a, b in places)
+    for two in parts:
         yield Job(partial(compared, two), ((grouping, *two.groups, what),), plan.drawn(metric))
 
 
 def against_rest(content: Counts | Predictions, place: int) -> Counts | Predictions:
-    """One group, and all the others together."""
     names = (content.groups[place], f"not {content.groups[place]}")
     if isinstance(content, Predictions):
         return replace(content, group=(content.group != place).astype(np.int64), groups=names)

@@ -11,7 +11,6 @@ known exactly.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -55,7 +54,6 @@ Channels = Number | Sequence[Number]
 AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Data(Options, title="images and groups"):
     images: Path = source(
         "a folder of PNG and JPEG files, at any depth; or .npy, .npz of shape (n, c, h, w), (n, h, w, c) or (n, h, w), "
@@ -106,7 +104,6 @@ class Data(Options, title="images and groups"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Input(Options, title="model"):
     mean: Channels = option("subtracted from each channel before the model, in pixels in [0, 1]", 0.0, "M|R,G,B")
     std: Channels = option(
@@ -114,7 +111,6 @@ class Input(Options, title="model"):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Attacks(Options, title="distances"):
     attack: Annotated[Sequence[AttackName], not_empty] = option(
         "deepfool: upper bounds, fast; fmn: tighter, about five times the cost; carlini_wagner: as published, near a "
@@ -137,7 +133,6 @@ class Attacks(Options, title="distances"):
     batch_size: Count | None = option("images attacked together (default: what suits)", None, "N")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Comparison(Options, title="comparison"):
     denominator: Literal["correct", "paper"] = option(
         "what the verdict is of. correct: the images classified correctly alone; paper: all images of a group, those "
@@ -151,6 +146,5 @@ class Comparison(Options, title="comparison"):
     seed: Size = option("seed of all random numbers", 0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Settings(Data, Reading, Network, Input, Computed, Attacks, Comparison, Output):
     """Every option of the robustness audit."""

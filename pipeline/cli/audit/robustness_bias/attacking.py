@@ -187,7 +187,6 @@ class Kept:
             self._load(path)
 
     def add(self, attack: str, distances: Mapping[str, float]) -> None:
-        """Take up new distances, and write the file now and then."""
         self.found[attack].update(distances)
         self.unsaved += len(distances)
         if time.monotonic() - self.saved_at > SECONDS:
@@ -207,7 +206,6 @@ class Kept:
         self.unsaved, self.saved_at = 0, time.monotonic()
 
     def interrupted(self) -> None:
-        """Say on stderr what was kept."""
         if self.path is not None and self.path.exists():
             kept = sum(map(len, self.found.values()))
             print(f"{kept:,} distances are kept in {self.path}: the same command continues there", file=sys.stderr)

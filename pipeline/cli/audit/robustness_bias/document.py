@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,37 +14,32 @@ from pipeline.audits.robustness_bias.measures import DENOMINATORS
 from pipeline.cli import words
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
-from pipeline.cli.audit.robustness_bias.measured import (
-    BOUNDS,
-    OTHER,
-    POOR,
-    WHOSE,
-    Measured,
-    at_ceiling,
-    measured,
-    settings_text,
-    verdict,
-)
+from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, at_ceiling, measured, settings_text
 from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points, sizes
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
-from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, output_conditions
-from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, drawn_by, rows_of
+from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions
+from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from pipeline.cli.table import Source, check_classes
 from pipeline.messages import SHOWN, listed
 from pipeline.types import Array
 
-SCHEMA = 2
+WHOSE = {
+    "paper": "all images of a group, those classified wrongly at distance 0",
+    "correct": "the images classified correctly alone",
+}
+OTHER = {"paper": "correct", "correct": "paper"}
+"""The denominator that a result is compared with."""
 SHOWN_LEVELS = 12
 SMALL = 0.01
 """Smaller numbers have two digits, so that they fit their column."""
-SIGNED = fixed(2, "+")
+SIGNED, COUNT = fixed(2, "+"), fixed(0)
 GREYS = 255
 CURVES = "pipeline.cli.audit.robustness_bias.figures:curves"
 MEASURED = """
 images: {images}
 unit: L2 in pixels in [0, 1]; a distance of 1, spread evenly, changes each of the {values:,} values by {grey:.2g}/255
-model: {origin}; {scores}, {kind} ({read}); {accuracy}
+model: {model}; {accuracy}
 input: (pixels - {mean}) / {std}
 label: {label}
 attack: {attack}
@@ -54,12 +49,25 @@ p: {permutations:,} permutations, adjusted (Holm) over all groups; level {alpha:
 """
 Entry = Mapping[str, Any]
 WANTED = "a torch network or a function of x"
+# From where on a caveat is due.
 MANY_FAILED = 0.01
-"""A larger share of failed attacks in a group may decide its sigma."""
 FEW = 30
-"""In a smaller group, intervals of percentiles are rather too short."""
+POOR = 0.5
 CEILING = 0.2
-"""Where a larger share of the certified radii is the largest one, that is the number of samples and not the model."""
+LIMITS = """
+accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, and distances of fewer than half of the
+  images say little: see first whether that can be so.
+gain > 0: The model classifies {percent:.0f} % of the images correctly, no more than {trivial:.0f} %, which is right of
+  a model that always names the most frequent class.
+failed <= 10: {attack} failed on {value:.0f} % of the images, more than {limit:.0f} %.
+saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the images, more than {limit:.0f} %: an
+  attack has no gradient to follow there.
+ceiling <= 50 unless rejected: {value:.0f} % of the certified radii are the largest that so many samples can certify:
+  among these no difference can be seen.
+fewest >= 10 unless rejected: A group has only {value} images that count, and needs {limit:.0f}.
+least_p <= 1 unless rejected: {permutations:,} permutations cannot reject at level {alpha:g} in {comparisons}
+  comparisons: --permutations {enough} can.
+"""
 CAVEATS = f"""
 no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
   classified correctly, no distance is 0, and both denominators are the same. Images that the model gets wrong count for
@@ -137,11 +145,10 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
             "file": points.column,
             "rows": len(source.table),
             "unlisted": points.unlisted,
-            "label": asked.label,
-            "classes": None if asked.classes is None else list(asked.classes),
+            **asked.some("label", "classes"),
             "groups": [one.name for one in partitions],
             "passed_over": points.passed_over,
-            "resize": None if asked.resize is None else list(asked.resize),
+            "resize": asked.resize,
             "audited": len(subjects.points.rows),
             "shape": list(shape),
             "unreadable": dict(sorted(subjects.unreadable.items())),
@@ -155,7 +162,6 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
     }
     return Result(
         audit="robustness",
-        schema=SCHEMA,
         title="Robustness audit",
         subject=f"{model.given} on {asked.images}",
         verdict=verdict(attacks[0], subjects, asked),
@@ -166,6 +172,118 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
         libraries=("numpy", "torch"),
         settings=asked,
     )
+
+
+def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
+    """Which groups are closer to the boundary or farther from it, by the first attack and the chosen denominator.
+
+    Of the quantities of LIMITS, those that need true classes are None without them.
+    """
+    found, label, alpha = first.entry, subjects.points.label, asked.alpha
+    count, known = found["images"], first.distance[np.isfinite(first.distance)]
+    trivial = None if label is None else float(np.unique(label, return_counts=True)[1].max() / count)
+    accuracy = None if label is None else found["n_correct"] / count
+    comparisons = sum(len(np.unique(one.comparisons)) for one in subjects.points.partitions)
+    levels = [one for partition in found["partitions"] for one in partition["levels"]]
+    quantities = {
+        "accuracy": accuracy,
+        "gain": None if accuracy is None or trivial is None else accuracy - trivial,
+        "percent": None if accuracy is None else 100 * accuracy,
+        "trivial": None if trivial is None else 100 * trivial,
+        "attack": found["attack"],
+        "failed": 100 * found["failed"] / max(1, found["n_correct"]),
+        "saturated": 100 * subjects.classifier.saturated / count,
+        "ceiling": 100 * at_ceiling(known) if found["bound"] == "lower" and len(known) else None,
+        "fewest": min(one[asked.denominator]["n"] for one in levels),
+        "least_p": comparisons / (asked.permutations + 1) / alpha,
+        **{"permutations": asked.permutations, "alpha": alpha, "comparisons": comparisons},
+        "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
+    }
+    rejected, said, facts = conclusion(found, asked.denominator, alpha, label is not None)
+    headlines = ("ROBUSTNESS BIAS", "NO BIAS SHOWN")
+    return words.concluded(rejected, headlines, said, LIMITS, quantities, "biased", facts)
+
+
+def comparisons(found: Entry, denominator: str) -> Iterator[Entry]:
+    """The level of every comparison, with what is its own by the chosen denominator, and by the ``other``.
+
+    Of two levels only the closer one is compared, the other being its mirror image.
+    """
+    for partition in found["partitions"]:
+        every = [
+            {
+                "named": {"partition": partition["name"], "level": one["level"]},
+                "title": f"{partition['name']} = {one['level']}",
+                "other": one[OTHER[denominator]],
+                **one[denominator],
+            }
+            for one in partition["levels"]
+        ]
+        yield from sorted(every, key=_sigma)[:1] if len(every) == 2 else every
+
+
+def _sigma(group: Entry) -> float:
+    return group["sigma"] or 0.0
+
+
+def _numbers(group: Entry, alpha: float) -> str:
+    interval, p = span(group["interval"], fixed(2, "+")), p_text(group["p_adjusted"])
+    return f"sigma {group['sigma']:+.2f}, {level(alpha)} interval {interval}, adjusted p {p}, n = {group['n']:,}"
+
+
+def conclusion(found: Entry, denominator: str, alpha: float, labelled: bool) -> tuple[bool | None, str, dict[str, Any]]:
+    """What the tests say, whatever they are worth: whether one rejects (None without tests), in words, and of whom."""
+    everyone = sorted(comparisons(found, denominator), key=_sigma)
+    # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
+    tested = [one for one in everyone if one["p_adjusted"] is not None and one["sigma"] is not None]
+    shown = [one for one in tested if one["p_adjusted"] <= alpha]
+    facts = {
+        "attack": found["attack"],
+        "denominator": denominator,
+        "closer": [one["named"] for one in shown if one["sigma"] < 0],
+        "farther": [one["named"] for one in shown if one["sigma"] > 0],
+    }
+    if not tested:
+        said = (
+            "No group could be tested: too few distances, or all of them equal. Look at the failed attacks and the "
+            "model's accuracy below."
+        )
+    elif not shown:
+        largest = max(tested, key=lambda group: abs(group["sigma"]))
+        said = (
+            "No group is shown to be closer to the decision boundary than the others. The largest difference is that "
+            f"of {largest['title']}: {_numbers(largest, alpha)}. What {found['images']:,} images do not show "
+            "may still be there."
+        )
+    else:
+        first, *others = shown if shown[0]["sigma"] < 0 else shown[::-1]
+        change = "certified radii" if found["bound"] == "lower" else "distances"
+        place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
+        said = (
+            f"Images of {first['title']} are {place} the decision boundary: their {change} are "
+            f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, mean {first['mean']:.3g} against "
+            f"{first['mean_of_others']:.3g} ({_numbers(first, alpha)})."
+        )
+        said += f" {_otherwise(first, denominator, alpha)}" if labelled else ""
+        if others:
+            told = ", ".join(f"{one['title']} ({one['sigma']:+.2f})" for one in others[:3])
+            said += f" Also: {told}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
+    return bool(shown) if tested else None, said, facts
+
+
+def _otherwise(group: Entry, denominator: str, alpha: float) -> str:
+    """The same group under the other denominator: how much of it is accuracy."""
+    other, p = group["other"]["sigma"], group["other"]["p_adjusted"]
+    whose = (
+        "Images classified wrongly count as distance 0; of those classified correctly alone"
+        if denominator == "paper"
+        else "Of all images, those classified wrongly counting as distance 0,"
+    )
+    if other is None:
+        return f"{whose} there is no sigma."
+    same = other * group["sigma"] > 0
+    verb = "has the opposite sign:" if not same else "is" if p is not None and p <= alpha else "is not shown: it is"
+    return f"{whose} sigma {verb} {other:+.2f} (adjusted p {p_text(p)})."
 
 
 def _sections(
@@ -189,7 +307,8 @@ def _sections(
             "The share of each group whose distance exceeds the size of change. A lower curve is a group closer to "
             f"the boundary; in brackets the number of its images and sigma. Of {WHOSE[chosen]}, by "
             f"{settings_text(entry)}.",
-            drawn_by("pipeline.cli.audit.robustness_bias.figures:curves", one, subjects, chosen, images),
+            "pipeline.cli.audit.robustness_bias.figures:curves",
+            (one, subjects, chosen, images),
         )
         yield Section("How much each group withstands", (figure,), where="page", below=True)
         more = Text(
@@ -209,10 +328,7 @@ def _measured(facts: Entry, settings: Settings) -> Facts:
         images=images_text(data, facts["parameters"]),
         values=values,
         grey=GREYS / math.sqrt(values),
-        origin=model["origin"],
-        scores=f"{model['output_columns']} outputs" if model["output_columns"] > 1 else "one output, class 1",
-        kind=model["output_kind"],
-        read="read off the values" if model["output_kind_detected"] else "as told",
+        model=model_words(model),
         accuracy="accuracy unknown" if facts["accuracy"] is None else f"accuracy {facts['accuracy']:.3f}",
         mean=_once(model["mean"]),
         std=_once(model["std"]),
@@ -239,33 +355,30 @@ def images_text(data: Entry, parameters: Entry) -> str:
 def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Table:
     """The levels of every partition, the closest to the boundary first."""
 
-    def own(name: str, said: Callable[[Any], str]) -> Callable[[Entry], str]:
-        return lambda entry: said(entry[denominator][name])
+    def largest(bias: Entry) -> str:
+        return f"{bias['value']:.2f} at {_number(bias['tau'])}"
 
     def right(entry: Entry) -> str:
         return percent(entry["n_correct"] / entry["images"], 0) if labelled and entry["images"] else "-"
 
-    def largest(bias: Entry | None) -> str:
-        return "-" if bias is None else f"{bias['value']:.2f} at {_number(bias['tau'])}"
-
     columns = (
-        Column("group", "", cell=lambda entry: entry["level"]),
-        Column("images", cell=lambda entry: f"{entry['images']:,}"),
+        Column("group", "", cell=under("level")),
+        Column("images", cell=under("images", COUNT)),
         Column("classified correctly", "right", cell=right),
-        Column("failed attacks", "failed", cell=lambda entry: f"{entry['failed']:,}"),
-        Column("mean distance", where="page", cell=own("mean", _number)),
+        Column("failed attacks", "failed", cell=under("failed", COUNT)),
+        Column("mean distance", where="page", cell=under("mean", _number)),
         Column("median of those right", "median", cell=lambda entry: _number(entry["correct"]["median"])),
-        Column("sigma", cell=own("sigma", _signed)),
-        Column(f"{level(alpha)} interval", cell=own("interval", lambda ends: span(ends, SIGNED))),
-        Column("p, unadjusted", where="page", cell=own("p", p_text)),
-        Column("p, adjusted", "p", cell=own("p_adjusted", p_text)),
-        Column("largest RB", where="page", cell=own("largest_bias", largest)),
-        Column("sigma*", cell=lambda entry: _signed(entry[OTHER[denominator]]["sigma"])),
+        Column("sigma", cell=under("sigma", SIGNED)),
+        Column(f"{level(alpha)} interval", cell=under("interval", lambda ends: span(ends, SIGNED))),
+        Column("p, unadjusted", where="page", cell=under("p", p_text)),
+        Column("p, adjusted", "p", cell=under("p_adjusted", p_text)),
+        Column("largest RB", where="page", cell=under("largest_bias", largest)),
+        Column("sigma*", cell=lambda entry: under("sigma", SIGNED)(entry[OTHER[denominator]])),
     )
     rows: list[Row] = []
     for partition in found["partitions"]:
-        nearest_first = sorted(partition["levels"], key=lambda entry: entry[denominator]["sigma"] or 0.0)
-        rows += rows_of(columns, nearest_first, partition["name"])
+        entries = [{**entry, **entry[denominator]} for entry in partition["levels"]]
+        rows += rows_of(columns, sorted(entries, key=lambda entry: entry["sigma"] or 0.0), partition["name"])
     return Table(columns, tuple(rows), SHOWN_LEVELS, ends=True, file="groups.csv")
 
 
@@ -275,10 +388,6 @@ def _once(values: Sequence[float]) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}" if value >= SMALL else f"{value:.2g}"
-
-
-def _signed(value: float | None) -> str:
-    return "-" if value is None else SIGNED(value)
 
 
 def table_of_images(subjects: Subjects, attacks: Sequence[Measured], classes: Sequence[str] | None) -> pd.DataFrame:
@@ -335,7 +444,6 @@ def _named(codes: Array, classes: Sequence[str] | None) -> Array:
 
 
 def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any]:
-    """What holds of this audit, for CAVEATS."""
     points, correct, partitions = subjects.points, subjects.correct, subjects.points.partitions
     members = {
         f"{one.name} = {name}": one.codes == place for one in partitions for place, name in enumerate(one.levels)

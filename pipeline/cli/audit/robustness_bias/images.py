@@ -16,7 +16,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from pipeline.messages import SHOWN, listed, reason
+from pipeline.cli.audit.robustness_bias import Settings
+from pipeline.cli.table import Source
+from pipeline.messages import SHOWN, check_columns, listed, reason
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ DEEPEST, HIGHEST = 65535, 255
 COLOURS = (1, 3)
 USUAL = "images"
 """The array that is taken where a file has several."""
+COLUMNS = ("file", "filename", "file_name", "image", "path")
+"""Columns that are taken for the file names without being told."""
 FORMS = "(n, c, h, w), (n, h, w, c) or (n, h, w) with 1 or 3 channels, uint8 or floating in [0, 1]"
 AT_ONCE = 1024
 """Images looked at together."""
@@ -76,25 +80,32 @@ class Images:
         return np.stack([self.one(int(point)) for point in points]) if len(points) else np.zeros((0, *self.shape))
 
 
-def array_images(array: Array, path: object, layout: str | None, resize: Sequence[int] | None) -> Images:
-    """The images of an array; ValueError for another shape, and numbers that are no pixels."""
-    if array.ndim == 3:
-        array = array[:, None]
-    elif array.ndim == 4:
-        first, last = array.shape[1] in COLOURS, array.shape[3] in COLOURS
-        if layout is None and first and last:
+def in_array(source: Source, asked: Settings, array: Array | None) -> Images:
+    """The images of an ``array``, or of the file that is asked for, in the order of the table's rows.
+
+    Raises ValueError for another shape, numbers that are no pixels, and another number of rows or channels.
+    """
+    path = asked.images
+    if asked.file is not None:
+        raise ValueError(f"--file names files, but {path} is an array: its images are in the order of the rows")
+    pixels = loaded(path, asked.array) if array is None else np.asarray(array)
+    if pixels.ndim == 3:
+        pixels = pixels[:, None]
+    elif pixels.ndim == 4:
+        first, last = pixels.shape[1] in COLOURS, pixels.shape[3] in COLOURS
+        if asked.layout is None and first and last:
             raise ValueError(
-                f"{path}: of shape {array.shape} both the second and the last axis may be channels: say --layout nchw "
+                f"{path}: of shape {pixels.shape} both the second and the last axis may be channels: say --layout nchw "
                 "or --layout nhwc"
             )
-        array = array.transpose(0, 3, 1, 2) if (last if layout is None else layout == "nhwc") else array
-    if array.ndim != 4 or array.shape[1] not in COLOURS or not len(array):
-        raise ValueError(f"{path}: expected images of shape {FORMS}; found shape {array.shape}: write it again so")
-    if array.dtype != np.uint8 and array.dtype.kind != "f":
-        raise ValueError(f"{path}: expected images of uint8 or floating numbers, found {array.dtype}: convert them")
-    scale = np.float32(HIGHEST if array.dtype == np.uint8 else 1)
-    for start in range(0, len(array) if array.dtype.kind == "f" else 0, AT_ONCE):
-        part = array[start : start + AT_ONCE]
+        pixels = pixels.transpose(0, 3, 1, 2) if (last if asked.layout is None else asked.layout == "nhwc") else pixels
+    if pixels.ndim != 4 or pixels.shape[1] not in COLOURS or not len(pixels):
+        raise ValueError(f"{path}: expected images of shape {FORMS}; found shape {pixels.shape}: write it again so")
+    if pixels.dtype != np.uint8 and pixels.dtype.kind != "f":
+        raise ValueError(f"{path}: expected images of uint8 or floating numbers, found {pixels.dtype}: convert them")
+    scale = np.float32(HIGHEST if pixels.dtype == np.uint8 else 1)
+    for start in range(0, len(pixels) if pixels.dtype.kind == "f" else 0, AT_ONCE):
+        part = pixels[start : start + AT_ONCE]
         low, high = float(part.min()), float(part.max())
         # NaN fails both comparisons.
         if not (low >= 0 and high <= 1):
@@ -102,12 +113,19 @@ def array_images(array: Array, path: object, layout: str | None, resize: Sequenc
                 f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: divide by the "
                 "maximum, undo the normalisation, and state it with --mean and --std"
             )
-    height, width = resize or array.shape[2:]
+    if len(pixels) != len(source.table):
+        raise ValueError(
+            f"expected a row of {source.name} for each image of {path}, in the same order; found "
+            f"{len(source.table):,} rows and {len(pixels):,} images"
+        )
+    if asked.channels not in (None, pixels.shape[1]):
+        raise ValueError(f"--channels {asked.channels}: the images of {path} have {pixels.shape[1]}")
+    height, width = asked.resize or pixels.shape[2:]
     return Images(
-        names=tuple(str(row) for row in range(len(array))),
-        shape=(int(array.shape[1]), int(height), int(width)),
-        raw=lambda point: np.ascontiguousarray(array[point], dtype=np.float32) / scale,
-        resized=resize is not None,
+        names=tuple(str(row) for row in range(len(pixels))),
+        shape=(int(pixels.shape[1]), int(height), int(width)),
+        raw=lambda point: np.ascontiguousarray(pixels[point], dtype=np.float32) / scale,
+        resized=asked.resize is not None,
         unreadable={},
     )
 
@@ -156,12 +174,21 @@ def files_in(path: Path) -> tuple[list[str], int]:
     return found, others
 
 
-def folder_images(path: Path, names: Sequence[str], channels: int | None, resize: Sequence[int] | None) -> Images:
-    """The files ``names`` below the folder, all of one shape.
+def in_folder(source: Source, asked: Settings) -> tuple[str, Images, dict[str, int]]:
+    """The column of file names, the images in the order of the table's rows, and what lies beside them unused.
 
-    Only their headers are read here; a file whose header cannot be is noted as unreadable. Raises ValueError where
-    none can be read, and for files of several sizes without ``resize``.
+    Only the files' headers are read here; one whose header cannot be is noted as unreadable. Raises ValueError where
+    none can be read, and for files of several sizes without ``--resize``.
     """
+    path, table = asked.images, source.table
+    for option in ("array", "layout"):
+        if getattr(asked, option) is not None:
+            raise ValueError(f"--{option} is for a file of arrays, but {path} is a folder: leave it out")
+    if asked.file is not None:
+        check_columns(table, [asked.file], "--file", source.name)
+    column = asked.file or next((str(name) for name in table if str(name).lower() in COLUMNS), str(table.columns[0]))
+    files, others = files_in(path)
+    names = joined(table[column], files, path, source.name, asked.file is not None)
     unreadable: dict[int, str] = {}
     known: list[tuple[str, str, tuple[int, int]]] = []
     for point, name in enumerate(names):
@@ -174,15 +201,15 @@ def folder_images(path: Path, names: Sequence[str], channels: int | None, resize
         told = listed([f"{names[point]} ({why})" for point, why in unreadable.items()], SHOWN)
         raise ValueError(f"none of the {len(names)} images below {path} can be read: {told}: write them again")
     first, _, (height, width) = known[0]
-    if resize is not None:
-        height, width = resize
+    if asked.resize is not None:
+        height, width = asked.resize
     elif other := next(((name, size) for name, _, size in known if size != (height, width)), None):
         raise ValueError(
             f"expected images of one size, found {height} x {width} ({first}) and {other[1][0]} x {other[1][1]} "
             f"({other[0]}): --resize {height}x{width} makes them alike; distances are then of the resized images"
         )
     modes = [mode for _, mode, _ in known]
-    count = channels or (1 if all(mode in GREY for mode in modes) else 3)
+    count = asked.channels or (1 if all(mode in GREY for mode in modes) else 3)
     grey, transparent = sum(mode in GREY for mode in modes), sum("A" in mode for mode in modes)
     whose = "All images are" if grey == len(modes) else f"{grey:,} of {len(modes):,} images are"
     notes = {
@@ -190,18 +217,18 @@ def folder_images(path: Path, names: Sequence[str], channels: int | None, resize
         f"{whose} grey and were given to the model as three equal channels.": count == 3 and grey > 0,
         f"{len(modes) - grey:,} images are in colour and were turned to grey.": count == 1 and grey < len(modes),
     }
-    return Images(
+    images = Images(
         names=tuple(names),
         shape=(count, height, width),
         raw=lambda point: _decoded(path / names[point], count),
-        resized=resize is not None,
+        resized=asked.resize is not None,
         unreadable=unreadable,
         notes=tuple(note for note, holds in notes.items() if holds),
     )
+    return column, images, {"unlisted": len(files) - len(set(names)), "others": others}
 
 
 def _decoded(file: Path, channels: int) -> Array:
-    """The pixels of an image file, (c, h, w) float32 in [0, 1]."""
     with _opened(file) as image:
         try:
             if image.mode in DEEP:

@@ -17,16 +17,7 @@ from torch import Tensor
 
 from pipeline.audits.robustness_bias.measures import Partition
 from pipeline.cli.audit.robustness_bias import Settings
-from pipeline.cli.audit.robustness_bias.images import (
-    Images,
-    Shape,
-    Unreadable,
-    array_images,
-    files_in,
-    folder_images,
-    joined,
-    loaded,
-)
+from pipeline.cli.audit.robustness_bias.images import Images, Shape, Unreadable, in_array, in_folder
 from pipeline.cli.model import Computing, Model, no_gradient
 from pipeline.cli.numbers import plural
 from pipeline.cli.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
@@ -37,8 +28,6 @@ from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.seeds import generators
 from pipeline.types import Array
 
-USUAL = ("file", "filename", "file_name", "image", "path")
-"""Columns that are taken for the file names without being told."""
 FEW_LEVELS = 20
 """Columns of more levels are compared only where they are named."""
 MOST_LEVELS = 1000
@@ -93,9 +82,9 @@ def read_points(source: Source, asked: Settings, array: Array | None = None) -> 
             f"there is no folder or file {asked.images}: --images takes a folder of images, or .npy or .npz"
         )
     if array is None and asked.images.is_dir():
-        column, images, beside = _in_folder(source, asked)
+        column, images, beside = in_folder(source, asked)
     else:
-        images = _in_array(source, asked, array)
+        images = in_array(source, asked, array)
     label = None if asked.label is None else class_numbers(table[asked.label], asked.classes, source.name)
     columns, passed_over = _chosen(source, asked, column)
     partitions = tuple(partition_of(table[name], source.name) for name in columns)
@@ -113,36 +102,6 @@ def read_points(source: Source, asked: Settings, array: Array | None = None) -> 
     _, cells = np.unique(np.stack(traits, axis=1), axis=0, return_inverse=True)
     (rng,) = generators("audit", "robustness", "points", str(asked.seed), repetitions=1)
     return everyone.only(np.isin(np.arange(n), stratified_order(cells.ravel(), rng)[: asked.points]))
-
-
-def _in_array(source: Source, asked: Settings, array: Array | None) -> Images:
-    if asked.file is not None:
-        raise ValueError(f"--file names files, but {asked.images} is an array: its images are in the order of the rows")
-    pixels = loaded(asked.images, asked.array) if array is None else np.asarray(array)
-    images = array_images(pixels, asked.images, asked.layout, asked.resize)
-    if len(images.names) != len(source.table):
-        raise ValueError(
-            f"expected a row of {source.name} for each image of {asked.images}, in the same order; found "
-            f"{len(source.table):,} rows and {len(images.names):,} images"
-        )
-    if asked.channels not in (None, images.shape[0]):
-        raise ValueError(f"--channels {asked.channels}: the images of {asked.images} have {images.shape[0]}")
-    return images
-
-
-def _in_folder(source: Source, asked: Settings) -> tuple[str, Images, dict[str, int]]:
-    """The column of file names, the images in the order of the table's rows, and what lies beside them unused."""
-    for option in ("array", "layout"):
-        if getattr(asked, option) is not None:
-            raise ValueError(f"--{option} is for a file of arrays, but {asked.images} is a folder: leave it out")
-    table = source.table
-    if asked.file is not None:
-        check_columns(table, [asked.file], "--file", source.name)
-    column = asked.file or next((str(name) for name in table if str(name).lower() in USUAL), str(table.columns[0]))
-    files, others = files_in(asked.images)
-    names = joined(table[column], files, asked.images, source.name, asked.file is not None)
-    beside = {"unlisted": len(files) - len(set(names)), "others": others}
-    return column, folder_images(asked.images, names, asked.channels, asked.resize), beside
 
 
 def _chosen(source: Source, asked: Settings, file: str | None) -> tuple[list[str], dict[str, str]]:
@@ -228,7 +187,6 @@ class Raw:
     """
 
     output: Callable[[Tensor], Tensor]
-    model: Model
     device: torch.device
     digest: str
     form: Form
@@ -275,7 +233,7 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
     if model.kind == "onnx" and with_gradient:
         raise no_gradient(model, "take --attack smoothing alone, which needs none")
     device = Computing(asked.device, "float32").device
-    if model.is_module:
+    if model.kind == "network":
         for values in model.evaluate.parameters():  # type: ignore[attr-defined]
             values.requires_grad_(False)
     mean, std = (tuple(np.atleast_1d(values).tolist()) for values in (asked.mean, asked.std))
@@ -301,13 +259,13 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
     def output(x: Tensor) -> Tensor:
         return tensor_of(model.evaluate, (x - centre) / scale, form)
 
-    return Raw(output, model, device, _digest(model), form, mean, std)
+    return Raw(output, device, _digest(model), form, mean, std)
 
 
 def _digest(model: Model) -> str:
     """Of the parameters where the model has any, and of its file; empty for a function of a module."""
     file = "" if model.file is None else sha256(model.file)
-    if not model.is_module:
+    if model.kind != "network":
         return file
     found = hashlib.sha256()
     for name, values in sorted(model.evaluate.state_dict().items()):  # type: ignore[attr-defined]
