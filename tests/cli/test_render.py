@@ -22,6 +22,7 @@ from pipeline.cli.render import WIDTH, csv_texts, json_text, page, paragraph, ta
 from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict
 from pipeline.cli.words import STATUS, concluded
 
+Command = Callable[..., tuple[int, str, str]]
 TABLE = Table(
     (
         Column("Group"),
@@ -79,6 +80,25 @@ def test_the_page_is_whole_by_itself_escapes_what_it_was_given_and_sets_signs() 
     assert "verdict found" in shown
     assert 'class="verdict"' in page(replace(DOCUMENT, verdict=Verdict("not rejected", "", "")), {"curves": b""})
     assert 'class="verdict open"' in page(replace(DOCUMENT, verdict=Verdict("inconclusive", "", "")), {"curves": b""})
+
+
+HOSTILE = "<img src=x onerror='alert(1)'>\"$\\frac{\x1b[2J\u202e"
+"""The name of a column, and the value of a cell: a program in HTML, a broken formula, commands of a terminal."""
+
+
+def test_what_columns_and_cells_are_called_is_text_wherever_it_stands(permutation: Command) -> None:
+    table = pd.read_parquet("preds.parquet").rename(columns={"sex": HOSTILE})
+    table.assign(**{HOSTILE: HOSTILE + table[HOSTILE]}).to_parquet("preds.parquet")
+    auc = ("--score", "p", "--metric", "auc")
+    status, out, err = permutation(*auc, "--group", HOSTILE, "--output", "out")
+    assert (status, err) == (0, "")
+    _, _, refused = permutation(*auc, "--group", f"{HOSTILE}?")
+    shown = Path("out", "permutation.html").read_text()
+    for text in (out, refused):
+        assert not set(text) & set("\x1b\u202e")
+        assert r"\x1b[2J\u202e" in text
+    assert "<img src=x" not in shown
+    assert "&lt;img src=x onerror=&#x27;" in shown
 
 
 def test_json_has_the_commands_keys_and_names_the_files_of_the_folder_alone() -> None:
@@ -166,7 +186,6 @@ def test_numbers_are_said_in_one_way(say: Callable[[object], object], value: obj
 # A build can rest on a verdict: nothing that was not tested passes, and each limit decides where it says it does.
 
 
-Command = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
 DIRECTIONS = "--directions directions.npy"
 AUC = "--score p --group sex --metric auc"

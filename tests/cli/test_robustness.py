@@ -245,7 +245,7 @@ def test_an_exported_program_and_a_pickle(measured: Measured, studio: Path, imag
     batch = torch.export.Dim("images", min=1)
     example = (torch.zeros(5, 1, SIDE, SIDE),)
     torch.export.save(torch.export.export(image_network(), example, dynamic_shapes=({0: batch},)), "model.pt2")
-    _, exported = measured("--attack", "deepfool", "--model", "model.pt2")
+    _, exported = measured("--attack", "deepfool", "--model", "model.pt2", "--trust-pickle")
     np.testing.assert_allclose(exported["distance_deepfool"], plain["distance_deepfool"], rtol=1e-5)
     layers = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(SIDE * SIDE, 1))
     layers.load_state_dict({name.replace("layer", "1"): one for name, one in image_network().state_dict().items()})
