@@ -1,6 +1,6 @@
 """The state of torch that a training changes: generators, threads and determinism, as they were before when it ends."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -22,6 +22,19 @@ def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) 
             yield
         finally:
             torch.backends.cudnn.benchmark = benchmark
+
+
+def generators(device: torch.device) -> dict[str, torch.Tensor]:
+    """The states of the generators that the device's operations draw from, as bytes."""
+    on_device = {"device": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return {"processor": torch.random.get_rng_state(), **on_device}
+
+
+def set_generators(device: torch.device, states: Mapping[str, torch.Tensor]) -> None:
+    """Put the generators into such states."""
+    torch.random.set_rng_state(states["processor"])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states["device"], device)
 
 
 def seed_torch(device: torch.device, seed: int) -> None:
