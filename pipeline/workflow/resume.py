@@ -4,10 +4,12 @@ Snakemake locks its working directory and cannot unlock it when it dies by ``kil
 pipeline.workflow.resume`` removes such a lock where no Snakemake works in the directory any more, and refuses where one
 does. It looks at this machine alone: unlock by hand (``snakemake --unlock``) where another one may work in the same
 directory. What was made before the clock went back is dated in the future, and Snakemake takes all that is made of it
-for outdated: such files get the present time, one after the other in the order that they had.
+for outdated: such files get the present time, one after the other in the order that they had. What a killed process had
+half written, under the temporary name of :func:`pipeline.io.written`, is removed.
 """
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -19,6 +21,8 @@ import psutil
 
 AHEAD = 60.0
 """Seconds by which another machine's clock may be ahead."""
+HALF = re.compile(r"\..*\.(\d+)\.part(\.\w+)?")
+"""The temporary name of a file, with the number of the process that writes it."""
 DATED = ("conf", "data", "pipeline", "results")
 """Folders whose files' times Snakemake goes by."""
 
@@ -49,11 +53,17 @@ def dated_ahead(folder: Path) -> list[Path]:
     return [path for _, path in sorted(ahead)]
 
 
+def half_written(folder: Path) -> list[Path]:
+    """The files whose writers are gone."""
+    found = [(path, HALF.fullmatch(path.name)) for name in DATED for path in (folder / name).rglob(".*.part*")]
+    return [path for path, match in found if match and not psutil.pid_exists(int(match[1]))]
+
+
 def main(folder: Path) -> int:
-    """Unlock ``folder`` and date its files if they need it and nothing works there; 1 if something does."""
+    """Unlock ``folder`` and put its files in order if they need it and nothing works there; 1 if something does."""
     locks = folder / ".snakemake" / "locks"
-    locked, ahead = any(locks.glob("*")), dated_ahead(folder)
-    if not locked and not ahead:
+    locked, ahead, halves = any(locks.glob("*")), dated_ahead(folder), half_written(folder)
+    if not (locked or ahead or halves):
         return 0
     busy = [str(number) for number in at_work(folder)]
     if busy:
@@ -70,7 +80,10 @@ def main(folder: Path) -> int:
         print(
             f"The clock went back: {len(ahead)} files of the future, {ahead[0]} first, are dated now.", file=sys.stderr
         )
-        for path in ahead:
+    for path in halves:
+        path.unlink(missing_ok=True)
+    for path in ahead:
+        with suppress(FileNotFoundError):
             os.utime(path)
     return 0
 

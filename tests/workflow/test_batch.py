@@ -187,6 +187,22 @@ def test_files_made_before_the_clock_went_back_are_dated_now_in_their_order(
     assert capsys.readouterr().err == ""
 
 
+def test_what_a_killed_process_had_half_written_is_removed_and_what_another_writes_is_left(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    names = (
+        f".rows.{gone.pid}.part.parquet",
+        f"..m.kept.{gone.pid}.part.npz",
+        f".rows.{os.getpid()}.part.parquet",
+        "x.part",
+    )
+    (tmp_path / "results").mkdir()
+    for name in names:
+        (tmp_path / "results" / name).touch()
+    assert main(tmp_path) == 0
+    assert {path.name for path in (tmp_path / "results").iterdir()} == set(names[2:])
+
+
 def test_a_run_at_work_is_respected_and_a_killed_one_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
