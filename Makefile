@@ -23,7 +23,7 @@ UNLOCK    = $(BIN)/python -m pipeline.workflow.resume
 KNOW_DATA = $(BIN)/python -m pipeline.workflow.availability || $(SNAKEMAKE) --until fetch
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce sweep report reference figures gallery fetch test slow test-cluster lint types check resume clean lock
+.PHONY: help reproduce sweep report reference figures gallery fetch test slow soak test-cluster lint types check resume clean lock
 
 help:
 	@echo 'make reproduce   prepare .venv if need be, then make every table and figure and results/report.html'
@@ -37,6 +37,7 @@ help:
 	@echo 'make fetch       only get and verify the raw data'
 	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'
+	@echo 'make soak        smoke runs that are killed at random: the same bytes each time? (MOMENTS=50 SEED=0 STUDY=name)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
 	@echo 'make test-gpu    every engine that changes with the device, on a GPU and on the processor; without a GPU it says so'
@@ -119,6 +120,12 @@ test: $(READY)
 # What takes long and adds little: every study from nothing, and what rests on that.
 slow: $(READY)
 	@$(ACTIVE) pytest -m slow
+
+# Not part of `test`: hours, with all studies. Continuous integration runs a tenth of the moments, on one study.
+MOMENTS ?= 50
+SEED    ?= 0
+soak: $(READY)
+	@$(ACTIVE) python -m tests.soak --moments $(MOMENTS) --seed $(SEED) --studies "$(filter-out all,$(STUDY))" --cores $(CORES)
 
 # Not part of `test`: it installs Slurm from the distribution's packages, and takes some minutes.
 test-cluster: $(READY)

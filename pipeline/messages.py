@@ -1,11 +1,15 @@
 """What messages to a user are made of: lists of a readable length, a library's error in one line, the nearest name."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 SHOWN = 5
 """How many rows, values or columns an error names before it only counts the rest."""
+
+UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters but for the line's end, and those that reverse what follows."""
 
 
 class Columned(Protocol):
@@ -46,6 +50,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def enumerated(names: Sequence[str]) -> str:
     """Names as part of a sentence: ``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def shown(text: str) -> str:
+    """Text for a terminal, in which no name from the data moves the cursor, colours or reverses what stands there."""
+    return UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def not_installed(what: str, name: str, extra: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,15 @@ class Journal:
     def begin(self) -> None:
         """Forget an earlier run."""
         if self.path is not None:
-            self.path.unlink(missing_ok=True)
+            with suppress(OSError):  # A folder that takes nothing is told of by the jobs that meet it.
+                self.path.unlink(missing_ok=True)
 
     def add(self, outputs: Sequence[str], title: str, why: str, logs: Sequence[str]) -> None:
         """A job that was to make ``outputs`` has failed; of several attempts each has its line."""
         if self.path is None:
             return
         line: dict[str, Any] = {"outputs": list(outputs), "title": title, "why": why, "logs": list(logs)}
-        try:
+        with suppress(OSError):  # And so is a full disk.
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
-        except OSError:  # A full disk is told of by the jobs that met it.
-            return

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pipeline import __version__
 from pipeline.cli.settings import Output, add_options, flag, from_yaml, option_fields
-from pipeline.messages import listed, nearest, not_installed
+from pipeline.messages import listed, nearest, not_installed, shown
 
 if TYPE_CHECKING:
     from pipeline.cli.result import Result
@@ -148,5 +148,5 @@ def _failed(debug: bool, message: str, status: int) -> int:
     sys.stdout.flush()
     if debug:
         traceback.print_exc()
-    print(message, file=sys.stderr)
+    print(shown(message), file=sys.stderr)
     return status

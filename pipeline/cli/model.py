@@ -32,6 +32,7 @@ MODULE_NAME = "user_code"
 """What a Python file of the user's is called among the imported modules."""
 NETWORKS = (".pt", ".pth", ".pt2")
 PICKLES = (".joblib", ".pkl", ".pickle")
+SCRIPTED = "save it as TorchScript"
 ARCHIVES = (*NETWORKS, *PICKLES, ".skops", ".onnx")
 WHAT = {
     "network": "a torch network",
@@ -231,7 +232,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
     if path.suffix == ".onnx":
         return Onnx(path), "ONNX program"
     if path.suffix in PICKLES:
-        _check_trusted(path, trust_pickle, "model", "save it with skops.io.dump")
+        _check_trusted(path, trust_pickle, "a pickled model", "save it with skops.io.dump")
         import joblib
 
         return _unpickled(path, lambda: joblib.load(path)), "pickled model"
@@ -253,7 +254,7 @@ def _opened(path: Path, trust_pickle: bool, computing: Computing) -> tuple[Any, 
 def _check_trusted(path: Path, trust_pickle: bool, what: str, better: str) -> None:
     if not trust_pickle:
         raise ValueError(
-            f"{path} is a pickled {what}. A pickle can run any program when it is opened, so it is not opened "
+            f"{path} is {what}. A pickle can run any program when it is opened, so it is not opened "
             f"unasked: if you trust its maker add --trust-pickle; better, {better}, or give path/to/file.py:name"
         )
 
@@ -272,6 +273,9 @@ def _unpickled(path: Path, load: Callable[[], Any]) -> Any:
 def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[torch.nn.Module, str]:
     import torch
 
+    if path.suffix == ".pt2":
+        # Besides its pickles, torch evaluates the expressions and loads the libraries in it.
+        _check_trusted(path, trust_pickle, "an exported program, which torch opens as a pickle", SCRIPTED)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -302,7 +306,7 @@ def _pickled_network(path: Path, trust_pickle: bool, device: torch.device) -> to
             f"{path} holds weights only, not the network they belong to: give path/to/file.py:name with a function "
             "that builds the network and loads them"
         )
-    _check_trusted(path, trust_pickle, "network", "save it with torch.export.save")
+    _check_trusted(path, trust_pickle, "a pickled network", SCRIPTED)
     loaded = _unpickled(path, lambda: torch.load(path, map_location=device, weights_only=False))
     if not isinstance(loaded, torch.nn.Module):
         raise ValueError(f"expected {path} to hold a torch network, found an object of type {type(loaded).__name__}")

@@ -24,6 +24,7 @@ from pipeline.cli.numbers import short
 from pipeline.cli.result import Facts, Part, Result, Row, Section, Table, Text
 from pipeline.cli.settings import as_yaml
 from pipeline.io import save_figure, save_text
+from pipeline.messages import shown
 from pipeline.report.numbers import DASH, MINUS
 
 WIDTH = 80
@@ -46,7 +47,7 @@ def terminal(document: Result) -> str:
         *(_section(section) for section in document.sections if section.where == "both"),
         "\n".join(["Keep in mind", *(paragraph(caveat.text, "  - ", "    ") for caveat in document.caveats)]),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return shown("\n\n".join(part for part in parts if part)) + "\n"
 
 
 def paragraph(text: str, first: str = "  ", later: str | None = None) -> str:

@@ -108,8 +108,8 @@ TAKES = (
 
 class Computed(Options, title="model"):
     trust_pickle: bool = source(
-        "open a file that holds a pickled model. A pickle can run any program when it is opened: only for files whose "
-        "maker you trust",
+        "open a file that holds a pickled model or an exported program. A pickle can run any program when it is "
+        "opened: only for files whose maker you trust",
         False,
     )
     device: str = option("cpu, cuda, cuda:1, ... (default: a GPU where one is visible)", "auto")

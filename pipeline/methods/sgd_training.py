@@ -1,4 +1,4 @@
-r"""Stochastic gradient descent with momentum on images, for any loss, kept after every epoch.
+r"""Stochastic gradient descent with momentum on images, for any loss, kept after every epoch and every half minute.
 
 .. math:: g = \nabla_\theta\, \ell(B; \theta) + \lambda \theta, \qquad v \leftarrow \beta v + g, \qquad
           \theta \leftarrow \theta - \eta v
@@ -9,7 +9,8 @@ of Nesterov's momentum it is g + beta v. Accuracies are measured in evaluation m
 test images enter the statistics of batch normalisation, nor does dropout disturb them.
 
 Everything that epoch e draws, its order and its dropout, comes from the e-th number that the given generator gave at
-the start. A training that was killed therefore needs no generator's state to go on at its last epoch.
+the start. A training that was killed therefore needs no generator's state to go on at its last epoch; within an epoch
+it is kept.
 
 Convolutions and products are in bfloat16 where the device is made for it, with float32 weights and losses (its range
 is that of float32, so that losses need no scaling). On a GPU the images are there as uint8, where they fit, and become
@@ -17,6 +18,7 @@ numbers batch by batch.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -37,6 +39,8 @@ Objective = Callable[[Forward, torch.Tensor, torch.Tensor, torch.Tensor], tuple[
 Returns what is minimised, the logits, and further scalars by name that go into the history.
 """
 LOG = logging.getLogger(__name__)
+KEPT_EVERY = 30.0
+"""Seconds of an epoch after which what it has reached is kept: a killed training loses no more."""
 EVALUATED = 500
 """Images in evaluation at once."""
 PROCESSORS_IN_BFLOAT16 = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
@@ -53,7 +57,7 @@ def trained(
     keeper: Keeper | None,
     objective: Objective,
 ) -> Classifier:
-    """Train ``settings.model`` on the training rows; ``keeper`` makes a killed training go on at its last epoch.
+    """Train ``settings.model`` on the training rows; ``keeper`` makes a killed training go on.
 
     ``index`` is the ``epoch`` (K,) of each checkpoint. ``facts`` (K,): ``train_accuracy``, on as many of the training
     rows as there are test rows, ``test_accuracy``, ``epochs``, ``train_rows``, ``pretrained``, ``on_gpu`` and
@@ -74,11 +78,15 @@ def trained(
         what = _fingerprint(method, dataset, settings, seeds)
         if keeper is not None:
             training.resume(keeper.load(), what)
-        for epoch in range(training.done + 1, settings.epochs + 1):
-            seed_torch(device, int(seeds[epoch]))
-            training.advance()
+
+        def keep() -> None:
             if keeper is not None:
                 keeper.save(training.state(what))
+
+        for epoch in range(training.done + 1, settings.epochs + 1):
+            seed_torch(device, int(seeds[epoch]))
+            training.advance(keep)
+            keep()
         return training.classifier(method)
 
 
@@ -108,6 +116,9 @@ class Training:
         self.label = torch.from_numpy(dataset.label).to(self.device)
         self.precision = _precision(settings.precision, self.device)
         self.curves: dict[str, list[float]] = {}
+        self.turn = 0
+        self.sums: dict[str, torch.Tensor] = {}
+        self.drawn: dict[str, torch.Tensor] = {}
         self.checkpoints: dict[int, dict[str, Array]] = {}
 
     @property
@@ -115,13 +126,19 @@ class Training:
         """The number of finished epochs."""
         return len(self.curves.get("loss", ()))
 
-    def advance(self) -> None:
-        """Train for one epoch."""
+    def advance(self, keep: Callable[[], None]) -> None:
+        """Train for one epoch, or to the end of one that was begun; ``keep`` is called every half minute.
+
+        ``turn`` batches of the epoch are done, over which ``sums`` go; the generators have then ``drawn`` so far.
+        """
+
         self.network.train()
         order = torch.from_numpy(self.train)[torch.randperm(len(self.train))].to(self.device)
-        sums: dict[str, torch.Tensor] = {}
         parts = batches(order, self.settings.batch_size)
-        for turn, rows in enumerate(parts):
+        if self.turn:
+            set_generators(self.device, self.drawn)
+        kept = time.monotonic()
+        for turn, rows in enumerate(parts[self.turn :], self.turn):
             label = self.label[rows]
             pixels = augmented(self.pixels(rows), self.settings.augmentation)
             loss, logits, terms = self.objective(self.forward, pixels, label, rows)
@@ -135,8 +152,13 @@ class Training:
             self.optimizer.step()
             right = (logits.detach().argmax(dim=1) == label).float().mean()
             for name, value in {"loss": loss, "accuracy": right, **terms}.items():
-                sums[name] = sums.get(name, 0) + value.detach().double() * len(rows)
-        means = {name: float(total) / len(order) for name, total in sums.items()}
+                self.sums[name] = self.sums.get(name, 0) + value.detach().double() * len(rows)
+            if turn + 1 < len(parts) and time.monotonic() - kept > KEPT_EVERY:
+                self.turn, self.drawn = turn + 1, generators(self.device)
+                keep()
+                kept = time.monotonic()
+        means = {name: float(total) / len(order) for name, total in self.sums.items()}
+        self.turn, self.sums, self.drawn = 0, {}, {}
         for name, mean in {**means, **self._test_accuracies()}.items():
             self.curves.setdefault(name, []).append(mean)
         self._check()
@@ -164,11 +186,14 @@ class Training:
         return logits.float()
 
     def state(self, fingerprint: Array) -> dict[str, Array]:
-        """All that it takes to go on after the last finished epoch, as flat arrays."""
+        """All that it takes to go on after the last finished epoch, or within the next, as flat arrays."""
         parts = {
             "network": networks.arrays(self.network.state_dict()),
             "velocity": networks.arrays(self._velocity()),
             "curve": {name: np.array(values) for name, values in self.curves.items()},
+            "within": {"turn": np.array(self.turn)},
+            "sum": {name: total.cpu().numpy() for name, total in self.sums.items()},
+            "drawn": {name: state.numpy() for name, state in self.drawn.items()},
             **{f"checkpoint {epoch}": state for epoch, state in self.checkpoints.items()},
         }
         flat = {f"{part}/{name}": values for part, arrays in parts.items() for name, values in arrays.items()}
@@ -193,7 +218,10 @@ class Training:
             parameter = self.parameters[name]
             # Copied into the parameter's own layout.
             self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(velocity)
-        self.curves = {name: values.tolist() for name, values in parts.pop("curve").items()}
+        self.curves = {name: values.tolist() for name, values in parts.pop("curve", {}).items()}
+        self.turn = int(parts.pop("within", {"turn": 0})["turn"])
+        self.sums = {name: total.to(self.device) for name, total in tensors(parts.pop("sum", {})).items()}
+        self.drawn = tensors(parts.pop("drawn", {}))
         self.checkpoints = {int(part.removeprefix("checkpoint ")): arrays for part, arrays in parts.items()}
         self.pretrained = bool(state["pretrained"])
         LOG.info("epoch %s of %s was reached before", self.done, self.settings.epochs)
@@ -274,6 +302,19 @@ def own_state_of_torch(device: torch.device, deterministic: bool, threads: int) 
             yield
         finally:
             torch.backends.cudnn.benchmark = benchmark
+
+
+def generators(device: torch.device) -> dict[str, torch.Tensor]:
+    """The states of the generators that the device's operations draw from, as bytes."""
+    on_device = {"device": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return {"processor": torch.random.get_rng_state(), **on_device}
+
+
+def set_generators(device: torch.device, states: Mapping[str, torch.Tensor]) -> None:
+    """Put the generators into such states."""
+    torch.random.set_rng_state(states["processor"])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states["device"], device)
 
 
 def seed_torch(device: torch.device, seed: int) -> None:

@@ -25,6 +25,8 @@ REQUIRED = ("dataset", "method", "audit")
 NOTHING = {"dataset": "none", "method": "none"}
 """What a block that names neither has: its audit draws populations of its own."""
 REPETITIONS, FITTED = "repetitions", ("method", "transport")
+NAME = re.compile(r"\w+", re.ASCII)
+"""What a study, a sweep or a block may be called: its name is a folder's, and stands in rules and commands."""
 SWEPT = re.compile(r"(range|choice)\(.*\)")
 """Hydra's own notations for several values."""
 
@@ -122,6 +124,11 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
             declaration = {"name": study, **plain(OmegaConf.load(path))}
             if not declaration.get("grid"):
                 raise ValueError(f"conf/{folder}/{study}.yaml has no grid: give it blocks of dataset, method and audit")
+            for name in (study, *map(str, declaration["grid"])):
+                if not NAME.fullmatch(name):
+                    raise ValueError(
+                        f"conf/{folder}/{study}.yaml: {name!r} names files: expected letters, digits and _ alone"
+                    )
             return declaration
     known = [*declared(conf, "experiment"), *declared(conf, "sweep")]
     raise ValueError(f"there is no study {study!r}{nearest(study, known)}. There are: {', '.join(known)}")

@@ -53,6 +53,8 @@ def prepared(
         several = hasattr(module, "ALTERNATIVES") or hasattr(module, "recognised")
         rows = module.parse(paths[0].parent, *([paths[0].name] if several else []))
     dataset = module.prepare(rows, config, generators("prepare", kind, repetitions=repetitions), origin)
+    # Nor did they change while they were read, which images are until the data are prepared.
+    paths = [_unchanged(file) for file in files]
     # Images that are recognised by what they show are the same whatever file they came in.
     content = manifest.get("content")
     checksums = content or {path.name: file["sha256"] for path, file in zip(paths, files, strict=True)}

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,9 @@ def spoil_desk() -> None:
         torch.save(thing, f"{name}.pt")
     fixed = torch.export.export(torch.nn.Linear(3, 2).double(), (torch.zeros(4, 3, dtype=torch.float64),))
     torch.export.save(fixed, "fixed.pt2")
+    with zipfile.ZipFile("fixed.pt2") as whole, zipfile.ZipFile("trap.pt2", "w") as trap:
+        for name in whole.namelist():
+            trap.writestr(name, Path("trap.pt").read_bytes() if "sample_inputs" in name else whole.read(name))
     Path("wrong.py").write_text(NETWORKS.replace("SEVENTH", repr(float(table["merit"][7]))))
 
 

@@ -22,6 +22,7 @@ from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Sect
 from pipeline.cli.words import STATUS, concluded
 from tests.cli.places import documented, run
 
+Command = Callable[..., tuple[int, str, str]]
 TABLE = Table(
     (
         Column("Group"),
@@ -74,6 +75,25 @@ def test_the_page_is_whole_by_itself_escapes_what_it_was_given_and_sets_signs() 
     assert "verdict found" in shown
     assert 'class="verdict"' in page(replace(DOCUMENT, verdict=Verdict("not rejected", "", "")), {"curves": b""})
     assert 'class="verdict open"' in page(replace(DOCUMENT, verdict=Verdict("inconclusive", "", "")), {"curves": b""})
+
+
+HOSTILE = "<img src=x onerror='alert(1)'>\"$\\frac{\x1b[2J\u202e"
+"""The name of a column, and the value of a cell: a program in HTML, a broken formula, commands of a terminal."""
+
+
+def test_what_columns_and_cells_are_called_is_text_wherever_it_stands(permutation: Command) -> None:
+    table = pd.read_parquet("preds.parquet").rename(columns={"sex": HOSTILE})
+    table.assign(**{HOSTILE: HOSTILE + table[HOSTILE]}).to_parquet("preds.parquet")
+    auc = ("--score", "p", "--metric", "auc")
+    status, out, err = permutation(*auc, "--group", HOSTILE, "--output", "out")
+    assert (status, err) == (0, "")
+    _, _, refused = permutation(*auc, "--group", f"{HOSTILE}?")
+    shown = Path("out", "permutation.html").read_text()
+    for text in (out, refused):
+        assert not set(text) & set("\x1b\u202e")
+        assert r"\x1b[2J\u202e" in text
+    assert "<img src=x" not in shown
+    assert "&lt;img src=x onerror=&#x27;" in shown
 
 
 def test_json_has_the_commands_keys_and_names_the_files_of_the_folder_alone() -> None:

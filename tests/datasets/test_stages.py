@@ -172,16 +172,27 @@ def test_a_manifest_or_a_setting_that_the_data_cannot_have_stops_before_anything
     assert not (tmp_path / "prepared.npz").exists()
 
 
-def test_a_file_that_changed_since_it_was_fetched_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_changed_since_it_was_fetched_or_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copyfile(TWINS / "compas.json", tmp_path / "compas.json")
     run(tmp_path, COMPAS)
     manifest = io.load_json(tmp_path / "manifest.json")
     manifest["files"][0]["path"] = str(tmp_path / "compas.json")
     io.save_json(manifest, tmp_path / "manifest.json")
     run(tmp_path, COMPAS)
-    (tmp_path / "compas.json").write_text("{}")
-    with pytest.raises(SystemExit, match=r"prepare compas: .*compas\.json has changed since it was fetched: expected"):
-        run(tmp_path, COMPAS)
+    (tmp_path / "prepared.npz").unlink()
+    sampled = kinds.sampled
+
+    def meanwhile(*given: Any) -> Any:
+        (tmp_path / "compas.json").write_text("{}")
+        return sampled(*given)
+
+    monkeypatch.setattr(kinds, "sampled", meanwhile)
+    for _ in ("while it is read", "before"):
+        with pytest.raises(SystemExit, match=r"prepare compas: .*compas\.json has changed since it was fetched: expe"):
+            run(tmp_path, COMPAS)
+    assert not (tmp_path / "prepared.npz").exists()
     (tmp_path / "compas.json").unlink()
     with pytest.raises(SystemExit, match=r"compas\.json is missing, but was fetched before"):
         run(tmp_path, COMPAS)

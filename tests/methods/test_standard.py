@@ -182,8 +182,14 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not() -> None:
     assert not same(first, fit(data, training=2))
 
 
-@pytest.mark.parametrize(("kill_after", "momentum"), [(1, 0.9), (2, 0.9), (3, 0.9), (2, 0.0)])
-def test_a_killed_training_goes_on_to_the_same_bytes(kill_after: int, momentum: float) -> None:
+@pytest.mark.parametrize(
+    ("kill_after", "momentum", "every"),
+    [(1, 0.9, 30.0), (2, 0.9, 30.0), (3, 0.9, 30.0), (2, 0.0, 30.0), (1, 0.9, -1.0), (5, 0.9, -1.0), (7, 0.0, -1.0)],
+)
+def test_a_killed_training_goes_on_to_the_same_bytes(
+    kill_after: int, momentum: float, every: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sgd_training, "KEPT_EVERY", every)
     # Dropout, batch normalisation's statistics, momentum and the order of the rows all have to be right for it.
     data = stripes(60, size=32)
     settings: dict[str, Any] = {"model": "deep_cnn", "width": 0.05, "momentum": momentum}
@@ -192,7 +198,7 @@ def test_a_killed_training_goes_on_to_the_same_bytes(kill_after: int, momentum: 
     with pytest.raises(KeyboardInterrupt):
         fit(data, keeper, **settings)
     resumed = fit(data, keeper, **settings)
-    assert keeper.saves == 3
+    assert keeper.saves == (3 if every > 0 else 3 * 3)  # once an epoch, or once a batch
     assert same(resumed, fit(data, **settings))
 
 

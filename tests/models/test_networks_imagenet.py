@@ -1,6 +1,7 @@
 """Published weights are taken where they can be had, and what happens where they cannot is said."""
 
 import logging
+import os
 import socket
 from functools import partial
 from pathlib import Path
@@ -94,6 +95,26 @@ def test_a_broken_file_of_weights_is_named_rather_than_passed_over(folder: Path)
             ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"
         ):
             networks.network("squeezenet1_0", pictures(), pretrained="auto")
+
+
+class Harm:
+    """Pickled, it asks the loader to write a file."""
+
+    def __reduce__(self) -> tuple[Any, tuple[Path, str]]:
+        return (Path.write_text, (Path("sprung"), "x"))
+
+
+def test_a_file_of_weights_that_would_run_something_is_refused_before_it_does(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    torch.save({"features.0.weight": Harm()}, FILE)
+    with pytest.raises(ValueError, match=rf"{FILE} does not hold the ImageNet weights of squeezenet1_0 .*delete it"):
+        networks.network("squeezenet1_0", pictures(), pretrained="auto")
+    assert not Path("sprung").exists()
+    assert imagenet.WEIGHTS_ONLY not in os.environ
+    torch.load(FILE, weights_only=False)
+    assert Path("sprung").exists()
 
 
 def test_waiting_for_a_server_is_limited_and_the_limit_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,6 +226,29 @@ def test_the_page_is_whole_loads_nothing_and_shows_every_published_number_and_wh
         assert words in shown, words
 
 
+def hostile(value: Any) -> Any:
+    """The same, each text in which people are told something followed by a program."""
+    if isinstance(value, dict):
+        kept = ("artefact", "html", "kind", "name", "number", "published", "reading", "study", "verdict", "verdicts")
+        return {key: one if key in kept else hostile(one) for key, one in value.items()}
+    return (
+        [hostile(one) for one in value]
+        if isinstance(value, list)
+        else f'{value}">{PROGRAM}'
+        if isinstance(value, str)
+        else value
+    )
+
+
+PROGRAM = "<script>alert(1)</script>"
+
+
+def test_what_data_and_studies_say_is_text_on_the_page(study: dict[str, Any], facts: dict[str, Any]) -> None:
+    text = html.page([hostile(study)], {("individual_fairness", "figure_3"): PNG}, hostile(facts))
+    assert Page(text).text.count(PROGRAM) > 100
+    assert PROGRAM not in text
+
+
 def test_a_twin_stands_on_top_of_the_page(
     inputs_of: Callable[..., Inputs], published: pd.DataFrame, build: Callable, facts: dict[str, Any]
 ) -> None:

@@ -314,6 +314,11 @@ def sweep_of(sweep: Path, old: str, new: str) -> object:
     return points(sweep, "w")
 
 
+def sweep_called(sweep: Path, name: str) -> object:
+    (sweep / "sweep" / "w.yaml").rename(sweep / "sweep" / f"{name}.yaml")
+    return Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
+
+
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
@@ -340,6 +345,13 @@ def sweep_of(sweep: Path, old: str, new: str) -> object:
         ),
         (lambda c: small(c, studies=["w"]), "'w' is a sweep, not a study: run `sn"),
         (lambda c: Workflow(scale="smoke").sweeps_among(["sweep_atack"]), "no sweep 'atack' .* 'attack'.*: attack"),
+        # Names of files lead nowhere else, and are no part of a command.
+        *(
+            (lambda c, wrong=wrong: study_of(c, f"grid: {{'{wrong}': {{audit: a}}}}"), "names files: expected letters")
+            for wrong in ("../../..", "a/b", "..", "$(touch x)", "-rf x", "")
+        ),
+        (lambda c: sweep_called(c, ".."), r"conf/sweep/\.\.\.yaml: '\.\.' names files: expected letters, digits and _"),
+        (lambda c: sweep_called(c, "x;touch y"), "'x;touch y' names files"),
         *(
             (lambda c, wrong=wrong: of_user(wrong), r"write group\.name\.key=value")
             for wrong in ("sensr.learning_rate=2e-5", "metod.sensr.learning_rate=2e-5", "method.sensr.rate=1,2", "=2")

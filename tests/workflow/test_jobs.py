@@ -364,6 +364,39 @@ def test_without_a_lock_there_is_nothing_to_do(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().err == ""
 
 
+def test_files_made_before_the_clock_went_back_are_dated_now_in_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else Snakemake would end each job on them: what it makes now is older than what it is made of."""
+    (tmp_path / "results").mkdir()
+    now = time.time()
+    for name, when in {"past": -9.0, "later": 7200.0, "sooner": 3600.0, "another machine": 5.0}.items():
+        (tmp_path / "results" / name).touch()
+        os.utime(tmp_path / "results" / name, (now + when, now + when))
+    assert main(tmp_path) == 0
+    assert f"The clock went back: 2 files of the future, {tmp_path}/results/sooner first" in capsys.readouterr().err
+    past, sooner, later = ((tmp_path / "results" / name).stat().st_mtime_ns for name in ("past", "sooner", "later"))
+    assert past < sooner <= later <= time.time_ns()
+    assert main(tmp_path) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_what_a_killed_process_had_half_written_is_removed_and_what_another_writes_is_left(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        pass
+    names = (
+        f".rows.{gone.pid}.part.parquet",
+        f"..m.kept.{gone.pid}.part.npz",
+        f".rows.{os.getpid()}.part.parquet",
+        "x.part",
+    )
+    (tmp_path / "results").mkdir()
+    for name in names:
+        (tmp_path / "results" / name).touch()
+    assert main(tmp_path) == 0
+    assert {path.name for path in (tmp_path / "results").iterdir()} == set(names[2:])
+
+
 def test_a_run_at_work_is_respected_and_a_killed_one_continues(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,6 @@ transforms call none of them.
 import functools
 import importlib
 import os
-import pickle
 import socket
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -31,6 +30,8 @@ OPERATORS = ("torchvision::nms", "torchvision::qnms")
 SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 CONNECT_SECONDS = 10.0
 """Longest wait for an answer from the server of the weights."""
+WEIGHTS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+"""The variable by which torch is told to build tensors and nothing else."""
 
 
 class WeightsMissing(Exception):
@@ -75,10 +76,10 @@ def tuned(name: str, classes: int, channels: int) -> nn.Module:
     published = models.get_model_weights(name).IMAGENET1K_V1
     path = f"{torch.hub.get_dir()}/checkpoints/{published.url.rpartition('/')[2]}"
     here = os.access(path, os.R_OK)
-    with _patience(CONNECT_SECONDS):
+    with _patience(CONNECT_SECONDS), _weights_only():
         try:
             network = getattr(models, name)(weights=published, progress=False)
-        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        except Exception as error:  # A file that is not whole makes torch's reader of weights stumble in any way.
             # torch goes on for a line a layer.
             reason = str(error).partition("\n")[0]
             if here:
@@ -105,6 +106,18 @@ def _coloured(network: nn.Module, channels: int) -> nn.Module:
     if channels not in (1, RGB):
         raise ValueError(f"networks of torchvision take images of 1 or {RGB} channels, found {channels}")
     return network if channels == RGB else nn.Sequential(OrderedDict(coloured=Coloured(), network=network))
+
+
+@contextmanager
+def _weights_only() -> Iterator[None]:
+    """Open files of weights as such: torchvision would unpickle whatever they hold, which can run a program."""
+    before = os.environ.get(WEIGHTS_ONLY)
+    os.environ[WEIGHTS_ONLY] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(WEIGHTS_ONLY)
+        os.environ.update({WEIGHTS_ONLY: before} if before is not None else {})
 
 
 @contextmanager

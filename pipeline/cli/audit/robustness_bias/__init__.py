@@ -29,8 +29,8 @@ examples:
         --checkpoint distances.npz --output audit
 
   Certified radii of the smoothed model, fewer samples than published:
-    python -m pipeline audit robustness --model model.pt2 --images faces --partition attributes.csv --label y \\
-        --attack smoothing --attack-setting smoothing.samples=1000 --points 300
+    python -m pipeline audit robustness --model model.pt2 --trust-pickle --images faces \\
+        --partition attributes.csv --label y --attack smoothing --attack-setting smoothing.samples=1000 --points 300
 
 The attributes have a row for each image: its file name, its true class, its groups:
     file,age,sex
