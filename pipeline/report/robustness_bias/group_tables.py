@@ -11,9 +11,8 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
-from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.agreement import NOT_RUN
-from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table
 from pipeline.types import Array
 
@@ -130,7 +129,7 @@ def table_sigma(inputs: Inputs) -> Table:
         stub=("Data", "Partition", "Group"),
         columns=columns,
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
-        stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
             "in it. Correct: sigma of the correctly classified members alone, as Definition 1 has it; so have "
@@ -175,7 +174,7 @@ def table_findings(inputs: Inputs) -> Table:
         stub=("Data", "Partition", "Group"),
         columns=columns,
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
-        stamp=used.stamp(inputs, study.NETWORKS),
+        stamp=study.stamp(inputs, study.NETWORKS),
         notes=(
             "Less robust: networks with sigma below 0 at the last epoch, of all audited, shares of all members, so "
             "accuracy has a part in it; sigma: least and largest over the networks. A group that is less (or more) "
@@ -196,7 +195,7 @@ def table_trainings(inputs: Inputs) -> Table:
     for data, network in dict.fromkeys((one.data, one.network) for one in again):
         first = study.audited(inputs, study.NETWORKS, network=network)
         every = [one for one in (*study.run(first), *again) if (one.data, one.network) == (data, network)]
-        sigma = np.column_stack([one.sigmas(study.upper_bound(one)).to_numpy(float) for one in every])
+        sigma = np.column_stack([one.sigmas(one.bound).to_numpy(float) for one in every])
         kept = np.isfinite(sigma).all(axis=1) & (len(every) > 1)
         one_sign = (np.sign(sigma[kept]) == np.sign(sigma[kept][:, :1])).all(axis=1)
         within, between = sigma[kept].std(axis=1, ddof=1), sigma[kept].mean(axis=1)
@@ -221,7 +220,7 @@ def table_trainings(inputs: Inputs) -> Table:
             Column("signs", show="text", name="one sign"),
         ),
         rows=tuple(body) or (Row((NOT_RUN, ""), (None,) * 6),),
-        stamp=used.stamp(inputs, study.TRAININGS),
+        stamp=study.stamp(inputs, study.TRAININGS),
         notes=(
             f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, shares of all members. Spreads are "
             "standard deviations: of a group's sigma over the trainings (root of the mean variance), and of the mean "
@@ -253,7 +252,6 @@ def table_partitions(inputs: Inputs) -> Table:
     get them.
     """
     found = study.audited(inputs)
-    blocks = sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})
     missing = study.absences(found)
     sizes = {}
     body = []
@@ -284,7 +282,7 @@ def table_partitions(inputs: Inputs) -> Table:
             Column("partitions", show="text"),
         ),
         rows=tuple(body),
-        stamp=used.of_training(used.stamp(inputs, blocks), "dataset"),
+        stamp=study.of_training(study.stamp(inputs, study.blocks(inputs)), "dataset"),
         notes=(
             "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
             "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "
