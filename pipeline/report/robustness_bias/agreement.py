@@ -48,10 +48,9 @@ Side = tuple[str, str]
 class Comparison:
     """Two sides whose signs are compared, over which block and networks (None: all of the data set)."""
 
-    name: str
+    block: str
     one: Side
     other: Side
-    block: str
     networks: tuple[str, ...] | None = None
 
     @property
@@ -59,31 +58,34 @@ class Comparison:
         """Whether two distances are compared, and not two moments."""
         return self.one[0] != self.other[0]
 
+    @property
+    def name(self) -> str:
+        """What is compared, in words."""
+        first, second = (w.distance_style(attack).label for attack, _ in (self.one, self.other))
+        words = f"{first} and {second}" if self.of_distances else f"{first}: {self.one[1]} and last epoch"
+        return words[0].upper() + words[1:]
+
+    def between(self, one: Audited) -> bool:
+        """Whether a network takes part."""
+        own = (*w.CONVOLUTIONAL, w.OWN.get(one.dataset))
+        return one.block == self.block and one.network in (own if self.networks is None else self.networks)
+
 
 def comparisons(found: Sequence[Audited]) -> list[Comparison]:
     """What the paper compares, and the same of a tighter attack and of smoothing where they were measured."""
-    attacks = w.distances_in(name for one in study.run(found) for name in one.attacks)
-    tighter = w.tighter(attacks)
-    bounds = (w.DEEPFOOL, w.CARLINI_WAGNER, *tighter, w.SMOOTHING)
-    last = w.LAST
-    listed = [_of(study.LINEAR, (w.EXACT, last), (name, last), (w.LOGISTIC,)) for name in (w.EXACT_IN_BOX, *bounds)]
-    five = w.CONVOLUTIONAL
-    listed.append(_of(study.NETWORKS, (w.DEEPFOOL, last), (w.CARLINI_WAGNER, last), five))
-    listed += [_of(study.NETWORKS, (name, last), (w.DEEPFOOL, last), five) for name in tighter]
-    for moment in (w.FIRST, w.MIDDLE):
-        listed += [_of(study.NETWORKS, (name, moment), (name, last), five) for name in bounds]
-    return listed
+    tighter = w.tighter(name for one in study.run(found) for name in one.attacks)
+    bounds, last = (w.DEEPFOOL, w.CARLINI_WAGNER, *tighter, w.SMOOTHING), w.LAST
+    sides = [((w.DEEPFOOL, last), (w.CARLINI_WAGNER, last)), *(((name, last), (w.DEEPFOOL, last)) for name in tighter)]
+    sides += [((name, moment), (name, last)) for moment in (w.FIRST, w.MIDDLE) for name in bounds]
+    return [
+        *(Comparison(study.LINEAR, (w.EXACT, last), (name, last), (w.LOGISTIC,)) for name in (w.EXACT_IN_BOX, *bounds)),
+        *(Comparison(study.NETWORKS, *both, w.CONVOLUTIONAL) for both in sides),
+    ]
 
 
 def smoothing_against(attack: str) -> Comparison:
     """Table 1: smoothing against an attack, over the five networks of torchvision and the data set's own."""
-    return _of(study.NETWORKS, (w.SMOOTHING, w.LAST), (attack, w.LAST), None)
-
-
-def _of(block: str, one: Side, other: Side, networks: tuple[str, ...] | None) -> Comparison:
-    names = [w.distance_style(attack).label for attack, _ in (one, other)]
-    words = f"{names[0]} and {names[1]}" if one[0] != other[0] else f"{names[0]}: {one[1]} and last epoch"
-    return Comparison(words[0].upper() + words[1:], one, other, block, networks)
+    return Comparison(study.NETWORKS, (w.SMOOTHING, w.LAST), (attack, w.LAST))
 
 
 def counted(
@@ -122,7 +124,7 @@ def having(found: Sequence[Audited], comparison: Comparison, datasets: Sequence[
         audited
         for audited in study.run(found)
         if audited.dataset in datasets
-        and _takes_part(comparison, audited)
+        and comparison.between(audited)
         and not any(audited.sigmas(*side).empty for side in (comparison.one, comparison.other))
     ]
 
@@ -172,14 +174,6 @@ def once(groups: Sequence[tuple[str, str]]) -> Array:
     """Which (partition, level) are a comparison each (groups,): of two levels of a partition the second alone."""
     names = [partition for partition, _ in groups]
     return np.array([names.count(name) != 2 or name in names[:place] for place, name in enumerate(names)], dtype=bool)
-
-
-def _takes_part(comparison: Comparison, one: Audited) -> bool:
-    if one.block != comparison.block:
-        return False
-    if comparison.networks is not None:
-        return one.network in comparison.networks
-    return one.network in w.CONVOLUTIONAL or one.network == w.OWN.get(one.dataset)
 
 
 @registry.table()

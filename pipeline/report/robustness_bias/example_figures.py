@@ -17,7 +17,6 @@ from pipeline.report.numbers import number
 from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study
 from pipeline.report.robustness_bias.curves import nothing
-from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import INK, finish, new_figure, new_panels
 from pipeline.types import Array
@@ -143,7 +142,10 @@ def figure_3(inputs: Inputs) -> Picture:
     """
     title = "Two inputs, the same budget."
     found = study.audited(inputs, study.NETWORKS)
-    one = _chosen(found)
+    having = [one for one in study.run(found) if KEPT in one.result.arrays]
+    order = w.ordered((one.dataset for one in having), PREFERRED)
+    # A data set's own network, or the first that has an example.
+    one = min(having, key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)), default=None)
     if one is None:
         return nothing(inputs, found, title, "the rule of the audit found no pair" if study.run(found) else "")
     arrays, dataset = one.result.arrays, inputs.datasets[one.data]
@@ -176,14 +178,6 @@ def figure_3(inputs: Inputs) -> Picture:
             "no finding.",
         ),
     )
-
-
-def _chosen(found: list[Audited]) -> Audited | None:
-    """The audit whose example is shown: the preferred data set's own network, or the first that has one."""
-    having = [one for one in study.run(found) if KEPT in one.result.arrays]
-    order = w.ordered((one.dataset for one in having), PREFERRED)
-    having.sort(key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)))
-    return having[0] if having else None
 
 
 def _group(dataset: Described, arrays: Mapping[str, Array], row: int) -> str:

@@ -1,6 +1,5 @@
 """Tables by group: the partitions, sigma with its interval and test, and what holds under every network."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,15 +44,13 @@ class Across:
     p: Array
     failed: Array
 
-    def means(self, row: int) -> list[float]:
-        """The means of a group's sigma over the networks where it is defined, of all members and of correct ones."""
-        known = [values[row][np.isfinite(values[row])] for values in (self.sigma, self.given)]
-        return [float(values.mean()) if len(values) else math.nan for values in known]
-
     def known(self, row: int) -> Array:
         """A group's sigma under every network where it is defined."""
-        values = self.sigma[row]
-        return np.asarray(values[np.isfinite(values)])
+        return self.sigma[row][np.isfinite(self.sigma[row])]
+
+    def means(self, row: int) -> list[float]:
+        """The means of a group's sigma over the networks where it is defined, of all members and of correct ones."""
+        return [Estimate.mean(values[row]).value for values in (self.sigma, self.given)]
 
     def outcome(self, row: int) -> str:
         """``3 / 0 of 7``: networks in which a group is significantly closer, and farther, than the others.
@@ -77,8 +74,9 @@ class Across:
 
     def one_sign(self) -> str:
         """``5 of 10``: groups whose sigma has one sign under every network, of those with two networks or more."""
-        signs = [set(np.sign(self.known(row)).tolist()) for row in range(len(self.sigma)) if len(self.known(row)) > 1]
-        return f"one sign: {sum(len(found) == 1 for found in signs)} of {len(signs)}" if signs else DASH
+        several = [known for known in map(self.known, range(len(self.sigma))) if len(known) > 1]
+        same = sum(len(np.unique(np.sign(known))) == 1 for known in several)
+        return f"one sign: {same} of {len(several)}" if several else DASH
 
 
 def across(found: Sequence[Audited], attack: str) -> Across:
@@ -190,22 +188,23 @@ def table_trainings(inputs: Inputs) -> Table:
     """What changes from training to training beside what differs between groups: one network, trained several times
     with draws of its own.
     """
-    again = study.run(study.audited(inputs, study.TRAININGS))
+    found = study.audited(inputs, study.TRAININGS)
+    again = study.run(found)
     body = []
     for data, network in dict.fromkeys((one.data, one.network) for one in again):
         first = study.audited(inputs, study.NETWORKS, network=network)
         every = [one for one in (*study.run(first), *again) if (one.data, one.network) == (data, network)]
         sigma = np.column_stack([one.sigmas(one.bound).to_numpy(float) for one in every])
-        kept = np.isfinite(sigma).all(axis=1) & (len(every) > 1)
-        one_sign = (np.sign(sigma[kept]) == np.sign(sigma[kept][:, :1])).all(axis=1)
-        within, between = sigma[kept].std(axis=1, ddof=1), sigma[kept].mean(axis=1)
+        sigma = sigma[np.isfinite(sigma).all(axis=1) & (len(every) > 1)]
+        one_sign = (np.sign(sigma) == np.sign(sigma[:, :1])).all(axis=1)
+        accuracy, between = Estimate.mean(np.array([one.accuracy for one in every])), Estimate.mean(sigma.mean(axis=1))
         cells: list[Cell] = [
             len(every),
-            100 * float(np.mean([one.accuracy for one in every])),
-            100 * float(np.std([one.accuracy for one in every], ddof=1)) if len(every) > 1 else None,
-            float(np.sqrt((within**2).mean())) if kept.any() else None,
-            float(between.std(ddof=1)) if kept.sum() > 1 else None,
-            f"{int(one_sign.sum())} of {int(kept.sum())}",
+            100 * accuracy.value,
+            100 * accuracy.std,
+            float(np.sqrt(sigma.var(axis=1, ddof=1).mean())) if len(sigma) else None,
+            between.std,
+            f"{int(one_sign.sum())} of {len(sigma)}",
         ]
         body.append(Row((w.dataset_label(every[0].dataset), w.network_label(network)), tuple(cells)))
     return Table(
@@ -225,7 +224,7 @@ def table_trainings(inputs: Inputs) -> Table:
             f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, shares of all members. Spreads are "
             "standard deviations: of a group's sigma over the trainings (root of the mean variance), and of the mean "
             "sigma over the groups. One sign: groups whose sigma has one sign in all trainings.",
-            *study.not_run(study.audited(inputs, study.TRAININGS)),
+            *study.not_run(found),
         ),
     )
 
@@ -235,8 +234,7 @@ def _exact(one: Audited | None, group: tuple[str, str]) -> list[Cell]:
         return [None, None, DASH, DASH]
     line = one.table(w.EXACT, denominator=w.CORRECT).loc[group]
     ends = Estimate(line["sigma"], low=line["sigma_ci_low"], high=line["sigma_ci_high"])
-    of_all = float(one.sigmas(w.EXACT)[group])
-    return [of_all, float(line["sigma"]), interval(ends, 2), p_value(float(line[ADJUSTED]))]
+    return [float(one.sigmas(w.EXACT)[group]), float(line["sigma"]), interval(ends, 2), p_value(float(line[ADJUSTED]))]
 
 
 def _single(several: Across, network: str, row: int) -> list[Cell]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from pipeline.report import registry
 from pipeline.report import words as w
@@ -243,8 +244,6 @@ def best_bound(points: Points) -> Array:
 
 def rank_correlation(one: Array, other: Array) -> float:
     """Spearman's; NaN for fewer than three points or constant ones."""
-    from scipy.stats import spearmanr
-
     if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return math.nan
     return float(spearmanr(one, other).statistic)

@@ -299,22 +299,16 @@ def remedy(reason: str) -> str:
 
 def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
     """Footnotes on the data sets that could not be had, and on the networks that did not learn."""
-    missing, failed = absences(found), [one for one in trained(found) if not one.learned]
+    missing, failed = absences(found), (one for one in trained(found) if not one.learned)
     texts = [f"{w.dataset_label(name)} ({missing[name]})" for name in w.datasets_in(missing)]
     notes = [f"Not run: data. {'; '.join(texts)}."] if texts else []
-    if failed:
-        told = "; ".join(dict.fromkeys(map(accuracies, failed)))
-        notes.append(f"Did not learn, and so in no number here: {told}.")
-    return tuple(notes)
-
-
-def accuracies(one: Audited) -> str:
-    """``VGG19 on CIFAR-10 (accuracy 9.8 %; largest class 10.0 %, logistic regression 38.1 %)``."""
-    beside = {"largest class": one.largest, "logistic regression": one.linear}
-    others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
-    told = penalty(one)
-    name = f"{w.network_label(one.network)} on {w.dataset_label(one.dataset)}{told and f' {told}'}"
-    return f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})"
+    told = {}
+    for one in failed:
+        beside = {"largest class": one.largest, "logistic regression": one.linear}
+        others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
+        name = " ".join(filter(None, (w.network_label(one.network), "on", w.dataset_label(one.dataset), penalty(one))))
+        told[f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})"] = None
+    return (*notes, f"Did not learn, and so in no number here: {'; '.join(told)}.") if told else tuple(notes)
 
 
 def penalty(one: Audited) -> str:

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from pipeline.report import style
-from pipeline.report.fliptest import bars, stability
+from pipeline.report.fliptest import bars, which_map
 from pipeline.report.fliptest.bars import Group
 from pipeline.report.fliptest.flipset_figures import boundary, hiring
-from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.methods import largest
-from pipeline.report.fliptest.trials import FirstTrial
+from pipeline.report.fliptest.trials import FirstTrial, Line
 from pipeline.report.inputs import Inputs
 
 
@@ -95,16 +94,16 @@ def test_stability_by_hand() -> None:
     rows = pd.DataFrame(
         {"repetition": [0, 0, 1, 1], "feature": ["1", "2"] * 2, "point": "zeros", "value": [1.0, 0.0, 3.0, 0.5]}
     )
-    image = stability.images(rows, "zeros")
-    assert stability.variances(image) == pytest.approx([2.0, 0.125])
-    assert stability.means(image) == pytest.approx([2.0, 0.25])
+    image = which_map.images(rows, "zeros")
+    assert which_map.variances(image) == pytest.approx([2.0, 0.125])
+    assert which_map.means(image) == pytest.approx([2.0, 0.25])
     # At (1, 0) and (3, .5) in place of (0, 0): mean squares .5 and 4.625; half their sum is bias^2 + variance about it.
-    found = stability.errors(rows)
+    found = which_map.errors(rows)
     assert found.tolist() == pytest.approx([0.5**0.5, 4.625**0.5])
     means, spread = image.mean(axis=0), image.var(axis=0)
     assert (found**2).mean() == pytest.approx((means**2 + spread).mean())
     with pytest.raises(ValueError, match="expected the rows of one map"):
-        stability.images(pd.concat([rows, rows]), "zeros")
+        which_map.images(pd.concat([rows, rows]), "zeros")
 
 
 def test_the_features_that_stand_out_come_first_then_those_of_all_people_then_the_noise_by_size() -> None:

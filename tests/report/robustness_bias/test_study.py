@@ -192,7 +192,7 @@ def linear(inputs: Inputs) -> Audited:
 @given(st.lists(st.floats(-2, 2).filter(lambda x: abs(x) > 0.01), min_size=3, max_size=12))
 def test_agreement_is_counted_sign_by_sign(inputs: Inputs, sigma: list[float]) -> None:
     values = np.array(sigma)
-    then = Comparison("", (w.DEEPFOOL, w.FIRST), (w.DEEPFOOL, w.LAST), study.NETWORKS)
+    then = Comparison(study.NETWORKS, (w.DEEPFOOL, w.FIRST), (w.DEEPFOOL, w.LAST))
 
     def agreeing(first: Any, dataset: str = "digits") -> Agreement:
         rows = [audit((1,), first).result.rows, audit((50,), values).result.rows]
@@ -207,7 +207,7 @@ def test_agreement_is_counted_sign_by_sign(inputs: Inputs, sigma: list[float]) -
 
 
 def between(one: str, other: str) -> Comparison:
-    return Comparison("", (one, w.LAST), (other, w.LAST), study.LINEAR, (w.LOGISTIC,))
+    return Comparison(study.LINEAR, (one, w.LAST), (other, w.LAST), (w.LOGISTIC,))
 
 
 def with_arrays(one: Audited, **arrays: Any) -> Audited:
