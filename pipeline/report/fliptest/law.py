@@ -37,7 +37,8 @@ def figure_6(inputs: Inputs) -> Picture:
     found = _published(places(inputs, REGRESSION))
     figure, (panels,) = new_panels(2.5, 1, len(found), sharex=True, sharey=True)
     pooled = np.concatenate([scores for place in found for scores in (place.first.score, place.first.score_image)])
-    edges = np.linspace(*np.quantile(pooled, [0.001, 0.999]), PREDICTION_BINS + 1)
+    low, high = np.quantile(pooled, [0.001, 0.999])
+    edges = np.linspace(low, high, PREDICTION_BINS + 1)
     for place, axes in zip(found, panels, strict=True):
         first, (source, target) = place.first, place.groups
         for label, values, color in (

@@ -297,8 +297,8 @@ def by_level(
         axes.plot(x, values, color=color, linestyle=line, linewidth=0.9, label=name, **style)
     if above:
         axes.set_ylim(0, axes.get_ylim()[1] * ROOM)
-    place = "upper right" if above else "lower right"
-    axes.legend(fontsize=5, loc=place, handlelength=1.6, ncols=1 + (len(names) > 5), labelspacing=0.15)
+    look: Any = {"fontsize": 5, "handlelength": 1.6, "labelspacing": 0.15, "ncols": 1 + (len(names) > 5)}
+    axes.legend(loc="upper right" if above else "lower right", **look)
 
 
 def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:

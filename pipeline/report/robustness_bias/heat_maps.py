@@ -249,7 +249,8 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
 
 def _name_groups(axes: Axes, names: Sequence[str]) -> None:
     """Names below the columns, turned where they would not fit."""
-    places, look = np.arange(len(names)) + 0.5, {"fontsize": 6.5}
+    places = np.arange(len(names)) + 0.5
+    look: dict[str, Any] = {"fontsize": 6.5}
     if len(names) > 2 * ANNOTATED:
         look = {"fontsize": 5, "rotation": 90}
     elif len(names) > ANNOTATED or max(map(len, names), default=0) > LONG:

@@ -302,13 +302,15 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
     missing, failed = absences(found), (one for one in trained(found) if not one.learned)
     texts = [f"{w.dataset_label(name)} ({missing[name]})" for name in w.datasets_in(missing)]
     notes = [f"Not run: data. {'; '.join(texts)}."] if texts else []
-    told = {}
+    told: list[str] = []
     for one in failed:
         beside = {"largest class": one.largest, "logistic regression": one.linear}
         others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
         name = " ".join(filter(None, (w.network_label(one.network), "on", w.dataset_label(one.dataset), penalty(one))))
-        told[f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})"] = None
-    return (*notes, f"Did not learn, and so in no number here: {'; '.join(told)}.") if told else tuple(notes)
+        told.append(f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})")
+    if told:
+        notes.append(f"Did not learn, and so in no number here: {'; '.join(dict.fromkeys(told))}.")
+    return tuple(notes)
 
 
 def penalty(one: Audited) -> str:

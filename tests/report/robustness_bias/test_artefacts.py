@@ -35,7 +35,7 @@ def test_every_artefact_is_made_and_a_figure_has_its_data_or_says_so_in_place_of
 ) -> None:
     made = made_alone[name]
     assert made.caption == LISTED[name].caption
-    assert isinstance(made, Table if LISTED[name].kind == "table" else Picture)
+    assert isinstance(made, Table) == (LISTED[name].kind == "table")
     if name in OF_ABSENT_DATA:
         (axes,) = made.figure.axes
         assert not axes.axison

@@ -264,15 +264,13 @@ def test_the_worst_network_stands_for_the_failures_of_an_attack(inputs: Inputs) 
 
 def test_closer_is_counted_among_correctly_classified_points(inputs: Inputs) -> None:
     found = study.audited(inputs, study.NETWORKS, w.UTKFACE)
-    several = group_tables.across(found, w.DEEPFOOL)
-    for row, group in enumerate(found[0].groups):
+    for group, cells in group_tables.over_networks(found, found[0].groups).items():
         lines = [one.table(w.DEEPFOOL, denominator=w.CORRECT).loc[group] for one in found]
         closer = sum(line["sigma"] < 0 and line["sigma_p_adjusted"] < group_tables.LEVEL for line in lines)
         farther = sum(line["sigma"] > 0 and line["sigma_p_adjusted"] < group_tables.LEVEL for line in lines)
-        assert several.outcome(row) == f"{closer} / {farther} of {len(found)}"
-        of_all = np.mean([one.sigmas(w.DEEPFOOL)[group] for one in found])
-        given = np.mean([line["sigma"] for line in lines])
-        assert several.means(row) == pytest.approx([of_all, given])
+        assert cells["deepfool outcome"] == f"{closer} / {farther} of {len(found)}"
+        assert cells["deepfool mean"] == pytest.approx(np.mean([one.sigmas(w.DEEPFOOL)[group] for one in found]))
+        assert cells["deepfool mean correct"] == pytest.approx(np.mean([line["sigma"] for line in lines]))
 
 
 def test_a_network_of_two_blocks_is_one_even_without_numbers(alone: Inputs) -> None:
