@@ -113,6 +113,19 @@ def test_the_features_that_stand_out_come_first_then_those_of_all_people_then_th
     assert largest(reports, 1) == ["age"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({}, "stands out"),
+        ({"low": -0.1}, "noise"),
+        ({"value": -0.5, "low": -0.6, "high": 0.0, "p": 0.5}, "noise"),
+        ({"p": 0.06}, "as the whole group"),
+    ],
+)
+def test_a_line_has_one_standing(changes: dict[str, Any], word: str) -> None:
+    assert replace(line("age", 0.5), **changes).standing == word
+
+
 def test_noise_and_what_all_people_share_look_different_and_both_unlike_what_stands_out() -> None:
     """Hatched and grey in italics; pale; full: and the legend has those looks that are drawn."""
     drawn = [line("own", 1.0), line("all", 0.8, p=0.5), replace(line("noise", 0.5), low=-0.1)]

@@ -11,7 +11,7 @@ from scipy import stats
 from pipeline.report import words as w
 from pipeline.report.fliptest import bars, trials, which_map
 from pipeline.report.fliptest.facts import claims
-from pipeline.report.fliptest.trials import Line, Place
+from pipeline.report.fliptest.trials import Place
 from pipeline.report.fliptest.validation import Validated, validated
 from pipeline.report.fliptest.which_map import Entry, entries, verdicts
 from pipeline.report.inputs import Inputs, identified
@@ -20,12 +20,6 @@ HIRING = ("hiring", "hiring", "given", "wgan")
 SIDES = (("image", "source"), ("target", "target"))
 LAW = ("law", "law", "logistic", "wgan")
 METHODS = ("methods", "adult", "baseline", "exact", w.EVERYONE, "race")
-
-
-def line(**changes: Any) -> Line:
-    """A line that stands out."""
-    values: dict[str, Any] = {"feature": "age", "value": 0.5, "low": 0.4, "high": 0.6, "rank": 1, "p": 0.01}
-    return Line(**{**values, "alpha": 0.05, "trials": np.array([0.5]), **changes})
 
 
 def test_every_audit_of_flipsets_is_found_with_its_label_and_attribute(inputs: Inputs) -> None:
@@ -121,19 +115,6 @@ def test_an_empty_flipset_has_no_lines(inputs: Inputs) -> None:
     assert law.estimate("size", w.POSITIVE).value == 0
     assert law.report(w.POSITIVE) == []
     assert trials.leading([]) is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({}, "stands out"),
-        ({"low": -0.1}, "noise"),
-        ({"value": -0.5, "low": -0.6, "high": 0.0, "p": 0.5}, "noise"),
-        ({"p": 0.06}, "as the whole group"),
-    ],
-)
-def test_a_line_has_one_standing(changes: dict[str, Any], word: str) -> None:
-    assert line(**changes).standing == word
 
 
 def test_failed_maps_are_said_but_not_of_counterfactuals(inputs: Inputs) -> None:
