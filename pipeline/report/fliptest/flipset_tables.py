@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.departures import joined
 from pipeline.report.described import Described
 from pipeline.report.fliptest import lines, pages, trials
 from pipeline.report.fliptest.lines import Line
@@ -144,7 +144,7 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
 def _labels(place: Place) -> tuple[str, ...]:
     given = w.GIVEN[place.given]
     pair = f"{' to '.join(place.groups)}{f', {given}' if given else ''}"
-    return w.dataset_label(place.dataset), pair, w.method_label(place.method), place.style.label
+    return w.dataset_label(place.dataset), pair, w.METHODS[place.method], place.style.label
 
 
 def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
@@ -309,8 +309,8 @@ def table_subgroups(inputs: Inputs) -> Table:
             "Search: a tree of subgroups grown on half of the rows towards the largest correlation r between the "
             f"model's decision and the group ({_codes(inputs, datasets)}); r, Fisher's interval and p are of the "
             "other half, first trial, and allow for the number of subgroups; features as the model sees them. Shown: "
-            f"{joined(searched)} contexts, the largest effects first. Reported: the whole where its interval excludes "
-            "0, a subgroup where its interval lies above those of all the contexts around it.",
+            f"{enumerated(searched)} contexts, the largest effects first. Reported: the whole where its interval "
+            "excludes 0, a subgroup where its interval lies above those of all the contexts around it.",
             f"Over the trials the interval of all rows is {_root_over_trials(inputs, datasets)}.",
             "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift that "
             "stands out, else the largest of all; and its mean sign (1: all members have more of it than their "

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure, SubFigure
 
+from pipeline.messages import enumerated
 from pipeline.report import words as w
-from pipeline.report.departures import joined
 from pipeline.report.fliptest import bars, lines
 from pipeline.report.fliptest.bars import Group
 from pipeline.report.fliptest.trials import FirstTrial, Place
 from pipeline.report.numbers import DASH, number, spread
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import new_figure, panel_letter
 from pipeline.transport.quality import WORST_HEALTHY_KS
 
@@ -67,7 +67,7 @@ def drawn(page: Page, title: str, notes: Sequence[str] = ()) -> Picture:
     _marginals(parts[0], page, groups, names, (down, across))
     if reports:
         _reports(parts[1], page, reports)
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         place.inputs.stamp(place.block, place.dataset, [place.transport]),
@@ -93,7 +93,7 @@ def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple
     """The notes that say whose numbers are drawn, how they vary over the trials, and whether the map is sound."""
     counted = place.estimate("n_source")
     several = counted.n > 1
-    sizes = joined(_size(place, flipset) for flipset in flipsets)
+    sizes = enumerated(_size(place, flipset) for flipset in flipsets)
     restricted = f", {w.GIVEN[place.given]} only" if w.GIVEN[place.given] else ""
     first = f"Histograms: the first of {counted.n} trials. " if several else ""
     note = (

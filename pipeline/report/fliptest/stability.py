@@ -11,7 +11,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs, points
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import curve, finish, level, new_panels
 from pipeline.types import Array
 
@@ -118,7 +118,7 @@ def _figure(
     finish(figure, panels, "number of features", label, len(maps), titles)
     draws = rows.groupby(["transport", "dimension", "correlation"])["repetition"].nunique()
     counted = f"{draws.min():,}" if draws.min() == draws.max() else f"{draws.min():,} to {draws.max():,}"
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         inputs.stamp(set(rows["block"])),
@@ -144,7 +144,7 @@ def _points(
     axes: Axes, rows: pd.DataFrame, point: str, summary: Callable[[Array], Array], dimensions: Sequence[float],
     transport: str, offset: float,
 ) -> None:  # fmt: skip
-    style, line = w.map_style(transport), []
+    style, line = w.MAPS[transport], []
     look = {"linestyle": "none", "marker": style.marker, "markersize": 3.2, "color": style.color}
     for place, dimension in enumerate(dimensions):
         here = rows[rows["dimension"] == dimension]

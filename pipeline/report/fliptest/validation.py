@@ -15,7 +15,7 @@ from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, finish, level, new_panels
 from pipeline.report.table import Cell, Column, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
@@ -253,11 +253,11 @@ def figure_maps(inputs: Inputs) -> Picture:
     level(panels[2], x=1)
     panels[0].set_yticks(range(len(labels)), labels)
     panels[0].set_ylim(len(labels) - 0.5, -0.5)
-    styles = [w.map_style(kind) for kind in kinds]
+    styles = [w.MAPS[kind] for kind in kinds]
     look: Any = {"linestyle": "none", "markersize": 4.6}
     handles = [Line2D([], [], marker=s.marker, color=s.color, label=s.label, **look) for s in styles]
     finish(figure, panels, columns=len(kinds), handles=handles)
-    return Picture.stamped(
+    return Picture(
         figure,
         "How well each kind of map reaches the other group, and how far it moves people.",
         inputs.stamp(set(inputs.select(audit=trials.QUALITY)["block"])),
@@ -280,7 +280,7 @@ MEASURES: dict[str, Callable[[Validated], pd.Series]] = {
 
 
 def _dots(axes: Axes, values: pd.Series, y: float, transport: str) -> None:
-    style = w.map_style(transport)
+    style = w.MAPS[transport]
     finite = values.to_numpy(float)
     finite = finite[np.isfinite(finite)]
     if not len(finite):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.departures import joined
 from pipeline.report.fliptest import stability, trials
 from pipeline.report.fliptest.validation import HEALTHY, Validated, counted, validated
 from pipeline.report.inputs import Inputs
@@ -113,7 +113,7 @@ def table_maps(inputs: Inputs) -> Table:
                 for m in MEASURES
             ),
         ),
-        rows=[((one.experiment, w.map_style(one.transport).label), one) for one in listed],
+        rows=[((one.experiment, w.MAPS[one.transport].label), one) for one in listed],
         stamp=inputs.stamp(inputs.rows.loc[_used(inputs), "block"].unique()),
         notes=(*verdicts(listed), HEALTHY, *NOTES),
     )
@@ -137,7 +137,7 @@ def verdicts(listed: Sequence[Entry]) -> tuple[str, ...]:
             continue
         wins = {name: sum(name in place for place in places) for name in w.maps_in(n for p in places for n in p)}
         ranked = sorted(wins.items(), key=lambda item: -item[1])
-        named = joined(f"{w.map_style(name).label} {won}" for name, won in ranked)
+        named = enumerated(f"{w.MAPS[name].label} {won}" for name, won in ranked)
         texts.append(f"{measure.best}: {named} of {len(places)}")
         leaders[measure.best] = [name for name, won in ranked if won == ranked[0][1]]
     if not texts:
@@ -172,9 +172,9 @@ def _conclusion(leaders: Mapping[str, Sequence[str]]) -> str:
     """Whether some kind of map is in front by every measure, and else which is by what."""
     kinds = w.maps_in(name for names in leaders.values() for name in names)
     if everywhere := [kind for kind in kinds if all(kind in names for names in leaders.values())]:
-        return f"In front by every measure: {joined(w.map_style(kind).label for kind in everywhere)}."
+        return f"In front by every measure: {enumerated(w.MAPS[kind].label for kind in everywhere)}."
     by = {kind: [measure for measure, names in leaders.items() if kind in names] for kind in kinds}
-    told = "; ".join(f"{w.map_style(kind).label} by {joined(measures)}" for kind, measures in by.items())
+    told = "; ".join(f"{w.MAPS[kind].label} by {enumerated(measures)}" for kind, measures in by.items())
     return f"No kind of map is in front by every measure: {told}."
 
 
@@ -182,11 +182,11 @@ def _noise(listed: Sequence[Entry]) -> tuple[str, ...]:
     """What each kind of map flips where nothing can be discriminated, in one sentence."""
     shares = {one.transport: one.estimate("flips") for one in listed if "flips" in one.values}
     told = [
-        f"{w.map_style(kind).label} {number(share.value, 2)} %"
+        f"{w.MAPS[kind].label} {number(share.value, 2)} %"
         for kind, share in sorted(shares.items(), key=lambda item: item[1].value if item[1] else math.inf)
         if share is not None
     ]
-    return (f"Flipped between equal groups: {joined(told)} of the people.",) if told else ()
+    return (f"Flipped between equal groups: {enumerated(told)} of the people.",) if told else ()
 
 
 def _by_experiment(inputs: Inputs) -> list[Entry]:

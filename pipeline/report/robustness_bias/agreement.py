@@ -83,7 +83,7 @@ def smoothing_against(attack: str) -> Comparison:
 
 
 def _of(block: str, one: Side, other: Side, networks: tuple[str, ...] | None) -> Comparison:
-    names = [w.distance_style(attack).label for attack, _ in (one, other)]
+    names = [w.DISTANCES[attack].label for attack, _ in (one, other)]
     words = f"{names[0]} and {names[1]}" if one[0] != other[0] else f"{names[0]}: {one[1]} and last epoch"
     return Comparison(words[0].upper() + words[1:], one, other, block, networks)
 
@@ -296,7 +296,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
                 gaps = np.abs(one - other)
                 absolute = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else None
                 cells += [gap.total, gap.mean, gap.variance, absolute]
-            body.append(Row((w.distance_style(comparison.other[0]).label, label), tuple(cells)))
+            body.append(Row((w.DISTANCES[comparison.other[0]].label, label), tuple(cells)))
     columns = tuple(
         Column(f"{key}, {words}", f"shares of {words}", decimals=decimals, name=name)
         for words in w.DENOMINATORS.values()

@@ -24,16 +24,16 @@ def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
 
 
 @registry.table()
-def comparison(inputs: Inputs, published: pd.DataFrame) -> Table:
+def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
     """Each number that the paper prints beside ours, with a verdict where the settings match."""
-    found = study.audited(inputs)
+    audited = study.audited(inputs)
     return as_table(
-        compared(inputs, published),
-        used.stamp(inputs, sorted({one.block for one in found})),
+        found,
+        used.stamp(inputs, sorted({one.block for one in audited})),
         notes=(
             "A share of agreeing signs is of groups that share points, and an accuracy of one training is of test "
             "images that both sides share; Fisher's test takes them for independent and knows nothing of how trainings "
             "differ. sigma differences: Welch's test over the groups. Medians of one training have no spread.",
-            *study.not_run(found),
+            *study.not_run(audited),
         ),
     )

@@ -12,9 +12,9 @@ from pipeline.methods.sgd_settings import accuracy_curve
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.stamp import Picture
 from pipeline.report.style import PAGE_WIDTH, new_figure, panel_letter
 from pipeline.types import Array
 
@@ -43,7 +43,7 @@ def figure_4(inputs: Inputs) -> Picture:
         Line2D([], [], color=curves.MEAN, linestyle=(0, (4, 1.2))),
     ]
     figure.legend(handles, ["one class", "mean of the classes"], loc="outside upper center", ncols=2)
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         used.stamp(inputs, study.LINEAR, distances=[w.EXACT]),
@@ -69,7 +69,7 @@ def figure_5(inputs: Inputs) -> Picture:
         curves.draw_levels(axes, group, curves.budgets([group]))
         axes.legend(loc="upper right", handlelength=2.0)
     grid[0].set_ylabel(r"$\widehat{I}_s(\tau)$")
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         used.stamp(inputs, study.LINEAR, [one.dataset for one in every], [w.EXACT]),
@@ -122,7 +122,7 @@ def figure_bias(inputs: Inputs) -> Picture:
         axes.set_xlim(0, tau[-1])
     grid[0].set_ylabel(r"$RB(P, \tau)$")
     datasets = sorted({one.dataset for one, _ in shown})
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         used.stamp(inputs, study.NETWORKS, datasets, sorted({study.upper_bound(one) for one, _ in shown})),
@@ -156,7 +156,7 @@ def figure_training(inputs: Inputs) -> Picture:
         axes.set_ylim(0, 1)
     grid[0].set_ylabel("test accuracy")
     figure.legend([Line2D([], [], color=curves.MEAN, linestyle=(0, (4, 1.2)))], ["all"], loc="outside upper center")
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         used.of_training(used.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown}))),
@@ -179,7 +179,7 @@ def own_networks(inputs: Inputs) -> tuple[list[Audited], list[tuple[Audited, str
 
 def told(found: Sequence[Audited]) -> str:
     """Which data set's network is which."""
-    return "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(found))
+    return "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(found))
 
 
 def by_level(
@@ -222,7 +222,7 @@ def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "")
     curves.say(figure.subplots(), why)
     blocks, datasets = ({getattr(one, name) for one in found} for name in ("block", "dataset"))
     stamp = used.stamp(inputs, sorted(blocks), sorted(datasets))
-    return Picture.stamped(figure, title, stamp, f"No drawing: {why}", absent=why)
+    return Picture(figure, title, stamp, f"No drawing: {why}", absent=why)
 
 
 def panels(count: int, abscissa: str = curves.ABSCISSA) -> tuple[Figure, list[Axes]]:
@@ -275,9 +275,9 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, order: Sequence[st
             group = curves.group(points, attack, partition or next(iter(points.levels)))
             if not curves.empty(axes, group):
                 curves.draw_levels(axes, group, curves.budgets([group]))
-            curves.letters(axes, w.network_label(one.network))
+            curves.letters(axes, w.NETWORKS[one.network])
             if r == 0:
-                axes.set_title(w.distance_style(attack).label)
+                axes.set_title(w.DISTANCES[attack].label)
         grid[r, 0].set_ylabel(r"$\widehat{I}_P(\tau)$")
     for axes in grid[-1]:
         axes.set_xlabel(curves.ABSCISSA)
@@ -285,7 +285,7 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, order: Sequence[st
     figure.legend(
         handles, labels, loc="outside upper center", ncols=min(len(labels), 10), handlelength=2.0, columnspacing=1.0
     )
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         used.stamp(inputs, study.NETWORKS, [dataset], COLUMNS),

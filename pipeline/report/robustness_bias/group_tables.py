@@ -111,7 +111,7 @@ def table_sigma(inputs: Inputs) -> Table:
             for several in by_distance:
                 cells += [*several.means(row), several.outcome(row)] if several.networks else [None, None, DASH]
             cells += [cell for name in names for several in by_distance for cell in _single(several, name, row)]
-            labels = (w.dataset_label(dataset), w.partition_label(group[0]), w.plainly(group[1]))
+            labels = (w.dataset_label(dataset), w.PARTITIONS[group[0]], w.plainly(group[1]))
             body.append(Row(labels, tuple(cells)))
     columns = (
         Column("exact", "Logistic regression, exact", decimals=2, name="sigma"),
@@ -119,7 +119,7 @@ def table_sigma(inputs: Inputs) -> Table:
         Column("interval", "Logistic regression, exact", "text"),
         Column("p adjusted", "Logistic regression, exact", "text", name="p, adjusted"),
         *(
-            Column(f"{attack} {key}", f"Networks, {w.distance_style(attack).label}", show, 2, name)
+            Column(f"{attack} {key}", f"Networks, {w.DISTANCES[attack].label}", show, 2, name)
             for attack in ESTIMATES
             for key, show, name in OVER_NETWORKS
         ),
@@ -163,10 +163,10 @@ def table_findings(inputs: Inputs) -> Table:
             cells: list[Cell] = []
             for several in by_distance:
                 cells += [several.below(row), several.spread(row)] if several.networks else [DASH, DASH]
-            labels = (w.dataset_label(dataset), w.partition_label(partition), w.plainly(level))
+            labels = (w.dataset_label(dataset), w.PARTITIONS[partition], w.plainly(level))
             body.append(Row(labels, tuple(cells)))
     columns = tuple(
-        Column(f"{attack} {key}", w.distance_style(attack).label, "text", name=name)
+        Column(f"{attack} {key}", w.DISTANCES[attack].label, "text", name=name)
         for attack in ESTIMATES
         for key, name in (("below", "less robust"), ("range", "sigma"))
     )
@@ -208,7 +208,7 @@ def table_trainings(inputs: Inputs) -> Table:
             float(between.std(ddof=1)) if kept.sum() > 1 else None,
             f"{int(one_sign.sum())} of {int(kept.sum())}",
         ]
-        body.append(Row((w.dataset_label(every[0].dataset), w.network_label(network)), tuple(cells)))
+        body.append(Row((w.dataset_label(every[0].dataset), w.NETWORKS[network]), tuple(cells)))
     return Table(
         title="Several trainings of one network.",
         stub=("Data", "Network"),
@@ -264,7 +264,7 @@ def table_partitions(inputs: Inputs) -> Table:
             body.append(Row((w.dataset_label(name),), (None,) * 6 + ("", said)))
             continue
         sizes[name] = (elements(data.levels), comparisons(data.levels))
-        words = ", ".join(f"{w.partition_label(key)} {len(levels)}" for key, levels in data.levels.items())
+        words = ", ".join(f"{w.PARTITIONS[key]} {len(levels)}" for key, levels in data.levels.items())
         cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
         body.append(Row((w.dataset_label(name),), (*cells, data.origin, words)))
     whole = [sizes[name] for name in w.PUBLISHED_IMAGES if name in sizes]

@@ -12,12 +12,12 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, number, p_value, plain
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study, used
 from pipeline.report.robustness_bias.agreement import NOT_RUN
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.distance_figures import nothing
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.stamp import Picture
 from pipeline.report.style import finish, new_figure
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
@@ -181,7 +181,7 @@ def _penalty_row(inputs: Inputs, one: Penalised, before: Penalised | None) -> Ro
     fell = math.nan if before is None else before.audited.accuracy - accuracy
     labels = (
         w.dataset_label(one.audited.dataset),
-        w.network_label(one.audited.network),
+        w.NETWORKS[one.audited.network],
         w.plainly(one.level),
         one.form if one.alpha else DASH,
     )
@@ -276,7 +276,7 @@ def bias(inside: Array, outside: Array) -> float:
 )
 def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
     """The penalised group beside all others, one panel for each group and weight."""
-    title = f"The penalty on {w.dataset_label(dataset)}, {w.network_label(network)}."
+    title = f"The penalty on {w.dataset_label(dataset)}, {w.NETWORKS[network]}."
     sets = by_weight(penalised(inputs, dataset), network)
     if not sets:
         return nothing(inputs, study.audited(inputs, study.REGULARIZER, dataset, network), title)
@@ -318,7 +318,7 @@ def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
 @registry.figure("figure_22", "The same for VGG19.", network="vgg19")
 def races(inputs: Inputs, network: str) -> Picture:
     """All races, without the penalty on the left and with it on the right."""
-    title = f"The penalty on UTKFace by race, {w.network_label(network)}."
+    title = f"The penalty on UTKFace by race, {w.NETWORKS[network]}."
     sets = by_weight(penalised(inputs, w.UTKFACE), network)
     panels = next((several for (partition, _), several in sets.items() if partition == w.RACE), [])
     if not panels:
@@ -346,7 +346,7 @@ def _title(axes: Axes, one: Penalised) -> None:
 
 def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Penalised], seen: str) -> Picture:  # type: ignore[no-untyped-def]
     first = panels[-1]
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         used.stamp(inputs, study.REGULARIZER, [dataset]),

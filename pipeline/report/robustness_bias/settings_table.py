@@ -5,11 +5,10 @@ from typing import Any
 
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.departures import value as text_of
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study, used
-from pipeline.report.settings import NEUTRAL, setting_label
-from pipeline.report.settings_table import Listing, settings_table
+from pipeline.report.settings import NEUTRAL, setting_label, text_of
+from pipeline.report.settings_table import settings_table
 from pipeline.report.table import Table
 
 WORDS = {
@@ -43,19 +42,22 @@ LEFT_OUT = (*VARIED, "audit.attacks", "repetitions", *NEUTRAL)
 @registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
     """As this run used them. Most of them the paper leaves to the authors' program."""
-    of = Listing(
-        ("Data", "Training", "Audit"),
-        _part,
-        lambda key, point: setting_label(key, WORDS),
-        _place,
-        lambda key, value: NOTHING.get(key, "all") if value is None else text_of(value),
-    )
     note = (
         "As configured for this run. A setting that differs from one network or data set to another has a line for "
         "each value."
     )
     stamp = used.stamp(inputs, sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]}))
-    return settings_table(used.as_networks(inputs.points), of, stamp, (note, *left_out(inputs)), where=True)
+    return settings_table(
+        used.as_networks(inputs.points),
+        ("Data", "Training", "Audit"),
+        _part,
+        lambda key, point: setting_label(key, WORDS),
+        _place,
+        lambda key, value: NOTHING.get(key, "all") if value is None else text_of(value),
+        stamp,
+        (note, *left_out(inputs)),
+        where=True,
+    )
 
 
 def left_out(inputs: Inputs) -> tuple[str, ...]:
@@ -66,7 +68,7 @@ def left_out(inputs: Inputs) -> tuple[str, ...]:
         if block in (study.TRAININGS, study.PRETRAINING):
             continue
         penalised = " with a penalty" * (block == study.REGULARIZER)
-        network = f"{w.network_label(str(place.get('method.model', place['method'])))}{penalised}"
+        network = f"{w.NETWORKS[str(place.get('method.model', place['method']))]}{penalised}"
         omitted.setdefault(str(place["dataset"]), []).append(network)
     texts = (f"{w.dataset_label(name)}: {', '.join(dict.fromkeys(omitted[name]))}" for name in w.datasets_in(omitted))
     return (f"Left out at {inputs.scale} scale. {'; '.join(texts)}.",) if omitted else ()
@@ -83,5 +85,5 @@ def _part(key: str, point: Mapping[str, Any]) -> str:
 
 
 def _place(key: str, point: Mapping[str, Any]) -> str:
-    network = f"{w.network_label(str(point['method']['model']))} on {w.dataset_label(point['dataset']['name'])}"
+    network = f"{w.NETWORKS[str(point['method']['model'])]} on {w.dataset_label(point['dataset']['name'])}"
     return "" if key.startswith("dataset.") else network

@@ -202,7 +202,7 @@ def upper_bound(one: Audited) -> str:
 
 def upper_bounds(found: Iterable[Audited]) -> str:
     """What :func:`upper_bound` is called, of all of these networks."""
-    return " or ".join(dict.fromkeys(w.distance_style(upper_bound(one)).label for one in found))
+    return " or ".join(dict.fromkeys(w.DISTANCES[upper_bound(one)].label for one in found))
 
 
 def block_of(name: str) -> str:
@@ -280,7 +280,7 @@ def accuracies(one: Audited) -> str:
     beside = {"largest class": one.largest, "logistic regression": one.linear}
     others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
     told = penalty(one)
-    name = f"{w.network_label(one.network)} on {w.dataset_label(one.dataset)}{told and f' {told}'}"
+    name = f"{w.NETWORKS[one.network]} on {w.dataset_label(one.dataset)}{told and f' {told}'}"
     return f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})"
 
 
@@ -313,7 +313,7 @@ def failures(found: Iterable[Audited], attacks: Iterable[str] = ()) -> str:
     if not worst:
         return "No attack failed."
     told = [
-        f"{w.distance_style(name).label} {worst[name][0]:,.0f} of {worst[name][1]:,.0f} points"
+        f"{w.DISTANCES[name].label} {worst[name][0]:,.0f} of {worst[name][1]:,.0f} points"
         for name in w.distances_in(worst)
     ]
     return (

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
-from pipeline.report.departures import departures
 from pipeline.report.fliptest import law, trials
 from pipeline.report.fliptest.flipset_tables import contexts, told
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.fliptest.validation import EXPERIMENTS, TABLE_1, Validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
+from pipeline.report.settings import departures
 from pipeline.report.table import Table
 from tests.report import studies
 

@@ -1,6 +1,5 @@
 """Where the study's numbers are read from, and the lines of its transparency reports."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -164,9 +163,9 @@ def test_naming_the_labels_adds_a_column_and_changes_no_text(inputs: Inputs) -> 
     assert identified(found) is found
 
 
-def test_unknown_names_speak_for_themselves(build: Callable) -> None:
+def test_unknown_names_speak_for_themselves() -> None:
     assert w.dataset_label("new_data") == "New data"
-    assert w.map_style("brand_new").label == "brand new"
+    assert w.MAPS["brand_new"].label == "brand new"
     assert w.maps_in(["zeta", "wgan", "alpha", "exact", "wgan"]) == ["exact", "wgan", "alpha", "zeta"]
     assert w.feature_label("capital-gain", "adult") == "capital-gain"
     assert w.feature_label("age", "ssl") != w.feature_label("age", "adult")

@@ -17,11 +17,11 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, example_figures, regularizer, study
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.heat_maps import color_end
 from pipeline.report.robustness_bias.regularizer import HELPED, NOTHING_BESIDE, Penalised, bias, reading, threshold
+from pipeline.report.stamp import Picture
 from pipeline.report.table import Table
 
 LISTED = {one.name: one.kind for one in registry.declared("robustness_bias")}
