@@ -57,12 +57,15 @@ class Estimate:
         """The share of ones among the finite values; a share has no spread of its own."""
         return replace(cls.mean(values), std=math.nan)
 
-    def with_t_interval(self, level: float = 0.95) -> Estimate:
-        """value -+ t_{(1 + level)/2, n-1} std / sqrt(n): the interval for the mean over repetitions; NaN for n < 2."""
+    def with_t_interval(self, level: float = 0.95, least: float = -math.inf, most: float = math.inf) -> Estimate:
+        """value -+ t_{(1 + level)/2, n-1} std / sqrt(n): the interval for the mean over repetitions; NaN for n < 2.
+
+        What no mean can be, below ``least`` and above ``most``, is left out of it.
+        """
         if self.n < 2:
             return self
         half = float(student.ppf((1 + level) / 2, self.n - 1)) * self.std / math.sqrt(self.n)
-        return Estimate(self.value, self.std, self.n, self.value - half, self.value + half)
+        return Estimate(self.value, self.std, self.n, max(self.value - half, least), min(self.value + half, most))
 
 
 def symbols(text: str) -> str:

@@ -1,5 +1,6 @@
 """Every model under every audit at a glance, and every audit against every other."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from pipeline.types import Array
 
 SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", "#b0452a"))
 TAUS, OPPOSITE = "RdBu", "Greys"
+UNFAIR = "unfairness of those that fail, as a share of the largest in the column"
 NOTHING = "#ececec"
 SHORT = {"error_ratio": "error ratio", "tpr": "recall", "selection_rate": "selection"}
 """Names of measures for the ticks."""
@@ -51,28 +53,29 @@ def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, scale
         dark = known and shade > DARK
         axes.text(
             column + 0.5, row + 0.5, text if known else text.replace(" ", "\n"), ha="center", va="center",
-            fontsize=4.6 if known else 3.8, linespacing=0.9, color="white" if dark else INK,
+            fontsize=5.2 if known else 4.6, linespacing=0.9, color="white" if dark else INK,
             fontweight="bold" if bold[row, column] else "normal",
         )  # fmt: skip
 
 
 @registry.figure(place=1)
 def figure_agreement(inputs: Inputs) -> Picture:
-    """Every model (rows) under every audit (columns): the darker a cell, the more unfair is the model by that audit
-    among those of its panel; bold with *: it fails.
+    """Every model (rows) under every audit (columns). A model fails where the cell is bold and has a *: the darker, the
+    more unfair is it by that audit among the models of its panel.
     """
     verdicts = {place: m.verdicts(inputs, *place) for place in m.attributes(inputs)}
-    measures = list(m.MEASURES)
     unfair = ScalarMappable(Normalize(0, 1), SHADES)
-    figure, panels = _panels(inputs, 1.75, unfair, "unfairness, as a share of the largest in the column")
+    figure, panels = _panels(inputs, 1.75, unfair, UNFAIR)
     for (dataset, attribute), axes in panels.items():
         found, names = verdicts[dataset, attribute], m.methods(inputs, dataset)
+        measures = _of_any(found)
         kept = [[found[method, measure] for measure in measures] for method in names]
         worst = np.array([[_unfairness(v.effect.value, x) for v, x in zip(row, measures, strict=True)] for row in kept])
         largest = np.nanmax(np.vstack([worst, np.full(len(measures), 1e-12)]), axis=0)
         texts = [[v.word or number(v.effect.value, 2) + "*" * v.rejected for v in row] for row in kept]
         bold = np.array([[v.rejected for v in row] for row in kept])
-        _cells(axes, np.clip(worst / largest, 0, 1), texts, bold, Normalize(0, 1), SHADES)
+        shade = np.where(bold | np.isnan(worst), np.clip(worst / largest, 0, 1), 0.0)
+        _cells(axes, shade, texts, bold, Normalize(0, 1), SHADES)
         _bare(axes, [label(method) for method in names], _names(measures))
     every = [verdict for found in verdicts.values() for verdict in found.values()]
     grey = " ".join(f"{sentence(word)}: {why}." for word, why in m.WHY.items() if word in {v.word for v in every})
@@ -81,9 +84,15 @@ def figure_agreement(inputs: Inputs) -> Picture:
         "Every mitigation under every audit.",
         inputs.stamp(),
         f"Heat maps with a row for each model and a column for each audit, one for each data set and attribute: "
-        f"{sum(v.rejected for v in every)} of {sum(not v.word for v in every)} cells are failures.",
+        f"{sum(v.rejected for v in every)} of {sum(not v.untested for v in every)} cells are failures.",
         notes=(*read_as(inputs), f"Grey: does not apply. {grey}"),
     )
+
+
+def _of_any(found: Mapping[tuple[str, str], m.Verdict]) -> list[str]:
+    """The measures that any of the models has."""
+    having = {measure for (_, measure), verdict in found.items() if not verdict.word}
+    return [measure for measure in m.MEASURES if measure in having]
 
 
 def _unfairness(effect: float, measure: str) -> float:
@@ -113,11 +122,11 @@ def figure_pairs(inputs: Inputs) -> Picture:
     they agree and red where they contradict each other; above it the share of models that one rejects and the other
     does not.
     """
-    measures = list(m.MEASURES)
     mean = m.facts(inputs).groupby(["dataset", "attribute", "statistic", "measure", "other"])["value"].mean()
     ranked = ScalarMappable(Normalize(-1, 1), TAUS)
     figure, panels = _panels(inputs, 2.3, ranked, r"Kendall's $\tau$ (below the diagonal)")
     for (dataset, attribute), axes in panels.items():
+        measures = _of_any(m.verdicts(inputs, dataset, attribute))
         tau, opposite = np.full((2, len(measures), len(measures)), np.nan)
         for i, one in enumerate(measures):
             for j, other in enumerate(measures[i + 1 :], start=i + 1):

@@ -4,13 +4,14 @@ A *measure* is a number of an audit with its test. Of each data set, attribute, 
 
 - ``effect``: T_n of the loss ratio and of the error-rate ratio; the difference of a group metric, level 1 of the
   attribute less level 0; for FlipTest the share of people decided otherwise than their counterpart beyond the mean
-  share between random halves of their group, the mean over both directions; sigma of level 1 for the distance to the
-  decision boundary;
+  share between random halves of their group, the mean over both directions; of a causal model's counterfactuals the
+  share of people decided otherwise; sigma of level 1 for the distance to the decision boundary;
 - ``unfairness``, by which models are ranked, the larger the worse: the effect where its sign means nothing else, and
   its absolute value where the sign says which group;
 - ``p``: of a ratio of at most the tolerated one; of equal metrics; of equal mean distances; for FlipTest of a share of
   flips of at most the floor, the share that one more random deal goes beyond with probability alpha:
-  :math:`P(K \ge k)` of a binomial count with that share, twice the smaller one of the two directions.
+  :math:`P(K \ge k)` of a binomial count with that share, twice the smaller one of the two directions. Counterfactuals
+  have none: nobody is decided otherwise by chance.
 
 ``rejected`` is 1 where p after Holm's correction over the measures of that model, attribute and repetition is at most
 ``LEVEL``. Over all repetitions there is one decision: twice the median p, then Holm's correction over the measures.
@@ -59,13 +60,14 @@ MOST_UNFAIR = 0.1
 INDIVIDUAL = {"loss_ratio": "", "error_ratio": "error_"}
 """The measures of individual fairness, and what their statistics begin with."""
 GROUP = ("tpr", "fpr", "precision", "selection_rate", "auc", "mean_error")
-FLIPTEST, ROBUSTNESS = "fliptest", "robustness"
+FLIPTEST, CAUSAL, ROBUSTNESS = "fliptest", "counterfactual", "robustness"
 MEASURES = {
     "loss_ratio": "loss ratio",
     "error_ratio": "error-rate ratio",
     **{name: w.METRICS[name] for name in GROUP},
     "mean_error": "calibration",
     FLIPTEST: "FlipTest",
+    CAUSAL: "counterfactual",
     ROBUSTNESS: "distance",
 }
 """What they are called, in the order in which they are shown."""
@@ -75,11 +77,13 @@ METHODS = (
 )
 LABELS = {"parity_constrained": "Parity constraint", "threshold_optimizer": "Thresholds", "logistic": "Logistic"}
 """Of the methods that are called otherwise elsewhere."""
-DRAWN, NO_GRADIENT, NO_METRIC, NOT_RUN, UNDEFINED = "drawn", "no gradient", "no metric", "not run", "undefined"
+DRAWN, NO_GRADIENT, NO_METRIC, NO_MODEL = "drawn", "no gradient", "no metric", "no model"
+NOT_RUN, UNDEFINED = "not run", "undefined"
 WHY = {
     DRAWN: "a coin decides, so that there is no boundary",
     NO_GRADIENT: "the decision is a step function of the features",
     NO_METRIC: "protected attributes are inputs, and their directions and axes span them all",
+    NO_MODEL: "no causal model of these data is known",
     NOT_RUN: "left out at this scale",
     UNDEFINED: "no repetition has a test",
 }
@@ -87,11 +91,16 @@ Pair = tuple[str, str]
 """A data set and an attribute."""
 KNOWN = list(w.ATTRIBUTES)
 KEYS = ["dataset", "attribute", "method", "measure", "repetition"]
+BOTH_WAYS = ["dataset", "attribute", "method"]
+"""What both directions of a map have in common."""
+BOTH = (w.POSITIVE, w.NEGATIVE)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A measure of one model over all repetitions: its effect and p after Holm's correction, or a ``word`` for none."""
+    """A measure of one model over all repetitions: its effect and p after Holm's correction, NaN of one without a test,
+    or a ``word`` where it has no effect.
+    """
 
     effect: Estimate
     p: float = float("nan")
@@ -102,6 +111,11 @@ class Verdict:
         """Whether the model fails."""
         return self.p <= LEVEL
 
+    @property
+    def untested(self) -> bool:
+        """Whether there is nothing that it could fail."""
+        return not np.isfinite(self.p)
+
 
 def measured(inputs: Inputs) -> pd.DataFrame:
     """Every measure of every repetition: ``KEYS``, ``effect``, ``unfairness``, ``p``, ``rejected`` and ``origin``."""
@@ -110,7 +124,7 @@ def measured(inputs: Inputs) -> pd.DataFrame:
 
 def _measured(inputs: Inputs) -> pd.DataFrame:
     rows = plain(inputs)
-    parts = [*_individual(rows), _group(rows), _flips(rows), _distances(rows, inputs)]
+    parts = [*_individual(rows), _group(rows), _flips(rows), _counterfactuals(rows), _distances(rows, inputs)]
     found = pd.concat([part for part in parts if len(part)], ignore_index=True)
     place = [key for key in KEYS if key != "measure"]
     adjusted = found.groupby(place, sort=False)["p"].transform(lambda p: corrected(p.to_numpy(float), "holm"))
@@ -171,16 +185,30 @@ def _group(rows: pd.DataFrame) -> pd.DataFrame:
     return found.assign(unfairness=found["effect"].abs())
 
 
-def _flips(rows: pd.DataFrame) -> pd.DataFrame:
-    audited = rows[(rows["audit"] == FLIPTEST) & rows["feature"].isna()]
+def _flipsets(rows: pd.DataFrame, causal: bool) -> pd.DataFrame:
+    """What is counted of every direction's flipsets, a column each, by the causal model's map or by the exact one."""
+    of_map = (rows["transport"] == CAUSAL) == causal
+    audited = rows[(rows["audit"] == FLIPTEST) & of_map & rows["feature"].isna()]
     names = audited["statistic"] + audited["flipset"].fillna("").map(lambda flipset: flipset and f" {flipset}")
-    keys = ["dataset", "attribute", "method", "direction"]
-    whole = _wide(audited.assign(statistic=names), [*keys, "repetition"], {name: name for name in names.unique()})
-    both = (w.POSITIVE, w.NEGATIVE)
+    keys = [*BOTH_WAYS, "direction", "repetition"]
+    return _wide(audited.assign(statistic=names), keys, {name: name for name in names.unique()})
+
+
+def _counterfactuals(rows: pd.DataFrame) -> pd.DataFrame:
+    whole = _flipsets(rows, causal=True)
+    if whole.empty:
+        return whole
+    flipped = sum(whole[f"size {flipset}"] for flipset in BOTH) / whole["n_source"]
+    found = whole.assign(effect=flipped).groupby([*BOTH_WAYS, "repetition", "origin"])["effect"].mean().reset_index()
+    return found.assign(measure=CAUSAL, unfairness=found["effect"], p=np.nan)
+
+
+def _flips(rows: pd.DataFrame) -> pd.DataFrame:
+    whole, keys = _flipsets(rows, causal=False), [*BOTH_WAYS, "direction"]
 
     def share(statistic: str) -> pd.Series:
         """Both flipsets' size as a share of the group; what is known of the first repetition alone is that of all."""
-        size = sum(whole[f"{statistic} {flipset}"] for flipset in both) / whole["n_source"]
+        size = sum(whole[f"{statistic} {flipset}"] for flipset in BOTH) / whole["n_source"]
         return size.groupby([whole[key] for key in keys]).transform("max") if statistic != "size" else size
 
     least = 1 / whole["noise_people"].groupby([whole[key] for key in keys]).transform("max")
@@ -188,7 +216,7 @@ def _flips(rows: pd.DataFrame) -> pd.DataFrame:
     people = whole["n_source"].to_numpy()
     flips = np.rint(share("size") * people)
     found = whole.assign(effect=share("size") - share("noise_size"), p=binom.sf(flips - 1, people, floor))
-    grouped = found.groupby([*keys[:-1], "repetition", "origin"])
+    grouped = found.groupby([*BOTH_WAYS, "repetition", "origin"])
     both_ways = grouped.agg(effect=("effect", "mean"), p=("p", "min"), ways=("p", "size")).reset_index()
     p = np.minimum(1.0, both_ways.pop("ways") * both_ways["p"])
     return both_ways.assign(measure=FLIPTEST, unfairness=both_ways["effect"], p=p)
@@ -221,6 +249,8 @@ def why_not(dataset: str, method: str, measure: str) -> str:
     """One word for a measure that a model does not have."""
     if measure in INDIVIDUAL:
         return NO_METRIC if dataset == w.LAW else NO_GRADIENT if method == "threshold_optimizer" else NOT_RUN
+    if measure == CAUSAL and dataset != w.LAW:
+        return NO_MODEL
     return DRAWN if measure == ROBUSTNESS and method in ("reductions", "threshold_optimizer") else NOT_RUN
 
 
@@ -268,7 +298,8 @@ def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
     for line in found.to_dict("records"):
         place = {key: line[key] for key in (*KEYS, "origin")}
         for statistic in ("effect", "unfairness", "p", "rejected"):
-            yield {**place, "statistic": statistic, "value": line[statistic]}
+            if np.isfinite(line[statistic]):
+                yield {**place, "statistic": statistic, "value": line[statistic]}
     keys = ["dataset", "attribute", "repetition", "origin"]
     for values, part in found.groupby(keys):
         place = dict(zip(keys, values, strict=True))

@@ -54,7 +54,8 @@ def of_dataset(inputs: Inputs, dataset: str) -> Table:
 
     def p(line: Line, method: str) -> Cell:
         each = [] if line[1] in PERFORMANCE else verdicts(line, method)
-        return min(verdict.p for verdict in each) if each and not each[0].word else None
+        tested = each and not each[0].word and not each[0].untested
+        return min(verdict.p for verdict in each) if tested else None
 
     lines: list[Line] = [(BOTH, name) for name in (*PERFORMANCE, *m.INDIVIDUAL)]
     lines += [(a, name) for a in pairs for name in m.MEASURES if name not in m.INDIVIDUAL]
@@ -91,9 +92,11 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
         "Mean over the repetitions with its 95 % interval of Student's t. Loss ratio and error-rate ratio: T_n after "
         f"{enumerated(taken)} steps, of both attributes together. Recall to calibration (mean of label less score): "
         f"differences{of_differences}. FlipTest: share of people decided otherwise than their counterpart, beyond the "
-        "mean share between random halves of a group, mean of both directions. Distance: mean distance to the "
-        "decision boundary of the same group over that of the other, less 1: exact of linear models, of networks an "
-        "upper bound by FMN.",
+        "mean share between random halves of a group, mean of both directions. Counterfactual: share of people decided "
+        "otherwise than they would be in the other group by the causal model of Kusner et al.; it has no test. "
+        "Distance: mean distance to the decision boundary of the same group over that of the other, less 1: exact of "
+        "linear models, of networks an upper bound by FMN. It is Euclidean: by the fair metric, in which a way along "
+        "the protected directions costs nothing, the boundary of a linear model with a weight there is at distance 0.",
         f"{FAILS} fails at level {m.LEVEL:g}: twice the median p over the repetitions, then Holm's correction over the "
         "audits of a model on an attribute. The ratios are held against the tolerated 1.25, FlipTest against the "
         "share of flips that one more random deal goes beyond with probability .05, the others against no difference. "
@@ -111,7 +114,8 @@ def table_concordance(inputs: Inputs) -> Table:
 
     def mean(pair: m.Pair, statistic: str) -> Estimate:
         own = rows[(rows["dataset"] == pair[0]) & (rows["attribute"] == pair[1]) & (rows["statistic"] == statistic)]
-        return Estimate.mean(own.groupby("repetition")["value"].mean().to_numpy(float)).with_t_interval()
+        found = Estimate.mean(own.groupby("repetition")["value"].mean().to_numpy(float))
+        return found.with_t_interval(least=-1 if statistic == "tau" else 0, most=1)
 
     shown: Show = "value and interval"
     return tabulated(
@@ -145,7 +149,7 @@ def table_pairs(inputs: Inputs) -> Table:
     def tau(pair: tuple[str, str], place: tuple[str, str]) -> Cell:
         own = taus[(taus["measure"] == pair[0]) & (taus["other"] == pair[1])]
         values = own.loc[(own["dataset"] == place[0]) & (own["attribute"] == place[1]), "value"]
-        return Estimate.mean(values.to_numpy(float)).with_t_interval() if len(values) else None
+        return Estimate.mean(values.to_numpy(float)).with_t_interval(least=-1, most=1) if len(values) else None
 
     pairs = list(taus[["measure", "other"]].drop_duplicates().itertuples(index=False, name=None))
     columns = [

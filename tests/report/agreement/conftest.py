@@ -58,15 +58,16 @@ def rows_of(point: dict[str, Any], values: Values) -> list[dict[str, Any]]:
                     add("sigma", sign * effect, attribute=attribute, level=level)
                     add("sigma_p", p, attribute=attribute, level=level)
             elif audit == "fliptest" and attribute == point["transport"]["attribute"]:
+                measure = measures.CAUSAL if point["transport"]["name"] == measures.CAUSAL else measures.FLIPTEST
                 # A tenth of the halves flips, and more people than that: half as many as the effect says, or few.
-                effect, p = values(dataset, attribute, method, measures.FLIPTEST, r)
+                effect, p = values(dataset, attribute, method, measure, r)
                 for direction in ("forward", "reverse"):
                     place: dict[str, Any] = {"attribute": attribute, "direction": direction}
                     add("n_source", PEOPLE, **place)
                     size = 0.1 + (0.5 if p < 0.05 else 0.02) * effect
                     add("size", round(PEOPLE * size), flipset="positive", **place)
                     add("size", 0, flipset="negative", **place)
-                    if r == 0:
+                    if r == 0 and measure == measures.FLIPTEST:
                         add("noise_people", PEOPLE // 2, **place)
                         for name in ("noise_size", "noise_size_upper"):
                             add(name, PEOPLE * 0.1, flipset="positive", **place)
@@ -74,7 +75,8 @@ def rows_of(point: dict[str, Any], values: Values) -> list[dict[str, Any]]:
         if audit == "tabular_robustness":
             add("accuracy", 0.8)
             add("balanced_accuracy", 0.75)
-    return [{"block": point["block"], "dataset": dataset, "method": method, "audit": audit, **line} for line in found]
+    of = {"block": point["block"], "dataset": dataset, "method": method, "audit": audit}
+    return [{**of, "transport": point.get("transport", {}).get("name"), **line} for line in found]
 
 
 def arrays(audit: str) -> dict[str, np.ndarray]:
@@ -93,7 +95,7 @@ def study(values: Values = usual, origin: Any = "official", scale: str = "paper"
     empty = Inputs("agreement", scale, pd.DataFrame({"origin": [], "dataset": []}), config)
     points = empty.points
     rows = pd.DataFrame([row for point in points for row in rows_of(point, values)]).assign(
-        study="agreement", scale=scale, origin=origin, transport="exact", feature=None
+        study="agreement", scale=scale, origin=origin, feature=None
     )
     datasets = {
         name: Described(name, origin, "y", 1000, 800, PEOPLE, levels, {}, {}, positives=0.4)
