@@ -18,6 +18,7 @@ from pipeline.report.fliptest.validation import Validated, validated
 from pipeline.report.fliptest.which_map import Entry, entries, verdicts
 from pipeline.report.inputs import Inputs, identified
 from pipeline.report.table import Table
+from tests.report.studies import build
 
 HIRING = ("hiring", "hiring", "given", "wgan")
 SIDES = (("image", "source"), ("target", "target"))
@@ -303,7 +304,7 @@ def with_facts(inputs: Inputs, transport: str, dataset: str, **facts: list[float
     return replace(inputs, transports=maps)
 
 
-def test_trials_whose_training_failed_are_counted(inputs: Inputs, build: Any) -> None:
+def test_trials_whose_training_failed_are_counted(inputs: Inputs) -> None:
     facts: dict[str, list[float]] = {"max_ks": [0.1, 0.1, 1.0], "diverged": [0, 0, 1], "selected_step": [1000] * 3}
     table = build("table_training", with_facts(inputs, w.WGAN, w.HIRING, **facts))
     row = ("Lipton: Dem Parity", "WGAN", "women to men")
@@ -314,7 +315,7 @@ def test_trials_whose_training_failed_are_counted(inputs: Inputs, build: Any) ->
     assert table.cell("healthy", *exact) is None
 
 
-def test_the_sampler_of_the_causal_model_is_told_by_its_worst_coefficient(inputs: Inputs, build: Any) -> None:
+def test_the_sampler_of_the_causal_model_is_told_by_its_worst_coefficient(inputs: Inputs) -> None:
     facts = {"r_hat": [1.01, 1.2], "effective_size": [90.0, 300.0], "divergences": [0.0, 3.0]}
     table = build("table_training", with_facts(inputs, w.COUNTERFACTUAL, w.LAW, **facts))
     row = ("Law School", "causal counterfactual", "black applicants to white applicants")
