@@ -126,7 +126,7 @@ def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
         "notes": list(made.notes),
         "stamp": list(made.stamp.lines()),
         "emphatic": made.stamp.emphatic,
-        "html": made.printed().html() if table else "",
+        "html": made.printed().html() if isinstance(made, Table) else "",
         **{key: "" if table else getattr(made, key) for key in ("alternative", "absent")},
     }
 

@@ -2,13 +2,14 @@
 
 import re
 from html import escape
+from typing import Any
 
 from pipeline.report.numbers import RAISED
 
 STATISTIC = re.compile("([A-Z])(\u0303?)\u2099")
 """A capital letter, perhaps under a tilde, with a lower n: the notation of test statistics."""
 
-LATEX_CHARACTERS = {
+LATEX_CHARACTERS: dict[str, Any] = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",

@@ -34,8 +34,8 @@ class RuleTime:
     @classmethod
     def of(cls, rule: str, times: Sequence[RuleTime]) -> RuleTime:
         """Of several together."""
-        sums = (sum(getattr(time, name) for time in times) for name in ("jobs", "wall", "processor"))
-        return cls(rule, *sums, memory=max((time.memory for time in times), default=0.0))
+        jobs, wall, processor = (sum(getattr(time, name) for time in times) for name in ("jobs", "wall", "processor"))
+        return cls(rule, jobs, wall, processor, max((time.memory for time in times), default=0.0))
 
 
 def commit() -> str:

@@ -171,6 +171,7 @@ ATTRIBUTES = Known({"sex": "gender", "race": "race"}, plainly)
 DEEPFOOL, CARLINI_WAGNER, SMOOTHING, EXACT_IN_BOX = "deepfool", "carlini_wagner", "smoothing", "exact_in_box"
 FMN = "fmn"
 """The study's own upper bound: from DeepFool's image on, the tightest of its attacks."""
+ABBREVIATED = {"ddn": "DDN", "fmn": "FMN", "fab": "FAB"}
 DISTANCES = Known({
     EXACT: MethodStyle("exact", "#222222", "o", "-"),
     EXACT_IN_BOX: MethodStyle("exact, among images", "#7F7F7F", "o", (0, (1, 1.2))),
@@ -179,7 +180,6 @@ DISTANCES = Known({
     SMOOTHING: MethodStyle("randomized smoothing", "#00875F", "D", (0, (1, 1.2))),
 }, lambda name: MethodStyle(ABBREVIATED.get(name, plainly(name)), "#B5478F", "v", "-"))  # fmt: skip
 """The distances to the decision boundary that the paper has."""
-ABBREVIATED = {"ddn": "DDN", "fmn": "FMN", "fab": "FAB"}
 UNITS = "L2, pixels in [0, 1]"
 """Of every distance between images."""
 

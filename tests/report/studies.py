@@ -98,7 +98,7 @@ def published(study: str) -> pd.DataFrame:
     return load_published(ROOT / "data" / "published" / f"{study}.csv")
 
 
-def build(name: str, inputs: Inputs) -> Artefact:
+def build(name: str, inputs: Inputs) -> Any:
     """Make one artefact of any study by its name; of the usual inputs once."""
     if inputs.study in REFERENCES and inputs is usual(inputs.study):
         return made(inputs.study)[name]

@@ -186,7 +186,8 @@ def _panel(axes: Axes, panel: pd.DataFrame, norm: TwoSlopeNorm, delta: float) ->
 def _color_bar(figure: Figure, axes: Any, norm: TwoSlopeNorm, of: Callable[[float], float], **more: Any) -> Colorbar:
     """A bar whose ticks are labelled with what ``of`` makes of them."""
     bar = figure.colorbar(ScalarMappable(norm=norm, cmap=BLUE_TO_RED), ax=list(axes), pad=0.015, **more)
-    ticks = [norm.vmin, norm.vcenter, (norm.vcenter + norm.vmax) / 2, norm.vmax]
+    low, center, high = (float(end) for end in (norm.vmin, norm.vcenter, norm.vmax) if end is not None)
+    ticks = [low, center, (center + high) / 2, high]
     bar.set_ticks(ticks, labels=[f"{of(tick):.3g}" for tick in ticks])
     bar.ax.minorticks_off()
     bar.outline.set_linewidth(0.5)  # type: ignore[operator]
