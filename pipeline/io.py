@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -30,6 +31,8 @@ FORMAT = 1
 
 Stored = Dataset | ImageDataset | Classifier | TransportMap | AuditResult | Absent
 Value = TypeVar("Value", Dataset, ImageDataset, Classifier, TransportMap, AuditResult, Absent)
+LOCAL_HEADER = "<4s5H3I2H"
+"""What stands before a member of a zip archive, down to the lengths of its name and of what follows that."""
 NETWORKS = "networks."
 """The architectures whose weights may be large."""
 KINDS = {kind.__name__: kind for kind in (Dataset, ImageDataset, Classifier, TransportMap, AuditResult, Absent)}
@@ -83,14 +86,18 @@ def save(value: Stored, path: Path | str) -> None:
         else:
             header.setdefault("values", {})[field.name] = content
     encoded = np.frombuffer(json.dumps(header, sort_keys=True).encode(), dtype=np.uint8)
-    # Weights are noise to a compressor: those of a large network take minutes and become no smaller.
-    write = np.savez if isinstance(value, Classifier) else np.savez_compressed
+    # Weights are noise to a compressor: those of a large network take minutes and become no smaller. Images are read
+    # where they lie.
+    write = np.savez if isinstance(value, Classifier | ImageDataset) else np.savez_compressed
     with written(path) as temporary, temporary.open("wb") as file:
         write(file, header=encoded, **arrays)  # type: ignore[arg-type]
 
 
 def load(path: Path | str, kind: type[Value]) -> Value:
-    """Read a value of this kind; ValueError for a file of another, and for one that cannot be read."""
+    """Read a value of this kind; ValueError for a file of another, and for one that cannot be read.
+
+    The images of an :class:`ImageDataset` stay in the file, so that a job holds those alone that it looks at.
+    """
     value = _stored(path, kind.__name__)
     assert isinstance(value, kind)
     return value
@@ -155,7 +162,8 @@ def load_rows(path: Path | str) -> pd.DataFrame:
 
 def save_table(table: Table, stem: Path | str) -> tuple[Path, ...]:
     """Write a table as ``stem``.csv, .md and .tex."""
-    texts = {".csv": table.csv(), ".md": table.markdown(), ".tex": table.latex()}
+    printed = table.printed()
+    texts = {".csv": table.csv(), ".md": printed.markdown(), ".tex": printed.latex()}
     paths = tuple(Path(f"{stem}{suffix}") for suffix in texts)
     for path, text in zip(paths, texts.values(), strict=True):
         save_text(text, path)
@@ -198,7 +206,9 @@ def _stored(path: Path | str, *wanted: str, weights: bool = True) -> Stored:
             header = json.loads(stored["header"].tobytes())
             large = str(header.get("values", {}).get("architecture", "")).startswith(NETWORKS)
             left = "parameters/" if large and not weights else "header"
-            arrays = {name: stored[name] for name in stored.files if name != "header" and not name.startswith(left)}
+            mapped = "images" if header.get("type") == ImageDataset.__name__ else ""
+            names = [name for name in stored.files if name != "header" and not name.startswith(left)]
+            arrays = {name: _in_place(path, name) if name == mapped else stored[name] for name in names}
             if left != "header":
                 header["mappings"]["parameters"] = []
     except (OSError, ValueError, KeyError, BadZipFile) as error:
@@ -220,6 +230,18 @@ def _stored(path: Path | str, *wanted: str, weights: bool = True) -> Stored:
         content[name] = pd.DataFrame({column: arrays.pop(f"{name}/{column}") for column in header["columns"]})
     content.update(arrays)
     return KINDS[header["type"]](**{name: _tuples(value) for name, value in content.items()})
+
+
+def _in_place(path: Path | str, name: str) -> np.ndarray:
+    """An array of an uncompressed ``.npz`` as it lies in the file; what is written into it stays in memory."""
+    with ZipFile(path) as members, Path(path).open("rb") as file:
+        file.seek(members.getinfo(f"{name}.npy").header_offset)
+        *_, name_length, extra_length = struct.unpack(LOCAL_HEADER, file.read(struct.calcsize(LOCAL_HEADER)))
+        file.seek(name_length + extra_length, os.SEEK_CUR)
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        return np.memmap(path, dtype, "c", file.tell(), shape, "F" if fortran else "C")
 
 
 def _tuples(value: Any) -> Any:

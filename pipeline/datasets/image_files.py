@@ -9,6 +9,7 @@ import io
 import itertools
 import struct
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +65,9 @@ class ImageFiles:
         places: dict[str, list[int]] = {}
         for place, row in enumerate(rows):
             places.setdefault(self.names[row], []).append(place)
-        images = np.zeros((len(rows), 3, size, size), dtype=np.uint8)
+        # In a file without a name, which the system writes out where memory is short.
+        with tempfile.TemporaryFile() as scratch:
+            images = np.memmap(scratch, np.uint8, "w+", shape=(len(rows), 3, size, size))
         readable = np.zeros(len(rows), dtype=bool)
         faults, wanted = [], set(places)
         for name, content in files(self.path):

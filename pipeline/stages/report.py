@@ -47,7 +47,6 @@ def main(arguments: list[str] | None = None) -> None:
         for artefact in study["artefacts"]
         if artefact["kind"] == "figure"
     }
-    cpuinfo = Path("/proc/cpuinfo")
     io.save_text(
         html.page(
             studies,
@@ -55,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
             {
                 "commit": provenance.commit(),
                 "versions": provenance.versions(),
-                "machine": provenance.machine(cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else ""),
+                "machine": provenance.machine(),
                 "seeds": SEEDS,
                 "times": provenance.rule_times(benchmarks(Path(options.benchmarks), options.scale)),
             },

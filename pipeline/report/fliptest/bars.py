@@ -15,11 +15,11 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.audits.fliptest.marginals import marginal
 from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing
+from pipeline.messages import enumerated
 from pipeline.report import words as w
-from pipeline.report.departures import joined
 from pipeline.report.fliptest.trials import MEAN, RANKS, SIGN, FirstTrial, Line, Place
 from pipeline.report.numbers import DASH, number, spread
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, INK, new_figure, panel_letter
 from pipeline.transport.quality import WORST_HEALTHY_KS
 from pipeline.types import Array
@@ -205,7 +205,7 @@ def drawn(
         + (f", the largest: {found[0].feature} {number(found[0].value, 2)}." if found else ": no members.")
         for flipset, ranking, found in listed
     ]
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         place.inputs.stamp(place.block, place.dataset, [place.transport]),
@@ -231,7 +231,7 @@ def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple
     """The notes that say whose numbers are drawn, how they vary over the trials, and whether the map is sound."""
     counted = place.estimate("n_source")
     several = counted.n > 1
-    sizes = joined(_size(place, flipset) for flipset in flipsets)
+    sizes = enumerated(_size(place, flipset) for flipset in flipsets)
     restricted = f", {w.GIVEN[place.given]} only" if w.GIVEN[place.given] else ""
     first = f"Histograms: the first of {counted.n} trials. " if several else ""
     note = (

@@ -11,7 +11,7 @@ from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.trials import BOTH, FirstTrial, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import DASHED, INK, finish, new_panels
 from pipeline.types import Array
 
@@ -63,7 +63,7 @@ def figure_1(inputs: Inputs) -> Picture:
         axes.set_xlim(*np.quantile(both[:, 0], [0.002, 0.998]))
         axes.set_ylim(*np.quantile(both[:, 1], [0.002, 0.998]))
         axes.legend(loc="upper right", markerscale=4, handlelength=1.6, frameon=True, edgecolor="none", framealpha=0.85)
-    return Picture.stamped(
+    return Picture(
         figure,
         "The map from women to men in the hiring data, and the flipsets of the group-fair model.",
         inputs.stamp(w.HIRING, maps=[place.transport]),

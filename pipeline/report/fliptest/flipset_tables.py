@@ -9,15 +9,16 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.fliptest.transparency import STANDS_OUT
+from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.departures import joined
 from pipeline.report.described import Described
 from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.trials import BOTH, Line, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
 from pipeline.report.settings import parse_setting
+from pipeline.report.style import ordered
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
 
 PUBLISHED_BY = ("block", "dataset", "method", "transport", "given", "direction")
@@ -111,8 +112,8 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
     """
     theirs = _published_sizes(published)
     listed = [place for place in trials.places(inputs) if place.block != "methods"]
-    datasets = w.ordered((place.dataset for place in listed), ORDER)
-    models, maps = w.ordered((place.method for place in listed), w.METHODS), w.maps_in(p.transport for p in listed)
+    datasets = ordered((place.dataset for place in listed), ORDER)
+    models, maps = ordered((place.method for place in listed), w.METHODS), w.maps_in(p.transport for p in listed)
 
     def order(place: Place) -> tuple[int | bool, ...]:
         given, opposite = list(w.GIVEN).index(place.given), place.direction != w.FORWARD
@@ -121,7 +122,7 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
     def labels(place: Place) -> tuple[str, ...]:
         given = f", {w.GIVEN[place.given]}" if w.GIVEN[place.given] else ""
         pair = f"{' to '.join(place.groups)}{given}"
-        return w.dataset_label(place.dataset), pair, w.method_label(place.method), place.style.label
+        return w.dataset_label(place.dataset), pair, w.METHODS[place.method], place.style.label
 
     found = sorted((one for place in listed for one in place.directions), key=order)
     return tabulated(
@@ -305,8 +306,8 @@ def table_subgroups(inputs: Inputs) -> Table:
             "Search: a tree of subgroups grown on half of the rows towards the largest correlation r between the "
             f"model's decision and the group ({'; '.join(codes)}); r, Fisher's interval and p are of the "
             "other half, first trial, and allow for the number of subgroups; features as the model sees them. Shown: "
-            f"{joined(searched)} contexts, the largest effects first. Reported: the whole where its interval excludes "
-            "0, a subgroup where its interval lies above those of all the contexts around it.",
+            f"{enumerated(searched)} contexts, the largest effects first. Reported: the whole where its interval "
+            "excludes 0, a subgroup where its interval lies above those of all the contexts around it.",
             f"Over the trials the interval of all rows is {'; '.join(ends_of_all)}.",
             "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift that "
             "stands out, else the largest of all; and its mean sign (1: all members have more of it than their "

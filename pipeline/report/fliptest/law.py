@@ -12,8 +12,7 @@ from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, size_columns
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, plain
-from pipeline.report.picture import Picture
-from pipeline.report.stamp import Stamp
+from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import INK, finish, new_panels
 from pipeline.report.table import Cell, Column, Table, tabulated
 
@@ -53,7 +52,7 @@ def figure_6(inputs: Inputs) -> Picture:
     titles = [place.style.label for place in found]
     finish(figure, panels, "predicted first-year average", "people", titles=titles)
     panels[0].set_ylim(top=panels[0].get_ylim()[1] * 1.35)
-    return Picture.stamped(
+    return Picture(
         figure,
         "Predictions of the regression before and after the race of black applicants is changed.",
         _stamp(found),
@@ -81,7 +80,7 @@ def figure_7(inputs: Inputs) -> Picture:
         bars.draw_marginal(axes, groups, whole.column(feature), own_axis=False)
         axes.set_xlabel(label)
     finish(figure, panels, y="people", columns=3, handles=bars.marginal_handles(groups))
-    return Picture.stamped(
+    return Picture(
         figure,
         "Who is in the negative flipset of the law-school classifier.",
         _stamp(found),
@@ -109,7 +108,7 @@ def figure_12(inputs: Inputs) -> Picture:
     grid[-1, 0].set_xlabel(bars.MIXED)
     handles = bars.handles(line for report in reports for line in report)
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
-    return Picture.stamped(
+    return Picture(
         figure,
         "Transparency reports of the negative flipsets of the law-school classifier.",
         _stamp(found),

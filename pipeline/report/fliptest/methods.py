@@ -17,7 +17,7 @@ from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chan
 from pipeline.report.fliptest.trials import BOTH, Line, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, number
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, INK, finish, in_order, method_style, new_panels
 from pipeline.report.table import Column, Table, tabulated
 
@@ -52,7 +52,7 @@ def figure_methods(inputs: Inputs) -> Picture:
         here = panels[dataset, attribute]
         reports = {(p.method, flipset): p.report(flipset) for p in here for flipset in BOTH}
         features = largest(list(reports.values()), FEATURES)
-        by, named = w.ATTRIBUTES.get(attribute, attribute), w.dataset_label(dataset)
+        by, named = w.ATTRIBUTES[attribute], w.dataset_label(dataset)
         for flipset, axes in zip(BOTH, row, strict=True):
             _panel(axes, {p.method: reports[p.method, flipset] for p in here}, features, dataset)
             titles.append(f"{named}, {by}: {w.FLIPSETS_DRAWN[flipset]}")
@@ -75,7 +75,7 @@ def figure_methods(inputs: Inputs) -> Picture:
     ]
     handles = [Line2D([], [], markersize=3.4, **look) for look in looks]
     finish(figure, grid, bars.MIXED, columns=len(styles) + 1, titles=titles, handles=handles)
-    return Picture.stamped(
+    return Picture(
         figure,
         "What each method does to the transparency reports.",
         inputs.stamp(BLOCK),
@@ -144,7 +144,7 @@ def table_methods(inputs: Inputs) -> Table:
 
     def labels(place: Place) -> tuple[str, str, str]:
         source, target = place.names
-        pair = f"{w.ATTRIBUTES.get(place.attribute, place.attribute)}: {source} to {target}"
+        pair = f"{w.ATTRIBUTES[place.attribute]}: {source} to {target}"
         return w.dataset_label(place.dataset), pair, method_style(place.method).label
 
     return tabulated(

@@ -13,8 +13,7 @@ from pipeline.report import words as w
 from pipeline.report.fliptest.validation import EXPERIMENTS, counted, of_equal_groups
 from pipeline.report.inputs import Inputs, label_given
 from pipeline.report.numbers import Estimate, number
-from pipeline.report.picture import Picture
-from pipeline.report.stamp import Stamp
+from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import FAINT, INK, level, new_panels
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
@@ -103,7 +102,7 @@ def table_training(inputs: Inputs) -> Table:
             column("effective size", "Posterior", "value", lambda found: float(found.min()), "effective_size", 0),
             column("divergences", "Posterior", "value", lambda found: float(found.sum()), "divergences", 0),
         ),
-        rows=[((one.experiment, w.map_style(one.maps.transport).label, one.groups), one) for one in listed],
+        rows=[((one.experiment, w.MAPS[one.maps.transport].label, one.groups), one) for one in listed],
         stamp=_stamp(inputs, {one.maps.transport for one in listed}),
         notes=(
             "Mean \u00b1 standard deviation over the trials. Not diverged: all parameters finite and, of a WGAN, "
@@ -163,13 +162,13 @@ def figure_training(inputs: Inputs) -> Picture:
         pair[-1].set_xlabel("thousand steps")
     look: Any = {"xdata": [], "ydata": [], "linewidth": 0.8}
     handles = [
-        Line2D(**look, color=w.map_style(w.WGAN).color, label="from the source group"),
+        Line2D(**look, color=w.MAPS[w.WGAN].color, label="from the source group"),
         Line2D(**look, color=FAINT, linestyle=OPPOSITE, label="opposite direction"),
         Line2D([], [], color=INK, marker="o", markersize=2.6, linestyle="none", label="kept checkpoint"),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     failed = sum(int(found.sum()) for one in listed if (found := one.fact("diverged")) is not None)
-    return Picture.stamped(
+    return Picture(
         figure,
         "How the WGANs of every experiment were trained.",
         _stamp(inputs, [w.WGAN]),
@@ -189,7 +188,7 @@ def _draw(axes: Axes, here: Sequence[Fitted], curve: str) -> None:
     """One line for each trial, the opposite direction dashed; a mark on what was kept."""
     for one in here:
         forward = one.direction == w.FORWARD
-        color = w.map_style(w.WGAN).color if forward else FAINT
+        color = w.MAPS[w.WGAN].color if forward else FAINT
         kept, first = one.fact("selected_step"), FIRST_SHOWN[curve]
         step = one.maps.history["step"][first:] / THOUSAND
         found, line = one.fact(curve), "-" if forward else OPPOSITE

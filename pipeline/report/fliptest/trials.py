@@ -132,7 +132,7 @@ class Place:
     @property
     def style(self) -> MethodStyle:
         """How its map is called and drawn."""
-        return w.map_style(self.transport)
+        return w.MAPS[self.transport]
 
     @property
     def names(self) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, finish, level, new_panels
 from pipeline.report.table import Cell, Column, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
@@ -239,7 +239,7 @@ def figure_maps(inputs: Inputs) -> Picture:
         for place, label in enumerate(labels):
             here = [one for one in maps if one.label == label]
             for k, one in enumerate(here):
-                y, style = place + (k - (len(here) - 1) / 2) * 0.8 / len(kinds), w.map_style(one.transport)
+                y, style = place + (k - (len(here) - 1) / 2) * 0.8 / len(kinds), w.MAPS[one.transport]
                 finite = measure(one).to_numpy(float)
                 finite = finite[np.isfinite(finite)]
                 look: Any = {"linestyle": "none", "marker": style.marker, "color": style.color}
@@ -254,11 +254,11 @@ def figure_maps(inputs: Inputs) -> Picture:
     level(panels[2], x=1)
     panels[0].set_yticks(range(len(labels)), labels)
     panels[0].set_ylim(len(labels) - 0.5, -0.5)
-    styles = [w.map_style(kind) for kind in kinds]
+    styles = [w.MAPS[kind] for kind in kinds]
     look = {"linestyle": "none", "markersize": 4.6}
     handles = [Line2D([], [], marker=s.marker, color=s.color, label=s.label, **look) for s in styles]
     finish(figure, panels, columns=len(kinds), handles=handles)
-    return Picture.stamped(
+    return Picture(
         figure,
         "How well each kind of map reaches the other group, and how far it moves people.",
         inputs.stamp(set(inputs.select(audit=trials.QUALITY)["block"])),

@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2
 
+from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.departures import joined
 from pipeline.report.fliptest import trials
 from pipeline.report.fliptest.validation import HEALTHY, Validated, counted, of_equal_groups, validated
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.numbers import Estimate, number
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import curve, finish, level, new_panels
 from pipeline.report.table import Column, Table, tabulated
 from pipeline.types import Array
@@ -123,7 +123,7 @@ def figure_of_images(
         here = rows[rows["correlation"] == correlation]
         dimensions = sorted(set(here["dimension"]))
         for k, transport in enumerate(maps):
-            style, part = w.map_style(transport), here[here["transport"] == transport]
+            style, part = w.MAPS[transport], here[here["transport"] == transport]
             look = {"linestyle": "none", "marker": style.marker, "markersize": 3.2, "color": style.color}
             places = np.arange(len(dimensions)) + (k - (len(maps) - 1) / 2) * WIDTH_OF_A_GROUP / len(maps)
             line = []
@@ -143,7 +143,7 @@ def figure_of_images(
     draws = rows.groupby(["transport", "dimension", "correlation"])["repetition"].nunique()
     counted = f"{draws.min():,}" if draws.min() == draws.max() else f"{draws.min():,} to {draws.max():,}"
     notes = (note.format(draws=counted), *_fewer(inputs, rows, int(draws.min())))
-    return Picture.stamped(figure, title, inputs.stamp(set(rows["block"])), alternative, notes=notes)
+    return Picture(figure, title, inputs.stamp(set(rows["block"])), alternative, notes=notes)
 
 
 def _fewer(inputs: Inputs, rows: pd.DataFrame, draws: int) -> tuple[str, ...]:
@@ -242,7 +242,7 @@ def table_maps(inputs: Inputs) -> Table:
                 for m in MEASURES
             ),
         ),
-        rows=[((one.experiment, w.map_style(one.transport).label), one) for one in listed],
+        rows=[((one.experiment, w.MAPS[one.transport].label), one) for one in listed],
         stamp=inputs.stamp(rows.loc[used, "block"].unique()),
         notes=(
             *verdicts(listed),
@@ -283,7 +283,7 @@ def verdicts(listed: Sequence[Entry]) -> tuple[str, ...]:
             continue
         wins = {name: sum(name in place for place in places) for name in w.maps_in(n for p in places for n in p)}
         ranked = sorted(wins.items(), key=lambda item: -item[1])
-        named = joined(f"{w.map_style(name).label} {won}" for name, won in ranked)
+        named = enumerated(f"{w.MAPS[name].label} {won}" for name, won in ranked)
         texts.append(f"{measure.best}: {named} of {len(places)}")
         leaders[measure.best] = [name for name, won in ranked if won == ranked[0][1]]
     if not texts:
@@ -319,9 +319,9 @@ def _conclusion(leaders: Mapping[str, Sequence[str]]) -> str:
     """Whether some kind of map is in front by every measure, and else which is by what."""
     kinds = w.maps_in(name for names in leaders.values() for name in names)
     if everywhere := [kind for kind in kinds if all(kind in names for names in leaders.values())]:
-        return f"In front by every measure: {joined(w.map_style(kind).label for kind in everywhere)}."
+        return f"In front by every measure: {enumerated(w.MAPS[kind].label for kind in everywhere)}."
     by = {kind: [measure for measure, names in leaders.items() if kind in names] for kind in kinds}
-    told = "; ".join(f"{w.map_style(kind).label} by {joined(measures)}" for kind, measures in by.items())
+    told = "; ".join(f"{w.MAPS[kind].label} by {enumerated(measures)}" for kind, measures in by.items())
     return f"No kind of map is in front by every measure: {told}."
 
 
@@ -329,11 +329,11 @@ def _noise(listed: Sequence[Entry]) -> tuple[str, ...]:
     """What each kind of map flips where nothing can be discriminated, in one sentence."""
     shares = {one.transport: one.estimate("flips") for one in listed if "flips" in one.values}
     told = [
-        f"{w.map_style(kind).label} {number(share.value, 2)} %"
+        f"{w.MAPS[kind].label} {number(share.value, 2)} %"
         for kind, share in sorted(shares.items(), key=lambda item: item[1].value if item[1] else math.inf)
         if share is not None
     ]
-    return (f"Flipped between equal groups: {joined(told)} of the people.",) if told else ()
+    return (f"Flipped between equal groups: {enumerated(told)} of the people.",) if told else ()
 
 
 def _by_experiment(inputs: Inputs) -> list[Entry]:

@@ -61,7 +61,7 @@ class Comparison:
     @property
     def name(self) -> str:
         """What is compared, in words."""
-        first, second = (w.distance_style(attack).label for attack, _ in (self.one, self.other))
+        first, second = (w.DISTANCES[attack].label for attack, _ in (self.one, self.other))
         words = f"{first} and {second}" if self.of_distances else f"{first}: {self.one[1]} and last epoch"
         return words[0].upper() + words[1:]
 
@@ -274,7 +274,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
                 gaps = np.abs(one - other)
                 absolute = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else None
                 cells += [gap.total, gap.mean, gap.variance, absolute]
-            body.append(Row((w.distance_style(comparison.other[0]).label, label), tuple(cells)))
+            body.append(Row((w.DISTANCES[comparison.other[0]].label, label), tuple(cells)))
     columns = tuple(
         Column(f"{key}, {words}", f"shares of {words}", decimals=decimals, name=name)
         for words in w.DENOMINATORS.values()

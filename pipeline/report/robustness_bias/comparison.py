@@ -10,13 +10,12 @@ from pipeline.report import comparison as rules
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
-from pipeline.report.departures import value as text_of
 from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.facts import measurements
-from pipeline.report.settings import NEUTRAL, setting_label
-from pipeline.report.settings_table import Listing, settings_table
+from pipeline.report.settings import NEUTRAL, setting_label, text_of
+from pipeline.report.settings_table import settings_table
 from pipeline.report.table import Table
 
 WORDS = {
@@ -73,19 +72,21 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
 @registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
     """As this run used them. Most of them the paper leaves to the authors' program."""
-    of = Listing(
+    note = (
+        "As configured for this run. A setting that differs from one network or data set to another has a line for "
+        "each value."
+    )
+    return settings_table(
+        study.as_networks(inputs.points),
         ("Data", "Training", "Audit"),
         _part,
         lambda key, point: setting_label(key, WORDS),
         _place,
         lambda key, value: NOTHING.get(key, "all") if value is None else text_of(value),
+        study.stamp(inputs, study.blocks(inputs)),
+        (note, *left_out(inputs)),
+        where=True,
     )
-    note = (
-        "As configured for this run. A setting that differs from one network or data set to another has a line for "
-        "each value."
-    )
-    stamp = study.stamp(inputs, study.blocks(inputs))
-    return settings_table(study.as_networks(inputs.points), of, stamp, (note, *left_out(inputs)), where=True)
 
 
 def left_out(inputs: Inputs) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ def left_out(inputs: Inputs) -> tuple[str, ...]:
         if block in (study.TRAININGS, study.PRETRAINING):
             continue
         penalised = " with a penalty" * (block == study.REGULARIZER)
-        network = f"{w.network_label(str(place.get('method.model', place['method'])))}{penalised}"
+        network = f"{w.NETWORKS[str(place.get('method.model', place['method']))]}{penalised}"
         omitted.setdefault(str(place["dataset"]), []).append(network)
     texts = (f"{w.dataset_label(name)}: {', '.join(dict.fromkeys(omitted[name]))}" for name in w.datasets_in(omitted))
     return (f"Left out at {inputs.scale} scale. {'; '.join(texts)}.",) if omitted else ()
@@ -113,5 +114,5 @@ def _part(key: str, point: Mapping[str, Any]) -> str:
 
 
 def _place(key: str, point: Mapping[str, Any]) -> str:
-    network = f"{w.network_label(str(point['method']['model']))} on {w.dataset_label(point['dataset']['name'])}"
+    network = f"{w.NETWORKS[str(point['method']['model'])]} on {w.dataset_label(point['dataset']['name'])}"
     return "" if key.startswith("dataset.") else network

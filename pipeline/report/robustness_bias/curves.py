@@ -19,9 +19,9 @@ from pipeline.methods.sgd_settings import accuracy_curve
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.study import TOO_FEW, Audited
+from pipeline.report.stamp import Picture
 from pipeline.report.style import INK, PAGE_WIDTH, WARNING, new_figure, panel_letter
 from pipeline.types import Array
 
@@ -122,7 +122,7 @@ def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "")
     say(figure.subplots(), why)
     blocks, datasets = ({getattr(one, name) for one in found} for name in ("block", "dataset"))
     stamp = study.stamp(inputs, sorted(blocks), sorted(datasets))
-    return Picture.stamped(figure, title, stamp, f"No drawing: {why}", absent=why)
+    return Picture(figure, title, stamp, f"No drawing: {why}", absent=why)
 
 
 SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
@@ -146,7 +146,7 @@ def figure_4(inputs: Inputs) -> Picture:
     grid[0].set_ylabel(r"$\widehat{I}_c(\tau)$")
     handles = [Line2D([], [], color=ONE_OF_MANY, linewidth=0.9), Line2D([], [], **MEAN)]
     figure.legend(handles, ["one class", "mean of the classes"], loc="outside upper center", ncols=2)
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         study.stamp(inputs, study.LINEAR, distances=[w.EXACT]),
@@ -172,7 +172,7 @@ def figure_5(inputs: Inputs) -> Picture:
         draw_levels(axes, parted, budgets([parted]))
         axes.legend(loc="upper right", handlelength=2.0)
     grid[0].set_ylabel(r"$\widehat{I}_s(\tau)$")
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         study.stamp(inputs, study.LINEAR, [one.dataset for one in every], [w.EXACT]),
@@ -220,7 +220,7 @@ def figure_bias(inputs: Inputs) -> Picture:
         axes.set_xlim(0, tau[-1])
     grid[0].set_ylabel(r"$RB(P, \tau)$")
     datasets = sorted({one.dataset for one, _ in shown})
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         study.stamp(inputs, study.NETWORKS, datasets, sorted({one.bound for one, _ in shown})),
@@ -254,7 +254,7 @@ def figure_training(inputs: Inputs) -> Picture:
         axes.set_ylim(0, 1)
     grid[0].set_ylabel("test accuracy")
     figure.legend([Line2D([], [], **MEAN)], ["all"], loc="outside upper center")
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         study.of_training(study.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown}))),
@@ -277,7 +277,7 @@ def own_networks(inputs: Inputs) -> tuple[list[Audited], list[tuple[Audited, str
 
 def told(found: Sequence[Audited]) -> str:
     """Which data set's network is which."""
-    return "; ".join(f"{w.dataset_label(one.dataset)}: {w.network_label(one.network)}" for one in study.run(found))
+    return "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(found))
 
 
 def by_level(
@@ -348,16 +348,16 @@ def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Pic
             if not empty(axes, parted):
                 draw_levels(axes, parted, budgets([parted]))
             named: Any = {"ha": "right", "va": "top", "transform": axes.transAxes, "fontsize": 7.5, "color": INK}
-            axes.text(0.98, 0.97, w.network_label(one.network), **named)
+            axes.text(0.98, 0.97, w.NETWORKS[one.network], **named)
             if r == 0:
-                axes.set_title(w.distance_style(attack).label)
+                axes.set_title(w.DISTANCES[attack].label)
         grid[r, 0].set_ylabel(r"$\widehat{I}_P(\tau)$")
     for axes in grid[-1]:
         axes.set_xlabel(ABSCISSA)
     handles, labels = max((axes.get_legend_handles_labels() for axes in grid.flat), key=lambda found: len(found[1]))
     columns = min(len(labels), 10)
     figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=2.0, columnspacing=1.0)
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         study.stamp(inputs, study.NETWORKS, [dataset], COLUMNS),

@@ -14,11 +14,10 @@ from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study
 from pipeline.report.robustness_bias.curves import nothing
-from pipeline.report.stamp import Stamp
-from pipeline.report.style import INK, finish, new_figure, new_panels
+from pipeline.report.stamp import Picture, Stamp
+from pipeline.report.style import INK, finish, new_figure, new_panels, ordered
 from pipeline.types import Array
 
 SIDES = ("#00875F", "#0072B2")
@@ -45,7 +44,7 @@ def figure_1(inputs: Inputs) -> Picture:
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=6, handletextpad=0.3, columnspacing=1.2)
     accuracies = [number(100 * world.accuracy(boundary), 0) for boundary in world.boundaries]
-    return Picture.stamped(
+    return Picture(
         figure,
         "Two boundaries of equal accuracy and unequal distances.",
         Stamp(inputs.scale, ("simulated",)),
@@ -80,7 +79,7 @@ def figure_2(inputs: Inputs) -> Picture:
     finish(figure, (plane, shares))
     accuracies = [100 * world.correct[world.label == place].mean() for place in range(illustrations.CLASSES)]
     said = ", ".join(f"{name} {number(value, 0)} %" for name, value in zip(NAMES, accuracies, strict=True))
-    return Picture.stamped(
+    return Picture(
         figure,
         "A multinomial logistic regression on three classes.",
         Stamp(inputs.scale, ("simulated",)),
@@ -143,7 +142,7 @@ def figure_3(inputs: Inputs) -> Picture:
     title = "Two inputs, the same budget."
     found = study.audited(inputs, study.NETWORKS)
     having = [one for one in study.run(found) if KEPT in one.result.arrays]
-    order = w.ordered((one.dataset for one in having), PREFERRED)
+    order = ordered((one.dataset for one in having), PREFERRED)
     # A data set's own network, or the first that has an example.
     one = min(having, key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)), default=None)
     if one is None:
@@ -162,14 +161,14 @@ def figure_3(inputs: Inputs) -> Picture:
         grid[row, 0].set_ylabel(f"{side}\n{_group(dataset, arrays, row)}", fontsize=7.5)
     lengths = [number(float(value), 2) for value in arrays["example_distance"]]
     budget = number(float(arrays["example_budget"][0]), 2)
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         study.stamp(inputs, study.NETWORKS, [one.dataset], [w.DEEPFOOL]),
         "Two pictures above each other, each with a change within one budget and what it becomes: the network changes "
         "its mind about the first and, with the whole budget spent, not about the second.",
         notes=(
-            f"{w.dataset_label(one.dataset)}, {w.network_label(one.network)}, last epoch. The budget is {budget} "
+            f"{w.dataset_label(one.dataset)}, {w.NETWORKS[one.network]}, last epoch. The budget is {budget} "
             f"({w.UNITS}); by the attack the two are {lengths[0]} and {lengths[1]} from the boundary. The first is "
             "moved as far as fools the network, the second by the whole budget towards the attack's result.",
             f"Chosen by rule: the two {_kind(dataset, arrays)} whose median distances differ most, among those with "
@@ -192,7 +191,7 @@ def _group(dataset: Described, arrays: Mapping[str, Array], row: int) -> str:
 def _kind(dataset: Described, arrays: Mapping[str, Array]) -> str:
     """``groups by race within one class``, or ``classes``."""
     name = str(arrays["example_partition"][0])
-    return "classes" if name == dataset.label_name else f"groups by {w.partition_label(name)} within one class"
+    return "classes" if name == dataset.label_name else f"groups by {w.PARTITIONS[name]} within one class"
 
 
 def _show(axes: Axes, image: Array, words: str) -> None:

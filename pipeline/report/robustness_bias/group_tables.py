@@ -92,7 +92,7 @@ def table_sigma(inputs: Inputs) -> Table:
         Column("interval", "Logistic regression, exact", "text"),
         Column("p adjusted", "Logistic regression, exact", "text", name="p, adjusted"),
         *(
-            Column(f"{attack} {key}", f"Networks, {w.distance_style(attack).label}", show, 2, name)
+            Column(f"{attack} {key}", f"Networks, {w.DISTANCES[attack].label}", show, 2, name)
             for attack in ESTIMATES
             for key, show, name in OVER_NETWORKS
         ),
@@ -103,7 +103,7 @@ def table_sigma(inputs: Inputs) -> Table:
         here, exact = [one for one in networks if one.dataset == dataset], linear.get(dataset)
         for group, line in over_networks(here, (exact or here[0]).groups).items():
             line |= _exact(exact, group)
-            labels = (w.dataset_label(dataset), w.partition_label(group[0]), w.plainly(group[1]))
+            labels = (w.dataset_label(dataset), w.PARTITIONS[group[0]], w.plainly(group[1]))
             body.append(Row(labels, tuple(line.get(column.key, "") for column in columns)))
     return Table(
         title="Robustness of every group relative to the others.",
@@ -133,7 +133,7 @@ def table_findings(inputs: Inputs) -> Table:
     found = study.audited(inputs, study.NETWORKS)
     shown = study.run(found)
     columns = tuple(
-        Column(f"{attack} {key}", w.distance_style(attack).label, "text", name=name)
+        Column(f"{attack} {key}", w.DISTANCES[attack].label, "text", name=name)
         for attack in ESTIMATES
         for key, name in (("below", "less robust"), ("range", "sigma"))
     )
@@ -147,7 +147,7 @@ def table_findings(inputs: Inputs) -> Table:
             summary += [f"one sign: {signs.count(1)} of {len(signs)}" if signs else DASH, ""]
         body.append(Row((w.dataset_label(dataset), "all groups", ""), tuple(summary)))
         for (partition, level), line in lines.items() if len(lines) <= MANY else ():
-            labels = (w.dataset_label(dataset), w.partition_label(partition), w.plainly(level))
+            labels = (w.dataset_label(dataset), w.PARTITIONS[partition], w.plainly(level))
             body.append(Row(labels, tuple(line[column.key] for column in columns)))
     return Table(
         title="What depends on the data, and what on the network.",
@@ -188,7 +188,7 @@ def table_trainings(inputs: Inputs) -> Table:
             between.std,
             f"{int(one_sign.sum())} of {len(sigma)}",
         ]
-        body.append(Row((w.dataset_label(every[0].dataset), w.network_label(network)), tuple(cells)))
+        body.append(Row((w.dataset_label(every[0].dataset), w.NETWORKS[network]), tuple(cells)))
     return Table(
         title="Several trainings of one network.",
         stub=("Data", "Network"),
@@ -236,7 +236,7 @@ def table_partitions(inputs: Inputs) -> Table:
             body.append(Row((w.dataset_label(name),), (None,) * 6 + ("", said)))
             continue
         sizes[name] = (elements(data.levels), comparisons(data.levels))
-        words = ", ".join(f"{w.partition_label(key)} {len(levels)}" for key, levels in data.levels.items())
+        words = ", ".join(f"{w.PARTITIONS[key]} {len(levels)}" for key, levels in data.levels.items())
         cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
         body.append(Row((w.dataset_label(name),), (*cells, data.origin, words)))
     whole = [sizes[name] for name in w.PUBLISHED_IMAGES if name in sizes]

@@ -14,10 +14,10 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.stamp import Picture
 from pipeline.report.style import INK, new_panels, panel_letter
 from pipeline.types import Array
 
@@ -78,8 +78,8 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
             sigma, low, high, p, right = (
                 np.array([table.reindex(groups)[name].to_numpy(float) for table in tables]) for name in names
             )
-            title = f"{w.distance_style(attack).label}, {words}"
-            networks = tuple(w.network_label(one.network) for one in here)
+            title = f"{w.DISTANCES[attack].label}, {words}"
+            networks = tuple(w.NETWORKS[one.network] for one in here)
             made.append(Strip(title, networks, tuple(groups), sigma, low, high, p < LEVEL, right < study.TOO_FEW))
     return made
 
@@ -153,7 +153,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     figure = _drawn(made, parts, Normalize(-end, end))
     legible = len(groups) <= ANNOTATED
     mark = "Bold, with *" if legible else "Dots"
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         study.stamp(inputs, study.NETWORKS, [dataset], attacks),
@@ -175,7 +175,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
 def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
     """A footnote on the networks that had not learned after their first epoch."""
     names = [
-        w.network_label(one.network)
+        w.NETWORKS[one.network]
         for one in found
         if one.epoch(w.FIRST) is not None and all(one.table(name, w.FIRST).empty for name in one.attacks)
     ]

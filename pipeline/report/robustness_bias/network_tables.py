@@ -109,7 +109,7 @@ def table_costs(inputs: Inputs) -> Table:
         facts = {name: float(values[-1]) for name, values in inputs.classifiers[one.model].facts.items()}
         size, seen = facts["multiply_adds"], facts["epochs"] * facts["train_rows"]
         passes = sum(one.overall(attack, "forward_passes") for attack in one.attacks)
-        network = f"{w.network_label(one.network)}{'' if one.learned else NOT_LEARNED}"
+        network = f"{w.NETWORKS[one.network]}{'' if one.learned else NOT_LEARNED}"
         cells = (
             facts["parameters"] / 1e6, size / GIGA, facts["epochs"], seen, BACKWARD * seen * size / TERA,
             passes, passes * size / TERA,
@@ -159,7 +159,7 @@ def table_medians(inputs: Inputs) -> Table:
         columns=(
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("points", decimals=0),
-            *(Column(name, w.UNITS, name=w.distance_style(name).label) for name in attacks),
+            *(Column(name, w.UNITS, name=w.DISTANCES[name].label) for name in attacks),
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),
@@ -201,7 +201,7 @@ def table_bounds(inputs: Inputs) -> Table:
                 rank_correlation(own, nearest),
                 one.overall(attack, "forward_passes") / attacked if attacked else math.nan,
             ]
-            labels = (w.dataset_label(one.dataset), w.network_label(one.network), w.distance_style(attack).label)
+            labels = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.DISTANCES[attack].label)
             body.append(Row(labels, tuple(cells)))
     return Table(
         title="How tight each distance is, and what it costs.",
@@ -271,15 +271,15 @@ def table_pretraining(inputs: Inputs) -> Table:
         cells: list[Cell] = [100 * one.accuracy]
         cells += [size(one.sigmas(name, moment, w.CORRECT).to_numpy(float)) for name in ATTACKS for moment in MOMENTS]
         cells += [kept(one, name) for name in ATTACKS]
-        body.append(Row((w.network_label(one.network), WEIGHTS[begun]), tuple(cells)))
+        body.append(Row((w.NETWORKS[one.network], WEIGHTS[begun]), tuple(cells)))
     columns = (
         Column("accuracy", decimals=1, name="accuracy, %"),
         *(
-            Column(f"{attack} {moment}", f"mean |sigma|, {w.distance_style(attack).label}", decimals=3, name=words)
+            Column(f"{attack} {moment}", f"mean |sigma|, {w.DISTANCES[attack].label}", decimals=3, name=words)
             for attack in ATTACKS
             for moment, words in MOMENTS.items()
         ),
-        *(Column(f"{attack} kept", "signs kept", "text", name=w.distance_style(attack).label) for attack in ATTACKS),
+        *(Column(f"{attack} kept", "signs kept", "text", name=w.DISTANCES[attack].label) for attack in ATTACKS),
     )
     without = True not in weights and body
     return Table(

@@ -12,10 +12,10 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, number, p_value, plain
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, study
 from pipeline.report.robustness_bias.curves import Group, nothing
 from pipeline.report.robustness_bias.study import FORMS, NOT_RUN, Audited
+from pipeline.report.stamp import Picture
 from pipeline.report.style import finish, new_panels
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
@@ -144,7 +144,7 @@ def _penalty_row(inputs: Inputs, one: Audited, before: Audited | None) -> Row:
         one.overall(one.bound, "median_distance"),
         said,
     )
-    labels = (w.dataset_label(one.dataset), w.network_label(one.network), w.plainly(one.penalised[1]))
+    labels = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.plainly(one.penalised[1]))
     return Row((*labels, one.form if one.alpha else DASH), cells)
 
 
@@ -205,7 +205,7 @@ def bias(inside: Array, outside: Array) -> float:
 )
 def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
     """The penalised group beside all others, one panel for each group and weight."""
-    title = f"The penalty on {w.dataset_label(dataset)}, {w.network_label(network)}."
+    title = f"The penalty on {w.dataset_label(dataset)}, {w.NETWORKS[network]}."
     sets = by_weight(penalised(inputs, dataset), network)
     if not sets:
         return nothing(inputs, study.audited(inputs, study.REGULARIZER, dataset, network), title)
@@ -246,7 +246,7 @@ def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
 @registry.figure("figure_22", "The same for VGG19.", network="vgg19")
 def races(inputs: Inputs, network: str) -> Picture:
     """All races, without the penalty on the left and with it on the right."""
-    title = f"The penalty on UTKFace by race, {w.network_label(network)}."
+    title = f"The penalty on UTKFace by race, {w.NETWORKS[network]}."
     sets = by_weight(penalised(inputs, w.UTKFACE), network)
     panels = next((several for (partition, _), several in sets.items() if partition == w.RACE), [])
     if not panels:
@@ -272,7 +272,7 @@ def _title(one: Audited) -> str:
 
 def _stamped(figure: Figure, title: str, inputs: Inputs, dataset: str, panels: Sequence[Audited], seen: str) -> Picture:
     last = panels[-1]
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
         study.stamp(inputs, study.REGULARIZER, [dataset]),

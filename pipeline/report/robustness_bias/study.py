@@ -237,7 +237,7 @@ def _audited(inputs: Inputs) -> list[Audited]:
 
 def upper_bounds(found: Iterable[Audited]) -> str:
     """What the distances that all of these networks are judged by are called."""
-    return " or ".join(dict.fromkeys(w.distance_style(one.bound).label for one in found))
+    return " or ".join(dict.fromkeys(w.DISTANCES[one.bound].label for one in found))
 
 
 def block_of(name: str) -> str:
@@ -306,7 +306,7 @@ def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
     for one in failed:
         beside = {"largest class": one.largest, "logistic regression": one.linear}
         others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
-        name = " ".join(filter(None, (w.network_label(one.network), "on", w.dataset_label(one.dataset), penalty(one))))
+        name = " ".join(filter(None, (w.NETWORKS[one.network], "on", w.dataset_label(one.dataset), penalty(one))))
         told.append(f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})")
     if told:
         notes.append(f"Did not learn, and so in no number here: {'; '.join(dict.fromkeys(told))}.")
@@ -341,7 +341,7 @@ def failures(found: Iterable[Audited], attacks: Iterable[str] = ()) -> str:
     if not worst:
         return "No attack failed."
     told = [
-        f"{w.distance_style(name).label} {worst[name][0]:,.0f} of {worst[name][1]:,.0f} points"
+        f"{w.DISTANCES[name].label} {worst[name][0]:,.0f} of {worst[name][1]:,.0f} points"
         for name in w.distances_in(worst)
     ]
     return (

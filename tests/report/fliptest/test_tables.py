@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.report import words as w
-from pipeline.report.departures import departures
 from pipeline.report.fliptest import law, trials
 from pipeline.report.fliptest.flipset_tables import contexts, told
 from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.fliptest.validation import EXPERIMENTS, TABLE_1, Validated
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
+from pipeline.report.settings import departures
 from tests.report import studies
+from tests.report.studies import build
 
 
 def value(cell: Any) -> float:
@@ -30,7 +31,7 @@ def test_table_1_has_the_published_rows_in_the_published_order(made: Any) -> Non
     assert labels == [(EXPERIMENTS[place], feature) for place, features in TABLE_1.items() for feature in features]
 
 
-def test_a_trial_that_failed_counts_in_the_published_columns_alone(inputs: Inputs, build: Any) -> None:
+def test_a_trial_that_failed_counts_in_the_published_columns_alone(inputs: Inputs) -> None:
     """Of KS .05, .05 and .5 in three trials the mean is .2, and .05 without the one that is not healthy."""
     here: Any = {"block": "hiring_quality", "transport": "wgan", "direction": "forward"}
     of = {"statistic": "ks", "feature": "hair_length"}
@@ -136,7 +137,7 @@ def shorter(inputs: Inputs) -> Inputs:
     return studies.configured(inputs, "transport", "steps", 500, name="wgan")
 
 
-def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs, build: Any) -> None:
+def test_a_shorter_run_says_so_where_its_maps_are_shown(inputs: Inputs) -> None:
     stamp = build("table_null", shorter(inputs)).stamp
     said = "WGAN maps on identical distributions: training steps 500 (published: 20,001)"
     assert departures(stamp.reductions) == [said]
@@ -167,7 +168,7 @@ def test_settings_that_differ_have_a_line_for_each_experiment(made: Any) -> None
 # What tables say of chance: sizes by chance, ends of intervals, and the words for lines.
 
 
-def test_sizes_by_chance_stand_beside_those_of_exact_maps(inputs: Inputs, build: Any) -> None:
+def test_sizes_by_chance_stand_beside_those_of_exact_maps(inputs: Inputs) -> None:
     """60 of a group's people by chance, 90 at most: in the columns of every exact place that has them, else a dash."""
     for statistic, value in (("noise_size", 60.0), ("noise_size_upper", 90.0), ("noise_people", 250.0)):
         inputs = studies.with_values(inputs, studies.chosen(inputs, block="methods", statistic=statistic), value)
@@ -189,7 +190,7 @@ def test_the_ends_of_a_size_are_means_over_all_trials(inputs: Inputs) -> None:
         assert found.high > 0  # Nobody flips positively, and the upper end says how many could.
 
 
-def test_tops_are_what_stands_out_and_else_say_what_they_are(inputs: Inputs, build: Any) -> None:
+def test_tops_are_what_stands_out_and_else_say_what_they_are(inputs: Inputs) -> None:
     """With every p-value at 1 no line stands out, and certain shifts are the whole group's, not noise."""
     rows = inputs.rows.copy()
     rows.loc[rows["statistic"].isin(["mean_shift_p_adjusted", "mean_sign_p_adjusted"]), "value"] = 1.0

@@ -15,6 +15,7 @@ from pipeline.report.fliptest.trials import Place
 from pipeline.report.fliptest.validation import Validated, validated
 from pipeline.report.fliptest.which_map import Entry, entries, verdicts
 from pipeline.report.inputs import Inputs, identified
+from tests.report.studies import build
 
 HIRING = ("hiring", "hiring", "given", "wgan")
 SIDES = (("image", "source"), ("target", "target"))
@@ -141,7 +142,7 @@ def test_naming_the_labels_adds_a_column_and_changes_no_text(inputs: Inputs) -> 
 
 def test_unknown_names_speak_for_themselves() -> None:
     assert w.dataset_label("new_data") == "New data"
-    assert w.map_style("brand_new").label == "brand new"
+    assert w.MAPS["brand_new"].label == "brand new"
     assert w.maps_in(["zeta", "wgan", "alpha", "exact", "wgan"]) == ["exact", "wgan", "alpha", "zeta"]
     assert w.feature_label("capital-gain", "adult") == "capital-gain"
     assert w.feature_label("age", "ssl") != w.feature_label("age", "adult")
@@ -271,7 +272,7 @@ def with_facts(inputs: Inputs, transport: str, dataset: str, **facts: list[float
     return replace(inputs, transports=maps)
 
 
-def test_trials_whose_training_failed_are_counted(inputs: Inputs, build: Any) -> None:
+def test_trials_whose_training_failed_are_counted(inputs: Inputs) -> None:
     facts: dict[str, list[float]] = {"max_ks": [0.1, 0.1, 1.0], "diverged": [0, 0, 1], "selected_step": [1000] * 3}
     table = build("table_training", with_facts(inputs, w.WGAN, w.HIRING, **facts))
     row = ("Lipton: Dem Parity", "WGAN", "women to men")
@@ -282,7 +283,7 @@ def test_trials_whose_training_failed_are_counted(inputs: Inputs, build: Any) ->
     assert table.cell("healthy", *exact) is None
 
 
-def test_the_sampler_of_the_causal_model_is_told_by_its_worst_coefficient(inputs: Inputs, build: Any) -> None:
+def test_the_sampler_of_the_causal_model_is_told_by_its_worst_coefficient(inputs: Inputs) -> None:
     facts = {"r_hat": [1.01, 1.2], "effective_size": [90.0, 300.0], "divergences": [0.0, 3.0]}
     table = build("table_training", with_facts(inputs, w.COUNTERFACTUAL, w.LAW, **facts))
     row = ("Law School", "causal counterfactual", "black applicants to white applicants")

@@ -1,7 +1,7 @@
 """Inputs such as the study of robustness bias collects: distances drawn by law, measured as the audit measures them."""
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from pipeline.workflow.composition import Point
 from pipeline.workflow.config import Workflow
 from tests.builders import image_dataset
 from tests.report import studies
+from tests.report.studies import build
 
 STUDY = "robustness_bias"
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -242,12 +243,12 @@ def published() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def made(inputs: Inputs, build: Callable[[str, Inputs], Artefact]) -> Mapping[str, Artefact]:
+def made(inputs: Inputs) -> Mapping[str, Artefact]:
     """The study's artefacts, each made once."""
     return studies.Made(lambda name: build(name, inputs))
 
 
 @pytest.fixture(scope="session")
-def made_alone(alone: Inputs, build: Callable[[str, Inputs], Artefact]) -> Mapping[str, Artefact]:
+def made_alone(alone: Inputs) -> Mapping[str, Artefact]:
     """The same of the digits alone."""
     return studies.Made(lambda name: build(name, alone))

@@ -16,12 +16,12 @@ from pipeline.audits.robustness_bias.partitions import Partition
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, example_figures, regularizer, study
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.heat_maps import color_end
 from pipeline.report.robustness_bias.regularizer import HELPED, NOTHING_BESIDE, bias, reading, threshold
 from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.stamp import Picture
 from pipeline.report.table import Table
 
 LISTED = {one.name: one for one in registry.declared("robustness_bias")}
