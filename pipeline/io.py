@@ -162,7 +162,8 @@ def load_rows(path: Path | str) -> pd.DataFrame:
 
 def save_table(table: Table, stem: Path | str) -> tuple[Path, ...]:
     """Write a table as ``stem``.csv, .md and .tex."""
-    texts = {".csv": table.csv(), ".md": table.markdown(), ".tex": table.latex()}
+    printed = table.printed()
+    texts = {".csv": table.csv(), ".md": printed.markdown(), ".tex": printed.latex()}
     paths = tuple(Path(f"{stem}{suffix}") for suffix in texts)
     for path, text in zip(paths, texts.values(), strict=True):
         save_text(text, path)

@@ -47,9 +47,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
-def enumerated(names: Sequence[str]) -> str:
+def enumerated(names: Iterable[str]) -> str:
     """Names as part of a sentence: ``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def shown(text: str) -> str:

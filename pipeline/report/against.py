@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import ttest_ind_from_stats
 
-from pipeline.report.comparison import LEVEL, holm
+from pipeline.audits.inference import corrected
+from pipeline.report.comparison import LEVEL
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import reductions
 
@@ -84,51 +85,33 @@ def _point_columns(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _moved(run: Inputs, reference: Inputs) -> set[tuple[str, ...]]:
     """The points whose settings are not those of the reference, or which it does not have."""
-
-    def by_name(inputs: Inputs) -> dict[tuple[str, ...], list[Mapping[str, Any]]]:
-        found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    sides: list[dict[tuple[str, ...], list[Mapping[str, Any]]]] = [{}, {}]
+    for found, inputs in zip(sides, (run, reference), strict=True):
         for point in inputs.points:
-            found.setdefault(_place(point), []).append(point)
-        return found
-
-    ours, theirs = by_name(run), by_name(reference)
-    moved = set()
-    for place, here in ours.items():
-        there = theirs.get(place, [])
-        if len(here) != len(there) or reductions(here, there):
-            moved.add(place)
-    return moved
-
-
-def _place(point: Mapping[str, Any]) -> tuple[str, ...]:
-    names = [point.get(part, {}).get("name", "") for part in ("dataset", "method", "transport")]
-    return (point["block"], *names)
+            names = (point.get(part, {}).get("name", "") for part in POINT[1:])
+            found.setdefault((point["block"], *names), []).append(point)
+    ours, theirs = sides
+    both = ((place, here, theirs.get(place, [])) for place, here in ours.items())
+    return {place for place, here, there in both if len(here) != len(there) or reductions(here, there)}
 
 
 def _line(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], same: bool) -> dict[str, Any]:
     line = {"settings": SAME if same else OTHER, "numbers": 0, "equal": 0, "largest": np.nan, "tested": 0, "differ": 0}
     unequal = None
     if same:
-        both = _matched(ours, theirs, [*keys, "repetition"])
+        asked = [*keys, "repetition"]
+        both = ours[[*asked, "value"]].merge(theirs[[*asked, "value"]], on=asked)
         difference = (both["value_x"] - both["value_y"]).abs() / both["value_y"].abs().clip(lower=1.0)
         # Two infinities of one sign are equal.
         difference = difference.where(both["value_x"] != both["value_y"], 0.0)
         equal = difference <= TOLERANCE
-        line |= {
-            "numbers": len(both),
-            "equal": int(equal.sum()),
-            "largest": float(difference.max()) if len(both) else 0,
-        }
+        largest = float(difference.to_numpy().max(initial=0.0))
+        line |= {"numbers": len(both), "equal": int(equal.sum()), "largest": largest}
         if equal.all():
             return line
         unequal = both.loc[~equal, keys].drop_duplicates()
     p = _welch(_means(ours, keys), _means(theirs, keys), keys, unequal)
-    return line | {"tested": len(p), "differ": int((holm(p) < LEVEL).sum())}
-
-
-def _matched(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    columns = [*keys, "value"]
-    return ours[columns].merge(theirs[columns], on=list(keys), how="inner")
+    return line | {"tested": len(p), "differ": int((corrected(p, "holm") < LEVEL).sum())}
 
 
 def _means(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -138,9 +121,9 @@ def _means(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def _welch(ours: pd.DataFrame, theirs: pd.DataFrame, keys: Sequence[str], among: pd.DataFrame | None) -> np.ndarray:
-    both = ours.merge(theirs, on=list(keys), how="inner")
+    both = ours.merge(theirs, on=list(keys))
     if among is not None:
-        both = both.merge(among, on=list(keys), how="inner")
+        both = both.merge(among, on=list(keys))
     spread = both[(both["std_x"] > 0) | (both["std_y"] > 0)]
     if spread.empty:
         return np.zeros(0)

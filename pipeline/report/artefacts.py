@@ -13,7 +13,7 @@ import pandas as pd
 
 from pipeline.report import comparison, registry
 from pipeline.report.inputs import Inputs
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import paper
 from pipeline.report.table import Table
 
@@ -47,14 +47,14 @@ def build(name: str, inputs: Inputs, published: pd.DataFrame, found: pd.DataFram
     One with a parameter ``found`` is given those that are :func:`compared`, here where they are not at hand.
     """
     make = registry.find(inputs.study, name)
-    seen: dict[str, Any] = {}
-    for parameter in inspect.signature(make).parameters:
-        if parameter == "published":
-            seen[parameter] = published
-        elif parameter == "found":
-            seen[parameter] = compared(inputs, published) if found is None else found
+    asked = inspect.signature(make).parameters
+    if found is None and "found" in asked:
+        found = compared(inputs, published)
+    seen = {"published": published, "found": found}
     with paper():
-        made: Artefact = make(inputs, **seen)
+        made: Artefact = make(inputs, **{key: value for key, value in seen.items() if key in asked})
+        if isinstance(made, Picture):
+            made.finish()
     return replace(made, caption=registry.one(inputs.study, name).caption)
 
 

@@ -32,18 +32,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm, spearmanr
 
+from pipeline.messages import enumerated
 from pipeline.report import words
-from pipeline.report.departures import joined
 from pipeline.report.numbers import Estimate, interval, number
 from pipeline.report.rules import shares, wilson
-from pipeline.report.settings import Reduction, select
+from pipeline.report.settings import Reduction, by_repetition, select
 
 LEVEL = 0.05
 CONFIRMED, NOT_CONFIRMED, UNDECIDED, NOT_TESTABLE = "confirmed", "not confirmed", "undecided", "not testable here"
@@ -126,24 +126,14 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     ``numbers`` has a text for each part; ``deciding`` is that of the first part that keeps the claim from being
     confirmed, or of the first of all.
     """
-    return [
-        {
-            "says": decision.says,
-            "source": decision.source,
-            "artefact": decision.artefact,
-            "outcome": decision.outcome,
-            "numbers": [_text(part) for part in decision.parts],
-            "deciding": next((_text(part) for part in sorted(decision.parts, key=_doubt)), decision.why),
-            "why": decision.why,
-            "reduced": decision.reduced,
-        }
-        for decision in decisions
-    ]
-
-
-def _doubt(part: Found) -> int:
-    """First what does not hold, then what is open."""
-    return (False, None, True).index(part.holds)
+    told = []
+    for decision in decisions:
+        # First what does not hold, then what is open.
+        by_doubt = sorted(decision.parts, key=lambda part: (False, None, True).index(part.holds))
+        line = {key: value for key, value in vars(decision).items() if key != "parts"}
+        line["numbers"] = [_text(part) for part in decision.parts]
+        told.append({**line, "deciding": _text(by_doubt[0]) if by_doubt else decision.why})
+    return told
 
 
 def listed(decisions: Sequence[Decision]) -> pd.DataFrame:
@@ -189,9 +179,9 @@ def decide(
 
 def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequence[Reduction]) -> Decision:
     said = (claim["says"], claim["source"], claim["artefact"])
+    where = claim.get("where", {})
     conditions, parts = (
-        [_Quantity.of(part, claim.get("where", {}), measured) for part in claim.get(name, ())]
-        for name in ("provided", "parts")
+        [_Quantity.of(part, where, measured) for part in claim.get(name, ())] for name in ("provided", "parts")
     )
     every = [*conditions, *parts]
     if absent := next((quantity for quantity in every if any(rows.empty for rows in quantity.rows)), None):
@@ -199,14 +189,13 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequ
     used = [rows for quantity in every for rows in quantity.rows]
     twins = {name for rows in used for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
     if twins:
-        names = joined(words.dataset_in_a_sentence(name) for name in sorted(twins))
+        names = enumerated(words.dataset_in_a_sentence(name) for name in sorted(twins))
         return Decision(*said, NOT_TESTABLE, why=f"the data here are a synthetic twin of {names}")
     for quantity in conditions:
         here = quantity.estimate(1 - LEVEL)
         if not quantity.region.holds(here.value, here.value):
-            return Decision(
-                *said, NOT_TESTABLE, why=f"{quantity.part['label']}: {number(here.value, quantity.decimals)}"
-            )
+            why = f"{quantity.part['label']}: {number(here.value, quantity.decimals)}"
+            return Decision(*said, NOT_TESTABLE, why=why)
     found, refuted = [], False
     for quantity in parts:
         here, strictly = quantity.estimate(1 - LEVEL), quantity.estimate(1 - LEVEL / len(parts))
@@ -255,8 +244,7 @@ class _Quantity:
             if others:
                 gap = shares(others[0], one, 0.0, level)
                 return Estimate(gap.difference, n=one.n, low=gap.low, high=gap.high)
-            low, high = wilson(one, level)
-            return Estimate(one.value, n=one.n, low=low, high=high)
+            return _with_wilson(one, level)
         errors = [rows["error"] for rows in self.rows if "error" in rows and rows["error"].notna().all()]
         if len(errors) == len(self.rows):
             value = sides[0].mean() - (sides[1].mean() if len(sides) > 1 else 0.0)
@@ -264,22 +252,23 @@ class _Quantity:
             return Estimate(value, n=len(sides[0]), low=value - half, high=value + half)
         if "counted" in self.part:
             region = Region.of(self.part["counted"])
-            inside = Estimate.share(np.array([float(region.holds(value, value)) for value in sides[0]]))
-            low, high = wilson(inside, level)
-            return Estimate(inside.value, n=inside.n, low=low, high=high)
+            inside = np.array([float(region.holds(value, value)) for value in sides[0]])
+            return _with_wilson(Estimate.share(inside), level)
         values = sides[0] if len(sides) == 1 else (sides[0] - sides[1])
         found = Estimate.mean(values.to_numpy(float)).with_t_interval(level)
         return found if found.n > 1 else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
+
+
+def _with_wilson(share: Estimate, level: float) -> Estimate:
+    low, high = wilson(share, level)
+    return replace(share, low=low, high=high)
 
 
 def _values(rows: pd.DataFrame, part: Mapping[str, Any]) -> pd.Series:
     """One value for each repetition."""
     if part.get("averaged"):
         return rows.groupby("repetition")["value"].mean()
-    if rows["repetition"].duplicated().any():
-        varying = [c for c in rows.columns if c not in ("value", "repetition") and rows[c].nunique(dropna=False) > 1]
-        raise ValueError(f"part {part['label']!r} has several values for one repetition: give {', '.join(varying)} too")
-    values = rows.set_index("repetition")["value"].astype(float)
+    values = by_repetition(rows, f"part {part['label']!r}: ").astype(float)
     return values.abs() if part.get("magnitude") else values
 
 

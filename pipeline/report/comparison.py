@@ -1,19 +1,10 @@
 """Each published number beside ours, with both spreads and a verdict by a stated rule.
 
-The rules, by the kind of number (:mod:`pipeline.report.rules`):
-
-* ``mean`` over repetitions: Welch's test.
-* ``run``, a number of one repetition, printed without a spread: whether it could be one more repetition of ours.
-* ``proportion`` of repetitions or simulations: Fisher's exact test.
-* ``variance``: the F test.
-* ``constant`` (a row count, a hyperparameter): equal after rounding as printed.
-* ``reading`` off a figure: within the stated reading error.
-
-p-values are adjusted by Holm's method within each published table or figure; ``differs`` means an adjusted p-value
-below ``LEVEL``. A test that does not reject has not shown that both are equal. ``agrees`` is for a difference whose
-1 - ``LEVEL`` interval lies within a margin (one published standard deviation of a mean, .1 of a share), for constants
-that are equal and readings within their error. The rest reads ``no difference shown``, and the interval says how large
-a difference it leaves open.
+The rules, by the kind of number, are those of :mod:`pipeline.report.rules`. p-values are adjusted by Holm's method
+within each published table or figure; ``differs`` means an adjusted p-value below ``LEVEL``. A test that does not
+reject has not shown that both are equal. ``agrees`` is for a difference whose 1 - ``LEVEL`` interval lies within a
+margin (one published standard deviation of a mean, .1 of a share), for constants that are equal and readings within
+their error. The rest reads ``no difference shown``, and the interval says how large a difference it leaves open.
 
 A verdict is given for matching settings and official data; fewer repetitions are allowed: they only widen the test.
 What the paper does not state cannot be matched: such a number is shown with the setting that was assumed, without a
@@ -23,7 +14,7 @@ set to, and with images encoded again.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,12 +22,12 @@ import numpy as np
 import pandas as pd
 
 from pipeline.audits.inference import corrected
+from pipeline.report import settings
 from pipeline.report import words as w
-from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs, points
 from pipeline.report.numbers import Estimate
 from pipeline.report.rules import RULES, Outcome
-from pipeline.report.settings import Reduction, by_repetition, by_statistic, explain_absence, parse_setting, select
+from pipeline.report.settings import Reduction, parse_setting
 
 LEVEL = 0.05
 COMPARABLE_ORIGINS = frozenset({"official", "bundled", "simulated", "configuration"})
@@ -78,10 +69,15 @@ def compared(
     """
     missing = set(inputs.rows.loc[inputs.rows["origin"] == "absent", "dataset"])
     entries = published.assign(status=[_status(entry, missing) for entry in published.to_dict("records")])
-    found = compare(entries, measured, (*(inputs.reductions if reductions is None else reductions), *_fewer(inputs)))
-    notes = [(line["note"], remark(line)) for line in found.to_dict("records")]
-    found["note"] = [" ".join(text for text in texts if isinstance(text, str) and text) or None for texts in notes]
-    return found
+    fewer = [
+        Reduction.at(here, "repetitions", here["repetitions"], there["repetitions"])
+        for here, there in zip(inputs.points, points(inputs.config["published"]), strict=True)
+        if here["repetitions"] != there["repetitions"]
+    ]
+    found = compare(entries, measured, (*(inputs.reductions if reductions is None else reductions), *fewer))
+    remarks = [remark(line) for line in found.to_dict("records")]
+    notes = zip(found["note"].fillna(""), remarks, strict=True)
+    return found.assign(note=[" ".join(filter(None, texts)) or None for texts in notes])
 
 
 def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequence[Reduction]) -> pd.DataFrame:
@@ -94,11 +90,9 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     ``why``. Raises ValueError for a list with missing columns, missing numbers or unknown words.
     """
     check_published(published)
-    if UNSTATED not in published:
-        published = published.assign(**{UNSTATED: None})
-    numbers = ("value", "std", "n", "rounding")
-    published = published.assign(**{name: pd.to_numeric(published[name]) for name in numbers})
-    sides = _Sides(measured, by_statistic(measured), reductions)
+    numbers = {name: pd.to_numeric(published[name]) for name in ("value", "std", "n", "rounding")}
+    published = published.assign(**{UNSTATED: published.get(UNSTATED), **numbers})
+    sides = _Sides(measured, settings.by_statistic(measured), reductions)
     lines: list[dict[str, Any]] = []
     for entry in published.to_dict("records"):
         reading = AS_ASSUMED if isinstance(entry[UNSTATED], str) else AS_STATED
@@ -112,7 +106,7 @@ def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequenc
     found = pd.DataFrame(lines, columns=[*published.columns, *FOUND]).astype(dict.fromkeys(NUMBERS, float))
     found["p_holm"] = np.nan
     for _, group in found.groupby(["artefact", "reading"], sort=False):
-        found.loc[group.index, "p_holm"] = holm(group["p"].to_numpy(float))
+        found.loc[group.index, "p_holm"] = corrected(group["p"].to_numpy(float), "holm")
     found["verdict"] = [_verdict(line) for line in found.to_dict("records")]
     return found.drop(columns=["equal"])
 
@@ -147,19 +141,12 @@ def estimate(rows: pd.DataFrame, kind: str) -> Estimate:
     A proportion that comes as one value with a column ``simulations`` is the share of so many.
     Raises ValueError where the setting leaves several values for a repetition.
     """
-    values = by_repetition(rows).to_numpy(float)
+    values = settings.by_repetition(rows).to_numpy(float)
     if kind in ("proportion", "variance") and "simulations" in rows and rows["simulations"].notna().all():
         return Estimate(float(values[0]), n=int(rows["simulations"].iloc[0]))
     if kind in ("mean", "run"):
         return Estimate.mean(values)
     return Estimate.share(values) if kind == "proportion" else Estimate(float(values[0]))
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """p-values adjusted by Holm's method; NaN stays NaN and does not count."""
-    adjusted, tested = np.full(p.shape, np.nan), np.isfinite(p)
-    adjusted[tested] = corrected(p[tested], "holm")
-    return adjusted
 
 
 @dataclass(frozen=True)
@@ -209,9 +196,9 @@ def _outcome(
     """Our number, why it cannot be held against the published one, if so, and else what the rule says."""
     rule = RULES[entry["kind"]]
     try:
-        rows = select(sides.parts.get(str(setting.get("statistic")), sides.measured), setting)
+        rows = settings.select(sides.parts.get(str(setting.get("statistic")), sides.measured), setting)
         if rows.empty:
-            absence = explain_absence(sides.measured, setting)
+            absence = settings.explain_absence(sides.measured, setting)
             return Estimate(math.nan), f"not measured in this run: {absence}", Outcome()
         ours = estimate(rows, entry["kind"])
     except ValueError as error:
@@ -247,14 +234,7 @@ def _obstacle(rows: pd.DataFrame, setting: Mapping[str, Any], sides: _Sides) -> 
             applies = not bookkeeping and reduction.key not in LIKE_REPETITIONS
         if applies:
             found.append(reduction)
-    return f"not as published: {'; '.join(departures(found))}" if found else ""
-
-
-def _fewer(inputs: Inputs) -> Iterator[Reduction]:
-    """Where a run has another number of repetitions than the published one."""
-    for here, there in zip(inputs.points, points(inputs.config["published"]), strict=True):
-        if here["repetitions"] != there["repetitions"]:
-            yield Reduction.at(here, "repetitions", here["repetitions"], there["repetitions"])
+    return f"not as published: {'; '.join(settings.departures(found))}" if found else ""
 
 
 def _status(entry: Mapping[str, Any], missing: Collection[str]) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pipeline.report.comparison import AS_ASSUMED, AS_LIKELY, LEVEL, VERDICTS
-from pipeline.report.numbers import DASH, Estimate, interval, number, p_value, plain, spread
+from pipeline.report.numbers import DASH, Estimate, interval, number, p_value, plain, sentence, spread
 from pipeline.report.rules import SHARE_MARGIN
 from pipeline.report.settings import parse_setting
 from pipeline.report.stamp import Stamp
@@ -18,8 +18,6 @@ MARKED = (AS_ASSUMED, AS_LIKELY)
 # Of the verdicts on one number in several places (adjusted with other numbers there), the gravest one counts.
 GRAVEST_FIRST = ("differs", "no difference shown", "agrees", "not comparable", "published value lost", "not run")
 
-PARTS = ("results", "likely", "constants")
-"""Measured results in the setting that is stated (or assumed), in the likelier one, and stated settings."""
 RULES = (
     "Mean \u00b1 standard deviation (repetitions); k of n for proportions. Means: Welch's test, two-sided. One number "
     "printed without a spread: whether it could be one more repetition of ours, by Student's test. "
@@ -40,6 +38,7 @@ LIKELY = (
     "As likely made: in a setting that was picked because it comes near the published number. It explains the number "
     "and is no independent evidence for it."
 )
+OF_EVERY_STUDY = (RULES, DEPENDENCE, LIKELY)
 
 
 def beside(found: pd.DataFrame, artefact: str) -> dict[tuple[str, str], tuple[Estimate, str]]:
@@ -88,10 +87,12 @@ def lines(compared: pd.DataFrame) -> list[dict[str, str]]:
     for line in compared.to_dict("records"):
         likely = line["reading"] == AS_LIKELY
         note = line["note"] if isinstance(line["note"], str) and not likely else ""
+        fits = line["likelier"] and line["verdict"] in ("agrees", "no difference shown")
+        otherwise = "More likely made otherwise: see the next line." if fits else ""
         reason = line["status"].removeprefix("not run: ") if line["verdict"] == "not run" else line["why"]
         found.append(
             {
-                "artefact": artefact_name(line["artefact"]),
+                "artefact": line["artefact"].replace("_", " ").capitalize(),
                 "row": line["row"],
                 "number": f"{line['column']}, {line['reading']}" if line["reading"] in MARKED else line["column"],
                 "published": printed(line, "published"),
@@ -104,9 +105,8 @@ def lines(compared: pd.DataFrame) -> list[dict[str, str]]:
                 "setting": _words(line["used_setting"]),
                 "by": line["by"] if isinstance(line["by"], str) else "",
                 "source": line["source"],
-                "why": " ".join(text for text in (_sentence(reason), _otherwise(line), note) if text),
+                "why": " ".join(filter(None, (reason and f"{sentence(reason)}.", otherwise, note))),
                 "reading": line["reading"],
-                "kind": line["kind"],
             }
         )
     return found
@@ -126,20 +126,11 @@ def as_table(compared: pd.DataFrame, stamp: Stamp, notes: Sequence[str] = ()) ->
 
     ``notes`` are the study's own, below those on the rules.
     """
+    in_csv_alone = {"rule": "rule", "setting": "setting of ours", "by": "shown in", "source": "source"}
     columns = {
-        "published": "published",
-        "ours": "ours",
-        "difference": "difference",
-        "p": "p",
-        "p_holm": "p, adjusted",
-        "verdict": "verdict",
-        "why": "why, and notes",
-        "rule": "rule",
-        "setting": "setting of ours",
-        "by": "shown in",
-        "source": "source",
-    }
-    in_csv_alone = ("rule", "setting", "by", "source")
+        "published": "published", "ours": "ours", "difference": "difference", "p": "p", "p_holm": "p, adjusted",
+        "verdict": "verdict", "why": "why, and notes", **in_csv_alone,
+    }  # fmt: skip
     rows = []
     for line, exact in zip(lines(compared), compared.to_dict("records"), strict=True):
         cells: dict[str, Cell] = dict(line)
@@ -170,28 +161,14 @@ def verdicts(compared: pd.DataFrame) -> pd.DataFrame:
 
 def readings_notes(compared: pd.DataFrame) -> tuple[str, ...]:
     """What must be known to read the p-values and the second lines, as far as there are any."""
-    notes = []
-    if (compared["kind"].isin(["mean", "run"]) & np.isfinite(compared["p"])).any():
-        notes.append(DEPENDENCE)
-    if (compared["reading"] == AS_LIKELY).any():
-        notes.append(LIKELY)
-    return tuple(notes)
-
-
-def artefact_name(name: str) -> str:
-    """``table_1`` -> ``Table 1``."""
-    return name.replace("_", " ").capitalize()
+    tested = compared["kind"].isin(["mean", "run"]) & np.isfinite(compared["p"])
+    of = {DEPENDENCE: tested, LIKELY: compared["reading"] == AS_LIKELY}
+    return tuple(note for note, lines in of.items() if lines.any())
 
 
 def decimals_of(line: Mapping[str, Any]) -> int:
     """As many decimals as were printed; three where the printed number is lost."""
     return max(0, round(-math.log10(2 * line["rounding"]))) if line["rounding"] == line["rounding"] else 3
-
-
-def _otherwise(line: Mapping[str, Any]) -> str:
-    if line["likelier"] and line["verdict"] in ("agrees", "no difference shown"):
-        return "More likely made otherwise: see the next line."
-    return ""
 
 
 def _words(setting: Any) -> str:
@@ -202,16 +179,14 @@ def _words(setting: Any) -> str:
     return ", ".join(value if key == "statistic" else f"{key.replace('_', ' ')} {value}" for key, _, value in parts)
 
 
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}." if text else ""
-
-
 def tallies(compared: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """The :func:`tally` of each of ``PARTS``."""
+    """The :func:`tally` of measured results in the setting that is stated (or assumed), of those in the likelier one,
+    and of stated settings.
+    """
     constant = compared["kind"] == "constant"
     likely = compared["reading"] == AS_LIKELY
     parts = {"results": ~constant & ~likely, "likely": likely, "constants": constant & ~likely}
-    return {name: tally(compared[parts[name]]) for name in PARTS}
+    return {name: tally(compared[part]) for name, part in parts.items()}
 
 
 def tally(lines: pd.DataFrame) -> dict[str, Any]:
@@ -223,7 +198,10 @@ def tally(lines: pd.DataFrame) -> dict[str, Any]:
     verdicts: dict[Any, str] = {}
     likelier = set()
     for line in lines.to_dict("records"):
-        key = _key(line)
+        setting = parse_setting(line["used_setting"])
+        # Without a setting or a value a number is its own place.
+        known = setting and line["value"] == line["value"]
+        key = (frozenset(setting.items()), line["value"]) if known else (line["artefact"], line["row"], line["column"])
         verdicts[key] = min(verdicts.get(key, line["verdict"]), line["verdict"], key=GRAVEST_FIRST.index)
         if line["likelier"]:
             likelier.add(key)
@@ -241,24 +219,19 @@ def tally(lines: pd.DataFrame) -> dict[str, Any]:
 def tally_in_words(counted: Mapping[str, Any]) -> str:
     """``54 numbers (82 lines): 46 of 52 tested show no difference, 6 differ, 2 not comparable``."""
     verdicts = counted["verdicts"]
-    tested = verdicts["no difference shown"] + verdicts["differs"]
     # Readings off a figure agree or differ without a test; they are counted with what was compared.
-    compared = tested + verdicts["agrees"]
-    parts = []
-    if verdicts["agrees"]:
-        parts.append(f"{verdicts['agrees']} of {compared:,} agree")
-    if verdicts["no difference shown"]:
-        hint = f" ({counted['likelier']} of them more likely made otherwise)" if counted["likelier"] else ""
-        parts.append(f"{verdicts['no difference shown']} of {compared:,} show no difference{hint}")
-    if compared:
-        parts.append(f"{verdicts['differs']} differ{'s' * (verdicts['differs'] == 1)}")
-    for verdict, text in (
-        ("not comparable", "not comparable"),
-        ("not run", "not run"),
-        ("published value lost", "published as a picture only, or lost"),
-    ):
-        if verdicts[verdict]:
-            parts.append(f"{verdicts[verdict]} {text}")
+    compared = verdicts["agrees"] + verdicts["no difference shown"] + verdicts["differs"]
+    hint = f" ({counted['likelier']} of them more likely made otherwise)" if counted["likelier"] else ""
+    words = {
+        "agrees": f"of {compared:,} agree",
+        "no difference shown": f"of {compared:,} show no difference{hint}",
+        "differs": f"differ{'s' * (verdicts['differs'] == 1)}",
+        "not comparable": "not comparable",
+        "not run": "not run",
+        "published value lost": "published as a picture only, or lost",
+    }
+    shown = {verdict for verdict in words if verdicts[verdict]} | ({"differs"} if compared else set())
+    parts = [f"{verdicts[verdict]} {text}" for verdict, text in words.items() if verdict in shown]
     size = f"{counted['numbers']:,} number{'s' * (counted['numbers'] != 1)}"
     if counted["lines"] != counted["numbers"]:
         size += f" in {counted['lines']:,} places"
@@ -271,10 +244,3 @@ def tally_of_repetitions(counted: Mapping[str, Any]) -> str:
         return ""
     fewest, most = counted["repetitions"]
     return f"tests with {fewest:,}{'' if fewest == most else f' to {most:,}'} repetitions of ours"
-
-
-def _key(line: Mapping[str, Any]) -> Any:
-    setting = parse_setting(line["used_setting"])
-    if not setting or line["value"] != line["value"]:
-        return line["artefact"], line["row"], line["column"]
-    return frozenset(setting.items()), line["value"]

@@ -76,12 +76,12 @@ def configured_facts(
             "origin": "configuration",
             **columns(point),
         }
-        for name, value in chain(configured_numbers(point), implied(dict(flat(point))).items()):
+        for name, value in chain(_numbers(point), implied(dict(flat(point))).items()):
             yield {**place, "statistic": name, "value": value}
 
 
-def configured_numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Every configured number: ``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
+def _numbers(point: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """``("transport.steps", 20001.0)``; of a list with its place, of a mapping by its key."""
     for key, value in values(point):
         listed = isinstance(value, (list, tuple))
         for name, item in [(f"{key}[{i}]", item) for i, item in enumerate(value)] if listed else [(key, value)]:

@@ -1,19 +1,31 @@
-"""One page with every study's artefacts, self-contained: no script, style or picture is loaded from elsewhere."""
+"""One page with every study's artefacts, self-contained: no script, style or picture is loaded from elsewhere.
+
+What it needs to know of a study is one JSON-ready mapping, its index, written beside the tables (:func:`describe`).
+"""
 
 import base64
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from textwrap import wrap
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.report import markup
+from pipeline.messages import enumerated
+from pipeline.report import against, comparison_table, markup
+from pipeline.report import words as w
+from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison import VERDICTS
-from pipeline.report.comparison_table import PARTS, tally_in_words, tally_of_repetitions
+from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import symbols
-from pipeline.report.provenance import RuleTime, duration
+from pipeline.report.provenance import RuleTime, digest, duration
+from pipeline.report.registry import label
+from pipeline.report.settings import departures
+from pipeline.report.stamp import Stamp
+from pipeline.report.table import Table
 
 TALLIED = {
     "results": "published results",
@@ -24,30 +36,124 @@ TALLIED = {
 FORMATS = {"table": ("csv", "md", "tex"), "figure": ("pdf", "png")}
 
 
+def describe(
+    inputs: Inputs,
+    made: Mapping[str, Artefact],
+    compared: pd.DataFrame,
+    claims: Sequence[Mapping[str, Any]] = (),
+    held: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The claims, titles, captions, notes and tables of the artefacts, the comparison, and where the data come from.
+
+    ``held`` is what :func:`reference` says, if the study has a reference.
+    """
+    shown = {name: artefact for name, artefact in made.items() if name != "comparison"}
+    last = made.get("comparison")
+    # Sizes differ from block to block and stand under each artefact; scale, origin and reductions hold for the study.
+    stamp = replace(inputs.stamp(), repetitions=(), points=(), steps=0)
+    return {
+        "study": inputs.study,
+        "title": inputs.config["experiment"]["title"],
+        "paper": inputs.config["experiment"]["paper"],
+        "scale": inputs.scale,
+        "claims": list(claims),
+        "stamp": list(stamp.lines()),
+        "brief": _brief(stamp),
+        "departures": departures(stamp.reductions),
+        "emphatic": stamp.emphatic,
+        "artefacts": [_artefact(name, artefact, list(shown)) for name, artefact in shown.items()],
+        "comparison": comparison_table.lines(compared),
+        "counts": comparison_table.tallies(compared),
+        "rules": [comparison_table.RULES, *comparison_table.readings_notes(compared)],
+        # The study's own notes on its comparison, below those on the rules.
+        "remarks": [note for note in last.notes if note not in comparison_table.OF_EVERY_STUDY] if last else [],
+        "datasets": [
+            {
+                "name": name,
+                "origin": dataset.origin,
+                "rows": dataset.rows,
+                "dropped": dict(dataset.dropped),
+                "checksums": dict(dataset.checksums),
+            }
+            for name, dataset in sorted(inputs.datasets.items())
+        ],
+        "digest": digest(inputs.config),
+        "reference": held,
+    }
+
+
+def _brief(stamp: Stamp) -> list[dict[str, Any]]:
+    """What a reader must know of the whole study before anything else, a line each; nothing where nothing departs."""
+    said = []
+    if stamp.twins:
+        names = enumerated(w.dataset_in_a_sentence(name) for name in stamp.twins)
+        said.append({"text": f"Synthetic twin of {names}: no number from it is evidence.", "emphatic": True})
+    if stamp.reductions:
+        said.append({"text": f"{stamp.scale.capitalize()} scale: {stamp.departing()}.", "emphatic": False})
+    return said
+
+
+def reference(manifest: Mapping[str, Any] | None, held: pd.DataFrame | None, processor: str) -> dict[str, Any] | None:
+    """What the page says of a study's reference: where it is from, and how the run stands against it.
+
+    None where there is none; ``lines`` and ``summary`` are empty where the page is drawn from the reference itself.
+    ``processor`` is that of this run.
+    """
+    if manifest is None:
+        return None
+    runs = list(manifest["blocks"].values())
+    return {
+        "scale": manifest["scale"],
+        "commits": sorted({run["commit"] for run in runs}),
+        "dates": sorted({run["date"] for run in runs}),
+        "here": processor,
+        "processors": sorted({run["machine"]["processor"] for run in runs}),
+        "jobs": len(manifest["jobs"]),
+        "processor_time": sum(processor for _, processor in manifest["jobs"].values()),
+        "lines": [] if held is None else held.astype(object).where(held.notna(), None).to_dict("records"),
+        "summary": [] if held is None else against.summary(held),
+    }
+
+
+def _artefact(name: str, made: Artefact, names: list[str]) -> dict[str, Any]:
+    table = isinstance(made, Table)
+    return {
+        "name": name,
+        "label": label(name, names),
+        "kind": "table" if table else "figure",
+        "title": made.title,
+        "caption": made.caption,
+        "notes": list(made.notes),
+        "stamp": list(made.stamp.lines()),
+        "emphatic": made.stamp.emphatic,
+        "html": made.printed().html() if isinstance(made, Table) else "",
+        **{key: "" if table else getattr(made, key) for key in ("alternative", "absent")},
+    }
+
+
 def page(
     studies: Sequence[Mapping[str, Any]],
     pictures: Mapping[tuple[str, str], bytes],
     provenance: Mapping[str, Any],
     failures: Mapping[str, Any] | None = None,
 ) -> str:
-    """The page of the studies' indexes (see :mod:`pipeline.report.index`).
+    """The page of the studies' indexes (see :func:`describe`).
 
     ``pictures`` holds the PNG of each figure by (study, artefact). ``provenance`` has ``commit``, ``versions``,
     ``machine`` and ``times``. ``failures`` is the account of a run in which jobs failed
     (:func:`pipeline.workflow.failures.account`), with which the page then opens. Raises ValueError for a figure without
     its picture.
     """
-    environment = Environment(
-        loader=PackageLoader("pipeline.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    how: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+    environment = Environment(loader=PackageLoader("pipeline.report"), undefined=StrictUndefined, **how)
+    environment.filters.update(
+        {
+            "letters": lambda text: Markup(markup.html(symbols(str(text)))),
+            "duration": duration,
+            "tally": comparison_table.tally_in_words,
+            "repetitions": comparison_table.tally_of_repetitions,
+        }
     )
-    environment.filters["letters"] = lambda text: Markup(markup.html(symbols(str(text))))
-    environment.filters["duration"] = duration
-    environment.filters["tally"] = tally_in_words
-    environment.filters["repetitions"] = tally_of_repetitions
     return environment.get_template("report.html").render(
         studies=[_with_pictures(study, pictures) for study in studies],
         verdicts=VERDICTS,
@@ -55,13 +161,7 @@ def page(
         tallied=TALLIED,
         provenance=provenance,
         failures=failures,
-        times_total=RuleTime(
-            "all",
-            sum(time.jobs for time in provenance["times"]),
-            sum(time.wall for time in provenance["times"]),
-            sum(time.processor for time in provenance["times"]),
-            max((time.memory for time in provenance["times"]), default=0.0),
-        ),
+        times_total=RuleTime.of("all", provenance["times"]),
     )
 
 
@@ -75,12 +175,10 @@ def summary(studies: Sequence[Mapping[str, Any]], where: str) -> str:
             out += _wrapped(f"{claim['outcome'] + ':':<18} {claim['says']}", " " * 21)
         out.append(f"  {kinds.count('table')} tables, {kinds.count('figure')} figures")
         out += [part for line in study["stamp"] for part in _wrapped(line)]
-        for what in PARTS:
-            if not study["counts"][what]["lines"]:
-                continue
+        for what, called in TALLIED.items():
             counted = study["counts"][what]
-            text = "; ".join(filter(None, (tally_in_words(counted), tally_of_repetitions(counted))))
-            out += _wrapped(f"{TALLIED[what]}: {text}")
+            told = (comparison_table.tally_in_words(counted), comparison_table.tally_of_repetitions(counted))
+            out += _wrapped(f"{called}: {'; '.join(filter(None, told))}") if counted["lines"] else []
         out += [part for remark in study["remarks"] for part in _wrapped(remark)]
         if study["reference"] and study["reference"]["summary"]:
             out += _wrapped(f"Against the reference. {' '.join(study['reference']['summary'])}")

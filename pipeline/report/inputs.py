@@ -83,39 +83,28 @@ class Inputs:
 
         Raises ValueError where there is none, or where the settings leave more than one to choose from.
         """
-        found = self.select(**setting)
-        try:
-            return settings.by_repetition(found)
-        except ValueError as error:
-            raise ValueError(f"{setting}: {error}") from error
+        return settings.by_repetition(self.select(**setting), f"{setting}: ")
 
     def mean(self, **setting: str | float) -> Estimate:
         """Mean and standard deviation over repetitions."""
         return Estimate.mean(self.values(**setting).to_numpy())
-
-    def share(self, **setting: str | float) -> Estimate:
-        """The share of repetitions in which a 0-1 statistic is 1."""
-        return Estimate.share(self.values(**setting).to_numpy())
 
     def names(self, column: str, **setting: str | float) -> list[str]:
         """The distinct datasets, methods, ... of the rows with these settings; methods in their fixed order."""
         found = list(dict.fromkeys(self.select(**setting)[column].dropna()))
         return in_order(found) if column == "method" else sorted(found)
 
-    def steps(self, wanted: int, **setting: str | float) -> int:
-        """The recorded number of attack steps to show for ``wanted``: itself, else the largest below it."""
-        recorded = np.unique(self.select(**setting)["steps"].dropna())
-        below = recorded[recorded <= wanted]
-        return int(below[-1] if len(below) else recorded[0])
-
-    def stamp(self, block: str | Iterable[str], dataset: str | Sequence[str] = (), maps: Iterable[str] = ()) -> Stamp:
-        """The stamp of an artefact that is made from whole blocks, or from some of their data sets or maps.
+    def stamp(
+        self, block: str | Iterable[str] = (), dataset: str | Sequence[str] = (), maps: Iterable[str] = ()
+    ) -> Stamp:
+        """The stamp of an artefact that is made from the whole study, or from some blocks, data sets or maps of it.
 
         Reductions of other data sets and maps are left out. Raises ValueError where there are no rows.
         """
         wanted = {"block": _several(block), "dataset": _several(dataset), "transport": _several(maps)}
         wanted = {key: names for key, names in wanted.items() if names}
-        keep = np.logical_and.reduce([self.rows[key].isin(names) for key, names in wanted.items()])
+        every = np.ones(len(self.rows), bool)
+        keep = np.logical_and.reduce([every, *(self.rows[key].isin(names) for key, names in wanted.items())])
         if not keep.any():
             asked = " and ".join(f"{key} {names}" for key, names in wanted.items())
             raise ValueError(f"study {self.study!r} has no rows of {asked}")
@@ -150,11 +139,6 @@ def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [section for _, section in sorted(found, key=lambda item: item[0])]
 
 
-def given_of(point: Mapping[str, Any]) -> str:
-    """Which true label a point's map is restricted to."""
-    return label_given(point.get("transport", {}).get("given_label"))
-
-
 def identified(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of maps with the column ``given`` (everyone, negatives, positives): no setting can ask for a missing label.
 
@@ -167,6 +151,11 @@ def identified(rows: pd.DataFrame) -> pd.DataFrame:
         rows = rows.assign(given=labels.map(label_given))
     texts = [name for name, kind in rows.dtypes.items() if kind != "category" and not is_numeric_dtype(kind)]
     return rows.astype(dict.fromkeys(texts, "category")) if texts else rows
+
+
+def given_of(point: Mapping[str, Any]) -> str:
+    """Which true label a point's map is restricted to."""
+    return label_given(point.get("transport", {}).get("given_label"))
 
 
 def label_given(label: float | None) -> str:

@@ -2,11 +2,14 @@
 
 import re
 from html import escape
+from typing import Any
+
+from pipeline.report.numbers import RAISED
 
 STATISTIC = re.compile("([A-Z])(\u0303?)\u2099")
 """A capital letter, perhaps under a tilde, with a lower n: the notation of test statistics."""
 
-LATEX_CHARACTERS = {
+LATEX_CHARACTERS: dict[str, Any] = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -46,10 +49,7 @@ GREEK = {
     "\u03c3": "sigma",
 }
 SUBSCRIPTS = {chr(0x2080 + digit): str(digit) for digit in range(10)}
-SUPERSCRIPTS = {
-    "\u2070": "0", "\u00b9": "1", "\u00b2": "2", "\u00b3": "3", "\u2074": "4",
-    "\u2075": "5", "\u2076": "6", "\u2077": "7", "\u2078": "8", "\u2079": "9", "\u207b": "-",
-}  # fmt: skip
+SUPERSCRIPTS = {chr(letter): chr(digit) for digit, letter in RAISED.items()}
 LATEX_CHARACTERS |= {letter: f"$\\{name}$" for letter, name in GREEK.items()}
 LATEX_CHARACTERS |= {letter: f"$_{digit}$" for letter, digit in SUBSCRIPTS.items()}
 LATEX_CHARACTERS |= {letter: f"$^{{{digit}}}$" for letter, digit in SUPERSCRIPTS.items()}
@@ -57,15 +57,11 @@ LATEX_CHARACTERS |= {letter: f"$^{{{digit}}}$" for letter, digit in SUPERSCRIPTS
 
 def latex(text: str) -> str:
     """Text for LaTeX. Every character that LaTeX would read as a command is escaped."""
-    pieces, position = [], 0
-    for match in STATISTIC.finditer(text):
-        pieces.append(_latex_characters(text[position : match.start()]))
-        letter = f"\\tilde{{{match[1]}}}" if match[2] else match[1]
-        pieces.append(f"${letter}_n$")
-        position = match.end()
-    pieces.append(_latex_characters(text[position:]))
+    text = text.translate(str.maketrans(LATEX_CHARACTERS))
+    # A letter and its index are one formula.
+    text = re.sub("([A-Z])(\u0303?)\\$_n\\$", lambda m: f"$\\tilde{{{m[1]}}}_n$" if m[2] else f"${m[1]}_n$", text)
     # Neighbouring formulas are one formula: 10^{-}$ $^{4} would be set with a gap.
-    return re.sub(r"(?<!\\)\$\$", "", "".join(pieces)).replace("}^{", "")
+    return re.sub(r"(?<!\\)\$\$", "", text).replace("}^{", "")
 
 
 def html(text: str) -> str:
@@ -74,8 +70,7 @@ def html(text: str) -> str:
     text = STATISTIC.sub(lambda m: f"<i>{m[1]}{m[2]}</i><sub><i>n</i></sub>", text)
     text = re.sub("([" + "".join(GREEK) + "])", r"<i>\1</i>", text)
     text = text.replace("\u209c", "<sub><i>t</i></sub>")
-    text = re.sub("[" + "".join(SUBSCRIPTS) + "]+", lambda m: f"<sub>{_digits(m[0], SUBSCRIPTS)}</sub>", text)
-    return re.sub("[" + "".join(SUPERSCRIPTS) + "]+", lambda m: f"<sup>{_digits(m[0], SUPERSCRIPTS)}</sup>", text)
+    return _index("sup", SUPERSCRIPTS, _index("sub", SUBSCRIPTS, text))
 
 
 def markdown(text: str) -> str:
@@ -88,9 +83,7 @@ def rst(text: str) -> str:
     return re.sub(r"([\\*_`|{])", r"\\\1", text)
 
 
-def _latex_characters(text: str) -> str:
-    return "".join(LATEX_CHARACTERS.get(character, character) for character in text)
-
-
-def _digits(text: str, table: dict[str, str]) -> str:
-    return "".join(table[character] for character in text).replace("-", "\u2212")
+def _index(tag: str, letters: dict[str, str], text: str) -> str:
+    """Runs of raised or lowered letters as an element."""
+    told = str.maketrans({letter: digit.replace("-", "\u2212") for letter, digit in letters.items()})
+    return re.sub(f"[{''.join(letters)}]+", lambda run: f"<{tag}>{run[0].translate(told)}</{tag}>", text)

@@ -11,6 +11,7 @@ from scipy.stats import t as student
 
 MINUS = "\u2212"
 DASH = "\u2014"
+RAISED = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 SYMBOLS = (
     (r"\b([A-Z])~_n\b", "\\1\u0303\u2099"),
@@ -74,6 +75,11 @@ def symbols(text: str) -> str:
     return text
 
 
+def sentence(text: str) -> str:
+    """``no gradient`` -> ``No gradient``."""
+    return text[:1].upper() + text[1:]
+
+
 def number(value: float | None, decimals: int = 3) -> str:
     """``-0.15149`` -> ``\u22120.151``. Whole numbers are grouped, very large ones get a power of ten, NaN is a dash.
 
@@ -85,7 +91,7 @@ def number(value: float | None, decimals: int = 3) -> str:
         return ("" if value > 0 else MINUS) + "\u221e"
     if abs(value) >= 1e6 and not float(value).is_integer():
         mantissa, exponent = f"{value:.2e}".split("e")
-        return _signed(f"{mantissa} \u00d7 10{_superscript(int(exponent))}")
+        return _signed(f"{mantissa} \u00d7 10{_superscript(exponent)}")
     text = f"{value:,.{decimals}f}"
     return _signed(text if float(text.replace(",", "")) != 0 else text.lstrip("-"))
 
@@ -115,7 +121,7 @@ def plain(value: float) -> str:
         return number(value)
     if value != 0 and abs(value) < 1e-3:
         mantissa, exponent = f"{value:.6e}".split("e")
-        power = f"10{_superscript(int(exponent))}"
+        power = f"10{_superscript(exponent)}"
         return power if float(mantissa) == 1 else f"{_signed(f'{float(mantissa):g}')} \u00d7 {power}"
     if float(value).is_integer():
         return _signed(f"{int(value):,}")
@@ -126,7 +132,5 @@ def _signed(text: str) -> str:
     return text.replace("-", MINUS)
 
 
-def _superscript(exponent: int) -> str:
-    return str(exponent).translate(
-        str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
-    )
+def _superscript(exponent: str) -> str:
+    return str(int(exponent)).translate(RAISED)

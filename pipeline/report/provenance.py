@@ -1,5 +1,7 @@
 """Where a report comes from: commit, configuration, data, software, machine and time."""
 
+from __future__ import annotations
+
 import csv
 import hashlib
 import importlib.metadata
@@ -9,7 +11,7 @@ import os
 import platform
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,20 @@ class RuleTime:
     processor: float
     memory: float
 
+    @classmethod
+    def of(cls, rule: str, times: Sequence[RuleTime]) -> RuleTime:
+        """Of several together."""
+        jobs, wall, processor = (sum(getattr(time, name) for time in times) for name in ("jobs", "wall", "processor"))
+        return cls(rule, jobs, wall, processor, max((time.memory for time in times), default=0.0))
+
 
 def commit() -> str:
     """The commit that is checked out, and whether files differ from it; ``unknown`` outside a git checkout."""
     try:
-        head = _git("rev-parse", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=no")
+        head, changed = (
+            subprocess.run(["git", *asked], capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+            for asked in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+        )
     except (OSError, subprocess.SubprocessError):
         return "unknown: not a git checkout"
     return f"{head}{' with uncommitted changes' if changed else ''}"
@@ -70,14 +80,11 @@ def digest(config: Mapping[str, Any]) -> str:
 
 def rule_times(benchmarks: Iterable[tuple[str, str]]) -> list[RuleTime]:
     """Sums over the jobs of each rule. ``benchmarks`` are pairs of a rule and the text of a job's benchmark file."""
-    jobs: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    jobs: dict[str, list[RuleTime]] = defaultdict(list)
     for rule, text in benchmarks:
         for row in csv.DictReader(io.StringIO(text), delimiter="\t"):
-            jobs[rule].append((_float(row.get("s")), _float(row.get("cpu_time")), _float(row.get("max_rss"))))
-    return [
-        RuleTime(rule, len(times), sum(t[0] for t in times), sum(t[1] for t in times), max(t[2] for t in times))
-        for rule, times in sorted(jobs.items())
-    ]
+            jobs[rule].append(RuleTime(rule, 1, *(_float(row.get(name)) for name in ("s", "cpu_time", "max_rss"))))
+    return [RuleTime.of(rule, times) for rule, times in sorted(jobs.items())]
 
 
 def duration(seconds: float) -> str:
@@ -87,11 +94,6 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     hours, rest = divmod(whole, 3600)
     return f"{hours} h {rest // 60:02d} min" if hours else f"{rest // 60} min {rest % 60:02d} s"
-
-
-def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=True, timeout=20)
-    return done.stdout.strip()
 
 
 def _float(text: str | None) -> float:

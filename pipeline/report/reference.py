@@ -10,8 +10,9 @@ a group or flipset stays as it is, and what stood in one row no longer does. Lar
 than a figure shows.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import UserDict
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -32,26 +33,17 @@ SIDES = ("", "_reverse")
 Trained = TypeVar("Trained", Classifier, TransportMap)
 
 
-class Noted(Mapping[str, Array]):
+class Noted(UserDict[str, Array]):
     """Arrays that remember which of them were read."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self._arrays = arrays
         self.read: set[str] = set()
+        super().__init__(arrays)
 
     def __getitem__(self, name: str) -> Array:
-        array = self._arrays[name]
+        array = super().__getitem__(name)
         self.read.add(name)
         return array
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._arrays
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
-
-    def __len__(self) -> int:
-        return len(self._arrays)
 
 
 class NotedAudit:
@@ -67,33 +59,23 @@ class NotedAudit:
         return getattr(self.result, name)
 
 
-@dataclass(frozen=True)
-class Watched:
-    """The inputs that note what is read of them, and those that they stand for."""
-
-    inputs: Inputs
-    origin: Inputs
-
-
-def watched(inputs: Inputs) -> Watched:
+def watched(inputs: Inputs) -> Inputs:
     """Inputs to draw from in place of ``inputs``; they note what is read."""
     audits = {key: cast(AuditResult, NotedAudit(result)) for key, result in inputs.audits.items()}
     classifiers = {key: replace(one, parameters=Noted(one.parameters)) for key, one in inputs.classifiers.items()}
     maps = {key: replace(one, parameters=Noted(one.parameters)) for key, one in inputs.transports.items()}
-    return Watched(replace(inputs, audits=audits, classifiers=classifiers, transports=maps), inputs)
+    return replace(inputs, audits=audits, classifiers=classifiers, transports=maps)
 
 
-def kept(drawn: Watched) -> Inputs:
-    """What was read of the inputs, which is enough to draw the same again."""
-    return replace(
-        drawn.origin,
-        audits={key: _kept_audit(cast(NotedAudit, audit)) for key, audit in drawn.inputs.audits.items()},
-        classifiers={key: _kept_parameters(one) for key, one in drawn.inputs.classifiers.items()},
-        transports={
-            key: replace(_kept_parameters(one), reverse={name: _emptied(array) for name, array in one.reverse.items()})
-            for key, one in drawn.inputs.transports.items()
-        },
-    )
+def kept(drawn: Inputs) -> Inputs:
+    """What was read of :func:`watched` inputs, which is enough to draw the same again."""
+    maps = {
+        key: replace(_kept_parameters(one), reverse={name: _emptied(array) for name, array in one.reverse.items()})
+        for key, one in drawn.transports.items()
+    }
+    audits = {key: _kept_audit(cast(NotedAudit, audit)) for key, audit in drawn.audits.items()}
+    classifiers = {key: _kept_parameters(one) for key, one in drawn.classifiers.items()}
+    return replace(drawn, audits=audits, classifiers=classifiers, transports=maps)
 
 
 def sections(inputs: Inputs) -> dict[str, dict[str, Any]]:
@@ -204,7 +186,7 @@ def _kept_parameters(one: Trained) -> Trained:
     noted = cast(Noted, one.parameters)
     parameters = {
         name: array if name in noted.read and array.size < LARGE else _emptied(array)
-        for name, array in noted._arrays.items()
+        for name, array in noted.data.items()
     }
     return replace(one, parameters=parameters)
 

@@ -13,7 +13,6 @@ captions and places are therefore literals, and :func:`declared` reads them from
 """
 
 import ast
-import difflib
 import functools
 import importlib
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pipeline.report
+from pipeline.messages import nearest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 FIELDS = ("name", "caption", "place")
@@ -107,9 +107,8 @@ def one(study: str, name: str) -> Declared:
     """The artefact ``name``. Raises ValueError for one that the study does not have, with the nearest."""
     known = {each.name: each for each in declared(study)}
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f": did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"study {study!r} has no artefact {name!r}{hint} There are: {', '.join(sorted(known))}")
+        near = nearest(name, known)
+        raise ValueError(f"study {study!r} has no artefact {name!r}{near}. There are: {', '.join(sorted(known))}")
     return known[name]
 
 

@@ -9,12 +9,13 @@ printed number stands for all that round to it: tests take d to the nearest of t
 * ``run``, one number x without a spread against n repetitions: t = d / (s sqrt(1 + 1/n)), n - 1 degrees of freedom. For
   independent normal draws with the same law x - mean has the variance sigma^2 (1 + 1/n). The interval is that of our
   mean less one more draw like ours, about the difference that was found.
-* ``proportion``: Fisher's exact test, and Newcombe's hybrid score interval (Statistics in Medicine 17, 1998, method 10)
-  from Wilson's intervals [l_i, u_i] of both shares: d - sqrt((p1 - l1)^2 + (u2 - p2)^2), d + sqrt((u1 - p1)^2 +
-  (p2 - l2)^2).
+* ``proportion`` of repetitions or simulations: Fisher's exact test, and Newcombe's hybrid score interval (Statistics in
+  Medicine 17, 1998, method 10) from Wilson's intervals [l_i, u_i] of both shares: d - sqrt((p1 - l1)^2 + (u2 - p2)^2),
+  d + sqrt((u1 - p1)^2 + (p2 - l2)^2).
 * ``variance`` over n groups or draws: the F test of two variances, F = s^2 / s'^2 with the degrees of freedom of both;
   the interval is that of their ratio, times the published one.
-* ``constant``, ``reading``: equal within the rounding, or within the error of reading a figure.
+* ``constant`` (a row count, a hyperparameter), ``reading`` off a figure: equal within the rounding, or within the error
+  of reading.
 
 A share of so few that Fisher's test could reject for none of its values is not compared.
 

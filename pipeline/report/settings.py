@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.messages import enumerated
+from pipeline.report import words as w
 from pipeline.report.numbers import plain
+from pipeline.report.style import in_order, method_style
 
 Setting = Mapping[str, "str | float"]
 
@@ -18,17 +21,37 @@ GROUPS = ("dataset", "method", "transport", "audit")
 """Of a point; not every point has a transport map."""
 
 NEUTRAL = (
-    "method.engine",
-    "method.threads",
-    "transport.engine",
-    "transport.threads",
-    "audit.examples",
-    "audit.bootstraps",
-    "audit.permutations",
-    "audit.noise_deals",
-    "audit.noise_people",
+    *("method.engine", "method.threads", "transport.engine", "transport.threads"),
+    *("audit.examples", "audit.bootstraps", "audit.permutations", "audit.noise_deals", "audit.noise_people"),
 )
 """Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
+SAID = {
+    "audit.steps": "attack steps",
+    "audit.points": "audited points",
+    "audit.draws": "random draws",
+    "method.steps": "training steps",
+    "method.points": "training points",
+    "transport.steps": "training steps",
+    "transport.points": "fitted points of a group",
+    "dataset.train": "people of a group to train on",
+    "dataset.test": "people of a group to test",
+    "audit.members": "people for the distances",
+    "method.train_points": "images trained on",
+    "dataset.train_points": "training images",
+    "dataset.test_points": "test images",
+    "audit.carlini_wagner_initial_c": "Carlini-Wagner initial c",
+    "audit.carlini_wagner_iterations": "Carlini-Wagner iterations",
+    "audit.carlini_wagner_learning_rate": "Carlini-Wagner learning rate",
+    "audit.carlini_wagner_points": "Carlini-Wagner points",
+    "audit.carlini_wagner_searches": "Carlini-Wagner searches",
+    "audit.deepfool_candidates": "DeepFool candidates",
+    "audit.deepfool_points": "DeepFool points",
+    "audit.deepfool_steps": "DeepFool steps",
+    "audit.fmn_points": "FMN points",
+    "audit.fmn_start_steps": "FMN start steps",
+    "audit.fmn_steps": "FMN steps",
+}
+"""Keys whose last part alone would not say enough."""
 
 
 def parse_setting(text: Any) -> dict[str, str | float]:
@@ -78,9 +101,9 @@ def explain_absence(rows: pd.DataFrame, setting: Setting) -> str:
     for key, wanted in setting.items():
         kept = found[_equal(found[key], wanted)]
         if kept.empty:
-            known = [_text(value) for value in sorted(found[key].dropna().unique())]
+            known = [text_of(value) for value in sorted(found[key].dropna().unique())]
             there = f"there are {', '.join(known[:12])}" if known else "there is none"
-            return f"{key} {_text(wanted)} ({there})"
+            return f"{key} {text_of(wanted)} ({there})"
         found = kept
     return ""
 
@@ -120,11 +143,38 @@ def reductions(points: Sequence[Mapping[str, Any]], published: Sequence[Mapping[
         raise ValueError(f"expected the same points at both scales, found {len(points)} and {len(published)}")
     found: dict[Reduction, None] = {}
     for here, there in zip(points, published, strict=True):
+        others = dict(flat(there))
         for key, value in flat(here):
-            other = dict(flat(there)).get(key)
-            if value != other and key not in NEUTRAL:
-                found[Reduction.at(here, key, value, other)] = None
+            if value != others.get(key) and key not in NEUTRAL:
+                found[Reduction.at(here, key, value, others.get(key))] = None
     return tuple(found)
+
+
+def departures(reductions: Sequence[Reduction]) -> list[str]:
+    """One text for each group of methods and datasets with the same departures.
+
+    ``SenSR on Adult: iterations 100 (published: 20,000), learning rate 0.001 (published: 10^-5)``.
+    """
+    places: dict[tuple[str, Any, Any], set[tuple[str, str]]] = {}
+    for r in reductions:
+        by = r.transport if r.key.startswith("transport.") else r.method
+        places.setdefault((r.key, r.here, r.published), set()).add((by, r.dataset))
+    values: dict[frozenset[tuple[str, str]], list[str]] = {}
+    for (key, here, published), where in places.items():
+        text = f"{setting_label(key, SAID)} {text_of(here)} (published: {text_of(published)})"
+        values.setdefault(frozenset(where), []).append(text)
+    return [": ".join(filter(None, (_where(where), ", ".join(texts)))) for where, texts in values.items()]
+
+
+def text_of(found: Any) -> str:
+    """A configured value as text; nothing means that all are taken."""
+    if found is None:
+        return "all"
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        return plain(float(found))
+    if isinstance(found, (list, tuple)):
+        return ", ".join(map(text_of, found))
+    return str(found)
 
 
 def flat(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -146,12 +196,12 @@ def values(point: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield "repetitions", point["repetitions"]
 
 
-def by_repetition(rows: pd.DataFrame) -> pd.Series:
+def by_repetition(rows: pd.DataFrame, of: str = "") -> pd.Series:
     """One value for each repetition, in their order. Raises ValueError for more, naming what tells them apart."""
     if rows["repetition"].duplicated().any():
         again = rows[rows.duplicated("repetition", keep=False)]
         varying = [c for c in rows.columns if c not in ("value", "repetition") and again[c].nunique(dropna=False) > 1]
-        raise ValueError(f"several values for a repetition: give {', '.join(varying)} too")
+        raise ValueError(f"{of}several values for a repetition: give {', '.join(varying)} too")
     return rows.set_index("repetition")["value"].sort_index()
 
 
@@ -171,7 +221,9 @@ def _typed(value: str) -> str | float:
         return value
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return plain(float(value))
-    return str(value)
+def _where(places: frozenset[tuple[str, str]]) -> str:
+    methods, datasets = in_order([m for m, _ in places if m != w.NO_METHOD]), sorted({d for _, d in places})
+    if not methods:
+        return ""
+    names = enumerated(w.MAPS_IN_A_SENTENCE.get(m) or method_style(m).label for m in methods)
+    return f"{names} on {enumerated(map(w.dataset_in_a_sentence, datasets))}"

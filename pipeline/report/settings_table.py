@@ -4,7 +4,6 @@ The values are those of the run. A study says what each of them belongs to, wher
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pipeline.report.numbers import plain
@@ -15,55 +14,45 @@ from pipeline.report.table import Cell, Column, Row, Table
 Point = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Listing:
-    """What a study adds to its points: four functions of a setting's key, such as ``audit.steps`` or ``repetitions``.
+def settings_table(
+    points: Iterable[Point],
+    heads: Sequence[str],
+    part: Callable[[str, Point], str],
+    label: Callable[[str, Point], str],
+    place: Callable[[str, Point], str],
+    cell: Callable[[str, Any], Cell],
+    stamp: Stamp,
+    notes: Sequence[str],
+    where: bool = False,
+    alphabetical: bool = True,
+) -> Table:
+    """The table of the points' settings by four functions of a setting's key, such as ``audit.steps``.
 
     ``part`` is what the setting of a point belongs to, nothing for one that is left out; it begins with one of
     ``heads``, which are in order. ``label`` is what the setting is called, ``place`` where the point is, in case that
-    others have another value, and ``cell`` its value as it is shown, None for one that is not.
-    """
-
-    heads: Sequence[str]
-    part: Callable[[str, Point], str]
-    label: Callable[[str, Point], str]
-    place: Callable[[str, Point], str]
-    cell: Callable[[str, Any], Cell]
-    alphabetical: bool = True
-    """Whether parts with one head, and the settings of a part, are in order of their names; else as configured."""
-
-
-def settings_table(
-    points: Iterable[Point], of: Listing, stamp: Stamp, notes: Sequence[str], where: bool = False
-) -> Table:
-    """The table of what ``of`` lists of the points. Raises ValueError where that is nothing.
-
-    Where values differ there is a line for each place or, with a column ``where``, for each value with its places.
+    others have another value, and ``cell`` its value as it is shown, None for one that is not. Where values differ
+    there is a line for each place or, with a column ``where``, for each value with its places. ``alphabetical``: parts
+    with one head, and the settings of a part, are in order of their names; else as configured. Raises ValueError where
+    nothing is listed.
     """
     found: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
     for point in points:
         for key, value in values(point):
-            part, cell = of.part(key, point), of.cell(key, value)
-            if part and cell is not None:
-                found.setdefault((part, of.label(key, point)), []).append((of.place(key, point), cell))
+            whole, shown = part(key, point), cell(key, value)
+            if whole and shown is not None:
+                found.setdefault((whole, label(key, point)), []).append((place(key, point), shown))
     if not found:
-        raise ValueError(f"expected points with settings of {', '.join(of.heads)}, found none: is the grid empty?")
+        raise ValueError(f"expected points with settings of {', '.join(heads)}, found none: is the grid empty?")
 
     def order(setting: tuple[str, str]) -> tuple[Any, ...]:
-        head = of.heads.index(setting[0].split(":")[0])
-        return (head, *setting) if of.alphabetical else (head,)
+        head = heads.index(setting[0].split(":")[0])
+        return (head, *setting) if alphabetical else (head,)
 
     lines = _by_value if where else _by_place
-    return Table(
-        title="Settings of the study.",
-        stub=("Part", "Setting"),
-        columns=(Column("value", show="text"), Column("where", show="text"))
-        if where
-        else (Column("value", show="parameter"),),
-        rows=tuple(dict.fromkeys(row for one in sorted(found, key=order) for row in lines(*one, found[one]))),
-        stamp=stamp,
-        notes=tuple(notes),
-    )
+    rows = dict.fromkeys(row for one in sorted(found, key=order) for row in lines(*one, found[one]))
+    texts = (Column("value", show="text"), Column("where", show="text"))
+    columns = texts if where else (Column("value", show="parameter"),)
+    return Table("Settings of the study.", ("Part", "Setting"), columns, tuple(rows), stamp, notes=tuple(notes))
 
 
 def span(numbers: Sequence[float]) -> str:

@@ -1,4 +1,4 @@
-"""What an artefact was made from, computed from the rows behind it and printed on it."""
+"""What an artefact was made from, computed from the rows behind it and printed on it; a figure as a value."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from pipeline.messages import enumerated
 from pipeline.report import words as w
-from pipeline.report.departures import joined
+from pipeline.report.numbers import sentence
 from pipeline.report.settings import Reduction
+from pipeline.report.style import print_stamp
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,9 @@ class Stamp:
             f"up to {self.steps:,} steps" if self.steps else "",
         ]
         parts = (f"{self.scale} scale", *sizes, self._origin(), self.departing())
-        first = " \u00b7 ".join(part for part in parts if part)
-        lines = [first[0].upper() + first[1:]]
+        lines = [sentence(" \u00b7 ".join(filter(None, parts)))]
         if self.twins:
-            names = joined(w.dataset_in_a_sentence(name) for name in self.twins)
+            names = enumerated(w.dataset_in_a_sentence(name) for name in self.twins)
             lines.append(f"Synthetic twin of {names}, not the official data: no number here is evidence about it")
         return tuple(lines)
 
@@ -94,7 +96,27 @@ class Stamp:
         present = [origin for origin in self.origins if origin != "absent"]
         if not self.origins:
             return ""
-        return joined(words.get(origin, f"{origin} data") for origin in present or self.origins)
+        return enumerated(words.get(origin, f"{origin} data") for origin in present or self.origins)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn figure. ``alternative`` says in words what can be seen, for those who cannot see it.
+
+    ``absent``: in one line why nothing is drawn; the page then has this line and no picture.
+    """
+
+    figure: Figure
+    title: str
+    stamp: Stamp
+    alternative: str
+    notes: tuple[str, ...] = ()
+    absent: str = ""
+    caption: str = ""
+
+    def finish(self) -> None:
+        """Print the stamp into the figure's margin, and settle its layout once for all formats."""
+        print_stamp(self.figure, self.stamp.lines(), self.stamp.emphatic)
 
 
 def _descending(numbers: pd.Series) -> tuple[int, ...]:

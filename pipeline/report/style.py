@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import matplotlib as mpl
@@ -26,6 +27,15 @@ INK = "#222222"
 FAINT = "#8a8a8a"
 WARNING = "#a33b20"
 
+TICKS = {
+    "labelsize": 7.5,
+    "color": "#555555",
+    "labelcolor": INK,
+    "major.width": 0.6,
+    "minor.width": 0.4,
+    "major.size": 3,
+    "minor.size": 1.8,
+}
 RC: Any = {
     "figure.dpi": 200,
     "savefig.dpi": 200,
@@ -35,32 +45,18 @@ RC: Any = {
     "font.size": 8.5,
     "axes.titlesize": 9,
     "axes.labelsize": 8.5,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
     "legend.fontsize": 7.5,
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": "#555555",
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
     "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
-    "xtick.major.size": 3,
-    "ytick.major.size": 3,
-    "xtick.minor.size": 1.8,
-    "ytick.minor.size": 1.8,
+    **{f"{axis}.{key}": value for axis in ("xtick", "ytick") for key, value in TICKS.items()},
     "axes.spines.top": False,
     "axes.spines.right": False,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.6,
     "legend.frameon": False,
     "legend.handlelength": 2.6,
-    "axes.unicode_minus": True,
     "pdf.fonttype": 42,
     "svg.hashsalt": "fairness-audits",
 }
@@ -97,10 +93,14 @@ def method_style(method: str) -> MethodStyle:
     return MethodStyle(label, color, marker, line)
 
 
-def in_order(methods: Sequence[str]) -> list[str]:
-    """The distinct methods in the fixed order of the studies, others after them by name."""
-    known = [method for method in METHODS if method in methods]
-    return known + sorted(set(methods) - set(known))
+def ordered(found: Iterable[str], order: Iterable[str]) -> list[str]:
+    """The distinct names in a fixed order, those that are not in it after them by name."""
+    there, known = set(found), list(order)
+    return [name for name in known if name in there] + sorted(there - set(known))
+
+
+in_order = partial(ordered, order=METHODS)
+"""Of methods."""
 
 
 @contextmanager
@@ -122,9 +122,10 @@ def new_panels(height: float, rows: int, columns: int, **how: Any) -> tuple[Figu
 
 
 def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
-    """Print the stamp in a strip of its own below the axes; the figure grows by the strip, the axes keep their size."""
-    if not lines:
-        return
+    """Print the stamp in a strip of its own below the axes; the figure grows by the strip, the axes keep their size.
+
+    The layout is worked out once and settled, so that the same figure gives the same bytes in every format.
+    """
     width, height = figure.get_size_inches()
     lines = [part for line in lines for part in textwrap.wrap(line, round(width * LETTERS_PER_INCH))]
     strip = 0.125 * len(lines) + 0.05
@@ -134,15 +135,16 @@ def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
         share = strip / (height + strip)
         engine.set(rect=(0, share, 1, 1 - share))  # type: ignore[call-arg]
     figure.text(
-        0.995,
-        0.03 / (height + strip),
-        "\n".join(raised(line) for line in lines),
-        ha="right",
-        va="bottom",
-        fontsize=6.2,
-        color=WARNING if emphatic else FAINT,
-        linespacing=1.15,
-    )
+        0.995, 0.03 / (height + strip), "\n".join(map(raised, lines)), ha="right", va="bottom", fontsize=6.2,
+        color=WARNING if emphatic else FAINT, linespacing=1.15,
+    )  # fmt: skip
+    figure.draw_without_rendering()
+    # With no engine at all: for one that does nothing, matplotlib draws the figure once more before it saves it.
+    figure.set_layout_engine(None)
+    for axes in figure.axes:
+        # The solver's last digits depend on addresses in memory.
+        left, bottom, width, height = axes.get_position(original=True).bounds
+        axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
 
 
 def panel_letter(axes: Axes, letter: str) -> None:
@@ -176,10 +178,8 @@ def finish(
     for axes in grid[:, 0] if y else ():
         axes.set_ylabel(y)
     if columns:
-        drawn, labels = grid[0, 0].get_legend_handles_labels()
-        if handles:
-            drawn, labels = list(handles), [handle.get_label() for handle in handles]
-        figure.legend(drawn, labels, loc="outside upper center", ncols=columns)
+        drawn = handles or grid[0, 0].get_legend_handles_labels()[0]
+        figure.legend(handles=drawn, loc="outside upper center", ncols=columns)
 
 
 def level(axes: Axes, y: float | None = None, x: float | None = None, **more: Any) -> None:

@@ -1,6 +1,5 @@
 """A sweep's summary, mean and spread at each of its settings, and the figure that its declaration asks for."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,8 +13,7 @@ from matplotlib.figure import Figure as DrawnFigure
 from pipeline.messages import nearest
 from pipeline.report import words as w
 from pipeline.report.numbers import plain
-from pipeline.report.picture import Picture
-from pipeline.report.stamp import Stamp
+from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure, raised
 from pipeline.workflow.sweep import Figure, column
 
@@ -61,20 +59,16 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
         # Several audits of a model may tell it.
         told = ["statistic", "repetition", "value", *figure.axes.values()]
         kept = kept[(kept["statistic"] != figure.against) | ~kept.duplicated(told)]
-    _one_each(kept, figure)
-    return kept
-
-
-def _one_each(rows: pd.DataFrame, figure: Figure) -> None:
     setting = ["statistic", "repetition", *figure.axes.values()]
-    if not rows.duplicated(setting).any():
-        return
-    others = [name for name in rows.columns if name not in (*setting, "value") and rows[name].nunique(dropna=False) > 1]
-    within = [name for name in others if (rows.groupby(setting, dropna=False)[name].nunique(dropna=False) > 1).any()]
-    raise ValueError(
-        f"the figure would average rows that differ in {within}: name them in figure.lines, rows or columns, or keep "
-        "one value of each by figure.where"
-    )
+    if kept.duplicated(setting).any():
+        different = (
+            kept.drop(columns="value").groupby(setting, dropna=False, observed=True).nunique(dropna=False).max() > 1
+        )
+        raise ValueError(
+            f"the figure would average rows that differ in {different.index[different].tolist()}: name them in "
+            "figure.lines, rows or columns, or keep one value of each by figure.where"
+        )
+    return kept
 
 
 def summary(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
@@ -138,14 +132,16 @@ def drawn(rows: pd.DataFrame, figure: Figure, title: str, scale: str) -> Picture
         _legend(drawing, figure, [_look(figure, value, k, lines).label for k, value in enumerate(lines)])
     kept = chosen(rows, figure)
     missing = int(table["not_finite"].sum())
-    note = (f"{missing:,} of {len(kept):,} values are not finite and not drawn.",) if missing else ()
-    if figure.against:
-        note = (*note, "Ringed: no other setting of the panel has both a larger value across and a smaller size.")
+    told = {
+        f"{missing:,} of {len(kept):,} values are not finite and not drawn.": missing,
+        "Ringed: no other setting of the panel has both a larger value across and a smaller size.": figure.against,
+    }
+    notes = tuple(note for note, applies in told.items() if applies)
     alternative = (
         f"{', '.join(map(figure.label, figure.statistic))} against {figure.label(figure.against or figure.x)}, "
         f"{len(down) * len(across)} panels; the numbers are in the summary beside it."
     )
-    return Picture.stamped(drawing, title, Stamp.of(kept, scale), alternative, notes=note)
+    return Picture(drawing, title, Stamp.of(kept, scale), alternative, notes)
 
 
 def _legend(drawing: DrawnFigure, figure: Figure, labels: Sequence[str]) -> None:
@@ -226,12 +222,8 @@ def _word(figure: Figure, value: Any) -> str:
 
 def _values(table: pd.DataFrame, name: str | None) -> list[Any]:
     """The values of an axis, in order; one, nothing, where the figure does not have it."""
-    return [None] if name is None else sorted(value for value in table[name].unique() if not _absent(value))
+    return [None] if name is None else sorted(table[name].dropna().unique())
 
 
 def _kept(table: pd.DataFrame, figure: Figure, axis: str, value: Any) -> pd.DataFrame:
     return table if axis not in figure.axes else table[table[figure.axes[axis]] == value]
-
-
-def _absent(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from pipeline.report import typeset
 from pipeline.report.numbers import DASH, Estimate, interval, number, plain, spread, symbols
 from pipeline.report.stamp import Stamp
-from pipeline.report.typeset import Heading, Line, Printed
+from pipeline.report.typeset import Heading, Kind, Line, Printed
 
 Cell: TypeAlias = Estimate | float | int | str | None
 Show = Literal["value", "spread", "interval", "value and interval", "parameter", "text"]
@@ -112,52 +111,38 @@ class Table:
         ]
         writer.writerow([*self.stub, *headings, "origin", "scale"])
         for row in self.rows:
-            values = [
-                _part(self._theirs(row, column) if part == "published" else cell, "" if part == "published" else part)
-                for cell, column, names in zip(row.cells, self.columns, parts, strict=True)
-                for part in names
-            ]
+            values = []
+            for cell, column, names in zip(row.cells, self.columns, parts, strict=True):
+                theirs, _ = self._beside(row, column)
+                values += [_part(theirs) if part == "published" else _part(cell, part) for part in names]
             writer.writerow([*row.labels, *values, "+".join(self.stamp.origins), self.stamp.scale])
         return buffer.getvalue()
 
-    def markdown(self) -> str:
-        """See :func:`pipeline.report.typeset.markdown`."""
-        return typeset.markdown(self.printed())
-
-    def latex(self) -> str:
-        """See :func:`pipeline.report.typeset.latex`."""
-        return typeset.latex(self.printed())
-
-    def html(self) -> str:
-        """See :func:`pipeline.report.typeset.html`."""
-        return typeset.html(self.printed())
-
     def printed(self) -> Printed:
         """The table as texts: a label that repeats the one above is left empty, and groups of rows are marked."""
-        shown = [i for i, column in enumerate(self.columns) if column.printed]
         headings = [Heading(symbols(name), "label") for name in self.stub]
-        for column in (self.columns[i] for i in shown):
-            kind: typeset.Kind = "text" if column.show == "text" else "number"
+        for column in filter(lambda column: column.printed, self.columns):
+            kind: Kind = "text" if column.show == "text" else "number"
             headings.append(Heading(symbols(column.name or column.key), kind, column.group))
         lines, above = [], None
         for row in self.rows:
             labels, opens = _labels(above, row.labels)
-            texts = [self._text(row, i) for i in shown]
+            texts = [self._text(row, i) for i, column in enumerate(self.columns) if column.printed]
             lines.append(Line((*labels, *texts), opens))
             above = row.labels
         beside = (BESIDE,) if self.published else ()
         footnotes = (*beside, *map(symbols, self.notes), *self.stamp.lines())
         return Printed(self.title, self.caption, tuple(headings), tuple(lines), footnotes)
 
-    def _theirs(self, row: Row, column: Column) -> Estimate | None:
-        """What the paper prints in this place."""
-        return self.published.get((_place(row), column.key), (None, ""))[0]
+    def _beside(self, row: Row, column: Column) -> tuple[Estimate | None, str]:
+        """What the paper prints in this place, with its mark."""
+        return self.published.get((": ".join(filter(None, row.labels)), column.key), (None, ""))
 
     def _text(self, row: Row, index: int) -> str:
         """A cell with the published number behind it."""
         column = self.columns[index]
         text = column.text(row.cells[index], row.decimals)
-        theirs, mark = self.published.get((_place(row), column.key), (None, ""))
+        theirs, mark = self._beside(row, column)
         return text if theirs is None else f"{text} ({column.text(theirs, row.decimals)}){mark}"
 
     def _parts(self, index: int) -> list[str]:
@@ -168,8 +153,7 @@ class Table:
             values = [getattr(estimate, part) for estimate in estimates]
             if any(value != 0 and not math.isnan(value) for value in values):
                 held.append(part)
-        key = self.columns[index].key
-        if any((_place(row), key) in self.published for row in self.rows):
+        if any(self._beside(row, self.columns[index])[0] for row in self.rows):
             held.append("published")
         return held or [""]
 
@@ -187,10 +171,6 @@ def tabulated(
     return Table(title, tuple(stub), plain_columns, body, stamp, notes=tuple(notes))
 
 
-def _place(row: Row) -> str:
-    return ": ".join(filter(None, row.labels))
-
-
 def _labels(above: Sequence[str] | None, labels: Sequence[str]) -> tuple[list[str], bool]:
     """Labels to print below those of the row above, and whether a new group opens between the two."""
     if above is None:
@@ -201,7 +181,7 @@ def _labels(above: Sequence[str] | None, labels: Sequence[str]) -> tuple[list[st
     return printed, len(labels) > 1 and same == 0
 
 
-def _part(cell: Cell, part: str) -> str:
+def _part(cell: Cell, part: str = "") -> str:
     if cell is None or (part and not isinstance(cell, Estimate)):
         return ""
     if isinstance(cell, Estimate):

@@ -4,7 +4,7 @@ By hand: the LaTeX of great_tables has neither row labels nor footnotes, pandas'
 and either would need the same escapes.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
@@ -62,99 +62,92 @@ class Printed:
         """Letters in the longest text of a column."""
         return max((len(line.texts[index]) for line in self.lines), default=0)
 
+    def markdown(self) -> str:
+        """A pipe table with the title above and the notes below."""
+        names = [f"{h.group}: {h.text}" if h.group else h.text for h in self.headings]
+        rule = ["--:" if heading.kind == "number" else ":--" for heading in self.headings]
+        lines = [f"**{markup.markdown(self.title)}** {markup.markdown(self.caption)}".rstrip(), ""]
+        lines += [_piped(names), "| " + " | ".join(rule) + " |"]
+        lines += [_piped(line.texts) for line in self.lines]
+        for note in self.footnotes:
+            lines += ["", f"*{markup.markdown(note)}*"]
+        return "\n".join(lines) + "\n"
 
-def markdown(table: Printed) -> str:
-    """A pipe table with the title above and the notes below."""
-    names = [f"{h.group}: {h.text}" if h.group else h.text for h in table.headings]
-    rule = ["--:" if heading.kind == "number" else ":--" for heading in table.headings]
-    lines = [f"**{markup.markdown(table.title)}** {markup.markdown(table.caption)}".rstrip(), ""]
-    lines += [_joined(names, markup.markdown), "| " + " | ".join(rule) + " |"]
-    lines += [_joined(line.texts, markup.markdown) for line in table.lines]
-    for note in table.footnotes:
-        lines += ["", f"*{markup.markdown(note)}*"]
-    return "\n".join(lines) + "\n"
+    def latex(self) -> str:
+        """A ``table``, or a ``longtable`` where it is too long for a page (packages booktabs, longtable, amsmath)."""
+        alignment = "".join(self._latex_alignment(i) for i in range(len(self.headings)))
+        names = " & ".join(markup.latex(heading.text) for heading in self.headings)
+        head = [r"\toprule", *self._latex_groups(), names + r" \\", r"\midrule"]
+        body: list[str] = []
+        for line in self.lines:
+            body += [r"\addlinespace"] * line.opens + [" & ".join(map(markup.latex, line.texts)) + r" \\"]
+        caption = f"\\caption{{{markup.latex(f'{self.title} {self.caption}'.strip())}}}"
+        notes = r" \\ ".join(map(markup.latex, self.footnotes))
+        below = f"\\par\\smallskip{{\\footnotesize {notes}\\par}}"
+        size = self._latex_size()
+        if len(self.lines) > ROWS_ON_A_PAGE:
+            begin = ["{" + size, f"\\begin{{longtable}}{{{alignment}}}", caption + r" \\", *head, r"\endhead"]
+            lines = [*begin, r"\bottomrule", r"\endfoot", *body, r"\end{longtable}}", below]
+        else:
+            begin = [r"\begin{table}[t]", r"\centering" + size, caption, f"\\begin{{tabular}}{{{alignment}}}"]
+            lines = [*begin, *head, *body, r"\bottomrule", r"\end{tabular}", below, r"\end{table}"]
+        return "\n".join(lines) + "\n"
 
+    def html(self) -> str:
+        """The ``table`` element alone; the page sets title, caption and notes around it."""
+        lines = ["<table>", "<thead>"]
+        if self.grouped:
+            cells = [
+                f'<th class="group" colspan="{width}" scope="colgroup">{markup.html(name)}</th>'
+                if name
+                else f'<th colspan="{width}"></th>'
+                for name, width in self.groups()
+            ]
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        heads = [f'<th class="{h.kind}" scope="col">{markup.html(h.text)}</th>' for h in self.headings]
+        lines += [f"<tr>{''.join(heads)}</tr>", "</thead>", "<tbody>"]
+        for line in self.lines:
+            cells = [
+                f'<th class="label" scope="row">{markup.html(text)}</th>'
+                if heading.kind == "label"
+                else f'<td class="{heading.kind}">{markup.html(text)}</td>'
+                for heading, text in zip(self.headings, line.texts, strict=True)
+            ]
+            opens = ' class="opens"' if line.opens else ""
+            lines.append(f"<tr{opens}>{''.join(cells)}</tr>")
+        return "\n".join([*lines, "</tbody>", "</table>"]) + "\n"
 
-def latex(table: Printed) -> str:
-    """A ``table``, or a ``longtable`` where it is too long for a page (packages booktabs, longtable, amsmath)."""
-    alignment = "".join(_latex_alignment(table, i) for i in range(len(table.headings)))
-    names = " & ".join(markup.latex(heading.text) for heading in table.headings)
-    head = [r"\toprule", *_latex_groups(table), names + r" \\", r"\midrule"]
-    body: list[str] = []
-    for line in table.lines:
-        body += [r"\addlinespace"] * line.opens + [" & ".join(map(markup.latex, line.texts)) + r" \\"]
-    caption = f"\\caption{{{markup.latex(f'{table.title} {table.caption}'.strip())}}}"
-    notes = r" \\ ".join(map(markup.latex, table.footnotes))
-    below = f"\\par\\smallskip{{\\footnotesize {notes}\\par}}"
-    size = _latex_size(table)
-    if len(table.lines) > ROWS_ON_A_PAGE:
-        begin = ["{" + size, f"\\begin{{longtable}}{{{alignment}}}", caption + r" \\", *head, r"\endhead"]
-        lines = [*begin, r"\bottomrule", r"\endfoot", *body, r"\end{longtable}}", below]
-    else:
-        begin = [r"\begin{table}[t]", r"\centering" + size, caption, f"\\begin{{tabular}}{{{alignment}}}"]
-        lines = [*begin, *head, *body, r"\bottomrule", r"\end{tabular}", below, r"\end{table}"]
-    return "\n".join(lines) + "\n"
+    def _is_broken(self, index: int) -> bool:
+        return self.headings[index].kind != "number" and self.longest(index) > LETTERS_ON_A_LINE
 
+    def _latex_alignment(self, index: int) -> str:
+        if self._is_broken(index):
+            lengths = [self.longest(i) for i in range(len(self.headings)) if self._is_broken(i)]
+            # The root lets a column of long notes have more room than one of short texts, but not all of it.
+            share = WIDTH_OF_TEXTS * self.longest(index) ** 0.5 / sum(length**0.5 for length in lengths)
+            return f"p{{{share:.2f}\\linewidth}}"
+        return "r" if self.headings[index].kind == "number" else "l"
 
-def html(table: Printed) -> str:
-    """The ``table`` element alone; the page sets title, caption and notes around it."""
-    lines = ["<table>", "<thead>"]
-    if table.grouped:
-        cells = [
-            f'<th class="group" colspan="{width}" scope="colgroup">{markup.html(name)}</th>'
-            if name
-            else f'<th colspan="{width}"></th>'
-            for name, width in table.groups()
+    def _latex_size(self) -> str:
+        widths = [
+            LETTERS_ON_A_LINE if self._is_broken(i) else max(self.longest(i), len(heading.text))
+            for i, heading in enumerate(self.headings)
         ]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    heads = [f'<th class="{h.kind}" scope="col">{markup.html(h.text)}</th>' for h in table.headings]
-    lines += [f"<tr>{''.join(heads)}</tr>", "</thead>", "<tbody>"]
-    for line in table.lines:
-        cells = [
-            f'<th class="label" scope="row">{markup.html(text)}</th>'
-            if heading.kind == "label"
-            else f'<td class="{heading.kind}">{markup.html(text)}</td>'
-            for heading, text in zip(table.headings, line.texts, strict=True)
-        ]
-        opens = ' class="opens"' if line.opens else ""
-        lines.append(f"<tr{opens}>{''.join(cells)}</tr>")
-    return "\n".join([*lines, "</tbody>", "</table>"]) + "\n"
+        letters = sum(widths) + 2 * len(widths)
+        size, space = next((size, space) for most, size, space in SIZES if letters <= most)
+        return f"{size}\\setlength{{\\tabcolsep}}{{{space}pt}}"
+
+    def _latex_groups(self) -> list[str]:
+        if not self.grouped:
+            return []
+        cells, rules, position = [], [], 1
+        for name, width in self.groups():
+            cells.append(f"\\multicolumn{{{width}}}{{c}}{{{markup.latex(name)}}}")
+            if name:
+                rules.append(f"\\cmidrule(lr){{{position}-{position + width - 1}}}")
+            position += width
+        return [" & ".join(cells) + r" \\", " ".join(rules)]
 
 
-def _joined(texts: tuple[str, ...] | list[str], escape: Callable[[str], str]) -> str:
-    return "| " + " | ".join(map(escape, texts)) + " |"
-
-
-def _is_broken(table: Printed, index: int) -> bool:
-    return table.headings[index].kind != "number" and table.longest(index) > LETTERS_ON_A_LINE
-
-
-def _latex_alignment(table: Printed, index: int) -> str:
-    if _is_broken(table, index):
-        lengths = [table.longest(i) for i in range(len(table.headings)) if _is_broken(table, i)]
-        # The root lets a column of long notes have more room than one of short texts, but not all of it.
-        share = WIDTH_OF_TEXTS * table.longest(index) ** 0.5 / sum(length**0.5 for length in lengths)
-        return f"p{{{share:.2f}\\linewidth}}"
-    return "r" if table.headings[index].kind == "number" else "l"
-
-
-def _latex_size(table: Printed) -> str:
-    widths = [
-        LETTERS_ON_A_LINE if _is_broken(table, i) else max(table.longest(i), len(heading.text))
-        for i, heading in enumerate(table.headings)
-    ]
-    letters = sum(widths) + 2 * len(widths)
-    size, space = next((size, space) for most, size, space in SIZES if letters <= most)
-    return f"{size}\\setlength{{\\tabcolsep}}{{{space}pt}}"
-
-
-def _latex_groups(table: Printed) -> list[str]:
-    if not table.grouped:
-        return []
-    cells, rules, position = [], [], 1
-    for name, width in table.groups():
-        cells.append(f"\\multicolumn{{{width}}}{{c}}{{{markup.latex(name)}}}")
-        if name:
-            rules.append(f"\\cmidrule(lr){{{position}-{position + width - 1}}}")
-        position += width
-    return [" & ".join(cells) + r" \\", " ".join(rules)]
+def _piped(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(map(markup.markdown, texts))} |"

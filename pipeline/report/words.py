@@ -1,19 +1,38 @@
 """What data sets, groups, features, methods, networks, maps, tests, metrics and distances are called and drawn as.
 
-One list for all studies. A name that no list has is printed as it is, without its underscores.
+One list for all studies, in the order in which they are shown.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pipeline.report.numbers import MINUS
-from pipeline.report.style import MethodStyle, method_style
+from pipeline.report.style import MethodStyle, method_style, ordered
 
 ADULT, COMPAS, SIMULATED = "adult", "compas", "simulated"
 HIRING, SSL, LAW, ARRESTS, IDENTICAL, GAUSSIAN = "hiring", "ssl", "law", "arrests", "identical", "gaussian"
 DIGITS, CIFAR10, CIFAR100, SUPER = "digits", "cifar10", "cifar100", "cifar100_super"
 UTKFACE, ADIENCE = "utkface", "adience"
+
+Said = TypeVar("Said")
+
+
+def plainly(name: str) -> str:
+    """``aquatic_mammals`` -> ``aquatic mammals``."""
+    return name.replace("_", " ")
+
+
+class Known(dict[str, Said]):
+    """What is known by name; of a name that no list has, what ``other`` makes of it."""
+
+    def __init__(self, known: Mapping[str, Said], other: Callable[[str], Said]) -> None:
+        super().__init__(known)
+        self.other = other
+
+    def __missing__(self, name: str) -> Said:
+        return self.other(name)
 
 
 class Called(NamedTuple):
@@ -48,27 +67,27 @@ IMAGES = (*PUBLISHED_IMAGES, DIGITS)
 
 NO_METHOD = "none"
 """What the method is called where an audit draws its own populations: there is no place to name."""
-METHODS = {
+METHODS = Known({
     "given": "given rule",
     "given_proxy": "given rule, a proxy",
     "parity_constrained": "refitted (Zafar et al.)",
     "logistic": "logistic regression",
     "linear_regression": "linear regression",
     "svm": "RBF-SVM",
-}
+}, lambda name: method_style(name).label)  # fmt: skip
 """The methods that :data:`pipeline.report.style.METHODS` does not have."""
 FOR_THE_PAPER = "logistic"
 """The method that the paper on permutation tests trains: logistic regression."""
 
 WGAN, EXACT, STOCHASTIC, COUNTERFACTUAL, ENTROPIC = "wgan", "exact", "stochastic", "counterfactual", "entropic"
-MAPS = {
+MAPS = Known({
     EXACT: MethodStyle("exact transport", "#D55E00", "s", (0, (5, 1.5))),
     WGAN: MethodStyle("WGAN", "#0072B2", "o", "-"),
     STOCHASTIC: MethodStyle("stochastic (Seguy et al.)", "#00875F", "^", (0, (5, 1.5, 1, 1.5))),
     # The project's own choice; the others are the paper's.
     ENTROPIC: MethodStyle("entropic, debiased", "#8C5A2B", "X", (0, (3, 1, 1, 1, 1, 1))),
     COUNTERFACTUAL: MethodStyle("causal counterfactual", "#B5478F", "D", (0, (1, 1.2))),
-}
+}, lambda name: replace(method_style(name), label=plainly(name)))  # fmt: skip
 MAPS_IN_A_SENTENCE = {
     WGAN: "WGAN maps",
     EXACT: "exact maps",
@@ -124,7 +143,7 @@ NULLS = {"uncorrelated": "Uncorrelated", "independent": "Independence"}
 """The two hypotheses of Table 1 on permutation tests."""
 FAIRTEST, UNSTUDENTIZED, STUDENTIZED, SMOOTHED = "fairtest", "unstudentized", "studentized", "studentized_smoothed"
 LIFT, BOOTSTRAP = "lift", "bootstrap"
-TESTS = {
+TESTS = Known({
     FAIRTEST: MethodStyle("FairTest", "#000000", "X", "-"),
     UNSTUDENTIZED: MethodStyle("un-studentised", "#555555", "v", (0, (1, 1.2))),
     STUDENTIZED: MethodStyle("studentised", "#D55E00", "s", (0, (5, 1.5))),
@@ -132,8 +151,8 @@ TESTS = {
     LIFT: MethodStyle("LiFT's shortcut", "#B5478F", "D", (0, (5, 1.5, 1, 1.5))),
     BOOTSTRAP: MethodStyle("bootstrap", "#00875F", "^", (0, (3, 1, 1, 1, 1, 1))),
     EXACT: MethodStyle("within outcome, exact", "#0072B2", "o", "-"),
-}
-METRICS = {
+}, lambda name: MethodStyle(plainly(name), "#000000", "x", "-"))  # fmt: skip
+METRICS = Known({
     "tpr": "recall (TPR)",
     "fpr": "FPR",
     "fnr": "FNR",
@@ -146,20 +165,21 @@ METRICS = {
     "mean_score": "mean score",
     "mean_error": "mean error",
     "log_loss": "log loss",
-}
-ATTRIBUTES = {"sex": "gender", "race": "race"}
+}, plainly)  # fmt: skip
+ATTRIBUTES = Known({"sex": "gender", "race": "race"}, plainly)
 
 DEEPFOOL, CARLINI_WAGNER, SMOOTHING, EXACT_IN_BOX = "deepfool", "carlini_wagner", "smoothing", "exact_in_box"
 FMN = "fmn"
 """The study's own upper bound: from DeepFool's image on, the tightest of its attacks."""
-DISTANCES = {
+ABBREVIATED = {"ddn": "DDN", "fmn": "FMN", "fab": "FAB"}
+DISTANCES = Known({
     EXACT: MethodStyle("exact", "#222222", "o", "-"),
+    EXACT_IN_BOX: MethodStyle("exact, among images", "#7F7F7F", "o", (0, (1, 1.2))),
     DEEPFOOL: MethodStyle("DeepFool", "#0072B2", "s", (0, (5, 1.5))),
     CARLINI_WAGNER: MethodStyle("Carlini-Wagner", "#D55E00", "^", (0, (5, 1.5, 1, 1.5))),
     SMOOTHING: MethodStyle("randomized smoothing", "#00875F", "D", (0, (1, 1.2))),
-}
+}, lambda name: MethodStyle(ABBREVIATED.get(name, plainly(name)), "#B5478F", "v", "-"))  # fmt: skip
 """The distances to the decision boundary that the paper has."""
-ABBREVIATED = {"ddn": "DDN", "fmn": "FMN", "fab": "FAB"}
 UNITS = "L2, pixels in [0, 1]"
 """Of every distance between images."""
 
@@ -175,7 +195,7 @@ OWN = {
     DIGITS: "utk_classifier",
 }
 """The sixth network of a data set in Table 1, by the number of its comparisons."""
-NETWORKS = {
+NETWORKS = Known({
     LOGISTIC: "logistic regression",
     "deep_cnn": "Deep CNN",
     "deep_cnn_cifar100": "Deep CNN (CIFAR100)",
@@ -189,9 +209,9 @@ NETWORKS = {
     "vgg19": "VGG19",
     "densenet121": "DenseNet121",
     "squeezenet1_0": "SqueezeNet1_0",
-}
+}, lambda name: method_style(name).label)  # fmt: skip
 GENDER, RACE = "gender", "race"
-PARTITIONS = {"superclass": "class", "digit": "class", "age": "class (age)"}
+PARTITIONS = Known({"superclass": "class", "digit": "class", "age": "class (age)"}, plainly)
 FIRST, MIDDLE, LAST = "first", "middle", "last"
 """Checkpoints of a training."""
 PAPER, CORRECT = "paper", "correct"
@@ -205,32 +225,20 @@ LINE_COLORS = (
 LINES = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (2.5, 1)))
 
 
-def ordered(found: Iterable[str], order: Iterable[str]) -> list[str]:
-    """The distinct names in a fixed order, those that are not in it after them by name."""
-    there, known = set(found), list(order)
-    return [name for name in known if name in there] + sorted(there - set(known))
-
-
 maps_in, tests_in, metrics_in, attributes_in = (partial(ordered, order=of) for of in (MAPS, TESTS, METRICS, ATTRIBUTES))
 datasets_in, networks_in = (partial(ordered, order=of) for of in (IMAGES, NETWORKS))
+
+
+def tighter(found: Iterable[str]) -> list[str]:
+    """The attacks that are not the paper's."""
+    return sorted(set(found) - set(DISTANCES))
 
 
 def distances_in(found: Iterable[str]) -> list[str]:
     """The distinct distances: exact ones, the two attacks of the paper, tighter ones, and the certified radius last."""
     there = set(found)
-    return [
-        name for name in (EXACT, EXACT_IN_BOX, DEEPFOOL, CARLINI_WAGNER, *tighter(there), SMOOTHING) if name in there
-    ]
-
-
-def tighter(found: Iterable[str]) -> list[str]:
-    """The attacks that are not the paper's."""
-    return sorted(set(found) - {*DISTANCES, EXACT_IN_BOX})
-
-
-def plainly(name: str) -> str:
-    """``aquatic_mammals`` -> ``aquatic mammals``."""
-    return name.replace("_", " ")
+    *first, last = DISTANCES
+    return [name for name in (*first, *tighter(there), last) if name in there]
 
 
 def dataset_label(name: str) -> str:
@@ -242,44 +250,6 @@ def dataset_in_a_sentence(name: str) -> str:
     """``ssl`` -> ``the Strategic Subject List``."""
     called = DATASETS.get(name, Called(name))
     return called.sentence or called.heading
-
-
-def method_label(method: str) -> str:
-    """``given`` -> ``given rule``."""
-    return METHODS.get(method, method_style(method).label)
-
-
-def network_label(name: str) -> str:
-    """``vgg19`` -> ``VGG19``."""
-    return NETWORKS.get(name, method_style(name).label)
-
-
-def metric_label(name: str) -> str:
-    """``tpr`` -> ``recall (TPR)``."""
-    return METRICS.get(name, plainly(name))
-
-
-def partition_label(name: str) -> str:
-    """``superclass`` -> ``class``: which partition of the data."""
-    return PARTITIONS.get(name, plainly(name))
-
-
-def map_style(transport: str) -> MethodStyle:
-    """The style of a map; one that the paper does not have gets a spare style, chosen by its name alone."""
-    spare = method_style(transport)
-    return MAPS.get(transport, MethodStyle(plainly(transport), spare.color, spare.marker, spare.line))
-
-
-def style_of_test(test: str) -> MethodStyle:
-    """The style of a test; one that the study does not know is drawn in black."""
-    return TESTS.get(test, MethodStyle(plainly(test), "#000000", "x", "-"))
-
-
-def distance_style(attack: str) -> MethodStyle:
-    """Name, colour, marker and line of a distance."""
-    if attack == EXACT_IN_BOX:
-        return MethodStyle("exact, among images", "#7F7F7F", "o", (0, (1, 1.2)))
-    return DISTANCES.get(attack, MethodStyle(ABBREVIATED.get(attack, plainly(attack)), "#B5478F", "v", "-"))
 
 
 def line_style(place: int) -> tuple[str, object]:

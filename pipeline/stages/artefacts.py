@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from pipeline import io
-from pipeline.report import artefacts, claims, index, markup, provenance, reference, registry, style
+from pipeline.report import artefacts, claims, html, markup, provenance, reference, registry, style
 from pipeline.report.against import against
 from pipeline.report.comparison_table import beside, read_off, verdicts
 from pipeline.report.described import described
@@ -81,13 +81,13 @@ class Maker:
         return artefact
 
 
-def record(drawn: reference.Watched, names: Sequence[str], maker: Maker, manifest: Any, folder: str) -> Inputs:
+def record(drawn: Inputs, names: Sequence[str], maker: Maker, manifest: Any, folder: str) -> Inputs:
     """Make a reference of what the artefacts read."""
     for name in names:
         try:
             maker(name)
         except ValueError as error:
-            if reference.whole(drawn.inputs):
+            if reference.whole(drawn):
                 raise
             print(f"not made without the other blocks: {name}: {error}")
     made = reference.kept(drawn)
@@ -163,7 +163,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.record:
         drawn = reference.watched(inputs)
         # What is read to compare is kept too.
-        watching = replace(maker, inputs=drawn.inputs, compared=artefacts.compared(drawn.inputs, published))
+        watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
         made = record(drawn, names, watching, manifest, options.record)
         if reference.whole(made):
             again = verdicts(artefacts.compared(made, published))
@@ -176,9 +176,9 @@ def main(arguments: list[str] | None = None) -> None:
     if options.against:
         theirs, manifest = shelf.load_reference(options.against)
         held = against(inputs, theirs)
-    told = index.reference(manifest, held, provenance.machine()["processor"])
+    told = html.reference(manifest, held, provenance.machine()["processor"])
     told_claims = claims.lines(decided(inputs, claim_lists))
-    page = index.describe(inputs, artefacts_made, found, told_claims, told)
+    page = html.describe(inputs, artefacts_made, found, told_claims, told)
     io.save_json(page, options.index)
 
 

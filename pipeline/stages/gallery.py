@@ -16,7 +16,7 @@ the page that `make figures` writes, `results/reference/report.html`."""
 
 
 def part(study: Mapping[str, Any]) -> Iterator[str]:
-    """The paragraphs of a study, of its index (see :mod:`pipeline.report.index`)."""
+    """The paragraphs of a study, of its index (see :func:`pipeline.report.html.describe`)."""
     yield f"## {study['title']}"
     run = study["reference"]
     yield f"{study['paper']}. {run['scale'].capitalize()} scale, run on {' and '.join(run['dates'])}."

@@ -26,11 +26,13 @@ def main(arguments: list[str] | None = None) -> None:
         rows = io.load_rows(options.rows)
         with style.paper():
             picture = sweep.drawn(rows, figure, declaration.get("title", name), config["scale"])
+            picture.finish()
             io.save_figure(picture.figure, options.figure)
         io.save_text(sweep.summary(rows, figure).to_csv(index=False), options.summary)
     except ValueError as error:
         sys.exit(f"sweep {name}: {error}")
-    print("\n".join([f"{len(rows):,} rows: {options.rows}", f"figure: {options.figure}.pdf", *picture.footnotes()]))
+    told = (f"{len(rows):,} rows: {options.rows}", f"figure: {options.figure}.pdf")
+    print("\n".join((*told, *picture.notes, *picture.stamp.lines())))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """The study whose folder a test lies in, else that of individual fairness, drawn from its reference."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,6 @@ def inputs(study_name: str) -> Inputs:
 
 
 @pytest.fixture(scope="module")
-def inputs_of(study_name: str) -> Callable[..., Inputs]:
-    """The study at a scale, origin, number of repetitions, ... of one's choice."""
-    return partial(studies.inputs_of, study_name)
-
-
-@pytest.fixture(scope="module")
 def published(study_name: str) -> pd.DataFrame:
     """The study's list of published numbers."""
     return studies.published(study_name)
@@ -43,12 +36,6 @@ def published(study_name: str) -> pd.DataFrame:
 def made(study_name: str) -> Mapping[str, Artefact]:
     """The study's artefacts, each made once."""
     return studies.made(study_name)
-
-
-@pytest.fixture(scope="session")
-def build() -> Callable[[str, Inputs], Artefact]:
-    """Make one artefact of any study by its name."""
-    return studies.build
 
 
 @pytest.fixture(scope="session")

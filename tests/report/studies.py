@@ -4,6 +4,7 @@ import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from pipeline.io import load_published
 from pipeline.report import artefacts
 from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
+from pipeline.report.style import PAGE_WIDTH
+from pipeline.report.table import Table
 from pipeline.workflow import shelf
 from pipeline.workflow.config import Workflow
 
@@ -32,6 +35,7 @@ def reference(study: str) -> Inputs:
     return shelf.load_reference(ROOT / "data" / "reference" / study)[0]
 
 
+@functools.cache
 def inputs_of(
     study: str, scale: str = "paper", origin: str = "official", repetitions: int | None = None,
     steps: Sequence[int] = STEPS, simulations: int | None = None,
@@ -94,9 +98,25 @@ def published(study: str) -> pd.DataFrame:
     return load_published(ROOT / "data" / "published" / f"{study}.csv")
 
 
-def build(name: str, inputs: Inputs) -> Artefact:
-    """Make one artefact of any study by its name."""
+def build(name: str, inputs: Inputs) -> Any:
+    """Make one artefact of any study by its name; of the usual inputs once."""
+    if inputs.study in REFERENCES and inputs is usual(inputs.study):
+        return made(inputs.study)[name]
     return artefacts.build(name, inputs, published(inputs.study))
+
+
+def check(made: Artefact) -> None:
+    """A table names no array and no NaN; a figure has the width of a page, and words for what can be seen."""
+    if isinstance(made, Table):
+        text, latex = made.printed().markdown(), made.printed().latex()
+        assert "nan" not in text.lower().replace("finance", "")
+        assert "Estimate(" not in text
+        assert latex.count(r"\begin{") == latex.count(r"\end{")
+        assert len(pd.read_csv(StringIO(made.csv()))) == len(made.rows)
+    else:
+        assert made.figure.get_size_inches()[0] == PAGE_WIDTH
+        assert made.alternative.endswith(".")
+        assert not any("nan" in note for note in made.notes)
 
 
 def chosen(inputs: Inputs, **setting: str | float) -> np.ndarray:
@@ -126,7 +146,7 @@ class Made(dict[str, Artefact]):
 @functools.cache
 def made(study: str) -> Made:
     """The study's artefacts, each made once."""
-    return Made(lambda name: build(name, usual(study)))
+    return Made(lambda name: artefacts.build(name, usual(study), published(study)))
 
 
 @functools.cache

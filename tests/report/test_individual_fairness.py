@@ -1,7 +1,6 @@
 """The study's artefacts: what they compute, and what they say when something is missing."""
 
 import re
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,7 @@ from pipeline.report.individual_fairness.figures import axis_places, heatmap, re
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import select
 from tests.report import studies
+from tests.report.studies import build, inputs_of
 
 
 def test_settings_that_leave_several_values_are_refused(inputs: Inputs) -> None:
@@ -23,18 +23,8 @@ def test_settings_that_leave_several_values_are_refused(inputs: Inputs) -> None:
         inputs.values(block="audit", dataset="adult", method="sensr", statistic="T_n")
 
 
-def test_table_1_and_table_3_show_the_same_means(inputs: Inputs, build: Callable) -> None:
-    first, third = build("table_1", inputs), build("table_3", inputs)
-    rows = {": ".join(filter(None, row.labels)): row for row in third.rows}
-    for column in first.columns:
-        name = ": ".join(filter(None, (column.group, column.key.split(" (")[0])))
-        assert [row.cells[first.columns.index(column)] for row in first.rows] == list(rows[name].cells)
-
-
-def test_a_run_that_stops_early_shows_its_last_step_and_says_so(
-    inputs_of: Callable[..., Inputs], build: Callable
-) -> None:
-    short = inputs_of(scale="smoke", repetitions=2, steps=(5, 50))
+def test_a_run_that_stops_early_shows_its_last_step_and_says_so() -> None:
+    short = inputs_of("individual_fairness", scale="smoke", repetitions=2, steps=(5, 50))
     table = build("table_1", short)
     assert any("50 for Adult (the paper: 500, which this run did not record)" in note for note in table.notes)
     (note,) = [note for note in build("table_4", short).notes if "Steps of the attack" in note]
@@ -93,7 +83,7 @@ def test_facts_are_the_configuration_and_the_data(inputs: Inputs) -> None:
 
 
 def test_the_two_statistics_at_two_numbers_of_steps_find_the_setting_that_made_a_cell(
-    inputs: Inputs, published: pd.DataFrame, build: Callable
+    inputs: Inputs, published: pd.DataFrame
 ) -> None:
     """With our Baseline at 200 steps put equal to the published Project, that setting is named."""
     theirs = published.set_index(["artefact", "row", "column"]).loc["table_1", "Project", "T_n"]
@@ -106,7 +96,7 @@ def test_the_two_statistics_at_two_numbers_of_steps_find_the_setting_that_made_a
     assert table.cell("probably made by", "COMPAS, T_n", "SenSR") == "SenSR, 200 steps"
 
 
-def test_totals_are_counted_over_the_repetitions(inputs: Inputs, build: Callable) -> None:
+def test_totals_are_counted_over_the_repetitions(inputs: Inputs) -> None:
     table = build("table_counts", inputs)
     assert table.cell("audited points", "Adult", "Baseline") == 10 * 9045
     kinds = ("failed in the subspace", "failed in all directions", "not finite")
@@ -118,22 +108,20 @@ def test_totals_are_counted_over_the_repetitions(inputs: Inputs, build: Callable
     assert any("3,620 rows dropped on purpose" in note for note in table.notes)
 
 
-def test_the_sign_of_the_average_odds_is_said_wherever_it_is_shown(inputs: Inputs, build: Callable) -> None:
+def test_the_sign_of_the_average_odds_is_said_wherever_it_is_shown(inputs: Inputs) -> None:
     for name in ("table_1", "table_3", "table_4", "table_group_metrics", "table_confidence"):
         (note,) = [note for note in build(name, inputs).notes if "Average odds differences (AOD)" in note]
         assert "Female less Male" in note or name == "table_4"
         assert "African-American less Caucasian" in note or name in ("table_1", "table_3")
 
 
-def test_every_artefact_with_a_single_number_of_steps_names_it(inputs: Inputs, build: Callable) -> None:
+def test_every_artefact_with_a_single_number_of_steps_names_it(inputs: Inputs) -> None:
     names = ("table_1", "table_4", "table_confidence", "table_angles", "table_counts", "figure_tolerance")
     for name in (*names, "figure_angles", "table_error_ratio_compas"):
         assert any("Steps of the attack before" in note for note in build(name, inputs).notes), name
 
 
-def test_how_often_sensr_is_rejected_on_compas_is_counted_from_the_rows(
-    inputs: Inputs, inputs_of: Callable[..., Inputs]
-) -> None:
+def test_how_often_sensr_is_rejected_on_compas_is_counted_from_the_rows(inputs: Inputs) -> None:
     def with_rejected(counts: dict[float, int], of: Inputs) -> Inputs:
         for steps, k in counts.items():
             chosen = studies.chosen(of, **q.REJECTED.setting("compas", "sensr", int(steps)))
@@ -144,11 +132,11 @@ def test_how_often_sensr_is_rejected_on_compas_is_counted_from_the_rows(
     assert "2 of 10 after 200 steps and 7 of 10 after 500 steps" in text
     assert text.endswith("the finding is not reproduced.")
     assert sensr_on_compas(with_rejected({200: 0, 500: 0}, inputs)).endswith("as the paper finds.")
-    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
+    twin = inputs_of("individual_fairness", scale="smoke", origin="twin", repetitions=2)
     assert sensr_on_compas(twin).endswith("says nothing about the finding.")
 
 
-def test_the_simulation_of_validity_names_its_classifier_and_its_truth(inputs: Inputs, build: Callable) -> None:
+def test_the_simulation_of_validity_names_its_classifier_and_its_truth(inputs: Inputs) -> None:
     for name in ("table_validity", "figure_validity"):
         (note,) = [note for note in build(name, inputs).notes if "nothing of it was published" in note]
         assert "theta_2 = 1.2" in note

@@ -20,11 +20,11 @@ from pipeline import io
 from pipeline.report import html, markup, provenance, registry
 from pipeline.report.artefacts import compared, together
 from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
-from pipeline.report.index import describe
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import label
 from pipeline.stages import artefacts, collect, report
 from pipeline.types import AuditResult, Dataset
+from tests.report.studies import build, inputs_of
 
 
 def audit(**columns: object) -> AuditResult:
@@ -68,6 +68,9 @@ def test_values_go_by_their_place_in_the_workflow() -> None:
     assert artefacts.place(path, 4) == "heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio"
 
 
+DRAWN = ("table_1", "table_unfair_examples", "table_counts", "figure_2", "figure_3", "comparison")
+
+
 def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path) -> None:
     """A reference is made of a run; the same tables are drawn from it, and the run is equal to it."""
 
@@ -84,9 +87,16 @@ def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path
     again = {kind: str(folder / "again" / kind) for kind in ("tables", "figures")}
     index = folder / "again.json"
     made("--study", "--published", drawn_from=reference, index=str(index), **again)
-    for path in (folder / "results" / "tables" / "individual_fairness").iterdir():
-        assert (folder / "again" / "tables" / path.name).read_text() == path.read_text()
-    assert json.loads(index.read_text())["reference"]["lines"] == []
+    drawn = list((folder / "again" / "tables").iterdir())
+    assert {path.stem for path in drawn} == {name for name in DRAWN if not name.startswith("figure")}
+    for path in drawn:
+        assert (folder / "results" / "tables" / "individual_fairness" / path.name).read_text() == path.read_text()
+    first, again_drawn = (json.loads(path.read_text()) for path in (folder / "results" / "index.json", index))
+    of_some = [one for one in first["artefacts"] if one["name"] in DRAWN]
+    for here, there in zip(again_drawn["artefacts"], of_some, strict=True):
+        # Fewer artefacts are numbered otherwise.
+        assert {**here, "label": ""} == {**there, "label": ""}
+    assert again_drawn["reference"]["lines"] == []
     made(*arguments, against=reference, index=str(index), **again)
     told = json.loads(index.read_text())["reference"]
     assert all(line["equal"] == line["numbers"] for line in told["lines"])
@@ -94,13 +104,13 @@ def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path
 
 
 def test_from_rows_to_page(
-    inputs_of: Callable[..., Inputs],
     prepared: Callable[..., dict[str, Dataset]],
     tmp_path: Path,
     capsys: pytest.CaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every artefact that the study lists, at smoke scale from a twin, to one page."""
-    inputs = inputs_of(scale="smoke", origin="twin", repetitions=2, steps=(5, 20))
+    """Every artefact that the study lists, at smoke scale from a twin, to one page; what is of the twin says so."""
+    inputs = inputs_of("individual_fairness", scale="smoke", origin="twin", repetitions=2, steps=(5, 20))
     io.save_rows(inputs.rows, tmp_path / "rows.parquet")
     for name, dataset in prepared("twin", 2).items():
         io.save(dataset, tmp_path / "prepared" / f"{name}.npz")
@@ -133,6 +143,17 @@ def test_from_rows_to_page(
         told = (out / "captions" / f"{one.name}.rst").read_text().split("\n\n")
         assert told[1] == markup.rst(one.caption)
         assert "smoke scale" in told[2].lower()
+        of_twin = " ".join(told[3:]).startswith("Synthetic twin of")
+        assert of_twin == ("synthetic data" in told[2])
+        assert of_twin or "simulated data" in told[2]
+        if one.kind == "table":
+            texts = [
+                (out / "tables" / "individual_fairness" / f"{one.name}.{kind}").read_text()
+                for kind in html.FORMATS["table"]
+            ]
+            words = ("twin,smoke", "Synthetic twin of", "Synthetic twin of")
+            assert [word in text for word, text in zip(words, texts, strict=True)] == [of_twin] * 3, one.name
+    monkeypatch.setattr(registry, "declared", lambda study: tuple(one for one in listed if one.name in DRAWN))
     held_against_its_own_reference({k: v for k, v in arguments.items() if k != "--index"}, tmp_path)
     (out / "benchmarks" / "smoke" / "audit").mkdir(parents=True)
     (out / "benchmarks" / "smoke" / "audit" / "a.tsv").write_text("s\tmax_rss\tcpu_time\n5\t1\t4\n")
@@ -158,10 +179,10 @@ PNG = b"\x89PNG not really"
 
 
 @pytest.fixture(scope="module")
-def study(inputs: Inputs, published: pd.DataFrame, build: Callable) -> dict[str, Any]:
+def study(inputs: Inputs, published: pd.DataFrame) -> dict[str, Any]:
     """The index of three artefacts, through JSON as between the stages."""
     made = {name: build(name, inputs) for name in ("table_1", "table_counts", "figure_3")}
-    return json.loads(json.dumps(describe(inputs, made, compared(inputs, published)), allow_nan=False))
+    return json.loads(json.dumps(html.describe(inputs, made, compared(inputs, published)), allow_nan=False))
 
 
 @pytest.fixture(scope="module")
@@ -249,11 +270,9 @@ def test_what_data_and_studies_say_is_text_on_the_page(study: dict[str, Any], fa
     assert PROGRAM not in text
 
 
-def test_a_twin_stands_on_top_of_the_page(
-    inputs_of: Callable[..., Inputs], published: pd.DataFrame, build: Callable, facts: dict[str, Any]
-) -> None:
-    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
-    index = describe(twin, {"table_1": build("table_1", twin)}, compared(twin, published))
+def test_a_twin_stands_on_top_of_the_page(published: pd.DataFrame, facts: dict[str, Any]) -> None:
+    twin = inputs_of("individual_fairness", scale="smoke", origin="twin", repetitions=2)
+    index = html.describe(twin, {"table_1": build("table_1", twin)}, compared(twin, published))
     text = html.page([index], {}, facts)
     findings = text[text.index('<section id="findings">') : text.index('<section id="individual_fairness">')]
     assert "Synthetic twin of Adult and COMPAS: no number from it is evidence." in findings
@@ -316,11 +335,11 @@ def test_times_are_summed_by_rule_digests_know_no_order_and_the_machine_is_read_
 
 
 def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
-    inputs: Inputs, published: pd.DataFrame, build: Callable, facts: dict[str, Any]
+    inputs: Inputs, published: pd.DataFrame, facts: dict[str, Any]
 ) -> None:
     parts = (Found("q of one", 1.25, 1.0, 1.5, 10, True), Found("q of two", 2.5, 2.0, 3.0, 10, False, decimals=1))
     told = lines([Decision("A finding.", "Section 4", "table_1", NOT_CONFIRMED, parts)])
-    index = describe(inputs, {"table_1": build("table_1", inputs)}, compared(inputs, published), told)
+    index = html.describe(inputs, {"table_1": build("table_1", inputs)}, compared(inputs, published), told)
     page = Page(html.page([index], {}, facts))
     first = page.text[: page.text.index("Published numbers and ours", page.text.index("A finding."))]
     for words in ("not confirmed", "A finding.", "q of two: 2.5 [2.0, 3.0] (does not hold)", "q of one: 1.250"):

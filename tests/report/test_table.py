@@ -17,15 +17,13 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pipeline import io
-from pipeline.report import markup, registry
-from pipeline.report.departures import departures
-from pipeline.report.inputs import Inputs
+from pipeline.report import markup
 from pipeline.report.numbers import Estimate, interval, number, p_value, plain, spread, symbols
-from pipeline.report.picture import Picture
-from pipeline.report.settings import Reduction
-from pipeline.report.stamp import Stamp
+from pipeline.report.settings import Reduction, departures
+from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import new_figure, paper
 from pipeline.report.table import DIFFERS, Column, Row, Table
+from tests.report.studies import build, inputs_of, usual
 
 OFFICIAL = Stamp("paper", ("official",))
 TABLE = Table(
@@ -65,20 +63,20 @@ def test_a_label_that_repeats_is_printed_once_a_new_group_opens_and_a_column_can
     hidden = replace(TABLE, columns=(*TABLE.columns[:2], replace(TABLE.columns[2], printed=False)))
     assert "note" in hidden.csv().splitlines()[0]
     assert len(hidden.printed().headings) == len(TABLE.printed().headings) - 1
-    assert "a < b" not in hidden.markdown()
+    assert "a < b" not in hidden.printed().markdown()
 
 
 def test_a_long_latex_table_runs_over_pages_and_a_wide_one_is_set_smaller() -> None:
     rows = tuple(Row(("Adult", f"method {i}"), (1.0, 1.0, "short")) for i in range(60))
-    assert r"\begin{longtable}{llrrl}" in replace(TABLE, rows=rows).latex()
-    assert r"\normalsize" in TABLE.latex()
-    wide = replace(TABLE, rows=(Row(("Adult", "x" * 35), (1.0, 1.0, "word " * 40)),)).latex()
+    assert r"\begin{longtable}{llrrl}" in replace(TABLE, rows=rows).printed().latex()
+    assert r"\normalsize" in TABLE.printed().latex()
+    wide = replace(TABLE, rows=(Row(("Adult", "x" * 35), (1.0, 1.0, "word " * 40)),)).printed().latex()
     assert r"{llrrp{0.36\linewidth}}" in wide
     assert r"\scriptsize\setlength" in wide
 
 
 def test_latex_sets_group_headings_over_their_columns_and_escapes_what_latex_would_read() -> None:
-    text = TABLE.latex()
+    text = TABLE.printed().latex()
     assert r"\multicolumn{2}{c}{Entropy loss}" in text
     assert r"\cmidrule(lr){3-4}" in text
     assert "Results\\_1 \\& more." in text
@@ -110,9 +108,9 @@ def test_no_plain_text_can_open_a_tag(text: str) -> None:
 
 
 def test_markdown_and_html_have_every_cell() -> None:
-    lines = [line for line in TABLE.markdown().splitlines() if line.startswith("|")]
+    lines = [line for line in TABLE.printed().markdown().splitlines() if line.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {6}
-    assert len(re.findall("<t[dh][ >]", TABLE.html())) == 3 + 5 + 3 * 5
+    assert len(re.findall("<t[dh][ >]", TABLE.printed().html())) == 3 + 5 + 3 * 5
 
 
 def test_a_cell_is_found_by_its_labels_and_a_row_that_does_not_fit_is_refused() -> None:
@@ -129,9 +127,9 @@ def test_a_published_number_stands_behind_ours_and_is_marked_where_ours_differs(
     table = Table("t", ("x", "z"), (Column("y", show="spread"),), rows, OFFICIAL, published=published)
     texts = [line.texts[-1] for line in table.printed().lines]
     assert texts == ["0.250 \u00b1 0.500 (0.200 \u00b1 0.400)", "0.500 (0.750)\u2020"]
-    assert "In brackets" in table.markdown()
+    assert "In brackets" in table.printed().markdown()
     assert table.csv().splitlines()[1:] == ["d,a,0.25,0.5,10,0.2,official,paper", "d,b,0.5,,,0.75,official,paper"]
-    assert "In brackets" not in replace(table, published={}).markdown()
+    assert "In brackets" not in replace(table, published={}).printed().markdown()
 
 
 # How numbers are estimated and printed.
@@ -193,7 +191,7 @@ def test_mean_and_spread_have_the_same_number_of_decimals(mean: float, std: floa
 
 
 def test_a_figure_is_laid_out_once_and_drawn_once_for_each_format(
-    inputs_of: Callable[..., Inputs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn, draw = [], Axes.draw
 
@@ -205,7 +203,8 @@ def test_a_figure_is_laid_out_once_and_drawn_once_for_each_format(
         figure = new_figure(2.0)
         axes = figure.subplots(1, 1)
         axes.plot([0, 1], [1, 0])
-        picture = Picture.stamped(figure, "A line.", Stamp.of(inputs_of("laptop").rows, "laptop"), "A falling line.")
+        picture = Picture(figure, "A line.", OFFICIAL, "A falling line.")
+        picture.finish()
         before = axes.get_position().bounds
         monkeypatch.setattr(Axes, "draw", watched)
         saved = io.save_figure(picture.figure, tmp_path / "line")
@@ -231,13 +230,52 @@ ROWS = pd.DataFrame(
 )
 
 
-def test_sizes_are_read_off_the_rows() -> None:
-    stamp = Stamp.of(ROWS, "laptop")
-    assert (stamp.repetitions, stamp.points, stamp.steps) == ((2, 1), (9045,), 1000)
-    assert stamp.lines() == (
-        "Laptop scale \u00b7 2 and 1 repetitions \u00b7 9,045 audited points \u00b7 up to 1,000 steps "
-        "\u00b7 official data",
-    )
+MAPS = ROWS.assign(method="none", transport="wgan")
+DRAWN = pd.DataFrame(
+    {
+        "block": ["levels", "power"], "dataset": "none", "method": "none", "origin": "simulated", "scale": "laptop",
+        "repetition": 0, "statistic": "rejection_rate", "value": 0.05, "simulations": [4000.0, 2000.0],
+    }
+)  # fmt: skip
+REDUCED = [
+    Reduction("audit", "adult", method, key, 2000, 20000)
+    for method in ("sensr", "baseline")
+    for key in ("method.iterations", "audit.steps")
+]
+SIZES = "9,045 audited points, up to 1,000 steps"
+STAMPS: list[tuple[pd.DataFrame, list[Reduction], str]] = [
+    (ROWS, [], f"2 and 1 repetitions, {SIZES}, official data"),
+    # What departs is counted by setting.
+    (ROWS, REDUCED, f"2 and 1 repetitions, {SIZES}, official data, 2 settings not as published"),
+    (ROWS, REDUCED[:1], f"2 and 1 repetitions, {SIZES}, official data, 1 setting not as published"),
+    # Trials of maps are counted, a grid of classifiers is not, nor is what has neither a model nor a map.
+    (ROWS.assign(theta_1=0.4), [], f"{SIZES}, official data"),
+    (MAPS, [], f"2 repetitions, {SIZES}, official data"),
+    (MAPS.drop(columns="transport"), [], f"{SIZES}, official data"),
+    # An audit that draws its own samples speaks of simulations alone.
+    (DRAWN, [], "4,000 and 2,000 simulations, simulated data"),
+    (
+        pd.concat([DRAWN, ROWS]), [],
+        f"2 and 1 repetitions, 4,000 and 2,000 simulations, {SIZES}, official data and simulated data",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "reduced", "said"), STAMPS)
+def test_a_stamp_says_what_the_rows_are(rows: pd.DataFrame, reduced: list[Reduction], said: str) -> None:
+    stamp = Stamp.of(rows, "laptop", reduced)
+    (line,) = stamp.lines()
+    # A number has its comma without a space behind it.
+    assert line == " \u00b7 ".join(("Laptop scale", *said.split(", ")))
+    assert stamp.emphatic == bool(reduced)
+
+
+def test_departures_are_said_in_full_and_rows_of_another_scale_are_refused() -> None:
+    assert "SenSR on Adult: iterations 2,000 (published: 20,000)" in departures(REDUCED[:1])
+    with pytest.raises(ValueError, match="expected rows of scale 'paper' alone, found"):
+        Stamp.of(ROWS, "paper")
+    with pytest.raises(ValueError, match="needs rows"):
+        Stamp.of(ROWS.iloc[:0], "laptop")
 
 
 @pytest.mark.parametrize(
@@ -249,62 +287,9 @@ def test_a_twin_is_emphatic_and_named_and_a_scale_at_published_settings_is_not(s
     assert stamp.emphatic is named is (origin == "twin")
 
 
-def test_what_departs_is_counted_by_setting_and_said_in_full_once() -> None:
-    reduced = [
-        Reduction("audit", "adult", method, key, 2000, 20000)
-        for method in ("sensr", "baseline")
-        for key in ("method.iterations", "audit.steps")
-    ]
-    stamp = Stamp.of(ROWS, "laptop", reduced)
-    assert stamp.emphatic
-    assert stamp.lines()[0].endswith("official data \u00b7 2 settings not as published")
-    assert Stamp.of(ROWS, "laptop", reduced[:1]).lines()[0].endswith("1 setting not as published")
-    assert "SenSR on Adult: iterations 2,000 (published: 20,000)" in departures(reduced[:1])
-
-
-def test_trials_of_maps_are_counted_a_grid_of_classifiers_is_not_and_rows_of_another_scale_are_refused() -> None:
-    assert Stamp.of(ROWS.assign(theta_1=0.4), "laptop").repetitions == ()
-    maps = ROWS.assign(method="none", transport="wgan")
-    assert Stamp.of(maps, "laptop").repetitions == (2,)
-    assert Stamp.of(maps.drop(columns="transport"), "laptop").repetitions == ()
-    with pytest.raises(ValueError, match="expected rows of scale 'paper' alone, found"):
-        Stamp.of(ROWS, "paper")
-    with pytest.raises(ValueError, match="needs rows"):
-        Stamp.of(ROWS.iloc[:0], "laptop")
-
-
-def test_an_audit_that_draws_its_own_samples_speaks_of_simulations_alone() -> None:
-    drawn = pd.DataFrame(
-        {
-            "block": ["levels", "power"], "dataset": "none", "method": "none", "origin": "simulated", "scale": "paper",
-            "repetition": 0, "statistic": "rejection_rate", "value": 0.05, "simulations": [4000.0, 2000.0],
-        }
-    )  # fmt: skip
-    lines = Stamp.of(drawn, "paper").lines()
-    assert lines == ("Paper scale \u00b7 4,000 and 2,000 simulations \u00b7 simulated data",)
-    (both,) = Stamp.of(pd.concat([drawn, ROWS.assign(scale="paper")]), "paper").lines()
-    assert "2 and 1 repetitions \u00b7 4,000 and 2,000 simulations" in both
-
-
-def test_every_artefact_from_a_twin_carries_it(inputs_of: Callable[..., Inputs], build: Callable) -> None:
-    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
-    for name, kind in ((one.name, one.kind) for one in registry.declared(twin.study)):
-        made = build(name, twin)
-        if "twin" not in made.stamp.origins:
-            assert made.stamp.origins == ("simulated",), name
-            continue
-        assert "Synthetic twin of" in " ".join(made.stamp.lines()), name
-        if kind == "table":
-            assert "Synthetic twin of" in made.markdown(), name
-            assert "Synthetic twin of" in made.latex(), name
-            assert ",twin,smoke" in made.csv() or "simulated+twin,smoke" in made.csv(), name
-        else:
-            assert any("Synthetic twin of" in text.get_text() for text in made.figure.texts), name
-
-
-def test_the_stamp_is_drawn_in_the_margin_of_a_figure(inputs_of: Callable[..., Inputs], build: Callable) -> None:
-    twin = inputs_of(scale="smoke", origin="twin", repetitions=2)
-    official = inputs_of()
+def test_the_stamp_is_drawn_in_the_margin_of_a_figure() -> None:
+    twin = inputs_of("individual_fairness", scale="smoke", origin="twin", repetitions=2)
+    official = usual("individual_fairness")
     for inputs, words in ((twin, "Synthetic twin of Adult and COMPAS"), (official, "Paper scale")):
         figure = build("figure_2", inputs).figure
         (drawn,) = [text for text in figure.texts if "scale" in text.get_text()]

@@ -7,19 +7,21 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
 
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.agreement import measures as m
-from pipeline.report.agreement.tables import attribute_label, label, read_as
+from pipeline.report.agreement.tables import label, read_as
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import number
-from pipeline.report.picture import Picture
+from pipeline.report.numbers import number, sentence
+from pipeline.report.stamp import Picture
 from pipeline.report.style import INK, finish, new_panels
 from pipeline.types import Array
 
 SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", "#b0452a"))
 TAUS, OPPOSITE = "RdBu", "Greys"
+UNFAIR = "unfairness of those that fail, as a share of the largest in the column"
 NOTHING = "#ececec"
 SHORT = {"error_ratio": "error ratio", "tpr": "recall", "selection_rate": "selection"}
 """Names of measures for the ticks."""
@@ -31,13 +33,13 @@ def _names(measures: list[str]) -> list[str]:
     return [SHORT.get(name, m.MEASURES[name]) for name in measures]
 
 
-def _bare(axes: Axes, rows: list[str], columns: list[str], first: bool) -> None:
+def _bare(axes: Axes, rows: list[str], columns: list[str]) -> None:
     axes.invert_yaxis()
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=40, ha="right", rotation_mode="anchor", fontsize=6)
-    axes.set_yticks(np.arange(len(rows)) + 0.5, rows if first else [""] * len(rows), fontsize=6)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=6)
 
 
 def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, scale: Normalize, colors: Any) -> None:
@@ -61,10 +63,11 @@ def figure_agreement(inputs: Inputs) -> Picture:
     """Every model (rows) under every audit (columns). A model fails where the cell is bold and has a *: the darker, the
     more unfair is it by that audit among the models of its panel.
     """
-    places = m.attributes(inputs)
-    figure, grid = new_panels(1.75 * -(-len(places) // 2) + 0.3, -(-len(places) // 2), 2)
-    for (dataset, attribute), axes in zip(places, grid.flat, strict=False):
-        found, names = m.verdicts(inputs, dataset, attribute), m.methods(inputs, dataset)
+    verdicts = {place: m.verdicts(inputs, *place) for place in m.attributes(inputs)}
+    unfair = ScalarMappable(Normalize(0, 1), SHADES)
+    figure, panels = _panels(inputs, 1.75, unfair, UNFAIR)
+    for (dataset, attribute), axes in panels.items():
+        found, names = verdicts[dataset, attribute], m.methods(inputs, dataset)
         measures = _of_any(found)
         kept = [[found[method, measure] for measure in measures] for method in names]
         worst = np.array([[_unfairness(v.effect.value, x) for v, x in zip(row, measures, strict=True)] for row in kept])
@@ -73,26 +76,16 @@ def figure_agreement(inputs: Inputs) -> Picture:
         bold = np.array([[v.rejected for v in row] for row in kept])
         shade = np.where(bold | np.isnan(worst), np.clip(worst / largest, 0, 1), 0.0)
         _cells(axes, shade, texts, bold, Normalize(0, 1), SHADES)
-        _bare(axes, [label(method) for method in names], _names(measures), True)
-    for axes in grid.flat[len(places) :]:
-        axes.set_visible(False)
-    titles = [f"{w.dataset_label(d)}, {attribute_label(a)}" for d, a in places]
-    finish(figure, grid, titles=titles)
-    _bar(
-        figure,
-        grid,
-        ScalarMappable(Normalize(0, 1), SHADES),
-        "unfairness of those that fail, as a share of the largest in the column",
-    )
-    failed = sum(v.rejected for d, a in places for v in m.verdicts(inputs, d, a).values())
-    of = sum(not v.untested for d, a in places for v in m.verdicts(inputs, d, a).values())
-    return Picture.stamped(
+        _bare(axes, [label(method) for method in names], _names(measures))
+    every = [verdict for found in verdicts.values() for verdict in found.values()]
+    grey = " ".join(f"{sentence(word)}: {why}." for word, why in m.WHY.items() if word in {v.word for v in every})
+    return Picture(
         figure,
         "Every mitigation under every audit.",
-        inputs.stamp(set(inputs.rows["block"])),
+        inputs.stamp(),
         f"Heat maps with a row for each model and a column for each audit, one for each data set and attribute: "
-        f"{failed} of {of} cells are failures.",
-        notes=(*read_as(inputs), f"Grey: does not apply. {_grey(inputs)}"),
+        f"{sum(v.rejected for v in every)} of {sum(not v.untested for v in every)} cells are failures.",
+        notes=(*read_as(inputs), f"Grey: does not apply. {grey}"),
     )
 
 
@@ -109,15 +102,18 @@ def _unfairness(effect: float, measure: str) -> float:
     return effect if measure == m.FLIPTEST else abs(effect)
 
 
-def _grey(inputs: Inputs) -> str:
-    words = {v.word for d, a in m.attributes(inputs) for v in m.verdicts(inputs, d, a).values()}
-    return " ".join(f"{word[0].upper()}{word[1:]}: {why}." for word, why in m.WHY.items() if word in words)
-
-
-def _bar(figure: Any, grid: Any, colors: ScalarMappable, name: str) -> None:
+def _panels(inputs: Inputs, height: float, colors: ScalarMappable, name: str) -> tuple[Figure, dict[m.Pair, Axes]]:
+    """An empty figure with a panel of this height for each data set and attribute, and a bar of colours."""
+    places = m.attributes(inputs)
+    down = -(-len(places) // 2)
+    figure, grid = new_panels(height * down + 0.3, down, 2)
+    for axes in grid.flat[len(places) :]:
+        axes.set_visible(False)
+    finish(figure, grid, titles=[f"{w.dataset_label(d)}, {w.ATTRIBUTES[a]}" for d, a in places])
     bar = figure.colorbar(colors, ax=list(grid.flat), fraction=0.02, pad=0.01, aspect=50)
     bar.set_label(name, fontsize=6.5)
     bar.ax.tick_params(labelsize=6)
+    return figure, dict(zip(places, grid.flat, strict=False))
 
 
 @registry.figure(place=2)
@@ -126,11 +122,10 @@ def figure_pairs(inputs: Inputs) -> Picture:
     they agree and red where they contradict each other; above it the share of models that one rejects and the other
     does not.
     """
-    places = m.attributes(inputs)
-    rows = m.facts(inputs)
-    figure, grid = new_panels(2.3 * -(-len(places) // 2) + 0.3, -(-len(places) // 2), 2)
-    mean = rows.groupby(["dataset", "attribute", "statistic", "measure", "other"])["value"].mean()
-    for (dataset, attribute), axes in zip(places, grid.flat, strict=False):
+    mean = m.facts(inputs).groupby(["dataset", "attribute", "statistic", "measure", "other"])["value"].mean()
+    ranked = ScalarMappable(Normalize(-1, 1), TAUS)
+    figure, panels = _panels(inputs, 2.3, ranked, r"Kendall's $\tau$ (below the diagonal)")
+    for (dataset, attribute), axes in panels.items():
         measures = _of_any(m.verdicts(inputs, dataset, attribute))
         tau, opposite = np.full((2, len(measures), len(measures)), np.nan)
         for i, one in enumerate(measures):
@@ -140,15 +135,11 @@ def figure_pairs(inputs: Inputs) -> Picture:
         for values, colors, scale in ((opposite, OPPOSITE, Normalize(0, 1)), (tau, TAUS, Normalize(-1, 1))):
             texts = [[number(value, 2) if np.isfinite(value) else "" for value in row] for row in values]
             _cells(axes, values, texts, np.zeros(values.shape, bool), scale, colors)
-        _bare(axes, _names(measures), _names(measures), True)
-    for axes in grid.flat[len(places) :]:
-        axes.set_visible(False)
-    finish(figure, grid, titles=[f"{w.dataset_label(d)}, {attribute_label(a)}" for d, a in places])
-    _bar(figure, grid, ScalarMappable(Normalize(-1, 1), TAUS), r"Kendall's $\tau$ (below the diagonal)")
-    return Picture.stamped(
+        _bare(axes, _names(measures), _names(measures))
+    return Picture(
         figure,
         "Every audit against every other.",
-        inputs.stamp(set(inputs.rows["block"])),
+        inputs.stamp(),
         "Heat maps of audits by audits, one for each data set and attribute: tau below the diagonal, the share of "
         "opposite decisions above it.",
         notes=(

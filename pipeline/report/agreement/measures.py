@@ -49,6 +49,7 @@ from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests.methods import over_splits
+from pipeline.report.style import ordered
 from pipeline.types import Array
 
 BLOCK = "agreement"
@@ -71,14 +72,8 @@ MEASURES = {
 }
 """What they are called, in the order in which they are shown."""
 METHODS = (
-    "baseline",
-    "project",
-    "sensr",
-    "reductions",
-    "parity_constrained",
-    "reweighing",
-    "threshold_optimizer",
-    "logistic",
+    *("baseline", "project", "sensr", "reductions"),
+    *("parity_constrained", "reweighing", "threshold_optimizer", "logistic"),
 )
 LABELS = {"parity_constrained": "Parity constraint", "threshold_optimizer": "Thresholds", "logistic": "Logistic"}
 """Of the methods that are called otherwise elsewhere."""
@@ -92,6 +87,9 @@ WHY = {
     NOT_RUN: "left out at this scale",
     UNDEFINED: "no repetition has a test",
 }
+Pair = tuple[str, str]
+"""A data set and an attribute."""
+KNOWN = list(w.ATTRIBUTES)
 KEYS = ["dataset", "attribute", "method", "measure", "repetition"]
 BOTH_WAYS = ["dataset", "attribute", "method"]
 """What both directions of a map have in common."""
@@ -142,17 +140,16 @@ def plain(inputs: Inputs) -> pd.DataFrame:
     return rows[rows["origin"] != "absent"].astype(kinds)
 
 
-def attributes(inputs: Inputs) -> list[tuple[str, str]]:
+def attributes(inputs: Inputs) -> list[Pair]:
     """The data sets and attributes, in order."""
-    found = measured(inputs)[["dataset", "attribute"]].drop_duplicates().itertuples(index=False)
-    known = [*w.ATTRIBUTES]
-    return sorted(((d, a) for d, a in found), key=lambda pair: (pair[0], known.index(pair[1])))
+    found = measured(inputs)
+    return sorted(set(zip(found["dataset"], found["attribute"], strict=True)), key=lambda x: (x[0], KNOWN.index(x[1])))
 
 
 def methods(inputs: Inputs, dataset: str) -> list[str]:
     """The models on a data set, in order."""
     found = measured(inputs)
-    return w.ordered(found.loc[found["dataset"] == dataset, "method"], METHODS)
+    return ordered(found.loc[found["dataset"] == dataset, "method"], METHODS)
 
 
 def _wide(rows: pd.DataFrame, keys: list[str], statistics: Mapping[str, str]) -> pd.DataFrame:
@@ -303,10 +300,9 @@ def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
         for statistic in ("effect", "unfairness", "p", "rejected"):
             if np.isfinite(line[statistic]):
                 yield {**place, "statistic": statistic, "value": line[statistic]}
-    for (dataset, attribute, repetition, origin), part in found.groupby(
-        ["dataset", "attribute", "repetition", "origin"]
-    ):
-        place = {"dataset": dataset, "attribute": attribute, "repetition": repetition, "origin": origin}
+    keys = ["dataset", "attribute", "repetition", "origin"]
+    for values, part in found.groupby(keys):
+        place = dict(zip(keys, values, strict=True))
         unfairness, rejected = (
             part.pivot(index="measure", columns="method", values=name).reindex(MEASURES)
             for name in ("unfairness", "rejected")
@@ -361,9 +357,8 @@ class Overlap:
 
     @property
     def p(self) -> float:
-        return (
-            float(hypergeom.sf(self.both - 1, self.people, self.unfair, self.members)) if self.members else float("nan")
-        )
+        by_chance = hypergeom.sf(self.both - 1, self.people, self.unfair, self.members)
+        return float(by_chance) if self.members else float("nan")
 
     @property
     def expected(self) -> float:

@@ -1,14 +1,16 @@
 """Every model under every audit, how far the audits agree, and whom two of them single out."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from pipeline.audits.inference import corrected
+from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.agreement import measures as m
-from pipeline.report.departures import joined
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, interval, number, p_value
+from pipeline.report.numbers import Estimate, interval, number, p_value, sentence
 from pipeline.report.style import method_style
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
 
@@ -25,11 +27,6 @@ def label(method: str) -> str:
     return m.LABELS.get(method, method_style(method).label)
 
 
-def attribute_label(attribute: str) -> str:
-    """``sex`` -> ``gender``."""
-    return w.ATTRIBUTES.get(attribute, attribute)
-
-
 @registry.table("table_adult", "Every model of Adult under every audit.", place=1, dataset=w.ADULT)
 @registry.table("table_compas", "Every model of COMPAS under every audit.", place=2, dataset=w.COMPAS)
 @registry.table("table_law", "Every model of the law-school data under every audit.", place=3, dataset=w.LAW)
@@ -38,47 +35,43 @@ def of_dataset(inputs: Inputs, dataset: str) -> Table:
     pairs = [attribute for d, attribute in m.attributes(inputs) if d == dataset]
     blocks = sorted({str(b) for b in m.plain(inputs).query("dataset == @dataset")["block"]})
     if not pairs:
-        return tabulated(_title(dataset), ("Attribute", "Audit"), [], [], inputs.stamp(set(inputs.rows["block"])))
+        return tabulated(_title(dataset), ("Attribute", "Audit"), [], [], inputs.stamp())
     found = {attribute: m.verdicts(inputs, dataset, attribute) for attribute in pairs}
 
-    def cell(line: Line, method: str) -> Cell:
+    def verdicts(line: Line, method: str) -> list[m.Verdict]:
         attribute, measure = line
-        if measure in PERFORMANCE:
-            return inputs.mean(
-                audit="tabular_robustness", dataset=dataset, method=method, statistic=measure
-            ).with_t_interval()
-        verdicts = [found[a][method, measure] for a in (pairs if attribute == BOTH else [attribute])]
-        first = verdicts[0]
-        if first.word:
-            return first.word
-        text = f"{number(first.effect.value, 2)} {interval(first.effect, 2)}"
+        return [found[a][method, measure] for a in (pairs if attribute == BOTH else [attribute])]
+
+    def cell(line: Line, method: str) -> Cell:
+        if line[1] in PERFORMANCE:
+            place = {"dataset": dataset, "method": method, "statistic": line[1]}
+            return inputs.mean(audit="tabular_robustness", **place).with_t_interval()
+        first, *others = verdicts(line, method)
         # Correction is over the measures of one attribute; of both together the model fails where it does by one.
-        fails = any(verdict.rejected for verdict in verdicts)
-        return Estimate(first.effect.value, first.effect.std, first.effect.n, first.effect.low, first.effect.high,
-                        text + FAILS * fails)  # fmt: skip
+        fails = FAILS * any(verdict.rejected for verdict in (first, *others))
+        text = f"{number(first.effect.value, 2)} {interval(first.effect, 2)}{fails}"
+        return first.word or replace(first.effect, text=text)
 
     def p(line: Line, method: str) -> Cell:
-        attribute, measure = line
-        if measure in PERFORMANCE:
-            return None
-        verdicts = [found[a][method, measure] for a in (pairs if attribute == BOTH else [attribute])]
-        return None if verdicts[0].word or verdicts[0].untested else min(verdict.p for verdict in verdicts)
+        each = [] if line[1] in PERFORMANCE else verdicts(line, method)
+        tested = each and not each[0].word and not each[0].untested
+        return min(verdict.p for verdict in each) if tested else None
 
-    names = m.methods(inputs, dataset)
     lines: list[Line] = [(BOTH, name) for name in (*PERFORMANCE, *m.INDIVIDUAL)]
     lines += [(a, name) for a in pairs for name in m.MEASURES if name not in m.INDIVIDUAL]
     columns = [
         column
-        for method in names
+        for method in m.methods(inputs, dataset)
         for column in (
             Column(label(method), show="value and interval", decimals=2, of=lambda line, x=method: cell(line, x)),
             Column(f"{label(method)} p", printed=False, of=lambda line, x=method: p(line, x)),
         )
     ]
     said = {**PERFORMANCE, **m.MEASURES}
-    rows = [((attribute_label(a), said[name]), (a, name)) for a, name in lines]
-    words = {verdict.word for each in found.values() for verdict in each.values()} - {""}
-    notes = (*read_as(inputs, dataset), _words(words))
+    rows = [((w.ATTRIBUTES[a], said[name]), (a, name)) for a, name in lines]
+    words = {verdict.word for each in found.values() for verdict in each.values()}
+    told = "; ".join(f"{word}: {why}" for word, why in m.WHY.items() if word in words)
+    notes = (*read_as(inputs, dataset), sentence(f"{told or 'every audit applies to every model'}."))
     return tabulated(_title(dataset), ("Attribute", "Audit"), columns, rows, inputs.stamp(blocks, dataset), notes)
 
 
@@ -89,7 +82,7 @@ def _title(dataset: str) -> str:
 def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     """What an effect is, and when a model fails."""
     differences = {
-        f"{attribute_label(a)}: {' less '.join(reversed(inputs.datasets[d].levels[a]))}"
+        f"{w.ATTRIBUTES[a]}: {' less '.join(reversed(inputs.datasets[d].levels[a]))}"
         for d, a in m.attributes(inputs)
         if dataset in ("", d)
     }
@@ -97,7 +90,7 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     of_differences = f" ({'; '.join(sorted(differences))})" if dataset else ", the group coded 1 less the other"
     return (
         "Mean over the repetitions with its 95 % interval of Student's t. Loss ratio and error-rate ratio: T_n after "
-        f"{joined(taken)} steps, of both attributes together. Recall to calibration (mean of label less score): "
+        f"{enumerated(taken)} steps, of both attributes together. Recall to calibration (mean of label less score): "
         f"differences{of_differences}. FlipTest: share of people decided otherwise than their counterpart, beyond the "
         "mean share between random halves of a group, mean of both directions. Counterfactual: share of people decided "
         "otherwise than they would be in the other group by the causal model of Kusner et al.; it has no test. "
@@ -112,13 +105,6 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     )
 
 
-def _words(words: set[str]) -> str:
-    told = [f"{word}: {m.WHY[word]}" for word in m.WHY if word in words]
-    return (
-        f"{'; '.join(told)}."[0].upper() + f"{'; '.join(told)}."[1:] if told else "Every audit applies to every model."
-    )
-
-
 @registry.table(place=4)
 def table_concordance(inputs: Inputs) -> Table:
     """Kendall's W: 1 where every audit ranks the models alike, and 1 / m on average where m audits have nothing in
@@ -126,13 +112,10 @@ def table_concordance(inputs: Inputs) -> Table:
     """
     rows = m.facts(inputs)
 
-    def mean(pair: tuple[str, str], statistic: str) -> Estimate:
+    def mean(pair: m.Pair, statistic: str) -> Estimate:
         own = rows[(rows["dataset"] == pair[0]) & (rows["attribute"] == pair[1]) & (rows["statistic"] == statistic)]
         found = Estimate.mean(own.groupby("repetition")["value"].mean().to_numpy(float))
         return found.with_t_interval(least=-1 if statistic == "tau" else 0, most=1)
-
-    def by_chance(pair: tuple[str, str]) -> float:
-        return 1 / mean(pair, "measures").value
 
     shown: Show = "value and interval"
     return tabulated(
@@ -140,14 +123,14 @@ def table_concordance(inputs: Inputs) -> Table:
         ("Dataset", "Attribute"),
         (
             Column("W", show=shown, name="Kendall's W", of=lambda pair: mean(pair, "W")),
-            Column("W by chance", name="by chance", of=by_chance),
+            Column("W by chance", name="by chance", of=lambda pair: 1 / mean(pair, "measures").value),
             Column("audits", decimals=0, of=lambda pair: mean(pair, "measures").value),
             Column("models", decimals=0, of=lambda pair: mean(pair, "models").value),
             Column("tau", show=shown, name="mean tau of two audits", of=lambda pair: mean(pair, "tau")),
             Column("opposite", show=shown, name="opposite decisions", of=lambda pair: mean(pair, "opposite")),
         ),
-        [((w.dataset_label(d), attribute_label(a)), (d, a)) for d, a in m.attributes(inputs)],
-        inputs.stamp(set(inputs.rows["block"])),
+        [((w.dataset_label(d), w.ATTRIBUTES[a]), (d, a)) for d, a in m.attributes(inputs)],
+        inputs.stamp(),
         (
             "Means over the repetitions with 95 % intervals of Student's t; repetitions are splits of the same people. "
             "W is of the models to which every audit applies, and of the repetitions that all audits were made of; tau "
@@ -170,8 +153,8 @@ def table_pairs(inputs: Inputs) -> Table:
 
     pairs = list(taus[["measure", "other"]].drop_duplicates().itertuples(index=False, name=None))
     columns = [
-        Column(f"{w.dataset_label(d)} {attribute_label(a)}", w.dataset_label(d), "value and interval", 2,
-               attribute_label(a), of=lambda pair, place=(d, a): tau(pair, place))
+        Column(f"{w.dataset_label(d)} {w.ATTRIBUTES[a]}", w.dataset_label(d), "value and interval", 2,
+               w.ATTRIBUTES[a], of=lambda pair, place=(d, a): tau(pair, place))
         for d, a in m.attributes(inputs)
     ]  # fmt: skip
     order = list(m.MEASURES)
@@ -180,7 +163,7 @@ def table_pairs(inputs: Inputs) -> Table:
         ("Audit", "Other"),
         columns,
         [((m.MEASURES[a], m.MEASURES[b]), (a, b)) for a, b in sorted(pairs, key=lambda x: tuple(map(order.index, x)))],
-        inputs.stamp(set(inputs.rows["block"])),
+        inputs.stamp(),
         ("Means over the repetitions with 95 % intervals of Student's t. A dash: fewer than three models have both.",),
     )
 
@@ -207,7 +190,7 @@ def table_flipsets(inputs: Inputs) -> Table:
             Column("by chance", decimals=1, of=lambda place: found[place].expected),
             Column("p", of=tested),
         ),
-        [((w.dataset_label(d), attribute_label(a), label(x)), (d, a, x)) for d, a, x in found],
+        [((w.dataset_label(d), w.ATTRIBUTES[a], label(x)), (d, a, x)) for d, a, x in found],
         inputs.stamp({"audit", "fliptest"}),
         (
             "First repetition; people whom both audits look at. In flipsets: decided otherwise than the counterpart, "

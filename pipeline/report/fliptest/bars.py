@@ -1,4 +1,6 @@
-"""Histograms of a feature in a group and its flipsets, and transparency reports as ranked bars, the largest on top."""
+"""What figures of flipsets are composed of: histograms of features in a group and its flipsets, and below them
+transparency reports as ranked bars, the largest on top.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,14 +8,19 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing, marginal
+from pipeline.messages import enumerated
 from pipeline.report import words as w
-from pipeline.report.fliptest.lines import MEAN, SIGN, Line
-from pipeline.report.style import FAINT, INK
+from pipeline.report.fliptest.trials import MEAN, RANKS, SIGN, FirstTrial, Line, Place
+from pipeline.report.numbers import DASH, number, spread
+from pipeline.report.stamp import Picture
+from pipeline.report.style import FAINT, INK, new_figure, panel_letter
+from pipeline.transport.quality import WORST_HEALTHY_KS
 from pipeline.types import Array
 
 AXES = {MEAN: "mean of $x - G(x)$, standard deviations", SIGN: "mean of sign$(x - G(x))$"}
@@ -30,6 +37,16 @@ SAID: Mapping[Standing, str] = {
     AS_GROUP: f"{AS_GROUP} shifts",
     NOISE: f"{NOISE}: interval covers 0",
 }
+ACROSS = 4
+MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
+"""Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
+OF_BARS = (
+    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one; it is over maps "
+    "and people together, over people alone where there is one trial. As the whole group: the shift is there, but a "
+    "random part of the group, as large as the flipset, is as far from the group's mean more often than the level "
+    "allows (adjusted by Holm's method for the lines of a report): it is not shown to be other than everybody's, and "
+    "does not tell who flips."
+)
 
 
 def look(standing: Standing, color: str) -> dict[str, Any]:
@@ -46,7 +63,9 @@ def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, dataset: s
         axes.text(0.5, 0.5, "no members", ha="center", va="center", transform=axes.transAxes, color=FAINT)
         axes.set_axis_off()
         return
-    reach = 1.0 if ranking == SIGN else _reach(lines)
+    # Intervals of few trials are so long that no bar could be seen beside them.
+    drawn = np.concatenate([line.trials for line in lines] + [[line.value for line in lines]])
+    reach = 1.0 if ranking == SIGN else REACH * float(np.nanmax(np.abs(drawn)))
     for place, line in enumerate(lines):
         axes.barh(place, line.value, height=0.62, linewidth=0.6, zorder=1, **look(line.standing, color))
         _interval(axes, line, place, reach)
@@ -58,8 +77,8 @@ def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, dataset: s
     axes.axvline(0, color=INK, linewidth=0.6, zorder=2)
     axes.set_yticks(range(len(lines)), [w.feature_label(line.feature, dataset) for line in lines])
     for label, line in zip(axes.get_yticklabels(), lines, strict=True):
-        label.set_color(FAINT if line.noise else INK)
-        label.set_fontstyle("italic" if line.noise else "normal")
+        noise = line.standing == NOISE
+        label.set(color=FAINT if noise else INK, fontstyle="italic" if noise else "normal")
     axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -67,12 +86,6 @@ def draw(axes: Axes, lines: Sequence[Line], ranking: str, color: str, dataset: s
         axes.set_xlim(-1.08, 1.08)
         axes.set_xticks([-1, -0.5, 0, 0.5, 1])
     axes.set_xlabel(AXES[ranking])
-
-
-def _reach(lines: Sequence[Line]) -> float:
-    """How far from 0 intervals are drawn: those of few trials are so long that no bar could be seen beside them."""
-    drawn = np.concatenate([line.trials for line in lines] + [[line.value for line in lines]])
-    return REACH * float(np.nanmax(np.abs(drawn)))
 
 
 def _interval(axes: Axes, line: Line, place: int, reach: float) -> None:
@@ -157,8 +170,134 @@ def marginal_handles(groups: Sequence[Group]) -> list[Patch]:
     ]
 
 
-def label_of(flipset: str, dataset: str, source: str) -> str:
-    """``$F^+$: women hired, counterparts not``, or the group's name."""
-    if not flipset:
-        return f"all {w.group_label(source, dataset)}"
-    return f"{w.FLIPSETS_DRAWN[flipset]}: {w.flipset_label(dataset, flipset, source)}"
+def drawn(
+    place: Place, flipsets: Sequence[str], title: str, features: Sequence[str] = (), notes: Sequence[str] = (),
+    reports: bool = True, own_axis: bool = False,
+) -> Picture:  # fmt: skip
+    """Marginals of the features (of all where none are named) in the group and in its flipsets, then their transparency
+    reports where these are asked for. With ``own_axis`` flipsets are counted on an axis of their own.
+    """
+    first = place.first
+    source, groups = place.names[0], [Group(f"all {place.groups[0]}", first.features, w.FLIPSET_COLORS[""])]
+    for flipset in flipsets:
+        label = f"{w.FLIPSETS_DRAWN[flipset]}: {w.flipset_label(place.dataset, flipset, source)}"
+        groups.append(Group(label, first.features[first.members(flipset)], w.FLIPSET_COLORS[flipset], flipset))
+    # A constant feature has no histogram worth drawing.
+    names = features or [n for n, x in zip(first.names, first.features.T, strict=True) if np.ptp(x) > 0]
+    down = -(-len(names) // ACROSS)
+    heights = [(MARGINAL_HEIGHT * down if down > 1 else SINGLE_HEIGHT) + LEGEND_LINE * len(groups) + 0.15]
+    listed = [
+        (flipset, ranking, place.report(flipset, ranking))
+        for flipset in (flipsets if reports else ())
+        for ranking in RANKS
+    ]
+    if listed:
+        longest = max(len(found) for _, _, found in listed)
+        heights += [(LINE_HEIGHT * max(longest, 2) + REPORT_HEIGHT) * len(flipsets) + LEGEND_LINE]
+    figure = new_figure(sum(heights))
+    parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    _marginals(parts[0], place, groups, names, own_axis)
+    if listed:
+        _reports(parts[1], place, listed)
+    told_of = [
+        f" Bars of {w.FLIPSETS[flipset]} by {w.plainly(ranking)}"
+        + (f", the largest: {found[0].feature} {number(found[0].value, 2)}." if found else ": no members.")
+        for flipset, ranking, found in listed
+    ]
+    return Picture(
+        figure,
+        title,
+        place.inputs.stamp(place.block, place.dataset, [place.transport]),
+        "".join((told(first, groups, names, place.dataset), *told_of)),
+        notes=(*notes, *shown(place, flipsets, reports)),
+    )
+
+
+def told(first: FirstTrial, groups: Sequence[Group], names: Sequence[str], dataset: str) -> str:
+    """What histograms show, for those who cannot see them: the mean of each feature in each group."""
+    parts = []
+    for name in names:
+        means = [
+            f"{w.FLIPSETS.get(group.flipset, 'all')} {number(float(group.values[:, first.column(name)].mean()), 2)}"
+            for group in groups
+            if len(group.values)
+        ]
+        parts.append(f"{w.feature_label(name, dataset)}: {', '.join(means)}")
+    return f"Histograms. Means of {'; '.join(parts)}."
+
+
+def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple[str, ...]:
+    """The notes that say whose numbers are drawn, how they vary over the trials, and whether the map is sound."""
+    counted = place.estimate("n_source")
+    several = counted.n > 1
+    sizes = enumerated(_size(place, flipset) for flipset in flipsets)
+    restricted = f", {w.GIVEN[place.given]} only" if w.GIVEN[place.given] else ""
+    first = f"Histograms: the first of {counted.n} trials. " if several else ""
+    note = (
+        f"{first}{number(counted.value, 0)} {place.groups[0]}{restricted}; map: {place.style.label}. "
+        f"{'Mean sizes over the trials' if several else 'Sizes'}: {sizes}."
+    )
+    return (note, *((OF_BARS,) if reports else ()), *health([place]))
+
+
+def sound(place: Place) -> str:
+    """``9 of 10`` maps reach the other group; a dash for causal counterfactuals, which are not meant to."""
+    found = place.healthy
+    return DASH if place.transport == w.COUNTERFACTUAL else f"{int(found.sum())} of {len(found)}"
+
+
+def health(places: Sequence[Place]) -> tuple[str, ...]:
+    """What is to be said of maps that miss the group that they map to; nothing where none does.
+
+    Causal counterfactuals are not asked: they are not meant to reach the other group.
+    """
+    missed = []
+    for place in places:
+        reached = place.healthy
+        if place.transport != w.COUNTERFACTUAL and not reached.all():
+            first = ", the first among them" if not reached.iloc[0] else ""
+            missed.append(f"{place.style.label} {int((~reached).sum())} of {len(reached)}{first}")
+    if not missed:
+        return ()
+    return (
+        f"Maps that miss the other group, by the rule of Table 1 (KS above {WORST_HEALTHY_KS:g} in some feature): "
+        f"{'; '.join(dict.fromkeys(missed))}.",
+    )
+
+
+def _size(place: Place, flipset: str) -> str:
+    found, out_of = place.estimate("size", flipset), place.estimate("of", flipset)
+    decided = w.DECISIONS.get(place.dataset, ("decided for", "decided against"))[flipset == w.NEGATIVE]
+    return f"{w.FLIPSETS[flipset]} {spread(found, 0)} out of {number(out_of.value, 0)} {decided}"
+
+
+def _marginals(
+    figure: SubFigure | Figure, place: Place, groups: Sequence[Group], names: Sequence[str], own_axis: bool
+) -> None:
+    across = min(ACROSS, len(names))
+    grid = figure.subplots(-(-len(names) // across), across, squeeze=False)
+    for k, (name, axes) in enumerate(zip(names, grid.flat, strict=False)):
+        right = draw_marginal(axes, groups, place.first.column(name), own_axis)
+        axes.set_title(w.feature_label(name, place.dataset), fontsize=8.5)
+        ends_row = (k + 1) % across == 0 or k == len(names) - 1
+        if right is not None and ends_row:
+            right.set_ylabel("people in the flipset")
+    for axes in grid.flat[len(names) :]:
+        axes.set_axis_off()
+    for axes in grid[:, 0]:
+        axes.set_ylabel("people")
+    figure.supxlabel("standard deviations from the mean", fontsize=8.5)
+    # Several names of flipsets do not fit on a line.
+    figure.legend(handles=marginal_handles(groups), loc="outside upper center", ncols=1 if len(groups) > 2 else 2)
+
+
+def _reports(figure: SubFigure | Figure, place: Place, reports: Sequence[tuple[str, str, list[Line]]]) -> None:
+    grid = figure.subplots(len(reports) // 2, 2, squeeze=False)
+    for (flipset, ranking, found), axes in zip(reports, grid.flat, strict=True):
+        draw(axes, found, ranking, w.FLIPSET_COLORS[flipset], place.dataset)
+        axes.set_title(f"{w.FLIPSETS_DRAWN[flipset]}, by {w.plainly(ranking)}")
+    for letter, axes in zip("abcdefgh", grid.flat, strict=False):
+        if len(reports) > 2:
+            panel_letter(axes, letter)
+    every = [line for _, _, found in reports for line in found]
+    figure.legend(handles=handles(every), loc="outside lower center", ncols=3)

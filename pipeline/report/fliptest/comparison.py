@@ -15,7 +15,7 @@ from pipeline.report.fliptest.facts import measurements
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.numbers import Estimate, number, spread
 from pipeline.report.settings import NEUTRAL, parse_setting, select, setting_label
-from pipeline.report.settings_table import Listing, settings_table, span
+from pipeline.report.settings_table import settings_table, span
 from pipeline.report.table import Cell, Table
 
 AUDITS = {
@@ -76,7 +76,7 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
     """
     return as_table(
         found,
-        inputs.stamp(set(inputs.rows["block"])),
+        inputs.stamp(),
         notes=(
             "The paper's flipsets, distances and shifts come from one map each; ours from as many maps as there are "
             "trials. A map's flipset sizes change with the moment at which its training is stopped, so single sizes "
@@ -129,9 +129,9 @@ def _printed(values: pd.Series, decimals: int) -> str:
 @registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
     """As this run used them. What the paper leaves out, or says in appendices that are lost, is assumed here."""
-    of = Listing(("Trials", "Data", "Model", "Map", "Audit"), _part, _label, _place, _cell)
     note = "As configured for this run. The models of the first study are described there."
-    return settings_table(inputs.points, of, inputs.stamp(set(inputs.rows["block"])), (note,))
+    heads = ("Trials", "Data", "Model", "Map", "Audit")
+    return settings_table(inputs.points, heads, _part, _label, _place, _cell, inputs.stamp(), (note,))
 
 
 def _part(key: str, point: Mapping[str, Any]) -> str:
@@ -143,8 +143,8 @@ def _part(key: str, point: Mapping[str, Any]) -> str:
     if group == "dataset":
         return f"Data: {w.dataset_label(name)}" if name not in (w.ADULT, w.COMPAS) else ""
     if group == "method":
-        return f"Model: {w.method_label(name)}" if name in w.METHODS else ""
-    parts = {"transport": f"Map: {w.map_style(name).label}", "audit": AUDITS.get(name, f"Audit: {name}")}
+        return f"Model: {w.METHODS[name]}" if name in w.METHODS else ""
+    parts = {"transport": f"Map: {w.MAPS[name].label}", "audit": AUDITS.get(name, f"Audit: {name}")}
     return parts.get(group, "Trials")
 
 
@@ -159,7 +159,7 @@ def _place(key: str, point: Mapping[str, Any]) -> str:
     """The experiment; the true label matters to maps and audits alone. Of trials: the map, or else the model."""
     if key == "repetitions":
         name = point.get("transport", {}).get("name", "")
-        return w.map_style(name).label if name else w.method_label(point["method"]["name"])
+        return w.MAPS[name].label if name else w.METHODS[point["method"]["name"]]
     given = w.GIVEN[given_of(point)] if key.startswith(("transport.", "audit.")) else ""
     return ", ".join(filter(None, (w.dataset_label(point["dataset"]["name"]), given)))
 

@@ -9,9 +9,10 @@ import pandas as pd
 from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.fliptest import flipset_tables as reports
-from pipeline.report.fliptest import lines, stability, trials
+from pipeline.report.fliptest import trials, which_map
 from pipeline.report.fliptest.validation import validated
 from pipeline.report.inputs import Inputs, given_of
+from pipeline.report.settings import select
 
 LARGE = 1.0
 """Standard deviations that section 5.4 calls significant."""
@@ -20,45 +21,41 @@ FIRST = 2
 RACES = {"race=Black": -1, "race=White": 1}
 """Signs that section 5.4 gives the weights of the law-school classifier."""
 LAW_CLASSIFIER = "logistic"
-SEARCH, ROOT, HELD_OUT = "subgroups", "all rows", "held out"
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
-    facts = [*configured_facts(inputs.points, _map_of), *_correlations(inputs), *_weights(inputs)]
-    return with_facts(inputs, facts, _derived(inputs))
+    rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
+    derived = [*_rates(rows), _beyond(inputs, rows), *_distances(inputs), *claims(inputs)]
+    return with_facts(inputs, [*configured_facts(inputs.points, _map_of), *_of_the_list(inputs)], derived)
 
 
 def _map_of(point: Mapping[str, Any]) -> dict[str, Any]:
-    """The transport map of a point, and the true label that it is restricted to."""
     return {"transport": point.get("transport", {}).get("name"), "given": given_of(point)}
 
 
-def _correlations(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    if w.SSL in inputs.datasets:
-        dataset = inputs.datasets[w.SSL]
-        for feature, value in reports.with_race(dataset).items():
-            place = {"block": DATA, "dataset": w.SSL, "origin": dataset.origin, "feature": feature}
-            yield {**place, "statistic": "r_with_race", "value": value}
-
-
-def _weights(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    table = reports.weights_by_split(inputs)
-    if table.empty:
+def _of_the_list(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """Of the Strategic Subject List: correlations with race, and weights of the regression by split."""
+    dataset = inputs.datasets.get(w.SSL)
+    if dataset is None:
         return
+    for feature, value in reports.with_race(dataset).items():
+        place = {"block": DATA, "dataset": w.SSL, "origin": dataset.origin, "feature": feature}
+        yield {**place, "statistic": "r_with_race", "value": value}
+    if reports.REGRESSION not in inputs.classifiers:
+        return
+    table = reports.weights_by_split(inputs)
     age = w.feature_named(reports.AGE, list(table.columns), w.SSL)
-    origin = inputs.datasets[w.SSL].origin
-    place = {"block": "ssl_regression", "dataset": w.SSL, "method": "linear_regression", "origin": origin}
+    place = {"block": "ssl_regression", "dataset": w.SSL, "method": "linear_regression", "origin": dataset.origin}
     for repetition, line in table.iterrows():
         values = {"weight_of_age": line[age], "largest_other_weight": line.drop(age).abs().max()}
         for statistic, value in values.items():
             yield {**place, "repetition": repetition, "statistic": statistic, "value": float(value)}
 
 
-def _derived(inputs: Inputs) -> list[pd.DataFrame]:
-    """What follows from the rows of audits, trial by trial."""
-    rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
-    return [*_rates(rows), _beyond(inputs, rows), *_distances(inputs), *claims(inputs)]
+def _flag(place: pd.DataFrame, statistic: str, holds: Any) -> pd.DataFrame:
+    """Whether a claim holds in each place."""
+    return place.assign(statistic=statistic, value=np.asarray(holds, dtype=float))
 
 
 def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -87,13 +84,10 @@ def _beyond(inputs: Inputs, rows: pd.DataFrame) -> pd.DataFrame:
     for place in trials.places(inputs):
         if place.audit is None:
             continue
-        keep = (rows["statistic"] == lines.MEAN) & rows["flipset"].notna()
-        for key, value in place.setting().items():
-            keep &= (rows[key] == value).to_numpy(bool) if key != "direction" else True
-        shifts = rows[keep]
+        either_way = {key: value for key, value in place.setting().items() if key != "direction"}
+        shifts = select(rows[(rows["statistic"] == trials.MEAN) & rows["flipset"].notna()], either_way)
         unit = shifts["feature"].map(place.units).replace(0.0, np.nan)
-        beyond = (shifts["value"].abs() / unit > LARGE).astype(float)
-        found.append(shifts.assign(statistic="beyond_one_sd", value=beyond))
+        found.append(_flag(shifts, "beyond_one_sd", shifts["value"].abs() / unit > LARGE))
     return pd.concat(found, ignore_index=True)
 
 
@@ -125,8 +119,8 @@ def _members(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """``members_higher`` and ``members_lower``: whether a flipset's mean of a feature is above or below its group's."""
     means = rows[rows["statistic"] == "feature_mean"]
     place, members, group = _matched(means[means["flipset"].notna()], means[means["flipset"].isna()], ("flipset",))
-    yield place.assign(statistic="members_higher", value=(members > group).astype(float))
-    yield place.assign(statistic="members_lower", value=(members < group).astype(float))
+    yield _flag(place, "members_higher", members > group)
+    yield _flag(place, "members_lower", members < group)
 
 
 def _ranks(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -135,13 +129,12 @@ def _ranks(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     ``first_in_rankings``: whether it is the first in both. ``consistent_rise``: whether it is among the first by sign,
     and members have more of it than their counterparts.
     """
-    mean, sign, value = (rows[rows["statistic"] == name] for name in (*lines.RANKS.values(), lines.SIGN))
+    mean, sign, value = (rows[rows["statistic"] == name] for name in (*trials.RANKS.values(), trials.SIGN))
     place, by_mean, by_sign = _matched(mean, sign, ())
-    yield place.assign(statistic="among_first", value=(np.minimum(by_mean, by_sign) <= FIRST).astype(float))
-    first = (by_mean == 1) & (by_sign == 1)
-    yield place.assign(statistic="first_in_rankings", value=first.astype(float))
+    yield _flag(place, "among_first", np.minimum(by_mean, by_sign) <= FIRST)
+    yield _flag(place, "first_in_rankings", (by_mean == 1) & (by_sign == 1))
     place, by_sign, signs = _matched(sign, value, ())
-    yield place.assign(statistic="consistent_rise", value=((by_sign <= FIRST) & (signs > 0)).astype(float))
+    yield _flag(place, "consistent_rise", (by_sign <= FIRST) & (signs > 0))
 
 
 def _flipsets_of_two_maps(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -149,7 +142,7 @@ def _flipsets_of_two_maps(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     means = rows[(rows["statistic"] == "feature_mean") & rows["flipset"].notna()]
     causal = means["transport"] == w.COUNTERFACTUAL
     place, own, other = _matched(means[~causal], means[causal], ("transport",))
-    yield place.assign(statistic="above_counterfactuals", value=(own > other).astype(float))
+    yield _flag(place, "above_counterfactuals", own > other)
 
 
 def _signs_of_weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
@@ -162,14 +155,11 @@ def _signs_of_weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
     column = {name: coef[:, c] for c, name in enumerate(dataset.feature_names)}
     scale = dict(zip(dataset.feature_names, dataset.deviations, strict=True))
     lsat, grade = (w.feature_named(label, dataset.feature_names, w.LAW) for label in ("LSAT", "GPA"))
-    place: dict[str, Any] = {"block": "law", "dataset": w.LAW, "method": LAW_CLASSIFIER, "origin": dataset.origin}
-    place["repetition"] = np.arange(classifier.repetitions)
+    place = pd.DataFrame({"repetition": np.arange(classifier.repetitions)})
+    place = place.assign(block="law", dataset=w.LAW, method=LAW_CLASSIFIER, origin=dataset.origin)
     for name, sign in RACES.items():
-        holds = np.sign(column[name]) == sign
-        named = {"feature": name, "statistic": "weight_has_sign"}
-        yield pd.DataFrame({**place, **named, "value": holds.astype(float)})
-    holds = column[lsat] * scale[lsat] > column[grade] * scale[grade]
-    yield pd.DataFrame({**place, "statistic": "lsat_outweighs_gpa", "value": holds.astype(float)})
+        yield _flag(place.assign(feature=name), "weight_has_sign", np.sign(column[name]) == sign)
+    yield _flag(place, "lsat_outweighs_gpa", column[lsat] * scale[lsat] > column[grade] * scale[grade])
 
 
 def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
@@ -177,14 +167,14 @@ def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
     rows = inputs.rows
     if "context" not in rows:
         return
-    r = rows[(rows["audit"] == SEARCH) & (rows["statistic"] == "correlation") & (rows["part"] == HELD_OUT)]
-    whole = r[r["context"] == ROOT]
+    r = rows[
+        (rows["audit"] == reports.AUDIT) & (rows["statistic"] == "correlation") & (rows["part"] == reports.HELD_OUT)
+    ]
+    whole = r[r["context"] == reports.ROOT]
     keys = ["dataset", "repetition"]
-    parts = r[r["context"] != ROOT].assign(value=lambda found: found["value"].abs())
-    largest = parts.groupby(keys, observed=True)["value"].max().rename("largest").reset_index()
-    both = whole.merge(largest, on=keys, how="inner")
-    holds = (both["largest"] < both["value"].abs()).astype(float)
-    yield both.drop(columns="largest").assign(statistic="weaker_in_all_subgroups", value=holds)
+    parts = r[r["context"] != reports.ROOT].assign(largest=lambda found: found["value"].abs())
+    both = whole.merge(parts.groupby(keys, observed=True)["largest"].max().reset_index(), on=keys)
+    yield _flag(both.drop(columns="largest"), "weaker_in_all_subgroups", both["largest"] < both["value"].abs())
 
 
 def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
@@ -194,26 +184,26 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
     image of 1 that is nearer to 1. Of exact maps ``regression_grows``: their mean image of 1 falls from each number of
     independent features to the next.
     """
-    rows = stability.stability_rows(inputs)
-    variance: dict[str, dict[tuple[float, float], float]] = {}
-    mean: dict[str, dict[tuple[float, float], float]] = {}
-    for (kind, *setting), part in rows.groupby(["transport", "correlation", "dimension"], observed=True):
-        zero, one = (stability.images(part, point) for point in (stability.ZEROS, stability.ONES))
-        place = (float(setting[0]), float(setting[1]))
-        variance.setdefault(kind, {})[place] = float(np.nanmean(stability.variances(zero)))
-        mean.setdefault(kind, {})[place] = float(np.nanmean(stability.means(one)))
-    gan, exact = variance.get(w.WGAN, {}), mean.get(w.EXACT, {})
-    found: dict[tuple[str, str], list[bool]] = {}
-    for other in (w.EXACT, w.STOCHASTIC):
-        theirs = variance.get(other, {})
-        found[w.WGAN, f"steadier_than_{other}"] = [gan[s] < theirs[s] for s in sorted(gan.keys() & theirs.keys())]
-    found[w.WGAN, "nearer_than_exact"] = [
-        abs(mean[w.WGAN][s] - 1) < abs(exact[s] - 1) for s in sorted(gan.keys() & exact.keys())
-    ]
-    falling = [exact[s] for s in sorted(exact) if s[0] == 0]
+    measured = which_map.of_draws(inputs)
+    mean, variance = (
+        {place: float(values[key].iloc[0]) for place, values in measured.items()}
+        for key in ("mean at 1", "variance at 0")
+    )
+    settings = sorted({place[:2] for place in measured})
+
+    def paired(values: Mapping[Any, float], other: str) -> list[tuple[float, float]]:
+        both = [((*setting, w.WGAN), (*setting, other)) for setting in settings]
+        return [(values[one], values[two]) for one, two in both if one in values and two in values]
+
+    found = {
+        (w.WGAN, f"steadier_than_{other}"): [one < two for one, two in paired(variance, other)]
+        for other in (w.EXACT, w.STOCHASTIC)
+    }
+    found[w.WGAN, "nearer_than_exact"] = [abs(one - 1) < abs(two - 1) for one, two in paired(mean, w.EXACT)]
+    falling = [mean[r, d, w.EXACT] for r, d in settings if r == 0 and (r, d, w.EXACT) in mean]
     found[w.EXACT, "regression_grows"] = [bool((np.diff(falling) < 0).all())] if len(falling) > 1 else []
     common = {"block": "stability", "dataset": w.GAUSSIAN, "method": "none", "origin": "simulated"}
     for (transport, statistic), holds in found.items():
         if holds:
-            values = {"repetition": np.arange(len(holds)), "value": np.array(holds, dtype=float)}
-            yield pd.DataFrame({**common, **values, "transport": transport, "statistic": statistic})
+            places = pd.DataFrame({"repetition": np.arange(len(holds))}).assign(transport=transport, **common)
+            yield _flag(places, statistic, holds)

@@ -7,12 +7,11 @@ from matplotlib.axes import Axes
 
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.fliptest import pages, trials
-from pipeline.report.fliptest.pages import Page
+from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.trials import BOTH, FirstTrial, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import DASHED, INK, finish, new_panels
 from pipeline.types import Array
 
@@ -64,7 +63,7 @@ def figure_1(inputs: Inputs) -> Picture:
         axes.set_xlim(*np.quantile(both[:, 0], [0.002, 0.998]))
         axes.set_ylim(*np.quantile(both[:, 1], [0.002, 0.998]))
         axes.legend(loc="upper right", markerscale=4, handlelength=1.6, frameon=True, edgecolor="none", framealpha=0.85)
-    return Picture.stamped(
+    return Picture(
         figure,
         "The map from women to men in the hiring data, and the flipsets of the group-fair model.",
         inputs.stamp(w.HIRING, maps=[place.transport]),
@@ -73,7 +72,7 @@ def figure_1(inputs: Inputs) -> Picture:
         notes=(
             f"Arrows: from a person to the counterpart, for {ARROWS} people and for up to {FLIPSET_ARROWS} of each "
             f"flipset. Boundary: {_rule(first, weights, level)}.",
-            *pages.shown(place, BOTH),
+            *bars.shown(place, BOTH),
         ),
     )
 
@@ -83,25 +82,28 @@ def figure_5(inputs: Inputs) -> Picture:
     """Women who are hired though their counterparts among men are not (F+), and the reverse (F−), beside all women: the
     model treats the two genders about alike, and people with short hair otherwise than people with long hair.
     """
-    page = Page(hiring(inputs), BOTH, _features(inputs), reports=False)
-    return pages.drawn(page, "Women in the hiring data, and the two flipsets.")
+    title = "Women in the hiring data, and the two flipsets."
+    return bars.drawn(hiring(inputs), BOTH, title, _features(inputs), reports=False)
 
 
 @registry.figure(place=2)
 def figure_5_opposite(inputs: Inputs) -> Picture:
     """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
-    page = Page(hiring(inputs, w.REVERSE), BOTH, _features(inputs))
-    return pages.drawn(page, "Men in the hiring data, and the flipsets of the opposite map.", (_sanity(inputs),))
+    title = "Men in the hiring data, and the flipsets of the opposite map."
+    return bars.drawn(hiring(inputs, w.REVERSE), BOTH, title, _features(inputs), (_sanity(inputs),))
 
 
 def boundary(first: FirstTrial) -> tuple[Array, float]:
     """Weights v and level c of a linear rule v.x > c that decides as the model does, from its scores.
 
-    The score is fitted by least squares on the features; the level lies between the highest score that is refused and
-    the lowest that is accepted. Raises ValueError for a model whose score is not linear.
+    The score, of probabilities their log odds, is fitted by least squares on the features; the level lies between the
+    highest score that is refused and the lowest that is accepted. Raises ValueError for a model whose score is not
+    linear.
     """
     design = np.column_stack([first.features, np.ones(len(first.score))])
-    score = _linearised(first.score)
+    score = first.score
+    if score.min() > 0 and score.max() < 1:
+        score = np.asarray(np.log(score) - np.log1p(-score))
     solution, *_ = np.linalg.lstsq(design, score, rcond=None)
     error = np.abs(design @ solution - score).max()
     if error > 1e-6 * max(float(np.ptp(score)), 1e-12):
@@ -110,13 +112,6 @@ def boundary(first: FirstTrial) -> tuple[Array, float]:
     if not len(refused) or not len(accepted):
         raise ValueError("everyone is decided alike: there is no boundary to draw")
     return solution[:-1], float((refused.max() + accepted.min()) / 2 - solution[-1])
-
-
-def _linearised(score: Array) -> Array:
-    """Probabilities as log odds; other scores as they are."""
-    if score.min() > 0 and score.max() < 1:
-        return np.asarray(np.log(score) - np.log1p(-score))
-    return score
 
 
 def _rule(first: FirstTrial, weights: Array, level: float) -> str:
@@ -136,7 +131,7 @@ def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], c
 
 def _features(inputs: Inputs) -> tuple[str, ...]:
     names = hiring(inputs).first.names
-    return tuple(w.feature_named(label, names, w.HIRING) for label in ("work experience", "hair length"))
+    return tuple(w.feature_named(label, names, w.HIRING) for label in FEATURES[::-1])
 
 
 def _sanity(inputs: Inputs) -> str:
@@ -193,18 +188,20 @@ def flipsets_of(
     features = tuple(w.feature_named(label, where.first.names, w.SSL) for label in labels)
     shown = "The positive flipset" if labels else "All features and transparency reports"
     among = f" among {w.GIVEN[given]}" if w.GIVEN[given] else ""
-    page = Page(where, flipsets, features, reports=not labels, own_axis=True)
-    return pages.drawn(page, f"{shown} of the black-to-white map{among}.")
+    title = f"{shown} of the black-to-white map{among}."
+    return bars.drawn(where, flipsets, title, features, reports=not labels, own_axis=True)
 
 
 @registry.figure()
 def figure_9(inputs: Inputs) -> Picture:
     """As Figure 8, for a model that does not lean on one feature but on several that go together with race."""
-    return pages.drawn(
-        Page(trials.only(inputs, block="ssl_proxy", transport=w.WGAN), (w.POSITIVE,), own_axis=True),
+    return bars.drawn(
+        trials.only(inputs, block="ssl_proxy", transport=w.WGAN),
+        (w.POSITIVE,),
         "A model that discriminates by a proxy of several correlated features.",
         notes=(
             "The model of appendix F is lost with the supplement. This one is the project's own: it stands for the "
             "kind of model that the appendix describes, not for its numbers.",
         ),
+        own_axis=True,
     )

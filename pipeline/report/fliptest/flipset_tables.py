@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.audits.fliptest.transparency import STANDS_OUT
+from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.departures import joined
 from pipeline.report.described import Described
-from pipeline.report.fliptest import lines, pages, trials
-from pipeline.report.fliptest.lines import Line
-from pipeline.report.fliptest.trials import BOTH, Place
+from pipeline.report.fliptest import bars, trials
+from pipeline.report.fliptest.trials import BOTH, Line, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
 from pipeline.report.settings import parse_setting
+from pipeline.report.style import ordered
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
-from pipeline.types import Array
 
 PUBLISHED_BY = ("block", "dataset", "method", "transport", "given", "direction")
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
@@ -93,7 +93,7 @@ def table_null(inputs: Inputs) -> Table:
                 )
                 for f in BOTH
             ),
-            Column("healthy", show="text", name="healthy maps", of=pages.sound),
+            Column("healthy", show="text", name="healthy maps", of=bars.sound),
         ),
         rows=[((place.style.label,), place) for place in trials.places(inputs, dataset=w.IDENTICAL)],
         stamp=inputs.stamp("identical"),
@@ -112,8 +112,19 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
     """
     theirs = _published_sizes(published)
     listed = [place for place in trials.places(inputs) if place.block != "methods"]
-    maps = w.maps_in(place.transport for place in listed)
-    found = sorted((one for place in listed for one in place.directions), key=lambda place: _order(place, maps))
+    datasets = ordered((place.dataset for place in listed), ORDER)
+    models, maps = ordered((place.method for place in listed), w.METHODS), w.maps_in(p.transport for p in listed)
+
+    def order(place: Place) -> tuple[int | bool, ...]:
+        given, opposite = list(w.GIVEN).index(place.given), place.direction != w.FORWARD
+        return datasets.index(place.dataset), given, opposite, models.index(place.method), maps.index(place.transport)
+
+    def labels(place: Place) -> tuple[str, ...]:
+        given = f", {w.GIVEN[place.given]}" if w.GIVEN[place.given] else ""
+        pair = f"{' to '.join(place.groups)}{given}"
+        return w.dataset_label(place.dataset), pair, w.METHODS[place.method], place.style.label
+
+    found = sorted((one for place in listed for one in place.directions), key=order)
     return tabulated(
         title="Flipsets of every experiment.",
         stub=("Data", "From and to", "Model", "Map"),
@@ -121,7 +132,7 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
             Column("people", decimals=0, of=lambda place: place.people),
             *size_columns(),
             *chance_columns(),
-            Column("healthy", show="text", name="healthy maps", of=pages.sound),
+            Column("healthy", show="text", name="healthy maps", of=bars.sound),
             *(
                 Column(
                     f"published {f}", "Published", "value", 0, w.FLIPSETS[f],
@@ -130,7 +141,7 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
                 for f in BOTH
             ),
         ),
-        rows=[(_labels(place), place) for place in found],
+        rows=[(labels(place), place) for place in found],
         stamp=inputs.stamp({place.block for place in listed}),
         notes=(
             "F+: people decided for whose counterparts in the other group are not; F\u2212: the other way round.",
@@ -141,12 +152,6 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
     )  # fmt: skip
 
 
-def _labels(place: Place) -> tuple[str, ...]:
-    given = w.GIVEN[place.given]
-    pair = f"{' to '.join(place.groups)}{f', {given}' if given else ''}"
-    return w.dataset_label(place.dataset), pair, w.method_label(place.method), place.style.label
-
-
 def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
     """Published flipset sizes by place, direction and flipset."""
     sizes = {}
@@ -154,19 +159,10 @@ def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
         setting = parse_setting(entry["setting"])
         if setting.get("statistic") == "size":
             names = (*PUBLISHED_BY, "flipset")
-            absent = [name for name in names if name not in setting]
-            if absent:
+            if absent := [name for name in names if name not in setting]:
                 raise ValueError(f"the published size {entry['row']} x {entry['column']} needs {', '.join(absent)}")
             sizes[tuple(str(setting[name]) for name in names)] = float(entry["value"])
     return sizes
-
-
-def _order(place: Place, maps: list[str]) -> tuple[Any, ...]:
-    known = ORDER.index(place.dataset) if place.dataset in ORDER else len(ORDER)
-    models = list(w.METHODS)
-    model = models.index(place.method) if place.method in models else len(models)
-    given = list(w.GIVEN).index(place.given)
-    return known, place.dataset, given, place.direction != w.FORWARD, model, place.method, maps.index(place.transport)
 
 
 @registry.table(place=4)
@@ -177,7 +173,7 @@ def table_transparency_hiring(inputs: Inputs) -> Table:
     found = trials.places(inputs, block=w.HIRING, method="given")
     rows = []
     for place, flipset in ((place, flipset) for place in found for flipset in BOTH[::-1]):
-        shifts, signs = (lines.report(place, flipset, ranking) for ranking in lines.RANKS)
+        shifts, signs = (place.report(flipset, ranking) for ranking in trials.RANKS)
         by_sign = {line.feature: line for line in signs}
         for line in shifts:
             labels = (place.style.label, w.FLIPSETS[flipset], w.feature_label(line.feature, w.HIRING))
@@ -197,7 +193,7 @@ def table_transparency_hiring(inputs: Inputs) -> Table:
             "women; adjusted by Holm's method for all lines of a report, and twice the median over the trials. Noise: "
             "the interval covers 0, or the members are too few for one. As the whole group: it does not, but p is "
             "above the level; the shift is not shown to be other than that of all women, and does not tell who flips.",
-            *pages.health(found),
+            *bars.health(found),
         ),
     )
 
@@ -220,7 +216,8 @@ def table_ssl_weights(inputs: Inputs) -> Table:
     """What the list's own score rests on, by least squares, before the audited model is biased towards narcotic
     arrests.
     """
-    dataset, weights = _dataset(inputs), _weights(inputs)
+    weights = weights_by_split(inputs)
+    dataset = inputs.datasets[w.SSL]
     correlations = with_race(dataset)
     return tabulated(
         title="Least squares of the score of the Strategic Subject List.",
@@ -244,29 +241,22 @@ def table_ssl_weights(inputs: Inputs) -> Table:
 
 
 def weights_by_split(inputs: Inputs) -> pd.DataFrame:
-    """Weights of the least squares, one row for each split and one column for each feature; empty if not fitted."""
-    if REGRESSION not in inputs.classifiers or w.SSL not in inputs.datasets:
-        return pd.DataFrame()
-    return pd.DataFrame(_weights(inputs))
+    """Weights of the least squares, one row for each split and one column for each feature.
+
+    Raises ValueError where the data or the regressions are not at hand.
+    """
+    if w.SSL not in inputs.datasets:
+        raise ValueError(f"the table needs the prepared dataset {w.SSL!r}: found {sorted(inputs.datasets)}")
+    if REGRESSION not in inputs.classifiers:
+        raise ValueError(f"the table needs the classifier {REGRESSION!r}: found {sorted(inputs.classifiers)}")
+    coef = np.asarray(inputs.classifiers[REGRESSION].parameters["coef"], float)
+    return pd.DataFrame(coef, columns=list(inputs.datasets[w.SSL].feature_names))
 
 
 def with_race(dataset: Described) -> dict[str, float]:
     """Pearson's correlation of each feature with being in the first group, over the people of both groups."""
     (correlations,) = dataset.correlations.values()
     return dict(zip(dataset.feature_names, map(float, correlations), strict=True))
-
-
-def _dataset(inputs: Inputs) -> Described:
-    if w.SSL not in inputs.datasets:
-        raise ValueError(f"the table needs the prepared dataset {w.SSL!r}: found {sorted(inputs.datasets)}")
-    return inputs.datasets[w.SSL]
-
-
-def _weights(inputs: Inputs) -> dict[str, Array]:
-    if REGRESSION not in inputs.classifiers:
-        raise ValueError(f"the table needs the classifier {REGRESSION!r}: found {sorted(inputs.classifiers)}")
-    coef = inputs.classifiers[REGRESSION].parameters["coef"]
-    return dict(zip(_dataset(inputs).feature_names, np.asarray(coef, float).T, strict=True))
 
 
 @registry.table(place=5)
@@ -276,15 +266,25 @@ def table_subgroups(inputs: Inputs) -> Table:
     """
     rows: list[tuple[tuple[str, ...], Mapping[str, Cell]]] = []
     searched: list[str] = []
+    codes, ends_of_all = [], []
+    every: list[Place] = []
     datasets = [d for d in (w.ARRESTS, w.SSL) if d in inputs.names("dataset", audit=AUDIT)]
-    maps = {dataset: trials.places(inputs, dataset=dataset, method="given") for dataset in datasets}
-    for dataset, places in maps.items():
-        label = w.dataset_label(dataset)
-        listed = contexts(inputs, dataset)
+    for dataset in datasets:
+        label, listed = w.dataset_label(dataset), contexts(inputs, dataset)
         kept = [line for k, line in enumerate(listed) if k < SHOWN or line["reported"] == 1]
         searched.append(f"{label} {len(kept)} of {len(listed)}")
+        # The codes of the two groups give r its sign.
+        ((low, high),) = inputs.datasets[dataset].levels.values()
+        codes.append(f"{label}: {low} 0, {high} 1")
+        root = {"audit": AUDIT, "dataset": dataset, "context": ROOT, "part": HELD_OUT}
+        ends = [spread(inputs.mean(**root, statistic=name), 3) for name in ("ci_low", "ci_high")]
+        ends_of_all.append(f"{label} [{', '.join(ends)}]")
         rows += [((label, SEARCH, told(str(line["context"]), dataset)), _context(line)) for line in kept]
-        rows += [((label, "FlipTest", _map(place)), _flipsets(place)) for place in places]
+        for place in trials.places(inputs, dataset=dataset, method="given"):
+            sizes = {flipset: spread(place.estimate("size", flipset), 0) for flipset in BOTH}
+            name = ", ".join(filter(None, (place.style.label, w.GIVEN[place.given])))
+            rows.append(((label, "FlipTest", name), {"people": place.people, **sizes, "shift": _shift(place)}))
+            every.append(place)
 
     def column(key: str, name: str = "", show: Show = "text", decimals: int = 3) -> Column:
         return Column(key, "", show, decimals, name, of=lambda line: line.get(key, ""))
@@ -297,26 +297,23 @@ def table_subgroups(inputs: Inputs) -> Table:
             column("r", "r of decision and group", "value and interval"),
             column("p", "p, adjusted"),
             column("reported"),
-            *(column(f, w.FLIPSETS[f]) for f in trials.BOTH),
+            *(column(f, w.FLIPSETS[f]) for f in BOTH),
             column("shift", f"Most shifted in {w.FLIPSETS[w.POSITIVE]}"),
         ),
         rows=rows,
-        stamp=inputs.stamp(
-            {*inputs.select(audit=AUDIT)["block"], *(place.block for places in maps.values() for place in places)},
-            datasets,
-        ),
+        stamp=inputs.stamp({*inputs.select(audit=AUDIT)["block"], *(place.block for place in every)}, datasets),
         notes=(
             "Search: a tree of subgroups grown on half of the rows towards the largest correlation r between the "
-            f"model's decision and the group ({_codes(inputs, datasets)}); r, Fisher's interval and p are of the "
+            f"model's decision and the group ({'; '.join(codes)}); r, Fisher's interval and p are of the "
             "other half, first trial, and allow for the number of subgroups; features as the model sees them. Shown: "
-            f"{joined(searched)} contexts, the largest effects first. Reported: the whole where its interval excludes "
-            "0, a subgroup where its interval lies above those of all the contexts around it.",
-            f"Over the trials the interval of all rows is {_root_over_trials(inputs, datasets)}.",
+            f"{enumerated(searched)} contexts, the largest effects first. Reported: the whole where its interval "
+            "excludes 0, a subgroup where its interval lies above those of all the contexts around it.",
+            f"Over the trials the interval of all rows is {'; '.join(ends_of_all)}.",
             "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift that "
             "stands out, else the largest of all; and its mean sign (1: all members have more of it than their "
             "counterparts). As the whole group: not shown to be other than everybody's, by adjusted p. Noise: its "
             "interval, over maps and people, covers 0.",
-            *pages.health([place for places in maps.values() for place in places]),
+            *bars.health(every),
         ),
     )
 
@@ -327,11 +324,9 @@ def contexts(inputs: Inputs, dataset: str) -> list[dict[str, Any]]:
     All rows first, then what is reported, then the others; the largest effect first.
     """
     rows = inputs.select(audit=AUDIT, dataset=dataset, part=HELD_OUT)
-    rows = rows[rows["repetition"] == rows["repetition"].min()]
-    rows = rows[rows["context"].notna()]
-    order = dict.fromkeys(rows["context"].astype(str))
+    rows = rows[(rows["repetition"] == rows["repetition"].min()) & rows["context"].notna()]
     wide = rows.pivot_table(index="context", columns="statistic", values="value", observed=True)
-    listed = [{"context": context, **wide.loc[context].to_dict()} for context in order]
+    listed = [{"context": context, **wide.loc[context].to_dict()} for context in rows["context"].astype(str).unique()]
     tested = [line for line in listed if math.isfinite(line.get("correlation", math.nan))]
     return sorted(tested, key=lambda line: (line["context"] != ROOT, line["reported"] != 1))
 
@@ -360,42 +355,12 @@ def _context(line: Mapping[str, Any]) -> dict[str, Cell]:
     }
 
 
-def _map(place: Place) -> str:
-    return ", ".join(filter(None, (place.style.label, w.GIVEN[place.given])))
-
-
-def _flipsets(place: Place) -> dict[str, Cell]:
-    sizes = {flipset: spread(place.estimate("size", flipset), 0) for flipset in trials.BOTH}
-    return {"people": place.people, **sizes, "shift": _shift(place)}
-
-
 def _shift(place: Place) -> str:
-    top = lines.leading(lines.report(place, w.POSITIVE))
+    top = trials.leading(place.report(w.POSITIVE))
     if top is None:
         return DASH
-    (sign,) = (line for line in lines.report(place, w.POSITIVE, lines.SIGN) if line.feature == top.feature)
+    (sign,) = (line for line in place.report(w.POSITIVE, trials.SIGN) if line.feature == top.feature)
     plus = "+" if top.value > 0 else ""
     label = w.feature_label(top.feature, place.dataset)
-    word = "" if top.stands_out else f", {top.standing}"
+    word = "" if top.standing == STANDS_OUT else f", {top.standing}"
     return f"{label}: {plus}{spread(Estimate.mean(top.trials), 2)}{word}; mean sign {number(sign.value, 2)}"
-
-
-def _root_over_trials(inputs: Inputs, datasets: list[str]) -> str:
-    texts = []
-    for dataset in datasets:
-        rows = inputs.select(audit=AUDIT, dataset=dataset, context=ROOT, part=HELD_OUT)
-        ends = []
-        for name in ("ci_low", "ci_high"):
-            values = rows.loc[rows["statistic"] == name, "value"]
-            ends.append(spread(Estimate.mean(pd.to_numeric(values).to_numpy(float)), 3))
-        texts.append(f"{w.dataset_label(dataset)} [{ends[0]}, {ends[1]}]")
-    return "; ".join(texts)
-
-
-def _codes(inputs: Inputs, datasets: list[str]) -> str:
-    """How the two groups are coded, which gives r its sign."""
-    texts = []
-    for dataset in datasets:
-        ((low, high),) = inputs.datasets[dataset].levels.values()
-        texts.append(f"{w.dataset_label(dataset)}: {low} 0, {high} 1")
-    return "; ".join(texts)

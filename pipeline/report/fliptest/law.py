@@ -6,14 +6,13 @@ import numpy as np
 
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.fliptest import bars, lines, pages, trials
+from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.bars import Group
 from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, size_columns
-from pipeline.report.fliptest.trials import FirstTrial, Place
+from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, plain
-from pipeline.report.picture import Picture
-from pipeline.report.stamp import Stamp
+from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import INK, finish, new_panels
 from pipeline.report.table import Cell, Column, Table, tabulated
 
@@ -36,12 +35,11 @@ def figure_6(inputs: Inputs) -> Picture:
     """
     found = _published(places(inputs, REGRESSION))
     figure, (panels,) = new_panels(2.5, 1, len(found), sharex=True, sharey=True)
-    every = [place.first for place in found]
-    pooled = np.concatenate([scores for first in every for scores in (first.score, first.score_image)])
+    pooled = np.concatenate([scores for place in found for scores in (place.first.score, place.first.score_image)])
     low, high = np.quantile(pooled, [0.001, 0.999])
     edges = np.linspace(low, high, PREDICTION_BINS + 1)
-    for place, first, axes in zip(found, every, panels, strict=True):
-        source, target = place.groups
+    for place, axes in zip(found, panels, strict=True):
+        first, (source, target) = place.first, place.groups
         for label, values, color in (
             (source, first.score, w.FLIPSET_COLORS[""]),
             ("their counterparts", first.score_image, place.style.color),
@@ -54,7 +52,7 @@ def figure_6(inputs: Inputs) -> Picture:
     titles = [place.style.label for place in found]
     finish(figure, panels, "predicted first-year average", "people", titles=titles)
     panels[0].set_ylim(top=panels[0].get_ylim()[1] * 1.35)
-    return Picture.stamped(
+    return Picture(
         figure,
         "Predictions of the regression before and after the race of black applicants is changed.",
         _stamp(found),
@@ -82,12 +80,12 @@ def figure_7(inputs: Inputs) -> Picture:
         bars.draw_marginal(axes, groups, whole.column(feature), own_axis=False)
         axes.set_xlabel(label)
     finish(figure, panels, y="people", columns=3, handles=bars.marginal_handles(groups))
-    return Picture.stamped(
+    return Picture(
         figure,
         "Who is in the negative flipset of the law-school classifier.",
         _stamp(found),
-        pages.told(whole, groups, features, w.LAW),
-        notes=(empty(found[0]), *(note for place in found for note in pages.shown(place, (w.NEGATIVE,)))),
+        bars.told(whole, groups, features, w.LAW),
+        notes=(empty(found[0]), *(note for place in found for note in bars.shown(place, (w.NEGATIVE,)))),
     )
 
 
@@ -98,11 +96,11 @@ def figure_12(inputs: Inputs) -> Picture:
     """
     found = places(inputs, CLASSIFIER)
     _published(found)
-    panels = [(place, ranking) for place in found for ranking in lines.RANKS]
-    reports = [lines.report(place, w.NEGATIVE, ranking) for place, ranking in panels]
+    panels = [(place, ranking, place.report(w.NEGATIVE, ranking)) for place in found for ranking in trials.RANKS]
+    reports = [report for *_, report in panels]
     height = (LINE_HEIGHT * max(map(len, reports)) + AROUND) * len(found)
     figure, grid = new_panels(height, len(found), 2, sharex="col")
-    for (place, ranking), report, axes in zip(panels, reports, grid.flat, strict=True):
+    for (place, ranking, report), axes in zip(panels, grid.flat, strict=True):
         bars.draw(axes, report, ranking, place.style.color, w.LAW)
         axes.set_title(f"{place.style.label}, by {w.plainly(ranking)}")
     for axes in grid[:-1].flat:
@@ -110,7 +108,7 @@ def figure_12(inputs: Inputs) -> Picture:
     grid[-1, 0].set_xlabel(bars.MIXED)
     handles = bars.handles(line for report in reports for line in report)
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
-    return Picture.stamped(
+    return Picture(
         figure,
         "Transparency reports of the negative flipsets of the law-school classifier.",
         _stamp(found),
@@ -118,8 +116,8 @@ def figure_12(inputs: Inputs) -> Picture:
         notes=(
             "Race is left out: by definition of the maps it changes for everyone.",
             bars.CATEGORIES,
-            pages.NOISE,
-            *pages.health(found),
+            bars.OF_BARS,
+            *bars.health(found),
         ),
     )
 
@@ -144,14 +142,14 @@ def _published(found: Sequence[Place]) -> list[Place]:
     return [place for place in found if place.transport in PUBLISHED_MAPS]
 
 
-def _scores(first: FirstTrial) -> tuple[float, float, float]:
-    """Mean predictions for people, for their counterparts and for the target group."""
-    before, after, target = (float(np.nanmean(v)) for v in (first.score, first.score_image, first.target_score))
-    return before, after, target
+def _scores(place: Place) -> list[float]:
+    """Mean predictions for people, for their counterparts and for the target group, in the first trial."""
+    first = place.first
+    return [float(np.nanmean(scores)) for scores in (first.score, first.score_image, first.target_score)]
 
 
 def _moved(place: Place) -> str:
-    before, after, target = _scores(place.first)
+    before, after, target = _scores(place)
     label = place.style.label
     return (
         f"{label[0].upper()}{label[1:]}: mean prediction {before:.2f} before and {after:.2f} after; "
@@ -169,13 +167,25 @@ def table_law(inputs: Inputs) -> Table:
     causal = next((place for place in found if place.transport == w.COUNTERFACTUAL), None)
 
     def shift(place: Place, label: str) -> Cell:
-        report = {line.feature: line for line in lines.report(place, w.NEGATIVE)}
+        report = {line.feature: line for line in place.report(w.NEGATIVE)}
         line = report[w.feature_named(label, list(report), w.LAW)] if report else None
         return Estimate(line.value, low=line.low, high=line.high) if line else None
 
     def prediction(place: Place, which: int) -> Cell:
         of = regressions.get(place.transport)
-        return _scores(of.first)[which] if of else None
+        return _scores(of)[which] if of else None
+
+    def shared(place: Place) -> str:
+        if causal is None:
+            return DASH
+        one, other = causal.first, place.first
+        both = np.intersect1d(*(first.rows[first.members(w.NEGATIVE)] for first in (one, other)))
+        return f"{len(both):,} of {one.members_among(other.rows, w.NEGATIVE):,}"
+
+    def by_chance(place: Place) -> Cell:
+        if causal is None or place == causal:
+            return None
+        return trials.shared_by_chance_of(causal.first, place.first, w.NEGATIVE)
 
     negative = w.FLIPSETS[w.NEGATIVE]
     return tabulated(
@@ -184,8 +194,8 @@ def table_law(inputs: Inputs) -> Table:
         columns=(
             Column("people", "Classifier", decimals=0, of=lambda place: place.people),
             *size_columns("Classifier")[:4],
-            Column("shared", "Classifier", "text", name=f"{negative} shared", of=lambda place: _shared(place, causal)),
-            Column("by chance", "Classifier", "value and interval", 0, of=lambda place: _by_chance(place, causal)),
+            Column("shared", "Classifier", "text", name=f"{negative} shared", of=shared),
+            Column("by chance", "Classifier", "value and interval", 0, of=by_chance),
             *(
                 Column(
                     f"{key} shift", f"Shift in {negative}, sd", "value and interval", 2, key,
@@ -207,22 +217,6 @@ def table_law(inputs: Inputs) -> Table:
             "over maps and people.",
             empty(found[0]),
             IN_BRACKETS,
-            *pages.health(found),
+            *bars.health(found),
         ),
     )  # fmt: skip
-
-
-def _shared(place: Place, causal: Place | None) -> str:
-    """How many of the causal flipset's members are in this one too."""
-    if causal is None:
-        return DASH
-    first, other = causal.first, place.first
-    both = trials.shared_members(first, other, w.NEGATIVE)
-    return f"{both:,} of {first.members_among(other.rows, w.NEGATIVE):,}"
-
-
-def _by_chance(place: Place, causal: Place | None) -> Estimate | None:
-    """How many would be by chance."""
-    if causal is None or place == causal:
-        return None
-    return trials.shared_by_chance_of(causal.first, place.first, w.NEGATIVE)

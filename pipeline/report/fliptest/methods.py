@@ -12,13 +12,12 @@ from matplotlib.lines import Line2D
 from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.fliptest import bars, lines, trials
+from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chance_columns, size_columns
-from pipeline.report.fliptest.lines import Line
-from pipeline.report.fliptest.trials import BOTH, Place
+from pipeline.report.fliptest.trials import BOTH, Line, Place
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, number
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, INK, finish, in_order, method_style, new_panels
 from pipeline.report.table import Column, Table, tabulated
 
@@ -51,9 +50,9 @@ def figure_methods(inputs: Inputs) -> Picture:
     titles, empty = [], []
     for (dataset, attribute), row in zip(panels, grid, strict=True):
         here = panels[dataset, attribute]
-        reports = {(p.method, flipset): lines.report(p, flipset) for p in here for flipset in BOTH}
+        reports = {(p.method, flipset): p.report(flipset) for p in here for flipset in BOTH}
         features = largest(list(reports.values()), FEATURES)
-        by, named = w.ATTRIBUTES.get(attribute, attribute), w.dataset_label(dataset)
+        by, named = w.ATTRIBUTES[attribute], w.dataset_label(dataset)
         for flipset, axes in zip(BOTH, row, strict=True):
             _panel(axes, {p.method: reports[p.method, flipset] for p in here}, features, dataset)
             titles.append(f"{named}, {by}: {w.FLIPSETS_DRAWN[flipset]}")
@@ -76,7 +75,7 @@ def figure_methods(inputs: Inputs) -> Picture:
     ]
     handles = [Line2D([], [], markersize=3.4, **look) for look in looks]
     finish(figure, grid, bars.MIXED, columns=len(styles) + 1, titles=titles, handles=handles)
-    return Picture.stamped(
+    return Picture(
         figure,
         "What each method does to the transparency reports.",
         inputs.stamp(BLOCK),
@@ -112,7 +111,8 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
                 continue
             line = by_feature[feature]
             y = place + (k - (len(reports) - 1) / 2) * 0.8 / max(len(reports), 1)
-            axes.plot([line.low, line.high], [y, y], color=style.color, linewidth=0.9, alpha=0.4 if line.noise else 1)
+            alpha = 0.4 if line.standing == NOISE else 1
+            axes.plot([line.low, line.high], [y, y], color=style.color, linewidth=0.9, alpha=alpha)
             axes.plot(
                 line.value, y, marker=style.marker, markersize=3.4, color=style.color,
                 markerfacecolor=_fill(line.standing, style.color), markeredgewidth=0.8,
@@ -127,12 +127,9 @@ def _panel(axes: Axes, reports: Mapping[str, Sequence[Line]], features: Sequence
 
 def _fill(standing: Standing, color: str) -> Any:
     """Open, pale or full."""
-    return {NOISE: "white", AS_GROUP: _on_white(color, bars.PALE), STANDS_OUT: color}[standing]
-
-
-def _on_white(color: str, opacity: float) -> tuple[float, ...]:
-    """The colour as it looks on white paper: a marker that let its own line through would be no pale marker."""
-    return tuple(1 - opacity * (1 - part) for part in to_rgb(color))
+    # As it looks on white paper: a marker that let its own line through would be no pale marker.
+    pale = tuple(1 - bars.PALE * (1 - part) for part in to_rgb(color))
+    return {NOISE: "white", AS_GROUP: pale, STANDS_OUT: color}[standing]
 
 
 @registry.table(place=6)
@@ -147,7 +144,7 @@ def table_methods(inputs: Inputs) -> Table:
 
     def labels(place: Place) -> tuple[str, str, str]:
         source, target = place.names
-        pair = f"{w.ATTRIBUTES.get(place.attribute, place.attribute)}: {source} to {target}"
+        pair = f"{w.ATTRIBUTES[place.attribute]}: {source} to {target}"
         return w.dataset_label(place.dataset), pair, method_style(place.method).label
 
     return tabulated(
@@ -181,8 +178,8 @@ def table_methods(inputs: Inputs) -> Table:
 
 
 def _top(place: Place, flipset: str) -> str:
-    top = lines.leading(lines.report(place, flipset))
+    top = trials.leading(place.report(flipset))
     if top is None:
         return DASH
-    word = "" if top.stands_out else f", {top.standing}"
+    word = "" if top.standing == STANDS_OUT else f", {top.standing}"
     return f"{w.feature_label(top.feature, place.dataset)} ({number(top.value, 2)}{word})"

@@ -10,11 +10,10 @@ from matplotlib.lines import Line2D
 
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.fliptest.validation import EXPERIMENTS, counted
+from pipeline.report.fliptest.validation import EXPERIMENTS, counted, of_equal_groups
 from pipeline.report.inputs import Inputs, label_given
 from pipeline.report.numbers import Estimate, number
-from pipeline.report.picture import Picture
-from pipeline.report.stamp import Stamp
+from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import FAINT, INK, level, new_panels
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
@@ -29,7 +28,6 @@ class Fitted:
     """The maps of one kind in one direction, in one experiment."""
 
     experiment: str
-    dataset: str
     maps: TransportMap
     direction: str
 
@@ -47,7 +45,7 @@ class Fitted:
     @property
     def groups(self) -> str:
         """``women to men``."""
-        pair = [w.group_label(name, self.dataset) for name in (self.maps.source, self.maps.target)]
+        pair = [w.group_label(name, self.maps.dataset) for name in (self.maps.source, self.maps.target)]
         return " to ".join(pair if self.direction == w.FORWARD else pair[::-1])
 
 
@@ -56,19 +54,16 @@ def fitted(inputs: Inputs) -> list[Fitted]:
     correlations = {point["goes_by"].transport: point["dataset"].get("correlation") for point in inputs.points}
     listed = []
     for key, maps in inputs.transports.items():
-        dataset = maps.dataset
-        given = label_given(maps.given_label)
-        experiment = EXPERIMENTS.get((dataset, given), w.dataset_label(dataset))
-        if dataset == w.GAUSSIAN:
-            d = len(maps.features)
-            correlated = f", r = {correlations[key]:g}" if correlations[key] else ""
-            experiment = f"Normal, {d} feature{'s' * (d != 1)}{correlated}"
-        named = (dataset, given) in EXPERIMENTS
-        order = list(EXPERIMENTS).index((dataset, given)) if named else len(EXPERIMENTS)
+        place = (maps.dataset, label_given(maps.given_label))
+        experiment = EXPERIMENTS.get(place, w.dataset_label(maps.dataset))
+        if maps.dataset == w.GAUSSIAN:
+            experiment = of_equal_groups(len(maps.features), correlations[key] or 0)
+        order = list(EXPERIMENTS).index(place) if place in EXPERIMENTS else len(EXPERIMENTS)
+        # By number where labels hold numbers: 5 features before 20.
+        numbered = [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", experiment)]
         kind = w.maps_in([*w.MAPS, maps.transport]).index(maps.transport)
         for direction in (w.FORWARD, *([w.REVERSE] if maps.reverse else [])):
-            place = (order, _numbered(experiment), maps.attribute, kind)
-            listed.append((place, Fitted(experiment, dataset, maps, direction)))
+            listed.append(((order, numbered, maps.attribute, kind), Fitted(experiment, maps, direction)))
     return [one for _, one in sorted(listed, key=lambda entry: entry[0])]
 
 
@@ -101,13 +96,13 @@ def table_training(inputs: Inputs) -> Table:
             column("largest KS", "Training", "spread", Estimate.mean, "max_ks"),
             column("critic gap", "Training", "spread", Estimate.mean, "critic_gap", 5),
             column("mean cost", "", "spread", Estimate.mean, "mean_cost", 2),
-            column("marginal error", "Plan", "value", _largest, "marginal_error", 4),
-            column("gap", "Plan", "value", _largest, "gap", 4),
-            column("R-hat", "Posterior", "value", _largest, "r_hat"),
+            column("marginal error", "Plan", "value", lambda found: float(found.max()), "marginal_error", 4),
+            column("gap", "Plan", "value", lambda found: float(found.max()), "gap", 4),
+            column("R-hat", "Posterior", "value", lambda found: float(found.max()), "r_hat"),
             column("effective size", "Posterior", "value", lambda found: float(found.min()), "effective_size", 0),
             column("divergences", "Posterior", "value", lambda found: float(found.sum()), "divergences", 0),
         ),
-        rows=[((one.experiment, w.map_style(one.maps.transport).label, one.groups), one) for one in listed],
+        rows=[((one.experiment, w.MAPS[one.maps.transport].label, one.groups), one) for one in listed],
         stamp=_stamp(inputs, {one.maps.transport for one in listed}),
         notes=(
             "Mean \u00b1 standard deviation over the trials. Not diverged: all parameters finite and, of a WGAN, "
@@ -123,10 +118,6 @@ def table_training(inputs: Inputs) -> Table:
     )
 
 
-def _largest(found: Array) -> float:
-    return float(found.max())
-
-
 def _steps(steps: Array) -> str:
     low, high = int(steps.min()), int(steps.max())
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -135,11 +126,6 @@ def _steps(steps: Array) -> str:
 def _stamp(inputs: Inputs, kinds: Collection[str]) -> Stamp:
     """The stamp of every block with maps of these kinds."""
     return inputs.stamp(inputs.rows.loc[inputs.rows["transport"].isin(kinds), "block"].unique(), maps=kinds)
-
-
-def _numbered(label: str) -> list[tuple[int, str]]:
-    """For an order by number where labels hold numbers: 5 features before 20."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", label)]
 
 
 PER_ROW = 4
@@ -165,27 +151,24 @@ def figure_training(inputs: Inputs) -> Picture:
     figure, grid = new_panels(height, len(CURVES) * lines, PER_ROW)
     # A pair of panels, one below the other, for each experiment.
     pairs = grid.reshape(lines, len(CURVES), PER_ROW).swapaxes(1, 2).reshape(-1, len(CURVES))
-    for place, pair in enumerate(pairs):
-        if place >= len(names):
-            for axes in pair:
-                axes.set_visible(False)
-            continue
-        here = [one for one in listed if one.experiment == names[place]]
+    for axes in pairs[len(names) :].flat:
+        axes.set_visible(False)
+    for place, (name, pair) in enumerate(zip(names, pairs, strict=False)):
         for axes, (curve, label) in zip(pair, CURVES.items(), strict=True):
-            _draw(axes, here, curve)
+            _draw(axes, [one for one in listed if one.experiment == name], curve)
             axes.set_ylabel(label if place % PER_ROW == 0 else "")
-        pair[0].set_title(names[place], fontsize=8)
+        pair[0].set_title(name, fontsize=8)
         pair[0].tick_params(labelbottom=False)
         pair[-1].set_xlabel("thousand steps")
     look: Any = {"xdata": [], "ydata": [], "linewidth": 0.8}
     handles = [
-        Line2D(**look, color=w.map_style(w.WGAN).color, label="from the source group"),
+        Line2D(**look, color=w.MAPS[w.WGAN].color, label="from the source group"),
         Line2D(**look, color=FAINT, linestyle=OPPOSITE, label="opposite direction"),
         Line2D([], [], color=INK, marker="o", markersize=2.6, linestyle="none", label="kept checkpoint"),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     failed = sum(int(found.sum()) for one in listed if (found := one.fact("diverged")) is not None)
-    return Picture.stamped(
+    return Picture(
         figure,
         "How the WGANs of every experiment were trained.",
         _stamp(inputs, [w.WGAN]),
@@ -205,13 +188,12 @@ def _draw(axes: Axes, here: Sequence[Fitted], curve: str) -> None:
     """One line for each trial, the opposite direction dashed; a mark on what was kept."""
     for one in here:
         forward = one.direction == w.FORWARD
-        color = w.map_style(w.WGAN).color if forward else FAINT
+        color = w.MAPS[w.WGAN].color if forward else FAINT
         kept, first = one.fact("selected_step"), FIRST_SHOWN[curve]
         step = one.maps.history["step"][first:] / THOUSAND
+        found, line = one.fact(curve), "-" if forward else OPPOSITE
         for t, values in enumerate(one.curve(curve)[:, first:]):
-            line = "-" if forward else OPPOSITE
             axes.plot(step, values, color=color, alpha=0.75, linewidth=0.8, linestyle=line)
-            found = one.fact(curve)
             if kept is not None and found is not None:
                 axes.plot(kept[t] / THOUSAND, found[t], "o", markersize=2.6, color=INK if forward else color, zorder=3)
     axes.set_xlim(0, 1.04 * max(one.maps.history["step"][-1] for one in here) / THOUSAND)

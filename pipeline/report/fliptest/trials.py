@@ -1,12 +1,14 @@
 """Where the study's numbers and arrays lie: rows of every trial, arrays of the first one, and which maps failed.
 
+The lines of a transparency report are one for each feature, over all trials.
+
 A *trial* is a repetition: its own split (or draw) of the data and its own map. Arrays are kept of the first trial
 alone, so histograms show one map, as published; its numbers stand beside their spread over the trials.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -14,6 +16,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import hypergeom
 
+from pipeline.audits.fliptest.intervals import over_trials, twice_the_median
+from pipeline.audits.fliptest.transparency import STANDS_OUT, Standing, ranks, standing
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.numbers import Estimate, number
@@ -24,6 +28,8 @@ FLIPTEST, QUALITY, STABILITY = "fliptest", "map_quality", "map_stability"
 BOTH = (w.POSITIVE, w.NEGATIVE)
 KEYS = ("block", "dataset", "method", "transport", "given", "attribute", "direction")
 NONE = np.full(1, np.nan)
+MEAN, SIGN = "mean_shift", "mean_sign"
+RANKS = {MEAN: "rank_mean", SIGN: "rank_sign"}
 
 
 def _kept(name: str) -> property:
@@ -56,11 +62,9 @@ class FirstTrial:
         """Who is in a flipset, (n,) bool; the whole group for ``""``. All of the n have counterparts."""
         if not flipset:
             return np.ones(len(self.decision), dtype=bool)
-        higher, lower = self.decision, self.decision_image
-        if flipset == w.NEGATIVE:
-            higher, lower = lower, higher
-        members: Array = higher > lower
-        return members
+        both = (self.decision, self.decision_image)
+        higher, lower = both[::-1] if flipset == w.NEGATIVE else both
+        return np.asarray(higher > lower)
 
     def members_among(self, rows: Array, flipset: str) -> int:
         """How many of these people, by their rows, are in the flipset."""
@@ -69,6 +73,36 @@ class FirstTrial:
     def column(self, name: str) -> int:
         """The number of a feature's column."""
         return self.names.index(name)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
+
+    ``value`` with the interval of :mod:`pipeline.audits.fliptest.intervals` (over maps and people; over people alone
+    where there is one trial), ``rank`` by its absolute value, ``p`` (adjusted; of several trials twice the median).
+    ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty. Shifts are in the units of
+    :attr:`Place.units`.
+    """
+
+    feature: str
+    value: float
+    low: float
+    high: float
+    rank: int
+    p: float
+    alpha: float
+    trials: Array
+
+    @property
+    def standing(self) -> Standing:
+        """Noise, as the whole group, or stands out: see :mod:`pipeline.audits.fliptest.transparency`."""
+        return standing(self.low, self.high, self.p, self.alpha)
+
+
+def leading(report: Sequence[Line]) -> Line | None:
+    """The largest line that stands out, else the largest; None of an empty flipset."""
+    return next((line for line in report if line.standing == STANDS_OUT), report[0] if report else None)
 
 
 @dataclass(frozen=True)
@@ -98,7 +132,7 @@ class Place:
     @property
     def style(self) -> MethodStyle:
         """How its map is called and drawn."""
-        return w.map_style(self.transport)
+        return w.MAPS[self.transport]
 
     @property
     def names(self) -> tuple[str, str]:
@@ -173,18 +207,20 @@ class Place:
                     return self.inputs.audits.get(point["goes_by"].audit)
         return None
 
-    def _arrays(self) -> Mapping[str, Array]:
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """Those of the audit. Raises ValueError where it is not at hand."""
         if self.audit is None:
             raise ValueError(f"there is no audit of {self}: found {sorted(self.inputs.audits)}")
         return self.audit.arrays
 
     @property
     def first(self) -> FirstTrial:
-        """The arrays of the audit. Raises ValueError where the audit is not there, or kept none."""
-        arrays, suffix = self._arrays(), "" if self.direction == w.FORWARD else "_reverse"
-        if f"decision{suffix}" not in arrays:
-            raise ValueError(f"the audit of {self} kept no decision{suffix}: found {sorted(arrays)}")
-        return FirstTrial(arrays, suffix)
+        """The first trial. Raises ValueError where the audit is not there, or kept none."""
+        suffix = "" if self.direction == w.FORWARD else "_reverse"
+        if f"decision{suffix}" not in self.arrays:
+            raise ValueError(f"the audit of {self} kept no decision{suffix}: found {sorted(self.arrays)}")
+        return FirstTrial(self.arrays, suffix)
 
     @property
     def units(self) -> dict[str, float]:
@@ -193,8 +229,34 @@ class Place:
         They are the model's own; of features that nobody scaled, standard deviations over both groups. A 0/1 column
         stays what it is: its shift is a difference of shares.
         """
-        arrays = self._arrays()
-        return {str(name): float(unit) for name, unit in zip(arrays["feature_names"], arrays["units"], strict=True)}
+        names, units = (self.arrays[key].tolist() for key in ("feature_names", "units"))
+        return dict(zip(map(str, names), map(float, units), strict=True))
+
+    def report(self, flipset: str, ranking: str = MEAN) -> list[Line]:
+        """The lines of one ranking, the largest first; none where the flipset is empty in every trial.
+
+        Features that define the groups have no rank, and no line. An interval of a sign ends at -1 and 1.
+        """
+        rows = self.inputs.select(**self.setting(flipset=flipset))
+        alpha = float(pd.to_numeric(rows["alpha"]).dropna().iloc[0])
+        columns = (ranking, f"{ranking}_ci_low", f"{ranking}_ci_high", f"{ranking}_p_adjusted", RANKS[ranking])
+        rows = rows[rows["feature"].notna() & rows["statistic"].isin(columns)].astype(
+            {"statistic": str, "feature": str}
+        )
+        by_trial = rows.pivot(index="feature", columns=["statistic", "repetition"], values="value").sort_index(axis=1)
+        shared = float(self.values(statistic="shared").mean())
+        scale, furthest = (self.units, np.inf) if ranking == MEAN else ({}, 1.0)
+        found = []
+        for feature in by_trial.index:
+            value, low, high, p, rank = (by_trial.loc[feature, name].to_numpy(float) for name in columns)
+            if np.isfinite(rank).any():
+                unit = scale.get(feature, 1.0)
+                line = over_trials(value / unit, low / unit, high / unit, shared, alpha)
+                left, right = np.clip([line.low, line.high], -furthest, furthest).tolist()
+                found.append(Line(feature, line.value, left, right, 0, twice_the_median(p), alpha, value / unit))
+        order = ranks(np.array([line.value for line in found]))
+        made = [replace(line, rank=int(place_in_ranking)) for line, place_in_ranking in zip(found, order, strict=True)]
+        return sorted(made, key=lambda line: (line.rank, line.feature))
 
 
 def places(inputs: Inputs, **setting: str) -> list[Place]:
@@ -216,12 +278,6 @@ def only(inputs: Inputs, **setting: str) -> Place:
     if len(found) != 1:
         raise ValueError(f"expected one audit of {setting}, found {found}")
     return found[0]
-
-
-def shared_members(one: FirstTrial, other: FirstTrial, flipset: str) -> int:
-    """How many people, by their rows, are in the flipsets of both."""
-    sets = [set(first.rows[first.members(flipset)].tolist()) for first in (one, other)]
-    return len(sets[0] & sets[1])
 
 
 def shared_by_chance(people: int, first: int, second: int, level: float = 0.95) -> Estimate:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from pipeline.report import registry
@@ -15,7 +14,7 @@ from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, finish, level, new_panels
 from pipeline.report.table import Cell, Column, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
@@ -51,16 +50,7 @@ HEALTHY = (
     f"A map is healthy where no feature of the counterparts is further than KS {WORST_HEALTHY_KS:g} from the target "
     "group; a map that is not has failed to be fitted."
 )
-ATOMS = (
-    "A counterpart's value is taken for the nearest that somebody in the target group has: a GAN never meets the "
-    "steps of a count exactly, and would be charged for it. The KS of the values as they are is in the CSV."
-)
 DISTANCES = ("OT", "GAN", "OT squared", "GAN squared")
-PLAIN = (
-    "Distances are plain L1, over the same members for both maps: Table 1 calls them squared, but its numbers are "
-    "not (the squared ones are in the CSV). They count every column: a change of race is two 0/1 columns, 2 of the "
-    "law school's distance."
-)
 ROW, AROUND = 0.3, 1.1
 NO_ERROR = 1e-12
 """An error on real people below this is rounding."""
@@ -74,7 +64,6 @@ class Validated:
     dataset: str
     given: str
     transport: str
-    direction: str = w.FORWARD
 
     @property
     def label(self) -> str:
@@ -83,7 +72,7 @@ class Validated:
 
     def rows(self, statistic: str) -> pd.DataFrame:
         """The rows of one measure."""
-        place = {key: getattr(self, key) for key in ("dataset", "given", "transport", "direction")}
+        place = {"dataset": self.dataset, "given": self.given, "transport": self.transport, "direction": w.FORWARD}
         return self.inputs.select(audit=trials.QUALITY, statistic=statistic, **place)
 
     def by_feature(self, statistic: str) -> dict[str, pd.Series]:
@@ -147,11 +136,11 @@ class Validated:
         return self.overall("map_cost") / exact.where(exact > NO_ERROR)
 
 
-def validated(inputs: Inputs, direction: str = w.FORWARD) -> list[Validated]:
+def validated(inputs: Inputs) -> list[Validated]:
     """Everything that was validated, in the order of Table 1 and of the maps."""
-    rows = inputs.select(audit=trials.QUALITY, statistic="healthy", direction=direction)
+    rows = inputs.select(audit=trials.QUALITY, statistic="healthy", direction=w.FORWARD)
     found = rows[["dataset", "given", "transport"]].drop_duplicates().itertuples(index=False)
-    listed = [Validated(inputs, str(d), str(given), str(kind), direction) for d, given, kind in found]
+    listed = [Validated(inputs, str(d), str(given), str(kind)) for d, given, kind in found]
     order, maps = list(EXPERIMENTS), w.maps_in(one.transport for one in listed)
 
     def place(one: Validated) -> tuple[int, str, int]:
@@ -159,11 +148,6 @@ def validated(inputs: Inputs, direction: str = w.FORWARD) -> list[Validated]:
         return (order.index(key) if key in order else len(order), one.dataset, maps.index(one.transport))
 
     return sorted(listed, key=place)
-
-
-def estimate(values: pd.Series, kept: pd.Series | None = None) -> Estimate:
-    """Mean and spread over the trials, or over those that are kept."""
-    return Estimate.mean((values if kept is None else values[kept.reindex(values.index)]).to_numpy(float))
 
 
 @registry.table()
@@ -178,10 +162,11 @@ def table_1(inputs: Inputs) -> Table:
 
     def of_feature(statistic: str, healthy: bool = False) -> Callable[[tuple[Validated, str]], Cell]:
         def cell(place: tuple[Validated, str]) -> Cell:
-            values = place[0].by_feature(statistic)
-            feature = w.feature_named(PRINTED[place[1]], list(values), place[0].dataset)
-            kept = place[0].healthy if healthy else None
-            return None if kept is not None and not kept.any() else estimate(values[feature], kept)
+            one, printed = place
+            by_feature = one.by_feature(statistic)
+            values = by_feature[w.feature_named(PRINTED[printed], list(by_feature), one.dataset)]
+            values = values[one.healthy.reindex(values.index)] if healthy else values
+            return Estimate.mean(values.to_numpy(float)) if len(values) else None
 
         return cell
 
@@ -190,7 +175,7 @@ def table_1(inputs: Inputs) -> Table:
         if printed != TABLE_1[one.dataset, one.given][0]:
             return ""
         measure = one.squared_distance if key.endswith("squared") else one.distance
-        return estimate(measure("exact" if key.startswith("OT") else "map"))
+        return Estimate.mean(measure("exact" if key.startswith("OT") else "map").to_numpy(float))
 
     group = "Healthy trials"
     return tabulated(
@@ -218,11 +203,21 @@ def table_1(inputs: Inputs) -> Table:
             "Kolmogorov-Smirnov distance of a feature between the target group and the counterparts. MSE Diff: how "
             "much worse a regression of the feature on the others, fitted on real people, predicts counterparts than "
             "other real people.",
-            ATOMS,
+            "A counterpart's value is taken for the nearest that somebody in the target group has: a GAN never meets "
+            "the steps of a count exactly, and would be charged for it. The KS of the values as they are is in the "
+            "CSV.",
             HEALTHY,
-            PLAIN,
+            "Distances are plain L1, over the same members for both maps: Table 1 calls them squared, but its numbers "
+            "are not (the squared ones are in the CSV). They count every column: a change of race is two 0/1 columns, "
+            "2 of the law school's distance.",
         ),
     )  # fmt: skip
+
+
+def of_equal_groups(dimension: float, correlation: float) -> str:
+    """What maps of a normal distribution to itself are called: ``Normal, 5 features, r = 0.5``."""
+    correlated = f", r = {correlation:g}" if correlation else ""
+    return f"Normal, {dimension:g} feature{'s' * (dimension != 1)}{correlated}"
 
 
 def counted(held: pd.Series | Array) -> str:
@@ -244,7 +239,13 @@ def figure_maps(inputs: Inputs) -> Picture:
         for place, label in enumerate(labels):
             here = [one for one in maps if one.label == label]
             for k, one in enumerate(here):
-                _dots(axes, measure(one), place + (k - (len(here) - 1) / 2) * 0.8 / len(kinds), one.transport)
+                y, style = place + (k - (len(here) - 1) / 2) * 0.8 / len(kinds), w.MAPS[one.transport]
+                finite = measure(one).to_numpy(float)
+                finite = finite[np.isfinite(finite)]
+                look: Any = {"linestyle": "none", "marker": style.marker, "color": style.color}
+                if len(finite):
+                    axes.plot(finite, np.full(len(finite), y), markersize=2, alpha=0.5, markeredgewidth=0, **look)
+                    axes.plot(finite.mean(), y, markersize=4.6, markeredgecolor="white", markeredgewidth=0.5, **look)
         for place in range(len(labels) - 1):
             axes.axhline(place + 0.5, color=FAINT, linewidth=0.3)
         axes.set_xlabel(title)
@@ -253,11 +254,11 @@ def figure_maps(inputs: Inputs) -> Picture:
     level(panels[2], x=1)
     panels[0].set_yticks(range(len(labels)), labels)
     panels[0].set_ylim(len(labels) - 0.5, -0.5)
-    styles = [w.map_style(kind) for kind in kinds]
-    look: Any = {"linestyle": "none", "markersize": 4.6}
+    styles = [w.MAPS[kind] for kind in kinds]
+    look = {"linestyle": "none", "markersize": 4.6}
     handles = [Line2D([], [], marker=s.marker, color=s.color, label=s.label, **look) for s in styles]
     finish(figure, panels, columns=len(kinds), handles=handles)
-    return Picture.stamped(
+    return Picture(
         figure,
         "How well each kind of map reaches the other group, and how far it moves people.",
         inputs.stamp(set(inputs.select(audit=trials.QUALITY)["block"])),
@@ -277,14 +278,3 @@ MEASURES: dict[str, Callable[[Validated], pd.Series]] = {
     "mean |MSE difference| / MSE": lambda one: one.regression_error,
     "cost / exact transport's": lambda one: one.cost_ratio,
 }
-
-
-def _dots(axes: Axes, values: pd.Series, y: float, transport: str) -> None:
-    style = w.map_style(transport)
-    finite = values.to_numpy(float)
-    finite = finite[np.isfinite(finite)]
-    if not len(finite):
-        return
-    look: Any = {"linestyle": "none", "marker": style.marker, "color": style.color}
-    axes.plot(finite, np.full(len(finite), y), markersize=2, alpha=0.5, markeredgewidth=0, **look)
-    axes.plot(finite.mean(), y, markersize=4.6, markeredgecolor="white", markeredgewidth=0.5, **look)

@@ -116,18 +116,21 @@ def table_1_steps(inputs: Inputs, published: pd.DataFrame) -> Table:
         (w.COMPAS, "table_4", q.T_N, q.REJECTED),
     ]
     steps = q.both_steps(inputs, w.ADULT)
+    listed = {(line["artefact"], line["row"], line["column"]): line for line in published.to_dict("records")}
     rows = []
     for dataset, artefact, quantity, share in parts:
         methods = inputs.names("method", block="audit", dataset=dataset)
         ours = {(m, t): quantity.measure(inputs, dataset, m, t) for m in methods for t in steps}
         for method in methods:
             label = method_style(method).label
-            entry = _entry(published, artefact, label, quantity.key)
-            theirs, rejected = _estimate(entry), _estimate(_entry(published, artefact, label, share.key))
-            cells: list[Cell] = [ours[method, t] for t in steps]
-            cells += [share.measure(inputs, dataset, method, t) for t in steps]
-            cells += [theirs, rejected, _made_by(entry), _nearest(theirs, ours)]
-            rows.append(Row((f"{w.dataset_label(dataset)}, {quantity.key}", label), tuple(cells)))
+            entries = [listed[artefact, label, one.key] for one in (quantity, share)]
+            theirs, rejected = (Estimate(entry["value"], entry["std"], int(entry["n"])) for entry in entries)
+            cells: tuple[Cell, ...] = (
+                *(ours[method, t] for t in steps),
+                *(share.measure(inputs, dataset, method, t) for t in steps),
+                *(theirs, rejected, _made_by(entries[0]), _nearest(theirs, ours)),
+            )
+            rows.append(Row((f"{w.dataset_label(dataset)}, {quantity.key}", label), cells))
     rejection = "rejection prop"
     return Table(
         title="The statistics of Tables 1 and 4 at two numbers of steps, beside the published cells.",
@@ -172,16 +175,3 @@ def _nearest(theirs: Estimate, ours: dict[tuple[str, int], Estimate]) -> str:
 def _made_by(entry: Mapping[str, Any]) -> str:
     setting = parse_setting(entry["likely"]) or parse_setting(entry["setting"])
     return f"{method_style(str(setting['method'])).label}, {int(float(setting['steps'])):,} steps"
-
-
-def _entry(published: pd.DataFrame, artefact: str, row: str, column: str) -> dict[str, Any]:
-    found = published[
-        (published["artefact"] == artefact) & (published["row"] == row) & (published["column"] == column)
-    ].to_dict("records")
-    if len(found) != 1:
-        raise ValueError(f"expected one published number in {artefact}, {row} x {column}, found {len(found)}")
-    return {str(key): value for key, value in found[0].items()}
-
-
-def _estimate(entry: Mapping[str, Any]) -> Estimate:
-    return Estimate(float(entry["value"]), float(entry["std"]), int(entry["n"]))

@@ -85,7 +85,10 @@ def learned_on(quantity: Quantity, split: str) -> Quantity:
 
 def shown_steps(inputs: Inputs, dataset: str, wanted: int = STATED_STEPS) -> int:
     """The recorded number of steps that stands for ``wanted``: the same, or the largest below in a shorter run."""
-    return inputs.steps(wanted, block="audit", dataset=dataset, statistic="T_n", metric_split="test")
+    rows = inputs.select(block="audit", dataset=dataset, statistic="T_n", metric_split="test")
+    recorded = np.unique(rows["steps"].dropna())
+    below = recorded[recorded <= wanted]
+    return int(below[-1] if len(below) else recorded[0])
 
 
 def both_steps(inputs: Inputs, dataset: str) -> list[int]:
@@ -122,15 +125,16 @@ def principal_angles(inputs: Inputs, dataset: str) -> list[np.ndarray]:
     statistics = inputs.select(**place)["statistic"].unique()
     names = sorted(name for name in statistics if str(name).startswith("principal_angle_"))
     if not names:
-        told = ", ".join(f"{key} {value!r}" for key, value in place.items())
-        raise ValueError(f"{told} has no principal_angle_<i>: audit it again")
+        raise ValueError(f"{place} has no principal_angle_<i>: audit it again")
     return [inputs.values(**place, statistic=name).to_numpy(float) for name in names]
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame: see :mod:`pipeline.report.facts`."""
     configured = configured_facts(inputs.points, implied=_implied)
-    return with_facts(inputs, [*configured, *_shown_steps(inputs), *_heatmap_readings(inputs), *_ever_rejected(inputs)])
+    place = {"block": "audit", "statistic": "shown_steps", "origin": "configuration"}
+    shown = [{**place, "dataset": d, "value": float(shown_steps(inputs, d))} for d in (w.ADULT, w.COMPAS)]
+    return with_facts(inputs, [*configured, *shown, *_heatmap_readings(inputs), *_ever_rejected(inputs)])
 
 
 def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[str, Any]:
@@ -140,7 +144,7 @@ def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[st
     """
     for point in inputs.points:
         if (point["block"], point["dataset"]["name"], point["method"]["name"]) == (block, dataset, method):
-            return {**dict(flat(point)), "repetitions": point["repetitions"]}
+            return dict(flat(point))
     raise ValueError(
         f"study {inputs.study!r} has no point with block {block!r}, dataset {dataset!r}, method {method!r}"
     )
@@ -192,12 +196,6 @@ def _implied(values: Mapping[str, Any]) -> dict[str, float]:
     if values.get("method.points_per_axis", 1) > 1:
         implied["grid_step"] = (values["method.high"] - values["method.low"]) / (values["method.points_per_axis"] - 1)
     return implied
-
-
-def _shown_steps(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    for dataset in (w.ADULT, w.COMPAS):
-        place = {"block": "audit", "dataset": dataset, "origin": "configuration"}
-        yield {**place, "statistic": "shown_steps", "value": float(shown_steps(inputs, dataset))}
 
 
 def _heatmap_readings(inputs: Inputs) -> Iterator[dict[str, Any]]:

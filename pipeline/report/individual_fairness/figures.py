@@ -1,6 +1,6 @@
 """Figures 1 to 3 of Maity et al. (2021), and those beyond: tolerance, settings of the attack, subspaces."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
+from scipy.interpolate import interp1d
 
 from pipeline.report import registry
 from pipeline.report import words as w
@@ -19,8 +20,8 @@ from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import plain
-from pipeline.report.picture import Picture
-from pipeline.report.settings import select
+from pipeline.report.settings import Setting, select
+from pipeline.report.stamp import Picture
 from pipeline.report.style import INK, curve, finish, level, logarithmic, method_style, new_panels
 
 BLUE_TO_RED = "RdBu_r"
@@ -29,33 +30,6 @@ BAND = (10, 90)
 INTERCEPTS = ("fitted", "zero")
 STABILITY = 2.0
 """The iteration x <- x - 2 lambda eta (x - x0) contracts for 2 lambda eta < 2 and diverges beyond."""
-
-
-@registry.figure()
-def figure_1(inputs: Inputs) -> Picture:
-    """A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the
-    authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero, which
-    comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1, so that no
-    intercept can be fitted. From left to right the metric discounts the true direction and directions 5° and 10° off.
-    """
-    variants = [
-        ("intercept fitted", {"block": "heatmaps", "intercept": "fitted", "metric": "rotated"}),
-        ("intercept zero", {"block": "heatmaps", "intercept": "zero", "metric": "rotated"}),
-        ("labels as printed", {"block": "heatmaps_printed"}),
-    ]
-    return _heatmaps(inputs, variants, "The test statistic T_n of logistic classifiers on a grid of coefficients.")
-
-
-@registry.figure(place=1)
-def figure_1_diagonal(inputs: Inputs) -> Picture:
-    """The paper's formula for the rotated metric has no cross term; its text and its authors' code rotate. Both agree
-    at 0°.
-    """
-    variants = [
-        (f"intercept {intercept}", {"block": "heatmaps", "intercept": intercept, "metric": "diagonal"})
-        for intercept in INTERCEPTS
-    ]
-    return _heatmaps(inputs, variants, "The same heat maps with the diagonal metric of the printed formula.")
 
 
 @registry.figure()
@@ -83,7 +57,7 @@ def figure_2(inputs: Inputs) -> Picture:
         logarithmic(axes)
     panels[0, 0].legend(loc="upper left")
     finish(figure, panels, "number of steps $T$", "test statistic $T_n$", titles=[*map(w.dataset_label, datasets)])
-    return Picture.stamped(
+    return Picture(
         figure,
         "The test statistic as a function of the stopping time.",
         inputs.stamp("audit"),
@@ -113,7 +87,7 @@ def figure_3(inputs: Inputs) -> Picture:
     axes.set_aspect("equal")
     axes.set(xlabel="$x_1$", ylabel="$x_2$")
     figure.legend(loc="outside upper center", ncols=4, columnspacing=1.4, handletextpad=0.1)
-    return Picture.stamped(
+    return Picture(
         figure,
         "Simulated data.",
         inputs.stamp("heatmaps"),
@@ -134,13 +108,37 @@ def heatmap(panel: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return grid.columns.to_numpy(float), grid.index.to_numpy(float), grid.to_numpy(float)
 
 
-def _heatmaps(inputs: Inputs, variants: Sequence[tuple[str, dict[str, str]]], title: str) -> Picture:
-    rows = [(name, select(inputs.rows, {**setting, "statistic": "T_n"})) for name, setting in variants]
+@registry.figure(
+    "figure_1",
+    "A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the "
+    "authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero, "
+    "which comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1, so "
+    "that no intercept can be fitted. From left to right the metric discounts the true direction and directions 5° "
+    "and 10° off.",
+    title="The test statistic T_n of logistic classifiers on a grid of coefficients.",
+    variants={
+        "intercept fitted": {"block": "heatmaps", "intercept": "fitted", "metric": "rotated"},
+        "intercept zero": {"block": "heatmaps", "intercept": "zero", "metric": "rotated"},
+        "labels as printed": {"block": "heatmaps_printed"},
+    },
+)
+@registry.figure(
+    "figure_1_diagonal",
+    "The paper's formula for the rotated metric has no cross term; its text and its authors' code rotate. Both agree "
+    "at 0°.",
+    place=1,
+    title="The same heat maps with the diagonal metric of the printed formula.",
+    variants={
+        f"intercept {intercept}": {"block": "heatmaps", "intercept": intercept, "metric": "diagonal"}
+        for intercept in INTERCEPTS
+    },
+)
+def heat_maps(inputs: Inputs, title: str, variants: Mapping[str, Setting]) -> Picture:
+    """A row of heat maps for each variant that was run, a column for each angle of the metric."""
+    rows = [(name, select(inputs.rows, {**setting, "statistic": "T_n"})) for name, setting in variants.items()]
     rows = [(name, found) for name, found in rows if not found.empty]
     if not rows:
-        raise ValueError(
-            "there are no rows of block 'heatmaps', method 'logistic_grid', statistic 'T_n': audit it again"
-        )
+        raise ValueError("there are no rows of block 'heatmaps', method 'logistic_grid', statistic 'T_n': audit again")
     angles = sorted(rows[0][1]["angle"].unique())
     delta = float(configured(inputs, "heatmaps", w.SIMULATED, "logistic_grid")["audit.delta"])
     figure, grid = new_panels(2.0 * len(rows) + 0.2, len(rows), len(angles), sharex=True, sharey=True)
@@ -156,12 +154,11 @@ def _heatmaps(inputs: Inputs, variants: Sequence[tuple[str, dict[str, str]]], ti
             if r == len(rows) - 1:
                 grid[r, c].set_xlabel(r"$\theta_1$")
         grid[r, 0].set_ylabel(f"{name}\n$\\theta_2$")
-        ticks = [low, delta, (delta + high) / 2, high]
-        bar = _color_bar(figure, grid[r], norm, ticks, [f"{tick:.3g}" for tick in ticks], aspect=16, shrink=0.95)
+        bar = _color_bar(figure, grid[r], norm, float, aspect=16, shrink=0.95)
         bar.ax.axhline(delta, color="black", linewidth=1.1)
         bar.ax.set_title("$T_n$", fontsize=8.5, pad=5)
-    blocks = list(dict.fromkeys(setting["block"] for _, setting in variants if "block" in setting))
-    return Picture.stamped(
+    blocks = dict.fromkeys(str(setting["block"]) for setting in variants.values())
+    return Picture(
         figure,
         title,
         inputs.stamp([b for b in blocks if (inputs.rows["block"] == b).any()]),
@@ -186,9 +183,12 @@ def _panel(axes: Axes, panel: pd.DataFrame, norm: TwoSlopeNorm, delta: float) ->
         axes.spines[side].set_visible(True)
 
 
-def _color_bar(figure: Figure, axes: Any, norm: TwoSlopeNorm, ticks: Any, labels: list[str], **more: Any) -> Colorbar:
+def _color_bar(figure: Figure, axes: Any, norm: TwoSlopeNorm, of: Callable[[float], float], **more: Any) -> Colorbar:
+    """A bar whose ticks are labelled with what ``of`` makes of them."""
     bar = figure.colorbar(ScalarMappable(norm=norm, cmap=BLUE_TO_RED), ax=list(axes), pad=0.015, **more)
-    bar.set_ticks(ticks, labels=labels)
+    low, center, high = (float(end) for end in (norm.vmin, norm.vcenter, norm.vmax) if end is not None)
+    ticks = [low, center, (center + high) / 2, high]
+    bar.set_ticks(ticks, labels=[f"{of(tick):.3g}" for tick in ticks])
     bar.ax.minorticks_off()
     bar.outline.set_linewidth(0.5)  # type: ignore[operator]
     return bar
@@ -216,7 +216,7 @@ def figure_tolerance(inputs: Inputs) -> Picture:
         logarithmic(axes, "x")
     names = grid[0, 0].get_legend_handles_labels()[1]
     finish(figure, grid, r"tolerance $\delta$", "share rejected", columns=len(names))
-    return Picture.stamped(
+    return Picture(
         figure,
         "How often each method is rejected, by the tolerance.",
         inputs.stamp("audit"),
@@ -245,19 +245,17 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
     tables = [means.loc[place].unstack("step_size").sort_index() for place in places]
     delta = float(configured(inputs, "sensitivity", *places[0])["audit.delta"])
     logs = np.log(np.concatenate([table.to_numpy(float).ravel() for table in tables]))
-    finite = logs[np.isfinite(logs)]
-    center = float(np.log(delta))
+    finite, center = logs[np.isfinite(logs)], float(np.log(delta))
     low, high = min(float(finite.min()), center - 0.1), max(float(finite.max()), center + 0.1)
     norm = TwoSlopeNorm(center, vmin=low, vmax=high)
-    figure, grid = new_panels(2.0 * -(-len(places) // 2) + 0.2, -(-len(places) // 2), 2, sharex=True, sharey=True)
+    down = -(-len(places) // 2)
+    figure, grid = new_panels(2.0 * down + 0.2, down, 2, sharex=True, sharey=True)
     for axes, table in zip(grid.flat, tables, strict=False):
         _cells(axes, table, norm)
     titles = [f"{w.dataset_label(dataset)}, {method_style(method).label}" for dataset, method in places]
     finish(figure, grid, r"step size $\eta$", r"penalty $\lambda$", titles=titles)
-    ticks = [low, center, (center + high) / 2, high]
-    bar = _color_bar(figure, grid.flat, norm, ticks, [f"{np.exp(tick):.3g}" for tick in ticks], aspect=30)
-    bar.set_label("mean $T_n$")
-    return Picture.stamped(
+    _color_bar(figure, grid.flat, norm, np.exp, aspect=30).set_label("mean $T_n$")
+    return Picture(
         figure,
         "The test statistic over the penalty and the step size.",
         inputs.stamp("sensitivity"),
@@ -299,7 +297,7 @@ def figure_angles(inputs: Inputs) -> Picture:
         _pairs(axes, inputs, dataset)
     panels[1].set_ylabel("test statistic $T_n$")
     finish(figure, panels, titles=["", *map(w.dataset_label, datasets)])
-    return Picture.stamped(
+    return Picture(
         figure,
         "Sensitive subspaces of train and test rows.",
         inputs.stamp("audit"),
@@ -356,12 +354,7 @@ def _cells(axes: Axes, table: pd.DataFrame, norm: TwoSlopeNorm) -> None:
 
 def axis_places(values: np.ndarray, marks: Sequence[float] | np.ndarray) -> np.ndarray:
     """Where values stand on an axis whose ``marks`` are evenly spaced, by their logarithms, continued at the ends."""
-    log_marks, at = np.log(np.asarray(marks, float)), np.arange(len(marks), dtype=float)
-    logs = np.log(values)
-    place = np.interp(logs, log_marks, at)
-    below, above = logs < log_marks[0], logs > log_marks[-1]
-    place[below] = (logs[below] - log_marks[0]) / (log_marks[1] - log_marks[0])
-    place[above] = at[-1] + (logs[above] - log_marks[-1]) / (log_marks[-1] - log_marks[-2])
+    place: np.ndarray = interp1d(np.log(marks), np.arange(len(marks)), fill_value="extrapolate")(np.log(values))
     return place
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.departures import joined
 from pipeline.report.described import Described
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import Quantity, configured
@@ -73,10 +74,6 @@ def _of_quantities(
     return Table(title, tuple(stub), columns, body, inputs.stamp("audit", dataset), notes=tuple(notes))
 
 
-def _of(quantity: Quantity, inputs: Inputs, dataset: str) -> Callable[[str], Any]:
-    return lambda method: quantity.measure(inputs, dataset, method)
-
-
 @registry.table()
 def table_1(inputs: Inputs) -> Table:
     """Balanced accuracy, average odds differences for gender and race, and both tests of individual fairness: the loss
@@ -109,7 +106,7 @@ def table_2(inputs: Inputs) -> Table:
 def table_3(inputs: Inputs) -> Table:
     """The numbers of Table 1 with standard deviations, as in appendix F.6."""
     rows = [
-        ((x.group, x.name), _of(x, inputs, w.ADULT), q.DECIMALS[x.kind])
+        ((x.group, x.name), partial(x.measure, inputs, w.ADULT), q.DECIMALS[x.kind])
         for x in (*q.PERFORMANCE, *q.LOSS_RATIO, *q.ERROR_RATIO)
     ]
     notes = (SPREADS, q.steps_note(inputs, w.ADULT), q.odds_note(inputs, w.ADULT))
@@ -129,15 +126,12 @@ def table_confidence(inputs: Inputs) -> Table:
     """How sure the means of Tables 1 and 4 are, and how sure a single audit is of its own value."""
     datasets = inputs.names("dataset", block="audit")
     rows: list[tuple[Sequence[str], Callable[..., Any], int | None]] = []
-    for dataset in datasets:
-        for x in (*q.PERFORMANCE, q.T_N, q.ERROR_T_N):
-            mean = _of(x, inputs, dataset)
-            rows.append(((w.dataset_label(dataset), x.key), lambda m, of=mean: of(m).with_t_interval(), None))
-            if x.key in TYPICAL:
-                name, *ends = TYPICAL[x.key]
-                rows.append(
-                    ((w.dataset_label(dataset), name), lambda m, e=ends, d=dataset: _typical(inputs, e, d, m), None)
-                )
+    for d, x in product(datasets, (*q.PERFORMANCE, q.T_N, q.ERROR_T_N)):
+        of = partial(x.measure, inputs, d)
+        rows.append(((w.dataset_label(d), x.key), lambda m, of=of: of(m).with_t_interval(), None))
+        if x.key in TYPICAL:
+            name, *ends = TYPICAL[x.key]
+            rows.append(((w.dataset_label(d), name), partial(_typical, inputs, ends, d), None))
     notes = (
         "Mean over the repetitions with its 95 % interval of Student's t. Repetitions are random splits of one "
         "data set, whose rows overlap: the intervals take them for independent, and speak of new splits of these "
@@ -163,11 +157,8 @@ def table_error_ratio_compas(inputs: Inputs) -> Table:
     ratio = Quantity("S~_n", "error_S_n", q.ZERO_ONE, attacked=True)
     undefined = Quantity("undefined", "undefined_errors", q.ZERO_ONE, "average")
     columns = [x.column(inputs) for x in (ratio, *q.ERROR_RATIO, undefined)]
-    notes = (
-        SPREADS,
-        q.steps_note(inputs, w.COMPAS),
-        "Undefined: repetitions without any error before the attack, on average.",
-    )
+    told = "Undefined: repetitions without any error before the attack, on average."
+    notes = (SPREADS, q.steps_note(inputs, w.COMPAS), told)
     return _of_methods(inputs, "The error-rate-ratio test on COMPAS data.", w.COMPAS, columns, notes)
 
 
@@ -176,9 +167,8 @@ def table_group_metrics(inputs: Inputs) -> Table:
     """A method can look even-handed by one definition and not by another."""
     datasets = inputs.names("dataset", block="audit")
     rows = [
-        ((w.dataset_label(dataset), key), _of(Quantity(key, statistic), inputs, dataset), None)
-        for dataset in datasets
-        for key, statistic in DEFINITIONS.items()
+        ((w.dataset_label(d), key), partial(Quantity(key, statistic).measure, inputs, d), None)
+        for d, (key, statistic) in product(datasets, DEFINITIONS.items())
     ]
     notes = (
         SPREADS,
@@ -281,8 +271,8 @@ def table_unfair_examples(inputs: Inputs) -> Table:
         rows=tuple(rows),
         stamp=inputs.stamp("audit"),
         notes=(
-            f"First repetition, after the last recorded step of the attack ({joined(last)}), which is further than the "
-            "other tables go. A comparable point is one that the attack found, not the one that is served worst.",
+            f"First repetition, after the last recorded step of the attack ({enumerated(last)}), which is further than "
+            "the other tables go. A comparable point is one that the attack found, not the one that is served worst.",
             f"The {SHOWN_FEATURES} features that move most as the network sees them: numbers in standard deviations of "
             "the training rows, categories from 0 to 1. The attack moves freely between categories and beyond them: a "
             "comparable point need not be a person who could exist.",

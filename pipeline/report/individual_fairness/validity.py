@@ -13,7 +13,7 @@ from pipeline.report import words as w
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, plain
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import DASHED, FAINT, INK, MethodStyle, counts_along, curve, finish, level, new_panels
 from pipeline.report.table import Column, Table, tabulated
 from pipeline.types import AuditResult
@@ -34,6 +34,7 @@ def table_validity(inputs: Inputs) -> Table:
     """
     rows = inputs.select(block=BLOCK, statistic="rejection_rate")
     draws = int(rows["draws"].iloc[0])
+    population = int(inputs.select(block=BLOCK, statistic="population")["value"].max())
 
     def column(name: str, statistic: str, group: str = "", **more: float) -> Column:
         def mean(place: Mapping[str, Any]) -> float:
@@ -61,7 +62,7 @@ def table_validity(inputs: Inputs) -> Table:
         ],
         stamp=inputs.stamp(BLOCK),
         notes=(
-            f"Shares of {draws:,} samples drawn with replacement from {_population(inputs):,} simulated points, whose "
+            f"Shares of {draws:,} samples drawn with replacement from {population:,} simulated points, whose "
             f"ratio is known. The simulation's own error of a share near 0.95 is \u00b1{_half_width(0.95, draws):.3f}.",
             _setting(inputs),
             "At delta = truth the share rejected is the Type I error, nominally 0.05; below it is the power.",
@@ -90,7 +91,7 @@ def figure_validity(inputs: Inputs) -> Picture:
         _quantiles(axes, found, levels, sizes, style)
     panels[2].set_ylabel("standardized statistic")
     finish(figure, panels, titles=["coverage", "Type I error", *(style.label for style in TESTS.values())])
-    return Picture.stamped(
+    return Picture(
         figure,
         "The tests in a population whose ratio is known.",
         inputs.stamp(BLOCK),
@@ -124,10 +125,6 @@ def _audit(inputs: Inputs) -> AuditResult:
         if result.audit == AUDIT:
             return result
     raise ValueError(f"block {BLOCK!r} has no audit {AUDIT!r} with its arrays: found {sorted(inputs.audits)}")
-
-
-def _population(inputs: Inputs) -> int:
-    return int(inputs.select(block=BLOCK, statistic="population")["value"].max())
 
 
 def _half_width(share: float, draws: int) -> float:

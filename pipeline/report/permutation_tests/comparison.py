@@ -8,11 +8,10 @@ import pandas as pd
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.comparison_table import as_table
-from pipeline.report.departures import value as text_of
 from pipeline.report.facts import configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.settings import setting_label
-from pipeline.report.settings_table import Listing, settings_table, span
+from pipeline.report.settings import setting_label, text_of
+from pipeline.report.settings_table import settings_table, span
 from pipeline.report.table import Cell, Table
 
 PARTS = {
@@ -87,9 +86,9 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
 @registry.table(place=5)
 def table_settings(inputs: Inputs) -> Table:
     """Settings of every part. What the paper's text lost is proposed here."""
-    of = Listing(tuple(PARTS.values()), _part, _label, _place, _cell, alphabetical=False)
-    stamp = inputs.stamp(sorted(set(inputs.rows["block"])))
-    return settings_table(inputs.points, of, stamp, ("As configured for this run.",))
+    of = (tuple(PARTS.values()), _part, _label, lambda key, point: w.dataset_label(point["dataset"]["name"]), _cell)
+    note = "As configured for this run."
+    return settings_table(inputs.points, *of, inputs.stamp(), (note,), alphabetical=False)
 
 
 def _part(key: str, point: Mapping[str, Any]) -> str:
@@ -103,10 +102,6 @@ def _part(key: str, point: Mapping[str, Any]) -> str:
 
 def _label(key: str, point: Mapping[str, Any]) -> str:
     return setting_label(key, WORDS_OF_TABLE_1 if point["block"] == "null_rejection" else WORDS)
-
-
-def _place(key: str, point: Mapping[str, Any]) -> str:
-    return w.dataset_label(point["dataset"]["name"])
 
 
 def _cell(key: str, value: Any) -> Cell:

@@ -1,6 +1,7 @@
 """Real data: test AUCs, Figures 2 and 3 of DiCiccio et al. (2020) for gender and race, sample sizes of section 5.1."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import MINUS, Estimate, spread
 from pipeline.report.permutation_tests.simulations import count
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import (
     FAINT,
     INK,
@@ -22,7 +23,6 @@ from pipeline.report.style import (
     finish,
     logarithmic,
     new_panels,
-    panel_letter,
 )
 from pipeline.report.table import Column, Table, tabulated
 
@@ -55,13 +55,14 @@ def table_auc(inputs: Inputs) -> Table:
     """
 
     def mean(statistic: str) -> Callable[[pd.DataFrame], float]:
-        return lambda rows: float(np.nanmean(_values(rows, statistic)))
+        return lambda part: float(np.nanmean(_values(part, statistic)))
 
+    rows = inputs.select(block="auc")
     return tabulated(
         title="Test AUCs of the logistic regressions.",
         stub=("Dataset", "Group"),
         columns=(
-            Column("AUC", show="spread", of=lambda rows: Estimate.mean(_values(rows, "auc"))),
+            Column("AUC", show="spread", of=lambda part: Estimate.mean(_values(part, "auc"))),
             Column("standard error", name="standard error of one split", of=mean("auc_std_error")),
             Column("test rows", decimals=0, of=mean("n")),
             Column("positives", decimals=0, of=mean("positives")),
@@ -76,7 +77,8 @@ def table_auc(inputs: Inputs) -> Table:
             SPREADS,
             "Standard error: DeLong's, of one test set; mean over the splits.",
             *_penalties(inputs),
-            *_scatter(inputs),
+            # What was measured of the official COMPAS data says nothing of others.
+            *([SCATTER] if set(rows.loc[rows["dataset"] == "compas_all", "origin"]) == {"official"} else []),
         ),
     )
 
@@ -113,7 +115,7 @@ def table_sample_size(inputs: Inputs) -> Table:
         ),
         rows=[
             (
-                (w.dataset_label(one["dataset"]), attribute_label(one["attribute"]), w.metric_label(one["metric"])),
+                (w.dataset_label(one["dataset"]), w.ATTRIBUTES[one["attribute"]], w.METRICS[one["metric"]]),
                 _of_the_groups(inputs, one),
             )
             for one in places
@@ -154,18 +156,12 @@ def _groups(inputs: Inputs, dataset: str) -> list[tuple[str, pd.DataFrame]]:
     for attribute in w.attributes_in(list(rows["attribute"].dropna())):
         for name in sorted(set(rows.loc[rows["attribute"] == attribute, "group"])):
             part = rows[(rows["attribute"] == attribute) & (rows["group"] == name)]
-            groups.append((f"{attribute_label(attribute)}: {name}", part))
+            groups.append((f"{w.ATTRIBUTES[attribute]}: {name}", part))
     return groups
 
 
 def _values(rows: pd.DataFrame, statistic: str) -> np.ndarray:
     return rows.loc[rows["statistic"] == statistic, "value"].to_numpy(float)
-
-
-def _scatter(inputs: Inputs) -> list[str]:
-    """What was measured of the official COMPAS data says nothing of others."""
-    rows = inputs.select(block="auc")
-    return [SCATTER] if set(rows.loc[rows["dataset"] == "compas_all", "origin"]) == {"official"} else []
 
 
 def _penalties(inputs: Inputs) -> list[str]:
@@ -180,11 +176,6 @@ def _penalties(inputs: Inputs) -> list[str]:
         ends = f"; {edge} of {len(chosen)} at an end of the grid" if edge else ""
         notes.append(f"{w.dataset_label(classifier.dataset)}: C chosen on validation rows, by split: {text}{ends}.")
     return notes
-
-
-def attribute_label(attribute: str) -> str:
-    """``sex`` -> ``gender``."""
-    return w.ATTRIBUTES.get(attribute, attribute)
 
 
 def difference_of(inputs: Inputs, dataset: str, attribute: str) -> str:
@@ -234,26 +225,23 @@ def thresholds(inputs: Inputs, attribute: str) -> Picture:
     datasets = inputs.names("dataset", **place)
     height, ratios = 2.35 * len(datasets) + 0.3, [7, 1] * len(datasets)
     figure, grid = new_panels(height, 2 * len(datasets), len(RATES), sharex=True, height_ratios=ratios)
-    for r, dataset in enumerate(datasets):
-        for c, metric in enumerate(RATES):
-            upper, strip = grid[2 * r, c], grid[2 * r + 1, c]
-            setting = {**place, "dataset": dataset, "metric": metric}
-            _distance(upper, inputs, setting)
-            _strips(strip, inputs, setting)
-            upper.set_title(f"{w.dataset_label(dataset)}, {w.metric_label(metric)}")
-            panel_letter(upper, "abcdefgh"[r * len(RATES) + c])
-            if c:
-                strip.set_yticklabels([])
-        grid[2 * r, 0].set_ylabel("difference")
+    panels, uppers, strips = list(product(datasets, RATES)), grid[::2], grid[1::2]
+    for (dataset, metric), upper, strip in zip(panels, uppers.flat, strips.flat, strict=True):
+        setting = {**place, "dataset": dataset, "metric": metric}
+        _distance(upper, inputs, setting)
+        _strips(strip, inputs, setting)
+    for strip in strips[:, 1:].flat:
+        strip.set_yticklabels([])
+    titles = [f"{w.dataset_label(dataset)}, {w.METRICS[metric]}" for dataset, metric in panels]
+    finish(figure, uppers, y="difference", columns=2, titles=titles)
     for axes in grid[-1]:
         axes.set_xlabel(r"threshold $\tau$")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     rows = inputs.select(**place, statistic="percentile_95")
     splits = rows["repetition"].nunique()
     groups = "; ".join(f"{w.dataset_label(d)}: {difference_of(inputs, d, attribute)}" for d in datasets)
-    return Picture.stamped(
+    return Picture(
         figure,
-        f"Equalized odds and permutation tests by {attribute_label(attribute)}.",
+        f"Equalized odds and permutation tests by {w.ATTRIBUTES[attribute]}.",
         inputs.stamp("thresholds"),
         "Curves of the difference of rates between two groups against the threshold, with the 95th percentile of the "
         "permutation distribution and bars where exact and studentised tests reject.",
@@ -272,7 +260,7 @@ def thresholds(inputs: Inputs, attribute: str) -> Picture:
 def _in_the_middle(inputs: Inputs, place: dict[str, str]) -> str:
     """``COMPAS recall (TPR) -0.162 +- 0.075, FPR ...``: the signed differences, and how they scatter."""
     found = (
-        f"{w.metric_label(metric)} "
+        f"{w.METRICS[metric]} "
         + spread(inputs.mean(**place, metric=metric, threshold=AT_THRESHOLD, statistic="difference"), 3)
         for metric in RATES
     )
@@ -298,7 +286,7 @@ def _strips(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
         for left, right, shade in zip(edges[:-1], edges[1:], rejected, strict=True):
             if shade > 0:
                 axes.broken_barh(
-                    [(left, right - left)], (row - 0.38, 0.76), facecolors=w.style_of_test(test).color, alpha=shade,
+                    [(left, right - left)], (row - 0.38, 0.76), facecolors=w.TESTS[test].color, alpha=shade,
                     linewidth=0,
                 )  # fmt: skip
     axes.set_yticks(range(len(STRIPS)), ["exact", "studentised"], fontsize=6.5)
@@ -319,16 +307,16 @@ def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
     place = {"block": "sample_size", "attribute": attribute}
     datasets = inputs.names("dataset", **place)
     figure, grid = new_panels(2.0 * len(datasets) + 0.4, len(datasets), len(RATES), sharex="row")
-    panels = [(dataset, metric) for dataset in datasets for metric in RATES]
+    panels = list(product(datasets, RATES))
     for (dataset, metric), axes in zip(panels, grid.flat, strict=True):
         _detected(axes, inputs, {**place, "dataset": dataset, "metric": metric})
-    titles = [f"{w.dataset_label(dataset)}, {w.metric_label(metric)}" for dataset, metric in panels]
+    titles = [f"{w.dataset_label(dataset)}, {w.METRICS[metric]}" for dataset, metric in panels]
     finish(figure, grid, "rows sampled", "least difference detected", 4, titles)
     rows = inputs.select(**place, statistic="minimum_difference")
     samples = len(rows[["dataset", "repetition", "sample"]].drop_duplicates()) // len(datasets)
-    return Picture.stamped(
+    return Picture(
         figure,
-        f"The least difference detected against the sample size, by {attribute_label(attribute)}.",
+        f"The least difference detected against the sample size, by {w.ATTRIBUTES[attribute]}.",
         inputs.stamp("sample_size"),
         "Falling curves on logarithmic axes of the least difference that each test detects against the rows sampled.",
         notes=(
@@ -345,11 +333,11 @@ def sample_sizes(inputs: Inputs, attribute: str) -> Picture:
 
 def _detected(axes: Axes, inputs: Inputs, setting: dict[str, str]) -> None:
     for test in (w.STUDENTIZED, w.EXACT):
-        style = w.style_of_test(test)
+        style = w.TESTS[test]
         n, least = by_setting(inputs.select(**setting, statistic="minimum_difference", test=test), "n")
         low, median, high = quantiles(least, (QUARTILES[0], 50, QUARTILES[1]))
         curve(axes, n, median, style, (low, high))
-    style = w.style_of_test(w.EXACT)
+    style = w.TESTS[w.EXACT]
     n, corrected = by_setting(inputs.select(**setting, statistic="minimum_difference_corrected", test=w.EXACT), "n")
     holm = {"linestyle": (0, (1, 1.2)), "markerfacecolor": "white", "label": f"{style.label}, Holm"}
     curve(axes, n, quantiles(corrected, (50,))[0], style, **holm)

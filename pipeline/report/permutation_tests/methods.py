@@ -11,7 +11,7 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate, p_value
-from pipeline.report.permutation_tests.data import attribute_label, difference_of
+from pipeline.report.permutation_tests.data import difference_of
 from pipeline.report.style import in_order, method_style
 from pipeline.report.table import Cell, Column, Table, tabulated
 
@@ -49,7 +49,7 @@ def table_methods(inputs: Inputs) -> Table:
             for shown in ("difference", "p", "rejected", "exact", "undefined")
         ],
         rows=[
-            ((dataset, attribute_label(attribute), w.metric_label(metric)), (dataset, attribute, metric))
+            ((dataset, w.ATTRIBUTES[attribute], w.METRICS[metric]), (dataset, attribute, metric))
             for dataset in dict.fromkeys(rows["shown"])
             for attribute in w.attributes_in(list(rows.loc[rows["shown"] == dataset, "attribute"].dropna()))
             for metric in w.metrics_in(list(rows["metric"].dropna()))
@@ -113,7 +113,7 @@ def _wide(statistics: dict[str, pd.DataFrame], name: str) -> pd.Series:
 
 def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
     groups = [
-        f"{w.dataset_label(str(dataset))} {attribute_label(str(attribute))}: "
+        f"{w.dataset_label(str(dataset))} {w.ATTRIBUTES[str(attribute)]}: "
         f"{difference_of(inputs, str(dataset), str(attribute))}"
         for (dataset, attribute), _ in rows[rows["attribute"].notna()].groupby(["dataset", "attribute"], sort=True)
     ]
@@ -128,7 +128,7 @@ def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
         "rates that are equal together (TPR and FNR, FPR and TNR) count as one hypothesis; the splits, which share "
         "rows, are then combined by twice the median (m/k times the k-th smallest of m, k = \u2308m/2\u2309), which is "
         "valid however they depend on each other.",
-        f"Exact by enumeration: {', '.join(w.metric_label(m) for m in exact)}; the others are studentised, "
+        f"Exact by enumeration: {', '.join(w.METRICS[m] for m in exact)}; the others are studentised, "
         f"with p at least 1/{draws + 1:,} in a split before the correction; that floor, where it is the smallest p in "
         f"every split, is {p_value(floor(rows, draws))} after it.",
         f"Share of splits rejected at {alpha:g}, standard deviations, and undefined tests: in the CSV. Logistic "

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from scipy.stats import binom, binomtest
+from scipy.stats import binom
 
+from pipeline.audits.permutation.monte_carlo import wilson
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.picture import Picture
+from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, counts_along, curve, finish, level, new_panels, panel_letter
 from pipeline.report.table import Cell, Column, Table, tabulated
 
@@ -77,8 +78,8 @@ def rate(rows: pd.DataFrame) -> Estimate:
     share, simulations = float(line["value"]), int(line["simulations"])
     if math.isnan(share):
         return Estimate(share)
-    interval = binomtest(round(share * simulations), simulations).proportion_ci(CONFIDENCE, method="wilson")
-    return Estimate(share, n=simulations, low=float(interval.low), high=float(interval.high))
+    low, high = wilson(round(share * simulations), simulations, CONFIDENCE)
+    return Estimate(share, n=simulations, low=low, high=high)
 
 
 def count(rows: pd.DataFrame, column: str) -> str:
@@ -134,7 +135,7 @@ def _sizes(setting: pd.DataFrame) -> tuple[str, str, str]:
 def _columns(inputs: Inputs, side: int, group: str, prefix: str, tests: Sequence[str]) -> Iterator[Column]:
     """The level of each test and the share of samples without one, of the rows at one side of a pair, if any."""
     for test in tests:
-        label = w.style_of_test(test).label
+        label = w.TESTS[test].label
 
         def of(pair: Sequence[pd.DataFrame], test: str = test) -> Cell:
             return None if pair[side].empty else rate(pair[side][pair[side]["test"] == test])
@@ -188,7 +189,7 @@ def figure_1(inputs: Inputs) -> Picture:
         for edge in multinomial_band(float(np.median(width)), simulations):
             level(axes, edge, linewidth=0.6, linestyle=(0, (1, 1.5)))
         inside = high <= alpha * (1 + 1e-9)
-        look: Any = {"align": "edge", "color": w.style_of_test(test).color, "edgecolor": "white", "linewidth": 0.5}
+        look: Any = {"align": "edge", "color": w.TESTS[test].color, "edgecolor": "white", "linewidth": 0.5}
         for chosen, shade in ((inside, 1.0), (~inside, 0.5)):
             axes.bar(low[chosen], (value / width)[chosen], width[chosen], alpha=shade, **look)
         level(axes, 1)
@@ -198,10 +199,10 @@ def figure_1(inputs: Inputs) -> Picture:
             fontsize=7.5,
         )  # fmt: skip
         axes.set_xlim(0, 1)
-    titles = [w.style_of_test(test).label for test in PUBLISHED_PANELS]
+    titles = [w.TESTS[test].label for test in PUBLISHED_PANELS]
     finish(figure, panels, "p-value", "density", titles=titles)
     place = rows.iloc[0]
-    return Picture.stamped(
+    return Picture(
         figure,
         "p-values of three tests of equal false negative rates.",
         inputs.stamp("p_values"),
@@ -246,7 +247,7 @@ def figure_levels(inputs: Inputs) -> Picture:
     titles = ("equal FNR", "equal FNR, near the level", "equal AUC")
     finish(figure, panels, "expected positives of group B", f"share rejected at level {alpha:g}", 3, titles)
     place = rows.iloc[0]
-    return Picture.stamped(
+    return Picture(
         figure,
         "The level of each test where positives are few.",
         inputs.stamp(("few_positives", AUCS, RARE)),
@@ -299,9 +300,9 @@ def figure_power(inputs: Inputs) -> Picture:
     for axes in grid.flat[max(0, len(differences) - ACROSS) : len(differences)]:
         axes.set_xlabel("rows of both groups")
     place = rows.iloc[0]
-    return Picture.stamped(
+    return Picture(
         figure,
-        f"The power to detect a difference in {w.metric_label(str(place['metric']))}.",
+        f"The power to detect a difference in {w.METRICS[str(place['metric'])]}.",
         inputs.stamp("power"),
         "Rising curves of the share rejected against the number of rows, one panel for each true difference.",
         notes=(
@@ -330,5 +331,5 @@ def binomial_band(expected: float, simulations: int) -> tuple[float, float]:
 def _curves(axes: Axes, rows: pd.DataFrame, against: str, hollow: bool = False) -> None:
     """A curve for each test."""
     for test in w.tests_in(list(rows["test"])):
-        look, points = w.style_of_test(test), rows[rows["test"] == test].sort_values(against)
+        look, points = w.TESTS[test], rows[rows["test"] == test].sort_values(against)
         curve(axes, points[against], points["value"], look, markerfacecolor="white" if hollow else look.color)

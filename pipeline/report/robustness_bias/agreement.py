@@ -4,20 +4,20 @@ Two distances are compared on the points that both were asked of and that neithe
 own, the first so many test points; on different points signs differ for that reason alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.audits.robustness_bias.inference import Agreement, sigma_difference, sign_agreement
-from pipeline.audits.robustness_bias.measures import Partition, by_level
+from pipeline.audits.robustness_bias.measures import by_level
 from pipeline.audits.robustness_bias.measures import counted as lengths_of
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import Estimate, number
-from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.study import Audited, Points
+from pipeline.report.numbers import DASH, Estimate, number
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias.study import NOT_RUN, Audited, Points
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
 
@@ -30,7 +30,6 @@ OF_A_DIFFERENCE = (
     ("variance", "variance", 3),
     ("absolute", "mean absolute", 3),
 )
-NOT_RUN = "not run: data"
 ONCE = (
     "A partition into two counts once: its groups always have opposite signs. sigma of 0 agrees with 0 alone; groups "
     "whose sigma is not defined on a side are left out."
@@ -49,10 +48,9 @@ Side = tuple[str, str]
 class Comparison:
     """Two sides whose signs are compared, over which block and networks (None: all of the data set)."""
 
-    name: str
+    block: str
     one: Side
     other: Side
-    block: str
     networks: tuple[str, ...] | None = None
 
     @property
@@ -60,31 +58,34 @@ class Comparison:
         """Whether two distances are compared, and not two moments."""
         return self.one[0] != self.other[0]
 
+    @property
+    def name(self) -> str:
+        """What is compared, in words."""
+        first, second = (w.DISTANCES[attack].label for attack, _ in (self.one, self.other))
+        words = f"{first} and {second}" if self.of_distances else f"{first}: {self.one[1]} and last epoch"
+        return words[0].upper() + words[1:]
+
+    def between(self, one: Audited) -> bool:
+        """Whether a network takes part."""
+        own = (*w.CONVOLUTIONAL, w.OWN.get(one.dataset))
+        return one.block == self.block and one.network in (own if self.networks is None else self.networks)
+
 
 def comparisons(found: Sequence[Audited]) -> list[Comparison]:
     """What the paper compares, and the same of a tighter attack and of smoothing where they were measured."""
-    attacks = w.distances_in(name for one in study.run(found) for name in one.attacks)
-    tighter = w.tighter(attacks)
-    bounds = (w.DEEPFOOL, w.CARLINI_WAGNER, *tighter, w.SMOOTHING)
-    last = w.LAST
-    listed = [_of(study.LINEAR, (w.EXACT, last), (name, last), (w.LOGISTIC,)) for name in (w.EXACT_IN_BOX, *bounds)]
-    five = w.CONVOLUTIONAL
-    listed.append(_of(study.NETWORKS, (w.DEEPFOOL, last), (w.CARLINI_WAGNER, last), five))
-    listed += [_of(study.NETWORKS, (name, last), (w.DEEPFOOL, last), five) for name in tighter]
-    for moment in (w.FIRST, w.MIDDLE):
-        listed += [_of(study.NETWORKS, (name, moment), (name, last), five) for name in bounds]
-    return listed
+    tighter = w.tighter(name for one in study.run(found) for name in one.attacks)
+    bounds, last = (w.DEEPFOOL, w.CARLINI_WAGNER, *tighter, w.SMOOTHING), w.LAST
+    sides = [((w.DEEPFOOL, last), (w.CARLINI_WAGNER, last)), *(((name, last), (w.DEEPFOOL, last)) for name in tighter)]
+    sides += [((name, moment), (name, last)) for moment in (w.FIRST, w.MIDDLE) for name in bounds]
+    return [
+        *(Comparison(study.LINEAR, (w.EXACT, last), (name, last), (w.LOGISTIC,)) for name in (w.EXACT_IN_BOX, *bounds)),
+        *(Comparison(study.NETWORKS, *both, w.CONVOLUTIONAL) for both in sides),
+    ]
 
 
 def smoothing_against(attack: str) -> Comparison:
     """Table 1: smoothing against an attack, over the five networks of torchvision and the data set's own."""
-    return _of(study.NETWORKS, (w.SMOOTHING, w.LAST), (attack, w.LAST), None)
-
-
-def _of(block: str, one: Side, other: Side, networks: tuple[str, ...] | None) -> Comparison:
-    names = [w.distance_style(attack).label for attack, _ in (one, other)]
-    words = f"{names[0]} and {names[1]}" if one[0] != other[0] else f"{names[0]}: {one[1]} and last epoch"
-    return Comparison(words[0].upper() + words[1:], one, other, block, networks)
+    return Comparison(study.NETWORKS, (w.SMOOTHING, w.LAST), (attack, w.LAST))
 
 
 def counted(
@@ -104,19 +105,17 @@ def pairs(
     comparison: Comparison,
     datasets: Sequence[str],
     denominator: str = w.PAPER,
-) -> tuple[Array, Array]:
-    """sigma of both sides, (p,) each: a group of a network in each place, one for a partition into two."""
-    sides: tuple[list[Array], list[Array]] = ([], [])
+) -> Array:
+    """sigma of both sides, (2, p): a group of a network in each place, one for a partition into two."""
+    both = [np.zeros((2, 0))]
     for audited in having(found, comparison, datasets):
-        kept = once(audited.groups)
         if comparison.of_distances:
-            both = on_shared_points(inputs, audited, comparison, denominator)
+            sigma = on_shared_points(inputs, audited, comparison, denominator)
         else:
             ends = (comparison.one, comparison.other)
-            both = tuple(audited.sigmas(*side, denominator=denominator).to_numpy(float) for side in ends)
-        for side, sigma in zip(sides, both, strict=True):
-            side.append(sigma[kept])
-    return _joined(sides[0]), _joined(sides[1])
+            sigma = np.array([audited.sigmas(*side, denominator=denominator).to_numpy(float) for side in ends])
+        both.append(sigma[:, once(audited.groups)])
+    return np.concatenate(both, axis=1)
 
 
 def having(found: Sequence[Audited], comparison: Comparison, datasets: Sequence[str]) -> list[Audited]:
@@ -125,20 +124,27 @@ def having(found: Sequence[Audited], comparison: Comparison, datasets: Sequence[
         audited
         for audited in study.run(found)
         if audited.dataset in datasets
-        and _takes_part(comparison, audited)
+        and comparison.between(audited)
         and not any(audited.sigmas(*side).empty for side in (comparison.one, comparison.other))
     ]
 
 
-def on_shared_points(inputs: Inputs, audited: Audited, comparison: Comparison, denominator: str) -> tuple[Array, Array]:
-    """sigma by each of two distances at the last epoch, (groups,) each, on the points that both have."""
+def on_shared_points(inputs: Inputs, audited: Audited, comparison: Comparison, denominator: str) -> Array:
+    """sigma by each of two distances at the last epoch, (2, groups), on the points that both have."""
     points = study.at_points(inputs, audited)
     names = comparison.one[0], comparison.other[0]
-    rows = shared(points, *names)
-    first, second = (
-        _sigmas(points, name, rows, denominator, audited.overall(name, "budget"), audited.groups) for name in names
-    )
-    return first, second
+    rows, sides = shared(points, *names), []
+    for name in names:
+        lengths = lengths_of(points.distance[name][rows], points.correct[rows], denominator)
+        found: dict[tuple[str, str], float] = {}
+        for partition in points.partitions:
+            part = points.parted(partition, rows)
+            sigma = by_level(lengths, part, audited.overall(name, "budget")).sigma
+            right = np.bincount(part.codes[points.correct[rows] & (part.codes >= 0)], minlength=len(part))
+            sigma = np.where(right < study.TOO_FEW, np.nan, sigma)
+            found |= {(partition, level): float(value) for level, value in zip(part.levels, sigma, strict=True)}
+        sides.append([found[group] for group in audited.groups])
+    return np.array(sides)
 
 
 def shared(points: Points, one: str, other: str) -> Array:
@@ -164,38 +170,10 @@ def sample_note(inputs: Inputs, found: Sequence[Audited], compared: Sequence[tup
     )
 
 
-def _sigmas(
-    points: Points, name: str, rows: Array, denominator: str, budget: float, groups: Sequence[tuple[str, str]]
-) -> Array:
-    """sigma of ``groups`` on some of the points, (groups,)."""
-    lengths = lengths_of(points.distance[name][rows], points.correct[rows], denominator)
-    found: dict[tuple[str, str], float] = {}
-    for partition, levels in points.levels.items():
-        codes = points.codes[partition][rows]
-        sigma = by_level(lengths, Partition(partition, levels, codes), budget).sigma
-        right = np.bincount(codes[points.correct[rows] & (codes >= 0)], minlength=len(levels))
-        sigma = np.where(right < study.TOO_FEW, np.nan, sigma)
-        found |= {(partition, level): float(value) for level, value in zip(levels, sigma, strict=True)}
-    return np.array([found[group] for group in groups])
-
-
 def once(groups: Sequence[tuple[str, str]]) -> Array:
     """Which (partition, level) are a comparison each (groups,): of two levels of a partition the second alone."""
-    partitions = [partition for partition, _ in groups]
-    first = {partition: place for place, partition in reversed(list(enumerate(partitions)))}
-    return np.array([partitions.count(p) != 2 or place != first[p] for place, p in enumerate(partitions)], dtype=bool)
-
-
-def _takes_part(comparison: Comparison, one: Audited) -> bool:
-    if one.block != comparison.block:
-        return False
-    if comparison.networks is not None:
-        return one.network in comparison.networks
-    return one.network in w.CONVOLUTIONAL or one.network == w.OWN.get(one.dataset)
-
-
-def _joined(parts: Iterable[Array]) -> Array:
-    return np.concatenate([np.zeros(0), *parts])
+    names = [partition for partition, _ in groups]
+    return np.array([names.count(name) != 2 or name in names[:place] for place, name in enumerate(names)], dtype=bool)
 
 
 @registry.table()
@@ -225,7 +203,7 @@ def table_1(inputs: Inputs) -> Table:
         stub=("Data",),
         columns=(*columns, Column("note", show="text", name="")),
         rows=tuple(body),
-        stamp=used.stamp(inputs, study.NETWORKS),
+        stamp=study.stamp(inputs, study.NETWORKS),
         notes=(
             "Share of groups whose sigma has the same sign, over the five networks of torchvision and the data set's "
             "own, at the last epoch. Correct: the same with shares of the correctly classified members, as in the "
@@ -251,7 +229,8 @@ def table_agreement(inputs: Inputs) -> Table:
             whole = [name for name in w.PUBLISHED_IMAGES if name in here]
             sides = [whole, *([name] for name in w.IMAGES)]
             cells = [share(counted(inputs, found, comparison, names, denominator)) for names in sides]
-            body.append(Row((words, where(comparison), comparison.name), tuple(cells)))
+            networks = "linear" if comparison.block == study.LINEAR else "five"
+            body.append(Row((words, networks, comparison.name), tuple(cells)))
     compared = [(comparison, here) for comparison in comparisons(found)]
     shown = [one for one in found if one.block in (study.LINEAR, study.NETWORKS)]
     return Table(
@@ -262,7 +241,7 @@ def table_agreement(inputs: Inputs) -> Table:
             *(Column(name, show="text", name=w.dataset_label(name)) for name in w.IMAGES),
         ),
         rows=tuple(body),
-        stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             f"Groups whose sigma has the same sign on both sides. {ONCE}",
             "Shares of all members: as the paper defines I_P; of correct members: as its program computes it. Linear: "
@@ -295,7 +274,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
                 gaps = np.abs(one - other)
                 absolute = float(np.nanmean(gaps)) if np.isfinite(gaps).any() else None
                 cells += [gap.total, gap.mean, gap.variance, absolute]
-            body.append(Row((w.distance_style(comparison.other[0]).label, label), tuple(cells)))
+            body.append(Row((w.DISTANCES[comparison.other[0]].label, label), tuple(cells)))
     columns = tuple(
         Column(f"{key}, {words}", f"shares of {words}", decimals=decimals, name=name)
         for words in w.DENOMINATORS.values()
@@ -307,7 +286,7 @@ def table_sigma_differences(inputs: Inputs) -> Table:
         stub=("Estimate", "Data"),
         columns=columns,
         rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
-        stamp=used.stamp(inputs, study.LINEAR),
+        stamp=study.stamp(inputs, study.LINEAR),
         notes=(
             f"sigma by the exact distance less sigma by the estimate, over the groups. {ONCE}",
             "The exact distance is that of the formula as published, without regard for the box [0, 1], in which the "
@@ -316,11 +295,6 @@ def table_sigma_differences(inputs: Inputs) -> Table:
             *study.not_run(found),
         ),
     )
-
-
-def where(comparison: Comparison) -> str:
-    """Over which networks."""
-    return "linear" if comparison.block == study.LINEAR else "five"
 
 
 def percent(found: Agreement) -> Estimate:
@@ -335,5 +309,4 @@ def of(found: Agreement) -> str:
 
 def share(found: Agreement) -> Estimate:
     """The share as k of n with Wilson's interval, which is in the CSV."""
-    ends = {"low": found.low, "high": found.high} if found.total else {}
-    return Estimate(found.share, n=found.total, text=of(found) or "\u2014", **ends)
+    return Estimate(found.share, n=found.total, low=found.low, high=found.high, text=of(found) or DASH)

@@ -1,23 +1,34 @@
-"""The curves I_P(tau): drawn as the steps that they are, of the points that were attacked."""
+"""Figures 4 to 6 of Nanda et al. (2021), distances by group, and the two measures over all budgets.
 
-from collections.abc import Sequence
+The curves I_P(tau) are drawn as the steps that they are, of the points that were attacked.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from pipeline.audits.robustness_bias.measures import Lengths, Partition, counted, survival
+from pipeline.audits.robustness_bias.measures import Lengths, Partition, counted, robustness_bias, survival
+from pipeline.methods.standard import accuracy_curve
+from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.robustness_bias.study import TOO_FEW, Points
-from pipeline.report.style import FAINT, INK, WARNING
+from pipeline.report.inputs import Inputs
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias.study import TOO_FEW, Audited
+from pipeline.report.stamp import Picture
+from pipeline.report.style import INK, PAGE_WIDTH, WARNING, new_figure, panel_letter
 from pipeline.types import Array
 
 GRID = 400
 """Budgets at which a curve is drawn where it has more corners than these: its steps are then finer than its line."""
 NEARLY_ALL = 0.995
 """Curves are drawn up to this quantile of the distances: one far point would leave the others a corner."""
-MEAN = "#C0392B"
+MEAN: Any = {"color": "#C0392B", "linestyle": (0, (4, 1.2))}
+ONE_OF_MANY = "#0072B2"
 ABSCISSA = rf"$\tau$ ({w.UNITS})"
 
 
@@ -30,28 +41,20 @@ class Group:
 
     def few(self, level: int) -> bool:
         """Whether too few points of a level count for a difference to be seen."""
-        own = self.lengths.counts & self.partition.element(level)[0]
-        return int(own.sum()) < TOO_FEW
+        return int((self.lengths.counts & self.partition.element(level)[0]).sum()) < TOO_FEW
 
-    def curve(self, level: int, tau: Array) -> Array:
-        """I_P (t,) at each tau (t,); NaN for a level without points."""
-        return survival(self.lengths, self.partition.element(level)[0], tau)
-
-    def others(self, level: int, tau: Array) -> Array:
-        """The same of all points of other levels."""
-        return survival(self.lengths, self.partition.element(level)[1], tau)
-
-    def mean(self, tau: Array) -> Array:
-        """The mean of the levels' curves (t,)."""
-        curves = np.array([self.curve(level, tau) for level in range(len(self.partition))])
-        return np.asarray(curves[np.isfinite(curves).all(axis=1)].mean(axis=0))
+    def curves(self, level: int, tau: Array) -> tuple[Array, Array]:
+        """I_P of a level and that of all points of other levels, (t,) each at tau (t,); NaN without points."""
+        inside, outside = self.partition.element(level)
+        return survival(self.lengths, inside, tau), survival(self.lengths, outside, tau)
 
 
-def group(points: Points, attack: str, partition: str, denominator: str = w.PAPER) -> Group:
-    """The attacked points of a network, for one distance and one partition."""
+def group(inputs: Inputs, one: Audited, attack: str, partition: str | None = None, denominator: str = w.PAPER) -> Group:
+    """The attacked points of a network, for one distance and one partition: by default that into classes."""
+    points = study.at_points(inputs, one)
     tried = points.tried[attack]
     lengths = counted(points.distance[attack][tried], points.correct[tried], denominator)
-    return Group(lengths, Partition(partition, points.levels[partition], points.codes[partition][tried]))
+    return Group(lengths, points.parted(partition or next(iter(points.partitions)), tried))
 
 
 def budgets(groups: Sequence[Group]) -> Array:
@@ -65,11 +68,6 @@ def budgets(groups: Sequence[Group]) -> Array:
     return corners if len(corners) <= GRID else np.linspace(0, end, GRID)
 
 
-def line(axes: Axes, tau: Array, values: Array, **style: Any) -> None:
-    """A function that keeps each of its ``values`` (t,) from ``tau`` (t,) up to the next."""
-    axes.plot(tau, values, drawstyle="steps-post", **style)
-
-
 def empty(axes: Axes, one: Group, level: int | None = None) -> bool:
     """Whether no point (of a level, or at all) has a length above 0; the panel then says so and stays as it is."""
     found = one.lengths.length > 0
@@ -77,29 +75,27 @@ def empty(axes: Axes, one: Group, level: int | None = None) -> bool:
         return False
     text = "no distance found" + ("" if level is None else " in the group")
     # On white and to the right, where the curves of others are low.
-    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-    axes.text(
-        0.97, 0.65, text, ha="right", va="center", transform=axes.transAxes, fontsize=7, color=WARNING, bbox=behind
-    )
+    look: Any = {"color": WARNING, "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1.5}, "fontsize": 7}
+    axes.text(0.97, 0.65, text, ha="right", va="center", transform=axes.transAxes, **look)
     return True
 
 
-def draw_levels(axes: Axes, one: Group, tau: Array, labels: bool = True) -> None:
-    """One line for each level, all distinct, and a legend of them."""
+def draw_levels(axes: Axes, one: Group, tau: Array) -> None:
+    """One line for each level, all distinct, and labels for a legend of them."""
     for level, name in enumerate(one.partition.levels):
         color, dashes = w.line_style(level)
-        label = w.plainly(name) if labels else None
-        line(axes, tau, one.curve(level, tau), color=color, linestyle=dashes, linewidth=1.0, label=label)
+        look: Any = {"color": color, "linestyle": dashes, "linewidth": 1.0, "label": w.plainly(name)}
+        axes.step(tau, one.curves(level, tau)[0], where="post", **look)
     finish(axes, tau)
 
 
 def draw_crowd(axes: Axes, one: Group, tau: Array) -> None:
-    """One thin blue line for each level, and their mean in red."""
-    many = len(one.partition.levels) > 20
-    for level in range(len(one.partition.levels)):
-        width, alpha = (0.4, 0.35) if many else (0.7, 0.7)
-        line(axes, tau, one.curve(level, tau), color="#0072B2", linewidth=width, alpha=alpha)
-    line(axes, tau, one.mean(tau), color=MEAN, linewidth=1.5, linestyle=(0, (4, 1.2)))
+    """One thin line for each level, and their mean."""
+    curves = np.array([one.curves(level, tau)[0] for level in range(len(one.partition))])
+    width, alpha = (0.4, 0.35) if len(curves) > 20 else (0.7, 0.7)
+    for curve in curves:
+        axes.step(tau, curve, where="post", color=ONE_OF_MANY, linewidth=width, alpha=alpha)
+    axes.step(tau, curves[np.isfinite(curves).all(axis=1)].mean(axis=0), where="post", linewidth=1.5, **MEAN)
     finish(axes, tau)
 
 
@@ -110,13 +106,263 @@ def finish(axes: Axes, tau: Array) -> None:
     axes.set_yticks([0, 0.5, 1])
 
 
-def say(axes: Axes, text: str, warn: bool = True) -> None:
+def say(axes: Axes, text: str) -> None:
     """A panel without numbers says why."""
     axes.set_axis_off()
     style: Any = {"ha": "center", "va": "center", "transform": axes.transAxes, "fontsize": 7.5, "wrap": True}
-    axes.text(0.5, 0.5, text, color=WARNING if warn else FAINT, **style)
+    axes.text(0.5, 0.5, text, color=WARNING, **style)
 
 
-def letters(axes: Axes, name: str) -> None:
-    """The name of a panel inside its upper right corner."""
-    axes.text(0.98, 0.97, name, ha="right", va="top", transform=axes.transAxes, fontsize=7.5, color=INK)
+def nothing(inputs: Inputs, found: Sequence[Audited], title: str, why: str = "") -> Picture:
+    """A figure of which there is nothing to draw, and in one line why."""
+    why = why or study.why_nothing(inputs, found)
+    figure = new_figure(1.0)
+    say(figure.subplots(), why)
+    blocks, datasets = ({getattr(one, name) for one in found} for name in ("block", "dataset"))
+    stamp = study.stamp(inputs, sorted(blocks), sorted(datasets))
+    return Picture(figure, title, stamp, f"No drawing: {why}", absent=why)
+
+
+SENSITIVE = ((w.ADIENCE, w.GENDER), (w.UTKFACE, w.GENDER), (w.UTKFACE, w.RACE))
+
+
+@registry.figure()
+def figure_4(inputs: Inputs) -> Picture:
+    """The share of each class whose exact distance to the boundary of a multinomial logistic regression exceeds a
+    budget, for each data set. One thin line is one class, the dashed line is their mean.
+    """
+    found = study.audited(inputs, study.LINEAR)
+    title = "Robustness of every class under logistic regression."
+    shown = study.run(found)
+    if not shown:
+        return nothing(inputs, found, title)
+    figure, grid = panels(len(shown))
+    for axes, one in zip(grid, shown, strict=True):
+        axes.set_title(w.dataset_label(one.dataset))
+        classes = group(inputs, one, w.EXACT)
+        draw_crowd(axes, classes, budgets([classes]))
+    grid[0].set_ylabel(r"$\widehat{I}_c(\tau)$")
+    handles = [Line2D([], [], color=ONE_OF_MANY, linewidth=0.9), Line2D([], [], **MEAN)]
+    figure.legend(handles, ["one class", "mean of the classes"], loc="outside upper center", ncols=2)
+    return Picture(
+        figure,
+        title,
+        study.stamp(inputs, study.LINEAR, distances=[w.EXACT]),
+        "For each data set, one falling curve for each class: the share of its points that are further than a budget "
+        "from the boundary, and the mean of these curves.",
+        notes=("Shares of all members of a class; axes end where nearly all distances do.", *study.not_run(found)),
+    )
+
+
+@registry.figure()
+def figure_5(inputs: Inputs) -> Picture:
+    """The same by sensitive attribute, for the data sets that have one."""
+    every = [one for one in study.audited(inputs, study.LINEAR) if one.dataset in dict(SENSITIVE)]
+    found = {one.dataset: one for one in study.run(every)}
+    title = "Robustness by sensitive attribute under logistic regression."
+    shown = [(found[dataset], partition) for dataset, partition in SENSITIVE if dataset in found]
+    if not shown:
+        return nothing(inputs, every, title)
+    figure, grid = panels(len(shown))
+    for axes, (one, partition) in zip(grid, shown, strict=True):
+        axes.set_title(f"{w.dataset_label(one.dataset)}, by {partition}")
+        parted = group(inputs, one, w.EXACT, partition)
+        draw_levels(axes, parted, budgets([parted]))
+        axes.legend(loc="upper right", handlelength=2.0)
+    grid[0].set_ylabel(r"$\widehat{I}_s(\tau)$")
+    return Picture(
+        figure,
+        title,
+        study.stamp(inputs, study.LINEAR, [one.dataset for one in every], [w.EXACT]),
+        "Falling curves, one for each gender or race: the share that is further than a budget from the boundary.",
+        notes=("Faces of unknown gender or race are left out.", *study.not_run(every)),
+    )
+
+
+COLUMNS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
+PANEL = 1.12
+ACROSS, ROW = 3, 1.65
+"""Panels in a row, and the height of one, inches."""
+BIAS = (
+    *((dataset, None) for dataset in (w.CIFAR10, w.CIFAR100, w.SUPER)),
+    *((w.UTKFACE, partition) for partition in (None, w.GENDER, w.RACE)),
+    *((w.ADIENCE, partition) for partition in (None, w.GENDER)),
+    (w.DIGITS, None),
+)
+"""Data sets and partitions of the figure of RB; None is the partition into classes."""
+FEW = 10
+"""Levels that are drawn one by one."""
+ROOM = 1.5
+"""How far an axis goes beyond its curves, for the legend above them."""
+
+
+@registry.figure(place=5)
+def figure_bias(inputs: Inputs) -> Picture:
+    """RB(P, τ) of equation 2: how far the share of a group that is safe from a budget is from that of all other points.
+    Its areas, with a sign, are what sigma sums up.
+    """
+    title = "Robustness bias against the budget."
+    every, shown = own_networks(inputs)
+    if not shown:
+        return nothing(inputs, every, title)
+    figure, grid = panels(len(shown))
+    for axes, (one, partition) in zip(grid, shown, strict=True):
+        parted = group(inputs, one, one.bound, partition, w.CORRECT)
+        tau, levels = budgets([parted]), parted.partition.levels
+        enough = [level for level in range(len(levels)) if not parted.few(level)]
+        # Of two levels each is the other's complement: one curve.
+        enough = enough[:1] if len(levels) == 2 else enough
+        drawn = {level: robustness_bias(parted.lengths, parted.partition, level, tau) for level in enough}
+        by_level(axes, one, partition, tau, drawn, levels, drawstyle="steps-post")
+        empty(axes, parted)
+        axes.set_xlim(0, tau[-1])
+    grid[0].set_ylabel(r"$RB(P, \tau)$")
+    datasets = sorted({one.dataset for one, _ in shown})
+    return Picture(
+        figure,
+        title,
+        study.stamp(inputs, study.NETWORKS, datasets, sorted({one.bound for one, _ in shown})),
+        "For each data set and partition, one curve for each group over the budget: how far the group's share of "
+        "safe points is from that of all other points.",
+        notes=(
+            f"By {study.upper_bounds(one for one, _ in shown)}; correctly classified points of {OWN_NETWORKS} "
+            f"({told(every)}) at its last epoch. {MANY}; groups of fewer than {study.TOO_FEW} points are left out.",
+            *study.not_run(every),
+        ),
+    )
+
+
+@registry.figure(place=10)
+def figure_training(inputs: Inputs) -> Picture:
+    """How the test accuracy of each group comes about, epoch by epoch: a group that is classified worse is not yet one
+    that is nearer to the boundary.
+    """
+    title = "Test accuracy by group during training."
+    every, shown = own_networks(inputs)
+    if not shown:
+        return nothing(inputs, every, title)
+    figure, grid = panels(len(shown), "epoch")
+    for axes, (one, partition) in zip(grid, shown, strict=True):
+        history, levels = inputs.classifiers[one.model].history, inputs.datasets[one.data].levels
+        partition_name = partition or next(iter(levels))
+        step = history["step"]
+        drawn = {k: history[accuracy_curve(partition_name, name)][-1] for k, name in enumerate(levels[partition_name])}
+        by_level(axes, one, partition, step, drawn, levels[partition_name], above=False, marker=".", markersize=2.5)
+        axes.plot(step, history[accuracy_curve()][-1], linewidth=1.3, **MEAN)
+        axes.set_ylim(0, 1)
+    grid[0].set_ylabel("test accuracy")
+    figure.legend([Line2D([], [], **MEAN)], ["all"], loc="outside upper center")
+    return Picture(
+        figure,
+        title,
+        study.of_training(study.stamp(inputs, study.NETWORKS, sorted({one.dataset for one, _ in shown}))),
+        "For each data set and partition, one rising curve of test accuracy for each group over the epochs, and one of "
+        "all test points.",
+        notes=(f"After each epoch of {OWN_NETWORKS} ({told(every)}). {MANY}.", *study.not_run(every)),
+    )
+
+
+OWN_NETWORKS = "each data set's own network"
+MANY = f"Where there are more than {FEW} classes, one thin line for each"
+
+
+def own_networks(inputs: Inputs) -> tuple[list[Audited], list[tuple[Audited, str | None]]]:
+    """Each data set's own network; and those that have learned, once for each partition."""
+    every = [one for one in study.audited(inputs, study.NETWORKS) if one.network == w.OWN[one.dataset]]
+    found = {one.dataset: one for one in study.run(every)}
+    return every, [(found[dataset], partition) for dataset, partition in BIAS if dataset in found]
+
+
+def told(found: Sequence[Audited]) -> str:
+    """Which data set's network is which."""
+    return "; ".join(f"{w.dataset_label(one.dataset)}: {w.NETWORKS[one.network]}" for one in study.run(found))
+
+
+def by_level(
+    axes: Axes, one: Audited, partition: str | None, x: Array, drawn: Mapping[int, Array], names: Sequence[str],
+    above: bool = True, **style: Any,
+) -> None:  # fmt: skip
+    """A curve (t,) over ``x`` (t,) for each level, with a legend, ``above`` them or below, where they are few."""
+    label = w.dataset_label(one.dataset)
+    axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
+    if len(names) > FEW:
+        for values in drawn.values():
+            axes.plot(x, values, color=ONE_OF_MANY, linewidth=0.4, alpha=0.5, **style)
+        return
+    for level, values in drawn.items():
+        color, line = w.line_style(level)
+        name = " or ".join(map(w.plainly, names)) if len(names) == 2 and len(drawn) == 1 else w.plainly(names[level])
+        axes.plot(x, values, color=color, linestyle=line, linewidth=0.9, label=name, **style)
+    if above:
+        axes.set_ylim(0, axes.get_ylim()[1] * ROOM)
+    look: Any = {"fontsize": 5, "handlelength": 1.6, "labelspacing": 0.15, "ncols": 1 + (len(names) > 5)}
+    axes.legend(loc="upper right" if above else "lower right", **look)
+
+
+def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
+    """A figure of lettered panels, up to three a row, no more of them than there is to draw."""
+    down, across = -(-count // ACROSS), min(count, ACROSS)
+    figure = new_figure(ROW * down + 0.6, PAGE_WIDTH * max(across, 2) / ACROSS)
+    grid = list(figure.subplots(down, across, squeeze=False).ravel())
+    for axes in grid[count:]:
+        axes.set_axis_off()
+    for letter, axes in zip("abcdefghi", grid[:count], strict=False):
+        axes.set_xlabel(abscissa)
+        if count > 1:
+            panel_letter(axes, letter)
+    return figure, grid[:count]
+
+
+@registry.figure(
+    "figure_6",
+    "How robust the races in UTKFace are under each network, by three stand-ins for the distance to the boundary.",
+    dataset=w.UTKFACE,
+    partition=w.RACE,
+    title="UTKFace partitioned by race.",
+)
+@registry.figure(
+    "figure_digits_curves",
+    "What Figure 6 shows, for the handwritten digits by class.",
+    place=3,
+    dataset=w.DIGITS,
+    partition=None,
+    title="The digits partitioned by class.",
+)
+def grid(inputs: Inputs, dataset: str, partition: str | None, title: str) -> Picture:
+    """Curves of every level of a partition (None: the classes), one row for each network."""
+    found = study.audited(inputs, study.NETWORKS, dataset)
+    shown = study.run(found)
+    if not shown:
+        return nothing(inputs, found, title)
+    figure = new_figure(PANEL * len(shown) + 0.5)
+    grid = figure.subplots(len(shown), len(COLUMNS), squeeze=False, sharey=True)
+    for r, one in enumerate(shown):
+        for c, attack in enumerate(COLUMNS):
+            axes = grid[r, c]
+            if attack not in one.attacks:
+                say(axes, "not measured")
+                continue
+            parted = group(inputs, one, attack, partition)
+            if not empty(axes, parted):
+                draw_levels(axes, parted, budgets([parted]))
+            named: Any = {"ha": "right", "va": "top", "transform": axes.transAxes, "fontsize": 7.5, "color": INK}
+            axes.text(0.98, 0.97, w.NETWORKS[one.network], **named)
+            if r == 0:
+                axes.set_title(w.DISTANCES[attack].label)
+        grid[r, 0].set_ylabel(r"$\widehat{I}_P(\tau)$")
+    for axes in grid[-1]:
+        axes.set_xlabel(ABSCISSA)
+    handles, labels = max((axes.get_legend_handles_labels() for axes in grid.flat), key=lambda found: len(found[1]))
+    columns = min(len(labels), 10)
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns, handlelength=2.0, columnspacing=1.0)
+    return Picture(
+        figure,
+        title,
+        study.stamp(inputs, study.NETWORKS, [dataset], COLUMNS),
+        "One row for each network, one column for each distance; in each panel one falling curve for each group: the "
+        "share of its points that are further than a budget from the boundary.",
+        notes=(
+            "Last epoch; shares of all members of a group. Attacks bound the distance from above, smoothing "
+            "bounds that of the smoothed network from below; each panel has its own axis.",
+        ),
+    )

@@ -13,12 +13,10 @@ from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
-from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import curves, study, used
-from pipeline.report.robustness_bias.distance_figures import nothing
-from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.stamp import Stamp
-from pipeline.report.style import INK, finish, new_figure
+from pipeline.report.robustness_bias import curves, study
+from pipeline.report.robustness_bias.curves import nothing
+from pipeline.report.stamp import Picture, Stamp
+from pipeline.report.style import INK, finish, new_figure, new_panels, ordered
 from pipeline.types import Array
 
 SIDES = ("#00875F", "#0072B2")
@@ -36,8 +34,7 @@ def figure_1(inputs: Inputs) -> Picture:
     it; right, as few as of the crosses: less robustness bias at the same accuracy.
     """
     world = illustrations.two_boundaries()
-    figure = new_figure(3.1)
-    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    figure, (panels,) = new_panels(3.1, 1, 2, sharex=True, sharey=True)
     for axes, boundary in zip(panels, world.boundaries, strict=True):
         _world(axes, world, boundary)
         round_share, cross_share = (number(100 * share, 0) for share in world.attacked(boundary))
@@ -46,10 +43,10 @@ def figure_1(inputs: Inputs) -> Picture:
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=6, handletextpad=0.3, columnspacing=1.2)
     accuracies = [number(100 * world.accuracy(boundary), 0) for boundary in world.boundaries]
-    return Picture.stamped(
+    return Picture(
         figure,
         "Two boundaries of equal accuracy and unequal distances.",
-        stamp(inputs),
+        Stamp(inputs.scale, ("simulated",)),
         "Forty points of two classes with a straight boundary and a band around it, twice: the first band holds most "
         "of the round points, the second as few of them as of the crosses.",
         notes=(
@@ -67,14 +64,13 @@ def figure_2(inputs: Inputs) -> Picture:
     classified equally well.
     """
     world = illustrations.three_classes()
-    figure = new_figure(2.8)
-    plane, shares = figure.subplots(1, 2)
+    figure, ((plane, shares),) = new_panels(2.8, 1, 2)
     _classes(plane, world)
     lengths = counted(world.distance, world.correct, w.PAPER)
     tau = np.unique(np.append(lengths.length, (0, 1.02 * lengths.longest)))
     for place, (color, _, line) in enumerate(LOOKS):
         own = survival(lengths, world.label == place, tau)
-        curves.line(shares, tau, own, color=color, linestyle=line, label=NAMES[place])
+        shares.step(tau, own, where="post", color=color, linestyle=line, label=NAMES[place])
     curves.finish(shares, tau)
     shares.set_xlabel(r"$\tau$")
     shares.set_ylabel(r"$\widehat{I}_c(\tau)$")
@@ -82,19 +78,14 @@ def figure_2(inputs: Inputs) -> Picture:
     finish(figure, (plane, shares))
     accuracies = [100 * world.correct[world.label == place].mean() for place in range(illustrations.CLASSES)]
     said = ", ".join(f"{name} {number(value, 0)} %" for name, value in zip(NAMES, accuracies, strict=True))
-    return Picture.stamped(
+    return Picture(
         figure,
         "A multinomial logistic regression on three classes.",
-        stamp(inputs),
+        Stamp(inputs.scale, ("simulated",)),
         "Points of three classes in the plane with the regions of the classifier; beside it the shares of each class "
         "that are further than a budget from the boundary: those of the middle class fall fastest.",
         notes=(f"Accuracies: {said}. Distances are exact.",),
     )
-
-
-def stamp(inputs: Inputs) -> Stamp:
-    """Of what is drawn from a seed, at every scale alike."""
-    return Stamp(inputs.scale, ("simulated",))
 
 
 def _world(axes: Axes, world: illustrations.TwoBoundaries, boundary: Array) -> None:
@@ -149,7 +140,10 @@ def figure_3(inputs: Inputs) -> Picture:
     """
     title = "Two inputs, the same budget."
     found = study.audited(inputs, study.NETWORKS)
-    one = _chosen(found)
+    having = [one for one in study.run(found) if KEPT in one.result.arrays]
+    order = ordered((one.dataset for one in having), PREFERRED)
+    # A data set's own network, or the first that has an example.
+    one = min(having, key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)), default=None)
     if one is None:
         return nothing(inputs, found, title, "the rule of the audit found no pair" if study.run(found) else "")
     arrays, dataset = one.result.arrays, inputs.datasets[one.data]
@@ -159,20 +153,21 @@ def figure_3(inputs: Inputs) -> Picture:
         before, after = (np.asarray(arrays[name][row], float) for name in (KEPT, "example_perturbed"))
         change = after - before
         # Both are classified correctly as they are.
-        _show(grid[row, 0], before, _of(dataset, arrays["example_label"][row]))
+        said = [w.plainly(dataset.classes[int(arrays[name][row])]) for name in ("example_label", "example_prediction")]
+        _show(grid[row, 0], before, f"predicted: {said[0]}")
         _show(grid[row, 1], 0.5 + STRETCH * change / max(float(np.abs(change).max()), 1e-12), "change, enlarged")
-        _show(grid[row, 2], after, _of(dataset, arrays["example_prediction"][row]))
+        _show(grid[row, 2], after, f"predicted: {said[1]}")
         grid[row, 0].set_ylabel(f"{side}\n{_group(dataset, arrays, row)}", fontsize=7.5)
     lengths = [number(float(value), 2) for value in arrays["example_distance"]]
     budget = number(float(arrays["example_budget"][0]), 2)
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
-        used.stamp(inputs, study.NETWORKS, [one.dataset], [w.DEEPFOOL]),
+        study.stamp(inputs, study.NETWORKS, [one.dataset], [w.DEEPFOOL]),
         "Two pictures above each other, each with a change within one budget and what it becomes: the network changes "
         "its mind about the first and, with the whole budget spent, not about the second.",
         notes=(
-            f"{w.dataset_label(one.dataset)}, {w.network_label(one.network)}, last epoch. The budget is {budget} "
+            f"{w.dataset_label(one.dataset)}, {w.NETWORKS[one.network]}, last epoch. The budget is {budget} "
             f"({w.UNITS}); by the attack the two are {lengths[0]} and {lengths[1]} from the boundary. The first is "
             "moved as far as fools the network, the second by the whole budget towards the attack's result.",
             f"Chosen by rule: the two {_kind(dataset, arrays)} whose median distances differ most, among those with "
@@ -183,26 +178,11 @@ def figure_3(inputs: Inputs) -> Picture:
     )
 
 
-def _chosen(found: list[Audited]) -> Audited | None:
-    """The audit whose example is shown: the preferred data set's own network, or the first that has one."""
-    having = [one for one in study.run(found) if KEPT in one.result.arrays]
-    order = w.ordered((one.dataset for one in having), PREFERRED)
-    having.sort(key=lambda one: (order.index(one.dataset), one.network != w.OWN.get(one.dataset)))
-    return having[0] if having else None
-
-
-def _of(dataset: Described, code: Array) -> str:
-    return f"predicted: {w.plainly(dataset.classes[int(code)])}"
-
-
 def _group(dataset: Described, arrays: Mapping[str, Array], row: int) -> str:
     """The groups that an input belongs to, without its class."""
     code = {name: int(arrays[name][arrays["example_points"][row]]) for name in dataset.levels}
-    names = [
-        w.plainly(dataset.levels[name][code[name]])
-        for name in dataset.levels
-        if name != dataset.label_name and code[name] >= 0
-    ]
+    others = [name for name in dataset.levels if name != dataset.label_name and code[name] >= 0]
+    names = [w.plainly(dataset.levels[name][code[name]]) for name in others]
     own = w.plainly(dataset.classes[int(arrays["example_label"][row])])
     return ", ".join(names) or f"{dataset.label_name} {own}"
 
@@ -210,7 +190,7 @@ def _group(dataset: Described, arrays: Mapping[str, Array], row: int) -> str:
 def _kind(dataset: Described, arrays: Mapping[str, Array]) -> str:
     """``groups by race within one class``, or ``classes``."""
     name = str(arrays["example_partition"][0])
-    return "classes" if name == dataset.label_name else f"groups by {w.partition_label(name)} within one class"
+    return "classes" if name == dataset.label_name else f"groups by {w.PARTITIONS[name]} within one class"
 
 
 def _show(axes: Axes, image: Array, words: str) -> None:

@@ -1,49 +1,73 @@
-"""What answers to the published numbers, as tidy rows like an audit's: agreements, accuracies, medians, settings, data.
+"""What answers to the published numbers and claims, as tidy rows like an audit's: agreements, accuracies, medians,
+settings, data; and for each network, group or pair of networks whether, or how far, a conclusion of the paper holds.
 
 So a published number is found by the same kind of setting as a measured statistic. A network stands for a method.
-``origin`` is ``configuration`` for what no data enter; ``simulations`` holds what a share is of. A number that is made
-of several data sets has the origin that is least official of theirs.
+``origin`` is ``configuration`` for what no data enter; a number that is made of several data sets has the origin that
+is least official of theirs. ``simulations`` holds what a share is of; ``repetition`` numbers what a claim is taken
+over: networks, groups under pairs of networks, or penalised networks. ``error`` is a standard error over test points,
+which the networks of a data set share.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pipeline.audits.robustness_bias import illustrations
+from pipeline.audits.robustness_bias.inference import Agreement
 from pipeline.audits.robustness_bias.measures import comparisons
 from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, findings, study, used
-from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.robustness_bias import agreement, regularizer, study
+from pipeline.report.robustness_bias.study import LINEAR, NETWORKS, REGULARIZER, Audited
 
 TOY = "toy"
 """The block of the two small worlds."""
 COLUMNS = ("simulations", "denominator", "attack", "partition", "level", "method", "error")
 """Of the facts, which a smaller study may lack."""
+SIGNIFICANT = 0.05
+ENDS = 2 * 1.959964
+"""Standard errors between the ends of a 95 % interval."""
+Fact = dict[str, Any]
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """Every fact of the study in one frame."""
     found = study.audited(inputs)
+    shown = [one for one in study.run(found) if one.block in (LINEAR, NETWORKS)]
     facts = [
-        *configured_facts(used.as_networks(inputs.points)),
+        *configured_facts(study.as_networks(inputs.points)),
         *_comparisons(inputs),
         *_toy(),
-        *_linear(found),
-        *_accuracies(found),
+        *_by_network(found),
         *_agreements(inputs, found),
         *_differences(inputs, found),
-        *_findings(found),
-        *findings.findings(inputs, found),
+        *_less_robust(shown),
+        *_biased(shown),
+        *_same_sign(shown),
+        *_sigmas(inputs, shown),
+        *_penalties(inputs),
     ]
     return with_facts(inputs, facts, rows=pd.DataFrame(), columns=COLUMNS)
 
 
-def _comparisons(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def _place(of: Iterable[Audited], block: str, dataset: str = "all") -> Fact:
+    """Where a row stands that is made of several networks."""
+    return {"block": block, "dataset": dataset, "origin": study.least_official(of)}
+
+
+def _share(place: Fact, counted: Agreement) -> Iterator[Fact]:
+    """The share of agreeing signs, where there are groups to compare."""
+    if counted.total:
+        yield {**place, "value": counted.share, "simulations": counted.total}
+
+
+def _comparisons(inputs: Inputs) -> Iterator[Fact]:
     """How many networks and comparisons there are, of all data sets of the paper."""
     published = {one.name: one.levels for one in inputs.datasets.values() if one.name in w.PUBLISHED_IMAGES}
     place = {"block": DATA, "dataset": "all", "origin": "configuration"}
@@ -54,67 +78,64 @@ def _comparisons(inputs: Inputs) -> Iterator[dict[str, Any]]:
         yield {**place, "statistic": "comparisons_of_five", "value": len(w.CONVOLUTIONAL) * total}
 
 
-def _toy() -> Iterator[dict[str, Any]]:
+def _toy() -> Iterator[Fact]:
     world = illustrations.two_boundaries()
     for name, boundary in zip("ab", world.boundaries, strict=True):
-        values = [100 * world.accuracy(boundary), *(100 * share for share in world.attacked(boundary))]
-        for statistic, value in zip(("accuracy", "round_attacked", "cross_attacked"), values, strict=True):
-            place = {"block": TOY, "dataset": TOY, "method": f"boundary_{name}", "origin": "configuration"}
-            yield {**place, "statistic": statistic, "value": value}
+        place = {"block": TOY, "dataset": TOY, "method": f"boundary_{name}", "origin": "configuration"}
+        shares = (world.accuracy(boundary), *world.attacked(boundary))
+        for statistic, share in zip(("accuracy", "round_attacked", "cross_attacked"), shares, strict=True):
+            yield {**place, "statistic": statistic, "value": 100 * share}
 
 
-def _linear(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
-    for one in study.run(found):
-        if one.block == study.LINEAR:
-            for attack in one.attacks:
-                median = one.overall(attack, "median_distance")
-                yield {**_place(one), "attack": attack, "statistic": "median_distance", "value": median}
-
-
-def _accuracies(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
+def _by_network(found: Sequence[Audited]) -> Iterator[Fact]:
+    """Median distances of linear models, and the accuracy of the networks, learned or not."""
     for one in study.trained(found):
-        if one.block == study.NETWORKS and math.isfinite(one.accuracy):
-            yield {**_place(one), "statistic": "accuracy", "value": one.accuracy, "simulations": one.images}
+        place = {**_place([one], one.block, one.dataset), "method": one.network}
+        for attack in one.attacks if one.block == LINEAR and one.learned else ():
+            median = one.overall(attack, "median_distance")
+            yield {**place, "attack": attack, "statistic": "median_distance", "value": median}
+        if one.block == NETWORKS and math.isfinite(one.accuracy):
+            yield {**place, "statistic": "accuracy", "value": one.accuracy, "simulations": one.images}
 
 
-def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
-    """The share of agreeing signs, of the data sets of the paper that are here together and (Table 1) of each."""
-    datasets = {one.dataset for one in study.run(found)}
+def _agreements(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
+    """The share of agreeing signs, of the data sets of the paper that are here together and (Table 1) of each.
+
+    ``kept_sign``: of the first epoch and the last, over all networks.
+    """
+    shown = study.run(found)
     for denominator in w.DENOMINATORS:
         for comparison in agreement.comparisons(found):
             sides = (comparison.one, comparison.other)
             name = "_".join([*dict.fromkeys(a for a, _ in sides), *dict.fromkeys(m for _, m in sides if m != w.LAST)])
-            if here := having(found, comparison.block):
-                counted = agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
-                place = {"block": comparison.block, "dataset": "all", "origin": study.least_official(here)}
-                place["denominator"] = denominator
-                if counted.total:
-                    yield {**place, "statistic": f"agree_{name}", "value": counted.share, "simulations": counted.total}
+            counted = agreement.counted(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
+            place = {**_place(having(found, comparison.block), comparison.block), "denominator": denominator}
+            yield from _share({**place, "statistic": f"agree_{name}"}, counted)
         for attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
             against = agreement.smoothing_against(attack)
-            for dataset in datasets:
+            for dataset in {one.dataset for one in shown}:
                 counted = agreement.counted(inputs, found, against, [dataset], denominator)
-                origin = study.least_official(one for one in study.run(found) if one.dataset == dataset)
-                place = {"block": study.NETWORKS, "dataset": dataset, "origin": origin, "denominator": denominator}
-                if counted.total:
-                    statistic = f"agree_smoothing_{attack}"
-                    yield {**place, "statistic": statistic, "value": counted.share, "simulations": counted.total}
-
-
-def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
-    """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
-    linear = having(found, study.LINEAR)
-    if not linear:
-        return
-    origin = study.least_official(linear)
+                place = _place((one for one in shown if one.dataset == dataset), NETWORKS, dataset)
+                place |= {"denominator": denominator, "statistic": f"agree_smoothing_{attack}"}
+                yield from _share(place, counted)
     for comparison in agreement.comparisons(found):
-        if comparison.block != study.LINEAR:
-            continue
+        (attack, moment), last = comparison.one, comparison.other
+        if moment == w.FIRST and last == (attack, w.LAST) and attack in (w.DEEPFOOL, w.CARLINI_WAGNER):
+            every = replace(comparison, networks=None)
+            counted = agreement.counted(inputs, found, every, w.PUBLISHED_IMAGES)
+            place = _place(agreement.having(found, every, w.PUBLISHED_IMAGES), NETWORKS)
+            place |= {"attack": attack, "denominator": w.PAPER, "statistic": "kept_sign"}
+            yield from _share(place, counted)
+
+
+def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[Fact]:
+    """sigma by the exact distance less sigma by each estimate: a row for each group, and their variance."""
+    place = _place(having(found, LINEAR), LINEAR)
+    for comparison in (one for one in agreement.comparisons(found) if one.block == LINEAR):
         for denominator in w.DENOMINATORS:
             one, other = agreement.pairs(inputs, found, comparison, w.PUBLISHED_IMAGES, denominator)
             gaps = (one - other)[np.isfinite(one - other)]
-            place = {"block": study.LINEAR, "dataset": "all", "origin": origin, "denominator": denominator}
-            place["attack"] = comparison.other[0]
+            place |= {"denominator": denominator, "attack": comparison.other[0]}
             for number, gap in enumerate(gaps):
                 yield {**place, "statistic": "sigma_difference", "repetition": number, "value": float(gap)}
             if len(gaps) > 1:
@@ -122,25 +143,95 @@ def _differences(inputs: Inputs, found: Sequence[Audited]) -> Iterator[dict[str,
                 yield {**place, **variance, "simulations": len(gaps)}
 
 
-def _findings(found: Sequence[Audited]) -> Iterator[dict[str, Any]]:
-    """The share of networks under which a group of UTKFace is less robust than the others, at the last epoch."""
-    shown = [one for one in study.run(found) if one.block == study.NETWORKS and one.dataset == w.UTKFACE]
-    for attack in (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING):
-        values = [one.sigmas(attack) for one in shown if attack in one.attacks]
-        for partition, level in shown[0].groups if values else ():
-            known = np.array([series[partition, level] for series in values])
-            known = known[np.isfinite(known)]
-            place = {"block": study.NETWORKS, "dataset": w.UTKFACE, "origin": shown[0].result.origin}
-            place |= {"attack": attack, "partition": partition, "level": level}
-            if len(known):
-                share = float((known < 0).mean())
-                yield {**place, "statistic": "less_robust", "value": share, "simulations": len(known)}
-
-
 def having(found: Iterable[Audited], block: str) -> list[Audited]:
     """The networks of a block on data of the paper, of what data there are."""
     return [one for one in study.run(found) if one.block == block and one.dataset in w.PUBLISHED_IMAGES]
 
 
-def _place(one: Audited) -> dict[str, Any]:
-    return {"block": one.block, "dataset": one.dataset, "method": one.network, "origin": one.result.origin}
+def _less_robust(shown: Sequence[Audited]) -> Iterator[Fact]:
+    """The share of networks under which a group of UTKFace is less robust than the others, at the last epoch."""
+    faces = [one for one in shown if one.block == NETWORKS and one.dataset == w.UTKFACE]
+    for attack in (w.DEEPFOOL, w.CARLINI_WAGNER, w.SMOOTHING):
+        values = [one.sigmas(attack) for one in faces if attack in one.attacks]
+        for partition, level in faces[0].groups if values else ():
+            known = np.array([series[partition, level] for series in values])
+            known = known[np.isfinite(known)]
+            place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": attack, "partition": partition, "level": level}
+            if len(known):
+                share = float((known < 0).mean())
+                yield {**place, "statistic": "less_robust", "value": share, "simulations": len(known)}
+
+
+def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
+    """``biased``: whether some group of a network differs significantly from the others, by DeepFool."""
+    for denominator in w.DENOMINATORS:
+        tables = [(one, one.table(w.DEEPFOOL, denominator=denominator)) for one in shown]
+        least = [(one, table["sigma_p_adjusted"].min()) for one, table in tables if not table.empty]
+        for number, (one, p) in enumerate((one, p) for one, p in least if math.isfinite(p)):
+            place = {**_place([one], "any"), "attack": w.DEEPFOOL, "denominator": denominator}
+            yield {**place, "repetition": number, "statistic": "biased", "value": float(p < SIGNIFICANT)}
+
+
+def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
+    """``same_sign``: whether two networks of one data set give a group one sign, for all of them and all its groups."""
+    number = 0
+    for pair in combinations([one for one in shown if one.block == NETWORKS], 2):
+        if pair[0].dataset != pair[1].dataset:
+            continue
+        kept = agreement.once(pair[0].groups)
+        sides = np.array([one.sigmas(w.DEEPFOOL).to_numpy(float)[kept] for one in pair])
+        place = {**_place(pair, NETWORKS), "attack": w.DEEPFOOL, "denominator": w.PAPER, "statistic": "same_sign"}
+        for one, other in sides.T[np.isfinite(sides).all(axis=0)]:
+            yield {**place, "repetition": number, "value": float(np.sign(one) == np.sign(other))}
+            number += 1
+
+
+def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:
+    """``sigma`` of every group of UTKFace.
+
+    ``first_bias``: the mean of |sigma| after the first epoch of a pretrained network less that of those from random
+    weights.
+    """
+    faces = [one for one in shown if one.dataset == w.UTKFACE]
+    for number, one in enumerate(faces):
+        place = {**_place([one], one.block, w.UTKFACE), "method": one.network, "repetition": number}
+        for attack in one.attacks:
+            table = one.table(attack)
+            for group in table.index:
+                low, high = table.loc[group, "sigma_ci_low"], table.loc[group, "sigma_ci_high"]
+                own = {"attack": attack, "partition": group[0], "level": group[1], "denominator": w.PAPER}
+                value = {"value": float(table.loc[group, "sigma"]), "error": float(high - low) / ENDS}
+                if np.isfinite(list(value.values())).all():
+                    yield {**place, **own, "statistic": "sigma", **value}
+    biases: dict[bool, list[float]] = {True: [], False: []}
+    for one in faces:
+        first = np.abs(one.sigmas(w.SMOOTHING, w.FIRST, w.CORRECT).to_numpy(float))
+        if np.isfinite(first).any() and one.block == NETWORKS:
+            biases[bool(study.pretrained(inputs, one))].append(float(np.nanmean(first)))
+    for number, bias in enumerate(biases[True] if biases[False] else ()):
+        place = {**_place(faces, NETWORKS, w.UTKFACE), "attack": w.SMOOTHING, "repetition": number}
+        yield {**place, "statistic": "first_bias", "value": bias - float(np.mean(biases[False]))}
+
+
+def _penalties(inputs: Inputs) -> Iterator[Fact]:
+    """``penalty_change``: |sigma| of the penalised group less without the penalty; ``penalty_cost``: of accuracy.
+
+    Of the published data, with the penalty as published.
+    """
+    found = regularizer.penalised(inputs)
+    number = 0
+    for one in found:
+        before = regularizer.without(one, found)
+        published = one.dataset in w.PUBLISHED_IMAGES and not one.key.startswith(regularizer.VARIANTS)
+        if not one.alpha or before is None or not published:
+            continue
+        sides = [side.table(one.bound, denominator=w.CORRECT).loc[one.penalised] for side in (one, before)]
+        error = math.hypot(*((side["sigma_ci_high"] - side["sigma_ci_low"]) / ENDS for side in sides))
+        change = abs(sides[0]["sigma"]) - abs(sides[1]["sigma"])
+        a, b, n = one.accuracy, before.accuracy, one.images
+        cost_error = math.sqrt((a * (1 - a) + b * (1 - b)) / n) if n else math.nan
+        place = {**_place([one], REGULARIZER), "repetition": number}
+        for statistic, value, own in (("penalty_change", change, error), ("penalty_cost", b - a, cost_error)):
+            if math.isfinite(value) and math.isfinite(own):
+                yield {**place, "statistic": statistic, "value": float(value), "error": float(own)}
+        number += 1

@@ -1,27 +1,30 @@
 """Tables by group: the partitions, sigma with its interval and test, and what holds under every network."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pipeline.audits.robustness_bias.measures import comparisons, elements
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, interval, number, p_value
-from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.agreement import NOT_RUN
-from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Show, Table
-from pipeline.types import Array
 
 ESTIMATES = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN, w.SMOOTHING)
 LEVEL = 0.05
 ADJUSTED = "sigma_p_adjusted"
-PARTS = ("sigma", "sigma correct", "p adjusted", "failed")
-"""What the CSV has of each network by each distance."""
+PARTS = {
+    "sigma": ("sigma", w.PAPER),
+    "sigma correct": ("sigma", w.CORRECT),
+    "p adjusted": (ADJUSTED, w.CORRECT),
+    "failed": ("failed", w.CORRECT),
+}
+"""What the CSV has of each network by each distance: the statistic, and the members that it is of."""
 OVER_NETWORKS: tuple[tuple[str, Show, str], ...] = (
     ("mean", "value", "mean sigma"),
     ("mean correct", "value", "correct"),
@@ -32,65 +35,46 @@ MANY = 20
 """Groups of a data set beyond which they are summed up alone."""
 
 
-@dataclass(frozen=True)
-class Across:
-    """One data set's groups by one distance, (groups, networks) each.
+def over_networks(found: Sequence[Audited], groups: Sequence[tuple[str, str]]) -> dict[Any, dict[str, Any]]:
+    """What the networks of one data set say of each group at their last epoch: by distance, such as ``deepfool mean``,
 
-    ``sigma`` is of all members; ``given`` sigma of the correctly classified ones, with adjusted ``p``-values, as
-    Definition 1 has it; ``failed`` attacks. ``networks`` are those that were audited by this distance.
+    - ``mean`` of sigma of all members and ``mean correct`` of correctly classified ones, as Definition 1 has it, over
+      the networks where it is defined; how many are ``known``, and of how many ``signs``;
+    - ``below``, ``3 of 7``: networks under which the group is less robust than the others; the ``range`` of sigma;
+    - ``outcome``, ``3 / 0 of 7``: networks in which it is significantly closer, and farther, than the others, among
+      correctly classified points, and of the networks in which it has such;
+
+    and of each network that has the distance ``PARTS``, such as ``vgg19 deepfool failed``.
     """
 
-    networks: tuple[str, ...]
-    sigma: Array
-    given: Array
-    p: Array
-    failed: Array
+    def texts(text: str, *of: pd.Series) -> list[str]:
+        """One for each group, a dash where the last number is 0."""
+        return [text.format(*numbers) if numbers[-1] else DASH for numbers in zip(*of, strict=True)]
 
-    def means(self, row: int) -> list[float]:
-        """The means of a group's sigma over the networks where it is defined, of all members and of correct ones."""
-        known = [values[row][np.isfinite(values[row])] for values in (self.sigma, self.given)]
-        return [float(values.mean()) if len(values) else math.nan for values in known]
-
-    def known(self, row: int) -> Array:
-        """A group's sigma under every network where it is defined."""
-        values = self.sigma[row]
-        return np.asarray(values[np.isfinite(values)])
-
-    def outcome(self, row: int) -> str:
-        """``3 / 0 of 7``: networks in which a group is significantly closer, and farther, than the others.
-
-        Among correctly classified points, and of the networks in which it has such.
-        """
-        significant, given = self.p[row] < LEVEL, self.given[row]
-        closer, farther = (int((significant & side).sum()) for side in (given < 0, given > 0))
-        total = int(np.isfinite(given).sum())
-        return f"{closer} / {farther} of {total}" if total else DASH
-
-    def below(self, row: int) -> str:
-        """``3 of 7``: networks under which a group is less robust than the others."""
-        known = self.known(row)
-        return f"{int((known < 0).sum())} of {len(known)}" if len(known) else DASH
-
-    def spread(self, row: int) -> str:
-        """The least and the largest sigma of a group over the networks."""
-        known = self.known(row)
-        return f"{number(known.min(), 2)} to {number(known.max(), 2)}" if len(known) else DASH
-
-    def one_sign(self) -> str:
-        """``5 of 10``: groups whose sigma has one sign under every network, of those with two networks or more."""
-        signs = [set(np.sign(self.known(row)).tolist()) for row in range(len(self.sigma)) if len(self.known(row)) > 1]
-        return f"one sign: {sum(len(found) == 1 for found in signs)} of {len(signs)}" if signs else DASH
-
-
-def across(found: Sequence[Audited], attack: str) -> Across:
-    """What the networks of one data set say of its groups by one distance, at their last epoch."""
-    having = [one for one in found if attack in one.attacks]
-    shape = (len(found[0].groups) if found else 0, 0)
-    stacked = []
-    for key, denominator in (("sigma", w.PAPER), ("sigma", w.CORRECT), (ADJUSTED, w.CORRECT), ("failed", w.CORRECT)):
-        columns = [one.table(attack, denominator=denominator)[key].to_numpy(float) for one in having]
-        stacked.append(np.column_stack(columns) if columns else np.zeros(shape))
-    return Across(tuple(one.network for one in having), *stacked)
+    index = pd.MultiIndex.from_tuples(groups)
+    columns: dict[str, Any] = {}
+    for attack in ESTIMATES:
+        tables = {
+            part: pd.DataFrame(
+                {one.network: one.table(attack, denominator=of)[key] for one in found if attack in one.attacks}, index
+            )
+            for part, (key, of) in PARTS.items()
+        }
+        sigma, given, p, _ = (table.astype(float) for table in tables.values())
+        known, tested = sigma.count(axis=1), given.count(axis=1)
+        closer, farther = (((p < LEVEL) & side).sum(axis=1) for side in (given < 0, given > 0))
+        low, high = (ends.map(lambda end: number(end, 2)) for ends in (sigma.min(axis=1), sigma.max(axis=1)))
+        columns |= {
+            f"{attack} mean": sigma.mean(axis=1),
+            f"{attack} mean correct": given.mean(axis=1),
+            f"{attack} known": known,
+            f"{attack} signs": np.sign(sigma).nunique(axis=1),
+            f"{attack} below": texts("{} of {}", (sigma < 0).sum(axis=1), known),
+            f"{attack} range": texts("{} to {}", low, high, known),
+            f"{attack} outcome": texts("{} / {} of {}", closer, farther, tested),
+        }
+        columns |= {f"{name} {attack} {part}": table[name] for part, table in tables.items() for name in table}
+    return pd.DataFrame(columns, index).to_dict("index")
 
 
 @registry.table(place=5)
@@ -102,35 +86,31 @@ def table_sigma(inputs: Inputs) -> Table:
     linear = {one.dataset: one for one in study.run(found) if one.block == study.LINEAR}
     networks = [one for one in study.run(found) if one.block == study.NETWORKS]
     names = w.networks_in(one.network for one in networks)
-    body = []
-    for dataset in w.datasets_in(one.dataset for one in (*linear.values(), *networks)):
-        here = [one for one in networks if one.dataset == dataset]
-        by_distance = [across(here, attack) for attack in ESTIMATES]
-        for row, group in enumerate((linear.get(dataset) or here[0]).groups):
-            cells = _exact(linear.get(dataset), group)
-            for several in by_distance:
-                cells += [*several.means(row), several.outcome(row)] if several.networks else [None, None, DASH]
-            cells += [cell for name in names for several in by_distance for cell in _single(several, name, row)]
-            labels = (w.dataset_label(dataset), w.partition_label(group[0]), w.plainly(group[1]))
-            body.append(Row(labels, tuple(cells)))
     columns = (
         Column("exact", "Logistic regression, exact", decimals=2, name="sigma"),
         Column("exact correct", "Logistic regression, exact", decimals=2, name="correct"),
         Column("interval", "Logistic regression, exact", "text"),
         Column("p adjusted", "Logistic regression, exact", "text", name="p, adjusted"),
         *(
-            Column(f"{attack} {key}", f"Networks, {w.distance_style(attack).label}", show, 2, name)
+            Column(f"{attack} {key}", f"Networks, {w.DISTANCES[attack].label}", show, 2, name)
             for attack in ESTIMATES
             for key, show, name in OVER_NETWORKS
         ),
         *(Column(f"{name} {attack} {part}", printed=False) for name in names for attack in ESTIMATES for part in PARTS),
     )
+    body = []
+    for dataset in w.datasets_in(one.dataset for one in (*linear.values(), *networks)):
+        here, exact = [one for one in networks if one.dataset == dataset], linear.get(dataset)
+        for group, line in over_networks(here, (exact or here[0]).groups).items():
+            line |= _exact(exact, group)
+            labels = (w.dataset_label(dataset), w.PARTITIONS[group[0]], w.plainly(group[1]))
+            body.append(Row(labels, tuple(line.get(column.key, "") for column in columns)))
     return Table(
         title="Robustness of every group relative to the others.",
         stub=("Data", "Partition", "Group"),
         columns=columns,
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
-        stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             "sigma at the last epoch, shares of all members: misclassified ones have length 0, so accuracy has a part "
             "in it. Correct: sigma of the correctly classified members alone, as Definition 1 has it; so have "
@@ -152,30 +132,29 @@ def table_findings(inputs: Inputs) -> Table:
     """
     found = study.audited(inputs, study.NETWORKS)
     shown = study.run(found)
-    body = []
-    for dataset in w.datasets_in(one.dataset for one in shown):
-        here = [one for one in shown if one.dataset == dataset]
-        by_distance = [across(here, attack) for attack in ESTIMATES]
-        summary: list[Cell] = [cell for several in by_distance for cell in (several.one_sign(), "")]
-        body.append(Row((w.dataset_label(dataset), "all groups", ""), tuple(summary)))
-        groups = here[0].groups
-        for row, (partition, level) in enumerate(groups if len(groups) <= MANY else ()):
-            cells: list[Cell] = []
-            for several in by_distance:
-                cells += [several.below(row), several.spread(row)] if several.networks else [DASH, DASH]
-            labels = (w.dataset_label(dataset), w.partition_label(partition), w.plainly(level))
-            body.append(Row(labels, tuple(cells)))
     columns = tuple(
-        Column(f"{attack} {key}", w.distance_style(attack).label, "text", name=name)
+        Column(f"{attack} {key}", w.DISTANCES[attack].label, "text", name=name)
         for attack in ESTIMATES
         for key, name in (("below", "less robust"), ("range", "sigma"))
     )
+    body = []
+    for dataset in w.datasets_in(one.dataset for one in shown):
+        here = [one for one in shown if one.dataset == dataset]
+        lines = over_networks(here, here[0].groups)
+        summary: list[Cell] = []
+        for attack in ESTIMATES:
+            signs = [line[f"{attack} signs"] for line in lines.values() if line[f"{attack} known"] > 1]
+            summary += [f"one sign: {signs.count(1)} of {len(signs)}" if signs else DASH, ""]
+        body.append(Row((w.dataset_label(dataset), "all groups", ""), tuple(summary)))
+        for (partition, level), line in lines.items() if len(lines) <= MANY else ():
+            labels = (w.dataset_label(dataset), w.PARTITIONS[partition], w.plainly(level))
+            body.append(Row(labels, tuple(line[column.key] for column in columns)))
     return Table(
         title="What depends on the data, and what on the network.",
         stub=("Data", "Partition", "Group"),
         columns=columns,
         rows=tuple(body) or (Row((NOT_RUN, "", ""), (None,) * len(columns)),),
-        stamp=used.stamp(inputs, study.NETWORKS),
+        stamp=study.stamp(inputs, study.NETWORKS),
         notes=(
             "Less robust: networks with sigma below 0 at the last epoch, of all audited, shares of all members, so "
             "accuracy has a part in it; sigma: least and largest over the networks. A group that is less (or more) "
@@ -191,24 +170,25 @@ def table_trainings(inputs: Inputs) -> Table:
     """What changes from training to training beside what differs between groups: one network, trained several times
     with draws of its own.
     """
-    again = study.run(study.audited(inputs, study.TRAININGS))
+    found = study.audited(inputs, study.TRAININGS)
+    again = study.run(found)
     body = []
     for data, network in dict.fromkeys((one.data, one.network) for one in again):
         first = study.audited(inputs, study.NETWORKS, network=network)
         every = [one for one in (*study.run(first), *again) if (one.data, one.network) == (data, network)]
-        sigma = np.column_stack([one.sigmas(study.upper_bound(one)).to_numpy(float) for one in every])
-        kept = np.isfinite(sigma).all(axis=1) & (len(every) > 1)
-        one_sign = (np.sign(sigma[kept]) == np.sign(sigma[kept][:, :1])).all(axis=1)
-        within, between = sigma[kept].std(axis=1, ddof=1), sigma[kept].mean(axis=1)
+        sigma = np.column_stack([one.sigmas(one.bound).to_numpy(float) for one in every])
+        sigma = sigma[np.isfinite(sigma).all(axis=1) & (len(every) > 1)]
+        one_sign = (np.sign(sigma) == np.sign(sigma[:, :1])).all(axis=1)
+        accuracy, between = Estimate.mean(np.array([one.accuracy for one in every])), Estimate.mean(sigma.mean(axis=1))
         cells: list[Cell] = [
             len(every),
-            100 * float(np.mean([one.accuracy for one in every])),
-            100 * float(np.std([one.accuracy for one in every], ddof=1)) if len(every) > 1 else None,
-            float(np.sqrt((within**2).mean())) if kept.any() else None,
-            float(between.std(ddof=1)) if kept.sum() > 1 else None,
-            f"{int(one_sign.sum())} of {int(kept.sum())}",
+            100 * accuracy.value,
+            100 * accuracy.std,
+            float(np.sqrt((sigma.std(axis=1, ddof=1) ** 2).mean())) if len(sigma) else None,
+            between.std,
+            f"{int(one_sign.sum())} of {len(sigma)}",
         ]
-        body.append(Row((w.dataset_label(every[0].dataset), w.network_label(network)), tuple(cells)))
+        body.append(Row((w.dataset_label(every[0].dataset), w.NETWORKS[network]), tuple(cells)))
     return Table(
         title="Several trainings of one network.",
         stub=("Data", "Network"),
@@ -221,30 +201,23 @@ def table_trainings(inputs: Inputs) -> Table:
             Column("signs", show="text", name="one sign"),
         ),
         rows=tuple(body) or (Row((NOT_RUN, ""), (None,) * 6),),
-        stamp=used.stamp(inputs, study.TRAININGS),
+        stamp=study.stamp(inputs, study.TRAININGS),
         notes=(
             f"By {study.upper_bounds(again) or 'the tightest attack'}, last epoch, shares of all members. Spreads are "
             "standard deviations: of a group's sigma over the trainings (root of the mean variance), and of the mean "
             "sigma over the groups. One sign: groups whose sigma has one sign in all trainings.",
-            *study.not_run(study.audited(inputs, study.TRAININGS)),
+            *study.not_run(found),
         ),
     )
 
 
-def _exact(one: Audited | None, group: tuple[str, str]) -> list[Cell]:
+def _exact(one: Audited | None, group: tuple[str, str]) -> dict[str, Cell]:
     if one is None:
-        return [None, None, DASH, DASH]
+        return {"exact": None, "exact correct": None, "interval": DASH, "p adjusted": DASH}
     line = one.table(w.EXACT, denominator=w.CORRECT).loc[group]
-    ends = Estimate(line["sigma"], low=line["sigma_ci_low"], high=line["sigma_ci_high"])
-    of_all = float(one.sigmas(w.EXACT)[group])
-    return [of_all, float(line["sigma"]), interval(ends, 2), p_value(float(line[ADJUSTED]))]
-
-
-def _single(several: Across, network: str, row: int) -> list[Cell]:
-    if network not in several.networks:
-        return [""] * len(PARTS)
-    column = several.networks.index(network)
-    return [float(part[row, column]) for part in (several.sigma, several.given, several.p, several.failed)]
+    ends = interval(Estimate(line["sigma"], low=line["sigma_ci_low"], high=line["sigma_ci_high"]), 2)
+    sigma = {"exact": float(one.sigmas(w.EXACT)[group]), "exact correct": float(line["sigma"])}
+    return {**sigma, "interval": ends, "p adjusted": p_value(float(line[ADJUSTED]))}
 
 
 @registry.table(place=7)
@@ -253,7 +226,6 @@ def table_partitions(inputs: Inputs) -> Table:
     get them.
     """
     found = study.audited(inputs)
-    blocks = sorted({study.block_of(name) for name in inputs.config["experiment"]["grid"]})
     missing = study.absences(found)
     sizes = {}
     body = []
@@ -264,7 +236,7 @@ def table_partitions(inputs: Inputs) -> Table:
             body.append(Row((w.dataset_label(name),), (None,) * 6 + ("", said)))
             continue
         sizes[name] = (elements(data.levels), comparisons(data.levels))
-        words = ", ".join(f"{w.partition_label(key)} {len(levels)}" for key, levels in data.levels.items())
+        words = ", ".join(f"{w.PARTITIONS[key]} {len(levels)}" for key, levels in data.levels.items())
         cells = (*sizes[name], data.rows, data.train_rows, data.test_rows, data.unreadable)
         body.append(Row((w.dataset_label(name),), (*cells, data.origin, words)))
     whole = [sizes[name] for name in w.PUBLISHED_IMAGES if name in sizes]
@@ -284,7 +256,7 @@ def table_partitions(inputs: Inputs) -> Table:
             Column("partitions", show="text"),
         ),
         rows=tuple(body),
-        stamp=used.of_training(used.stamp(inputs, blocks), "dataset"),
+        stamp=study.of_training(study.stamp(inputs, study.blocks(inputs)), "dataset"),
         notes=(
             "Comparisons: a partition into two counts once, as its groups are each other's complement. The paper "
             "counts 151; 10 + 100 + 20 classes of CIFAR-10, CIFAR-100 and its superclasses, 8 and 2 groups of Adience, "

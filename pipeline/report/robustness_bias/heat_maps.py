@@ -14,11 +14,11 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
-from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.distance_figures import nothing
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.style import INK, new_figure, panel_letter
+from pipeline.report.stamp import Picture
+from pipeline.report.style import INK, new_panels, panel_letter
 from pipeline.types import Array
 
 ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN)
@@ -78,8 +78,8 @@ def strips(found: Sequence[Audited], attacks: Sequence[str]) -> list[Strip]:
             sigma, low, high, p, right = (
                 np.array([table.reindex(groups)[name].to_numpy(float) for table in tables]) for name in names
             )
-            title = f"{w.distance_style(attack).label}, {words}"
-            networks = tuple(w.network_label(one.network) for one in here)
+            title = f"{w.DISTANCES[attack].label}, {words}"
+            networks = tuple(w.NETWORKS[one.network] for one in here)
             made.append(Strip(title, networks, tuple(groups), sigma, low, high, p < LEVEL, right < study.TOO_FEW))
     return made
 
@@ -153,10 +153,10 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
     figure = _drawn(made, parts, Normalize(-end, end))
     legible = len(groups) <= ANNOTATED
     mark = "Bold, with *" if legible else "Dots"
-    return Picture.stamped(
+    return Picture(
         figure,
         title,
-        used.stamp(inputs, study.NETWORKS, [dataset], attacks),
+        study.stamp(inputs, study.NETWORKS, [dataset], attacks),
         "Heat maps with one row for each network and one column for each group, for the first and the last epoch: red "
         "where a group is less robust than the others, blue where it is more robust.",
         notes=(
@@ -175,7 +175,7 @@ def heat_map(inputs: Inputs, dataset: str, attacks: Sequence[str]) -> Picture:
 def not_yet(found: Sequence[Audited]) -> tuple[str, ...]:
     """A footnote on the networks that had not learned after their first epoch."""
     names = [
-        w.network_label(one.network)
+        w.NETWORKS[one.network]
         for one in found
         if one.epoch(w.FIRST) is not None and all(one.table(name, w.FIRST).empty for name in one.attacks)
     ]
@@ -191,80 +191,68 @@ def color_end(sigma: Array) -> float:
 def _drawn(made: Sequence[Strip], parts: Sequence[Sequence[tuple[str, str]]], scale: Normalize) -> Figure:
     rows = max(len(strip.networks) for strip in made)
     panels, dense = len(parts) * len(made), (len(made[0].groups) > ANNOTATED) + (len(parts) > 1)
-    figure = new_figure(panels * (CELL[dense] * rows + TITLE[dense]) + len(parts) * LABELS + 0.15)
-    grid = figure.subplots(panels, 1, squeeze=False)[:, 0]
-    start = 0
+    height = panels * (CELL[dense] * rows + TITLE[dense]) + len(parts) * LABELS + 0.15
+    figure, grid = new_panels(height, panels, 1)
     for turn, part in enumerate(parts):
+        columns = slice(turn * MOST, turn * MOST + len(part))
         for place, strip in enumerate(made):
-            axes = grid[turn * len(made) + place]
-            columns = slice(start, start + len(part))
-            _panel(axes, strip, columns, scale, named=place == len(made) - 1)
+            axes = grid[turn * len(made) + place, 0]
+            _panel(axes, strip, columns, scale)
+            _name_groups(axes, [w.plainly(level) for _, level in part] if place == len(made) - 1 else [])
             if turn == 0:
                 panel_letter(axes, "abcdefgh"[place])
-        start += len(part)
-    bar = figure.colorbar(
-        ScalarMappable(scale, COLORS), ax=list(grid), extend=_extend(made, scale), fraction=0.03, pad=0.01, aspect=40
-    )
+    sigma = np.concatenate([strip.sigma.ravel() for strip in made])
+    beyond = bool((sigma < scale.vmin).any()), bool((sigma > scale.vmax).any())
+    extend = {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[beyond]
+    shown = ScalarMappable(scale, COLORS)
+    bar = figure.colorbar(shown, ax=list(grid.flat), extend=extend, fraction=0.03, pad=0.01, aspect=40)
     bar.set_label(r"$\sigma(P)$: less robust $\leftarrow$ 0 $\rightarrow$ more robust")
     return figure
 
 
-def _extend(made: Sequence[Strip], scale: Normalize) -> str:
-    """On which sides there are values beyond the colours' end."""
-    sigma = np.concatenate([strip.sigma.ravel() for strip in made])
-    low, high = bool((sigma < scale.vmin).any()), bool((sigma > scale.vmax).any())
-    return {(0, 0): "neither", (1, 0): "min", (0, 1): "max", (1, 1): "both"}[low, high]
-
-
-def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize, named: bool) -> None:
-    sigma, few = strip.sigma[:, columns], strip.few[:, columns]
-    groups = strip.groups[columns]
+def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
+    """Some of the columns: sigma with its interval where that is legible, or a dot where it stands out."""
+    values = (strip.sigma, strip.low, strip.high, strip.significant, strip.few)
+    sigma, low, high, significant, few = (of[:, columns] for of in values)
+    legible = len(strip.groups) <= ANNOTATED
+    size, title = (5.5, 7) if len(strip.groups) > MOST else (6.5, 8)
     axes.set_facecolor(UNDEFINED)
     edges: dict[str, Any] = {"edgecolors": "white", "linewidth": 0.4}
     axes.pcolormesh(np.ma.masked_where(~few, few), cmap=ListedColormap([FEW]), **edges)
     axes.pcolormesh(np.ma.masked_invalid(sigma), cmap=COLORS, norm=scale, **edges)
     axes.invert_yaxis()
-    size = 5.5 if len(strip.groups) > MOST else 6.5
     axes.set_yticks(np.arange(len(strip.networks)) + 0.5, strip.networks, fontsize=size)
-    axes.set_title(strip.title, fontsize=7 if len(strip.groups) > MOST else 8, pad=3)
+    axes.set_title(strip.title, fontsize=title, pad=3)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    for cell in np.argwhere(np.isfinite(sigma)):
-        _mark(axes, strip, columns, scale, tuple(cell))
-    if len(strip.groups) <= ANNOTATED:
-        for row, column in np.argwhere(few):
-            axes.text(column + 0.5, row + 0.54, "few", ha="center", va="center", fontsize=5, color="#777777")
-    kinds = [partition for partition, _ in groups]
-    for column in range(1, len(groups)):
+    centred: dict[str, Any] = {"ha": "center", "va": "center"}
+    for row, column in np.argwhere(np.isfinite(sigma)):
+        value, stands = sigma[row, column], bool(significant[row, column])
+        ink = "white" if abs(scale(value) - 0.5) > 0.33 else INK
+        if legible:
+            weight, text = "bold" if stands else "normal", number(value, 2) + "*" * stands
+            axes.text(column + 0.5, row + 0.34, text, fontsize=5.6, fontweight=weight, color=ink, **centred)
+            ends = (low[row, column], high[row, column])
+            if np.isfinite(ends).all():
+                text = f"{number(ends[0], 2)}, {number(ends[1], 2)}"
+                axes.text(column + 0.5, row + 0.74, text, fontsize=4, color=ink, **centred)
+        elif stands:
+            axes.plot(column + 0.5, row + 0.5, marker="o", markersize=1.6, color=ink, linestyle="none")
+    for row, column in np.argwhere(few) if legible else ():
+        axes.text(column + 0.5, row + 0.54, "few", fontsize=5, color="#777777", **centred)
+    kinds = [partition for partition, _ in strip.groups[columns]]
+    for column in range(1, len(kinds)):
         if kinds[column] != kinds[column - 1]:
             axes.axvline(column, color=INK, linewidth=1.0)
-    if not named:
-        axes.set_xticks([])
-        return
-    names = [w.plainly(level) for _, level in groups]
-    places = np.arange(len(groups)) + 0.5
-    if len(groups) > 2 * ANNOTATED:
-        axes.set_xticks(places, names, rotation=90, fontsize=5)
-    elif len(groups) > ANNOTATED or max(map(len, names)) > LONG:
-        axes.set_xticks(places, names, rotation=40, ha="right", rotation_mode="anchor", fontsize=6.5)
-    else:
-        axes.set_xticks(places, names, fontsize=6.5)
 
 
-def _mark(axes: Axes, strip: Strip, columns: slice, scale: Normalize, cell: tuple[int, ...]) -> None:
-    """What stands in a coloured cell: sigma with its interval where that is legible, or a dot where it stands out."""
-    row, column = cell
-    value, low, high, stands = (
-        of[:, columns][row, column] for of in (strip.sigma, strip.low, strip.high, strip.significant)
-    )
-    ink = "white" if abs(scale(value) - 0.5) > 0.33 else INK
-    if len(strip.groups) > ANNOTATED:
-        if stands:
-            axes.plot(column + 0.5, row + 0.5, marker="o", markersize=1.6, color=ink, linestyle="none")
-        return
-    centred: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
-    text = number(value, 2) + "*" * int(stands)
-    axes.text(column + 0.5, row + 0.34, text, fontsize=5.6, fontweight="bold" if stands else "normal", **centred)
-    if np.isfinite([low, high]).all():
-        axes.text(column + 0.5, row + 0.74, f"{number(low, 2)}, {number(high, 2)}", fontsize=4, **centred)
+def _name_groups(axes: Axes, names: Sequence[str]) -> None:
+    """Names below the columns, turned where they would not fit."""
+    places = np.arange(len(names)) + 0.5
+    look: dict[str, Any] = {"fontsize": 6.5}
+    if len(names) > 2 * ANNOTATED:
+        look = {"fontsize": 5, "rotation": 90}
+    elif len(names) > ANNOTATED or max(map(len, names), default=0) > LONG:
+        look |= {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(places, names, **look)

@@ -4,14 +4,15 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number
-from pipeline.report.robustness_bias import study, used
-from pipeline.report.robustness_bias.agreement import NOT_RUN, TABLE_1
-from pipeline.report.robustness_bias.study import Audited, Points
+from pipeline.report.robustness_bias import study
+from pipeline.report.robustness_bias.agreement import TABLE_1
+from pipeline.report.robustness_bias.study import NOT_RUN, Audited, Points
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
 
@@ -46,13 +47,15 @@ def table_2(inputs: Inputs) -> Table:
     for dataset, printed in TABLE_1.items():
         cells: list[Cell] = []
         for networks in TABLE_2.values():
-            here = [one for one in found if one.dataset == dataset and one.network in networks]
-            accuracy = here[0].accuracy if here else math.nan
-            begun = here and here[0].network in w.CONVOLUTIONAL and used.pretrained(inputs, here[0]) is False
-            scratch |= bool(begun)
-            marks = FROM_SCRATCH * bool(begun) + NOT_LEARNED * bool(here and not here[0].learned)
-            text = f"{number(100 * accuracy, 2)}{marks}" if marks else ""
-            cells.append(Estimate(100 * accuracy, text=text) if math.isfinite(accuracy) else None)
+            one = next((one for one in found if one.dataset == dataset and one.network in networks), None)
+            if one is None or not math.isfinite(one.accuracy):
+                cells.append(None)
+                continue
+            begun = one.network in w.CONVOLUTIONAL and study.pretrained(inputs, one) is False
+            scratch |= begun
+            marks = FROM_SCRATCH * begun + NOT_LEARNED * (not one.learned)
+            text = f"{number(100 * one.accuracy, 2)}{marks}" if marks else ""
+            cells.append(Estimate(100 * one.accuracy, text=text))
         body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
     mark = f"{FROM_SCRATCH}: from random weights, as no ImageNet weights could be had; pretrained in the paper."
     return Table(
@@ -63,7 +66,7 @@ def table_2(inputs: Inputs) -> Table:
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),
-        stamp=used.of_training(used.stamp(inputs, study.NETWORKS)),
+        stamp=study.of_training(study.stamp(inputs, study.NETWORKS)),
         notes=(
             "After the last epoch, on all test images that were prepared, in evaluation mode; the released code "
             "measures accuracy in training mode. Its ResNet50 is a ResNet18; ours has 50 layers, as in the paper. Deep "
@@ -106,7 +109,7 @@ def table_costs(inputs: Inputs) -> Table:
         facts = {name: float(values[-1]) for name, values in inputs.classifiers[one.model].facts.items()}
         size, seen = facts["multiply_adds"], facts["epochs"] * facts["train_rows"]
         passes = sum(one.overall(attack, "forward_passes") for attack in one.attacks)
-        network = f"{w.network_label(one.network)}{'' if one.learned else NOT_LEARNED}"
+        network = f"{w.NETWORKS[one.network]}{'' if one.learned else NOT_LEARNED}"
         cells = (
             facts["parameters"] / 1e6, size / GIGA, facts["epochs"], seen, BACKWARD * seen * size / TERA,
             passes, passes * size / TERA,
@@ -125,7 +128,7 @@ def table_costs(inputs: Inputs) -> Table:
             Column("audit", "Audit", decimals=1, name="multiply-adds, 10\u00b9\u00b2"),
         ),
         rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 7),),
-        stamp=used.of_training(used.stamp(inputs, sorted({one.block for one in found}))),
+        stamp=study.of_training(study.stamp(inputs, sorted({one.block for one in found}))),
         notes=(
             "Multiply-adds of convolutions and products. A step of training counts as three forward passes; those of "
             "an audit are of all distances at the last epoch, without their gradients. Times by network stand in "
@@ -156,11 +159,11 @@ def table_medians(inputs: Inputs) -> Table:
         columns=(
             Column("accuracy", decimals=1, name="accuracy, %"),
             Column("points", decimals=0),
-            *(Column(name, w.UNITS, name=w.distance_style(name).label) for name in attacks),
+            *(Column(name, w.UNITS, name=w.DISTANCES[name].label) for name in attacks),
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),
-        stamp=used.stamp(inputs, study.LINEAR),
+        stamp=study.stamp(inputs, study.LINEAR),
         notes=(
             "Of the correctly classified points with a distance; smoothing certifies a radius for fewer points, and "
             "for another classifier, the smoothed one. Each distance has its own sample of the test points: compare "
@@ -184,22 +187,21 @@ def table_bounds(inputs: Inputs) -> Table:
         common = shared(points, [name for name in one.attacks if name != w.SMOOTHING])
         best = best_bound(points)
         for attack in one.attacks:
-            own = points.distance[attack]
-            here = common & np.isfinite(own)
-            ratio = own[here] / best[here]
-            above = [100 * float(np.median(ratio[best[here] > 0]) - 1)] if (best[here] > 0).any() else [math.nan]
+            here = common & np.isfinite(points.distance[attack])
+            own, nearest = points.distance[attack][here], best[here]
+            ratio = own[nearest > 0] / nearest[nearest > 0]
             # A misclassified point is of the sample, and has no distance to look for.
             attacked = int((points.tried[attack] & points.correct).sum())
             cells: list[Cell] = [
                 one.overall(attack, "points"),
                 attacked,
                 one.overall(attack, "failed"),
-                float(np.median(own[here])) if here.any() else None,
-                above[0],
-                rank_correlation(own[here], best[here]),
+                float(np.median(own)) if len(own) else None,
+                100 * float(np.median(ratio) - 1) if len(ratio) else math.nan,
+                rank_correlation(own, nearest),
                 one.overall(attack, "forward_passes") / attacked if attacked else math.nan,
             ]
-            labels = (w.dataset_label(one.dataset), w.network_label(one.network), w.distance_style(attack).label)
+            labels = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.DISTANCES[attack].label)
             body.append(Row(labels, tuple(cells)))
     return Table(
         title="How tight each distance is, and what it costs.",
@@ -214,15 +216,14 @@ def table_bounds(inputs: Inputs) -> Table:
             Column("forward passes", decimals=0, name="passes a point"),
         ),
         rows=tuple(body) or (Row(("none", "", NOT_RUN), (None,) * 7),),
-        stamp=used.stamp(inputs, [study.LINEAR, study.NETWORKS]),
+        stamp=study.stamp(inputs, [study.LINEAR, study.NETWORKS]),
         notes=(
             "Last epoch. Attacked: the correctly classified points. Failed: those of them for which an attack found "
-            "nothing; smoothing: for which "
-            "nothing could be certified. Median, excess and rank correlation (Spearman's): over the points for which "
-            "every attack found a distance, smoothing over those among them that it certifies. The best: the exact "
-            "distance among images where it is known, else the smallest of all attacks at each point; smoothing is a "
-            f"bound from below, and of another classifier. {BOX} Passes: images put through the network for each point "
-            "attacked.",
+            "nothing; smoothing: for which nothing could be certified. Median, excess and rank correlation "
+            "(Spearman's): over the points for which every attack found a distance, smoothing over those among them "
+            "that it certifies. The best: the exact distance among images where it is known, else the smallest of all "
+            "attacks at each point; smoothing is a bound from below, and of another classifier. "
+            f"{BOX} Passes: images put through the network for each point attacked.",
             *study.not_run(found),
         ),
     )
@@ -238,14 +239,11 @@ def best_bound(points: Points) -> Array:
     if w.EXACT_IN_BOX in points.distance:
         return points.distance[w.EXACT_IN_BOX]
     attacks = [values for name, values in points.distance.items() if name != w.SMOOTHING]
-    smallest = np.fmin.reduce(attacks)
-    return np.asarray(smallest)
+    return np.asarray(np.fmin.reduce(attacks))
 
 
 def rank_correlation(one: Array, other: Array) -> float:
     """Spearman's; NaN for fewer than three points or constant ones."""
-    from scipy.stats import spearmanr
-
     if len(one) < 3 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return math.nan
     return float(spearmanr(one, other).statistic)
@@ -263,25 +261,25 @@ def table_pretraining(inputs: Inputs) -> Table:
     """
     usual = study.audited(inputs, study.NETWORKS, w.UTKFACE)
     # Where there are no weights to begin from, what is trained from random ones on purpose is the same training again.
-    again = {one.network for one in study.run(usual) if used.pretrained(inputs, one) is False}
+    again = {one.network for one in study.run(usual) if study.pretrained(inputs, one) is False}
     found = usual + [one for one in study.audited(inputs, study.PRETRAINING) if one.network not in again]
     found.sort(key=lambda one: w.networks_in(w.NETWORKS).index(one.network))
     body, weights = [], set()
     for one in study.run(found):
-        begun = used.pretrained(inputs, one)
+        begun = study.pretrained(inputs, one)
         weights.add(begun)
         cells: list[Cell] = [100 * one.accuracy]
         cells += [size(one.sigmas(name, moment, w.CORRECT).to_numpy(float)) for name in ATTACKS for moment in MOMENTS]
         cells += [kept(one, name) for name in ATTACKS]
-        body.append(Row((w.network_label(one.network), WEIGHTS[begun]), tuple(cells)))
+        body.append(Row((w.NETWORKS[one.network], WEIGHTS[begun]), tuple(cells)))
     columns = (
         Column("accuracy", decimals=1, name="accuracy, %"),
         *(
-            Column(f"{attack} {moment}", f"mean |sigma|, {w.distance_style(attack).label}", decimals=3, name=words)
+            Column(f"{attack} {moment}", f"mean |sigma|, {w.DISTANCES[attack].label}", decimals=3, name=words)
             for attack in ATTACKS
             for moment, words in MOMENTS.items()
         ),
-        *(Column(f"{attack} kept", "signs kept", "text", name=w.distance_style(attack).label) for attack in ATTACKS),
+        *(Column(f"{attack} kept", "signs kept", "text", name=w.DISTANCES[attack].label) for attack in ATTACKS),
     )
     without = True not in weights and body
     return Table(
@@ -289,7 +287,7 @@ def table_pretraining(inputs: Inputs) -> Table:
         stub=("Network", "Weights"),
         columns=columns,
         rows=tuple(body) or (Row(("none", NOT_RUN), (None,) * len(columns)),),
-        stamp=used.stamp(inputs, [study.NETWORKS, study.PRETRAINING], [w.UTKFACE]),
+        stamp=study.stamp(inputs, [study.NETWORKS, study.PRETRAINING], [w.UTKFACE]),
         notes=(
             "Mean over the groups (age, gender, race) of |sigma|, of correctly classified points: of all members, a "
             "network that still gives one age to everybody would have sigma = \u22121 for every other. Signs kept: "

@@ -2,36 +2,28 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import ks_2samp
 
 from pipeline.audits.robustness_bias.measures import robustness_bias
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, number, p_value, plain
-from pipeline.report.picture import Picture
-from pipeline.report.robustness_bias import curves, study, used
-from pipeline.report.robustness_bias.agreement import NOT_RUN
-from pipeline.report.robustness_bias.curves import Group
-from pipeline.report.robustness_bias.distance_figures import nothing
-from pipeline.report.robustness_bias.study import Audited
-from pipeline.report.style import finish, new_figure
+from pipeline.report.robustness_bias import curves, study
+from pipeline.report.robustness_bias.curves import Group, nothing
+from pipeline.report.robustness_bias.study import FORMS, NOT_RUN, Audited
+from pipeline.report.stamp import Picture
+from pipeline.report.style import finish, new_panels
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
 
 VARIANTS = "regularizer_variants"
 """Blocks that begin so hold networks that differ in the penalty's distance, not in its weight alone."""
-FORMS = {
-    ("logit", False): "logit, as coded",
-    ("logit", True): "logit, second order",
-    ("margin", False): "margin",
-    ("margin", True): "margin, second order",
-}
-
 UNITS = {"normalised": "in normalised units", "pixels": "in pixels"}
+"""Of tau: normalised, as coded, or pixels."""
 ACROSS = 4
 PANEL = 1.35
 INSIDE, OUTSIDE = "#D55E00", "#0072B2"
@@ -39,87 +31,41 @@ OF_DISTANCE = ("tau", "distance", "second_order", "scale")
 """Settings that have no effect where the weight is 0."""
 
 
-@dataclass(frozen=True)
-class Penalised:
-    """A network with its penalty: weight, threshold, form of the distance, and the group that it is for."""
-
-    audited: Audited
-    alpha: float
-    tau: float
-    form: str
-    partition: str
-    level: str
-
-    @property
-    def group(self) -> tuple[str, str]:
-        """The partition and the level."""
-        return self.partition, self.level
-
-
-def penalised(inputs: Inputs, dataset: str = "") -> list[Penalised]:
+def penalised(inputs: Inputs, dataset: str = "") -> list[Audited]:
     """Every penalised network that was run, by data set, network, group (first without a penalty), form and weights.
 
-    A network of several blocks is there once: without a penalty its form and its threshold tell no two apart.
+    A network of several blocks is there once, that of the block that has all weights, as curves are drawn of it:
+    without a penalty its form and its threshold tell no two apart.
     """
-    found: list[Penalised] = []
-    for one in study.run(study.audited(inputs, study.REGULARIZER, dataset)):
-        method = one.method
-        partition = method["penalised_partition"] or one.result.rows["partition"].loc[lambda names: names != ""].iloc[0]
-        form = FORMS[method["distance"], bool(method["second_order"])]
-        weights = float(method["alpha"]), float(method["tau"])
-        found.append(Penalised(one, *weights, form, str(partition), str(method["penalised_level"])))
-    found = _once(found)
-    networks = w.networks_in(one.audited.network for one in found)
-    return sorted(
-        found,
-        key=lambda one: (
-            w.datasets_in([one.audited.dataset, *w.IMAGES]).index(one.audited.dataset),
-            networks.index(one.audited.network),
-            one.group,
-            one.alpha > 0,
-            list(FORMS.values()).index(one.form),
-            one.tau,
-            one.alpha,
-        ),
-    )
+    kept: dict[str, Audited] = {}
+    every = study.run(study.audited(inputs, study.REGULARIZER, dataset))
+    for one in sorted(every, key=lambda one: one.key.startswith(VARIANTS)):
+        settings = {**one.method, "penalised_partition": one.penalised[0]}
+        telling = sorted((key, value) for key, value in settings.items() if one.alpha or key not in OF_DISTANCE)
+        kept.setdefault(repr((one.data, telling)), one)
+    datasets, networks = (w.datasets_in(one.dataset for one in every), w.networks_in(one.network for one in every))
+    forms = list(FORMS.values())
+
+    def place(one: Audited) -> tuple[object, ...]:
+        weights = (one.penalised, one.alpha > 0, forms.index(one.form), one.tau, one.alpha)
+        return datasets.index(one.dataset), networks.index(one.network), *weights
+
+    return sorted(kept.values(), key=place)
 
 
-def _once(found: Sequence[Penalised]) -> list[Penalised]:
-    """One of each training; of those alike the one of the block that has all weights, as curves are drawn of it."""
-    kept: dict[str, Penalised] = {}
-    for one in sorted(found, key=lambda one: one.audited.key.startswith(VARIANTS)):
-        kept.setdefault(repr((one.audited.data, sorted(_telling(one).items()))), one)
-    return list(kept.values())
-
-
-def _telling(one: Penalised) -> dict[str, object]:
-    """The settings that make one training another: without a penalty none of its own."""
-    settings = {**one.audited.method, "penalised_partition": one.partition}
-    return settings if one.alpha else {key: value for key, value in settings.items() if key not in OF_DISTANCE}
-
-
-def unit(one: Penalised) -> str:
-    """What tau is measured in: ``in normalised units``, as coded, or ``in pixels``."""
-    return UNITS[str(one.audited.method["scale"])]
-
-
-def without(one: Penalised, among: Sequence[Penalised]) -> Penalised | None:
+def without(one: Audited, among: Sequence[Audited]) -> Audited | None:
     """The same network trained without a penalty, if there is one; of several the one for the same group."""
-    same = [
-        other
-        for other in among
-        if other.alpha == 0
-        and (other.audited.dataset, other.audited.network) == (one.audited.dataset, one.audited.network)
-    ]
-    return next((other for other in same if other.group == one.group), same[0] if same else None)
+    place = (one.dataset, one.network)
+    same = [other for other in among if other.alpha == 0 and (other.dataset, other.network) == place]
+    return next((other for other in same if other.penalised == one.penalised), same[0] if same else None)
 
 
-def by_weight(found: Sequence[Penalised], network: str) -> dict[tuple[str, str], list[Penalised]]:
+def by_weight(found: Sequence[Audited], network: str) -> dict[tuple[str, str], list[Audited]]:
     """For each penalised group the networks of one architecture that differ in the weight alone, rising."""
-    sets: dict[tuple[str, str], list[Penalised]] = {}
+    sets: dict[tuple[str, str], list[Audited]] = {}
     for one in found:
-        if one.audited.network == network and not one.audited.key.startswith(VARIANTS):
-            sets.setdefault(one.group, []).append(one)
+        if one.network == network and not one.key.startswith(VARIANTS):
+            sets.setdefault(one.penalised, []).append(one)
     return sets
 
 
@@ -133,6 +79,7 @@ def table_regularizer(inputs: Inputs) -> Table:
     """
     found = penalised(inputs)
     body = [_penalty_row(inputs, one, without(one, found) if one.alpha else None) for one in found]
+    units = " or ".join(sorted({UNITS[one.method["scale"]] for one in found}))
     return Table(
         title="What the penalty on robustness bias does to the group that it is for.",
         stub=("Data", "Network", "Group", "Distance in the penalty"),
@@ -151,65 +98,64 @@ def table_regularizer(inputs: Inputs) -> Table:
             Column("reading", show="text"),
         ),
         rows=tuple(body) or (Row((NOT_RUN, "", "", ""), (None,) * 12),),
-        stamp=used.stamp(inputs, study.REGULARIZER),
+        stamp=study.stamp(inputs, study.REGULARIZER),
         notes=(
-            f"By {study.upper_bounds(one.audited for one in found)}, last epoch, correctly classified points, as (9) "
-            "has them; n: those of the group with a "
-            "distance. p: permutation test of sigma = 0, over the points of this network, not adjusted. Change: "
-            "|sigma| less that of the same network trained alike with alpha = 0. RB at tau: RB(P, tau), which (9) "
-            "penalises, at the penalty's own threshold, without a penalty at that of the settings. Largest RB: the "
-            "greatest gap over all thresholds, which is large by chance where n is small.",
-            f"Tau as set is {_units(found)}; distances in the table are in pixels. Read a smaller |sigma| beside "
-            f"accuracy: {HELPED!r} only where accuracy fell by no more than its standard error (of the test images, "
-            "alpha = 0). One training of each: how much trainings differ is not in it.",
+            f"By {study.upper_bounds(found)}, last epoch, correctly classified points, as (9) has them; n: those of "
+            "the group with a distance. p: permutation test of sigma = 0, over the points of this network, not "
+            "adjusted. Change: |sigma| less that of the same network trained alike with alpha = 0. RB at tau: "
+            "RB(P, tau), which (9) penalises, at the penalty's own threshold, without a penalty at that of the "
+            "settings. Largest RB: the greatest gap over all thresholds, which is large by chance where n is small.",
+            f"Tau as set is {units or 'as configured'}; distances in the table are in pixels. Read a smaller |sigma| "
+            f"beside accuracy: {HELPED!r} only where accuracy fell by no more than its standard error (of the test "
+            "images, alpha = 0). One training of each: how much trainings differ is not in it.",
             *study.not_run(study.audited(inputs, study.REGULARIZER)),
         ),
     )
 
 
-def _penalty_row(inputs: Inputs, one: Penalised, before: Penalised | None) -> Row:
+def _penalty_row(inputs: Inputs, one: Audited, before: Audited | None) -> Row:
     """One network, beside that without the penalty (None: there is none, or this is it)."""
-    attack = study.upper_bound(one.audited)
-    line = one.audited.table(attack, denominator=w.CORRECT).loc[one.group]
-    own, accuracy = float(line["sigma"]), one.audited.accuracy
-    change = abs(own) - abs(sigma(before, one.group)) if before else math.nan
-    group = curves.group(study.at_points(inputs, one.audited), attack, one.partition, w.CORRECT)
-    level = group.partition.levels.index(one.level)
+    line = one.table(one.bound, denominator=w.CORRECT).loc[one.penalised]
+    own = float(line["sigma"])
+    change = abs(own) - abs(sigma(before, one.penalised)) if before else math.nan
+    group = _group(inputs, one)
+    level = group.partition.levels.index(one.penalised[1])
     inside, outside = (group.lengths.length[side & group.lengths.counts] for side in group.partition.element(level))
     tau = threshold(inputs, one)
     at_tau = float(robustness_bias(group.lengths, group.partition, level, np.array([tau]))[0])
-    fell = math.nan if before is None else before.audited.accuracy - accuracy
-    labels = (
-        w.dataset_label(one.audited.dataset),
-        w.network_label(one.audited.network),
-        w.plainly(one.level),
-        one.form if one.alpha else DASH,
-    )
+    if not len(inside) or not outside.any():
+        said = "no distance outside the group" if len(inside) else "no member with a distance"
+    elif one.alpha:
+        fell = math.nan if before is None else before.accuracy - one.accuracy
+        said = reading(change, fell, math.nan if before is None else _error(before))
+    else:
+        said = ""
     cells: tuple[Cell, ...] = (
         one.tau if one.alpha else None,
         tau if one.alpha else None,
         one.alpha,
-        100 * accuracy,
+        100 * one.accuracy,
         len(inside),
         own,
         p_value(float(line["sigma_p"])),
         change if one.alpha else None,
         at_tau if math.isfinite(tau) else None,
         bias(inside, outside),
-        one.audited.overall(attack, "median_distance"),
-        _undefined(inside, outside) or (reading(change, fell, _error(inputs, before)) if one.alpha else ""),
+        one.overall(one.bound, "median_distance"),
+        said,
     )
-    return Row(labels, cells)
+    labels = (w.dataset_label(one.dataset), w.NETWORKS[one.network], w.plainly(one.penalised[1]))
+    return Row((*labels, one.form if one.alpha else DASH), cells)
 
 
-def threshold(inputs: Inputs, one: Penalised) -> float:
+def threshold(inputs: Inputs, one: Audited) -> float:
     """The penalty's tau in pixels; NaN where the channels are normalised by different numbers: there is no one length.
 
     A change of length r in pixels is r / std long in normalised units.
     """
-    if one.audited.method["scale"] == "pixels":
+    if one.method["scale"] == "pixels":
         return one.tau
-    std = inputs.datasets[one.audited.data].std
+    std = inputs.datasets[one.data].std
     return one.tau * std[0] if len(set(std)) == 1 else math.nan
 
 
@@ -225,35 +171,18 @@ def reading(change: float, fell: float, error: float) -> str:
     return HELPED if fell <= error else "|sigma| smaller, accuracy lower"
 
 
-def _error(inputs: Inputs, before: Penalised | None) -> float:
+def _error(before: Audited) -> float:
     """The standard error of the accuracy without the penalty, on all test images."""
-    if before is None:
-        return math.nan
-    accuracy, images = before.audited.accuracy, before.audited.images
-    return math.sqrt(accuracy * (1 - accuracy) / images)
+    return math.sqrt(before.accuracy * (1 - before.accuracy) / before.images)
 
 
-def _undefined(inside: Array, outside: Array) -> str:
-    """Why there is no sigma; nothing where there is one."""
-    if not len(inside):
-        return "no member with a distance"
-    return "" if outside.any() else "no distance outside the group"
-
-
-def _units(found: Sequence[Penalised]) -> str:
-    """The unit of tau: that of the penalty's distance."""
-    return " or ".join(sorted({unit(one) for one in found})) or "as configured"
-
-
-def sigma(one: Penalised, group: tuple[str, str]) -> float:
+def sigma(one: Audited, group: tuple[str, str]) -> float:
     """sigma of a group under one network, by its upper bound, of correctly classified points."""
-    return float(one.audited.sigmas(study.upper_bound(one.audited), denominator=w.CORRECT)[group])
+    return float(one.sigmas(one.bound, denominator=w.CORRECT)[group])
 
 
 def bias(inside: Array, outside: Array) -> float:
     """max over tau of RB(P, tau) of lengths in the group and outside: the Kolmogorov-Smirnov distance of both."""
-    from scipy.stats import ks_2samp
-
     return float(ks_2samp(inside, outside).statistic) if len(inside) and len(outside) else math.nan
 
 
@@ -276,7 +205,7 @@ def bias(inside: Array, outside: Array) -> float:
 )
 def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
     """The penalised group beside all others, one panel for each group and weight."""
-    title = f"The penalty on {w.dataset_label(dataset)}, {w.network_label(network)}."
+    title = f"The penalty on {w.dataset_label(dataset)}, {w.NETWORKS[network]}."
     sets = by_weight(penalised(inputs, dataset), network)
     if not sets:
         return nothing(inputs, study.audited(inputs, study.REGULARIZER, dataset, network), title)
@@ -284,28 +213,27 @@ def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
     weights = max(map(len, sets.values()))
     across = weights * max(1, min(ACROSS // weights, len(sets)))
     down = -(-len(panels) // across)
-    figure = new_figure(PANEL * down + 0.6)
-    grid = figure.subplots(down, across, squeeze=False, sharey=True)
+    figure, grid = new_panels(PANEL * down + 0.6, down, across, sharey=True)
     groups = [_group(inputs, one) for one in panels]
-    for axes, one, group in zip(grid.ravel(), panels, groups, strict=False):
+    for axes, one, group in zip(grid.flat, panels, groups, strict=False):
         # Panels of one group share their axis: that is what the penalty is to change.
-        tau = curves.budgets([other for p, other in zip(panels, groups, strict=True) if p.group == one.group])
-        level = group.partition.levels.index(one.level)
+        same = [other for p, other in zip(panels, groups, strict=True) if p.penalised == one.penalised]
+        tau, level = curves.budgets(same), group.partition.levels.index(one.penalised[1])
         curves.empty(axes, group, level)
-        curves.line(axes, tau, group.curve(level, tau), color=INSIDE, label="the group")
-        curves.line(axes, tau, group.others(level, tau), color=OUTSIDE, linestyle=(0, (4, 1.2)), label="all others")
+        inside, outside = group.curves(level, tau)
+        axes.step(tau, inside, where="post", color=INSIDE, label="the group")
+        axes.step(tau, outside, where="post", color=OUTSIDE, linestyle=(0, (4, 1.2)), label="all others")
         curves.finish(axes, tau)
-        _title(axes, one)
-    for axes in grid.ravel()[len(panels) :]:
+        axes.set_title(_title(one), fontsize=7.5)
+    for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
-    for row in grid:
-        row[0].set_ylabel(r"$\widehat{I}_P(\tau)$")
-    for axes in grid.ravel()[max(0, len(panels) - across) : len(panels)]:
+    for axes in grid[:, 0]:
+        axes.set_ylabel(r"$\widehat{I}_P(\tau)$")
+    for axes in grid.flat[max(0, len(panels) - across) : len(panels)]:
         axes.set_xlabel(curves.ABSCISSA)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
-    return _stamped(
-        figure, title, inputs, dataset, panels, "Two falling curves in each panel, the penalised group and all others"
-    )
+    seen = "Two falling curves in each panel, the penalised group and all others"
+    return _stamped(figure, title, inputs, dataset, panels, seen)
 
 
 @registry.figure(
@@ -318,44 +246,42 @@ def classes(inputs: Inputs, dataset: str, network: str) -> Picture:
 @registry.figure("figure_22", "The same for VGG19.", network="vgg19")
 def races(inputs: Inputs, network: str) -> Picture:
     """All races, without the penalty on the left and with it on the right."""
-    title = f"The penalty on UTKFace by race, {w.network_label(network)}."
+    title = f"The penalty on UTKFace by race, {w.NETWORKS[network]}."
     sets = by_weight(penalised(inputs, w.UTKFACE), network)
     panels = next((several for (partition, _), several in sets.items() if partition == w.RACE), [])
     if not panels:
         return nothing(inputs, study.audited(inputs, study.REGULARIZER, w.UTKFACE, network), title)
-    figure = new_figure(2.5)
-    grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    figure, (grid,) = new_panels(2.5, 1, len(panels), sharey=True)
     groups = [_group(inputs, one) for one in panels]
-    tau = curves.budgets(groups)
     for axes, one, group in zip(grid, panels, groups, strict=True):
-        curves.draw_levels(axes, group, tau)
-        _title(axes, one)
+        curves.draw_levels(axes, group, curves.budgets(groups))
+        axes.set_title(_title(one), fontsize=7.5)
     finish(figure, grid, curves.ABSCISSA, r"$\widehat{I}_P(\tau)$", columns=len(groups[0].partition))
-    return _stamped(figure, title, inputs, w.UTKFACE, panels, "Falling curves in each panel, one for each race")
+    seen = "Falling curves in each panel, one for each race"
+    return _stamped(figure, title, inputs, w.UTKFACE, panels, seen)
 
 
-def _group(inputs: Inputs, one: Penalised) -> Group:
-    return curves.group(study.at_points(inputs, one.audited), study.upper_bound(one.audited), one.partition, w.CORRECT)
+def _group(inputs: Inputs, one: Audited) -> Group:
+    return curves.group(inputs, one, one.bound, one.penalised[0], w.CORRECT)
 
 
-def _title(axes: Axes, one: Penalised) -> None:
-    sigma = one.audited.sigmas(study.upper_bound(one.audited), denominator=w.CORRECT)[one.group]
+def _title(one: Audited) -> str:
     penalty = rf"$\alpha$ = {plain(one.alpha)}" if one.alpha else "no penalty"
-    axes.set_title(rf"{w.plainly(one.level)}, {penalty}: $\sigma$ = {number(sigma, 2)}", fontsize=7.5)
+    return rf"{w.plainly(one.penalised[1])}, {penalty}: $\sigma$ = {number(sigma(one, one.penalised), 2)}"
 
 
-def _stamped(figure, title: str, inputs: Inputs, dataset: str, panels: list[Penalised], seen: str) -> Picture:  # type: ignore[no-untyped-def]
-    first = panels[-1]
-    return Picture.stamped(
+def _stamped(figure: Figure, title: str, inputs: Inputs, dataset: str, panels: Sequence[Audited], seen: str) -> Picture:
+    last = panels[-1]
+    return Picture(
         figure,
         title,
-        used.stamp(inputs, study.REGULARIZER, [dataset]),
+        study.stamp(inputs, study.REGULARIZER, [dataset]),
         f"{seen}: the share of correctly classified points further than a budget from the boundary, without the "
         "penalty and with it.",
         notes=(
-            f"{study.upper_bounds([first.audited])}; correctly classified points alone, as in (9); sigma is the "
-            f"penalised group's. Penalty: threshold {plain(first.tau)} {unit(first)}, distance by "
-            f"{first.form}. The network without a penalty is trained likewise. One training of each: how much "
+            f"{study.upper_bounds([last])}; correctly classified points alone, as in (9); sigma is the "
+            f"penalised group's. Penalty: threshold {plain(last.tau)} {UNITS[last.method['scale']]}, distance by "
+            f"{last.form}. The network without a penalty is trained likewise. One training of each: how much "
             "trainings differ is not in it.",
         ),
     )

@@ -1,4 +1,5 @@
-"""Where the study's numbers lie: every audit with its network, its rows as a wide table, its distances by point.
+"""Where the study's numbers lie: every audit with its network, its rows as a wide table, its distances by point; and
+what its artefacts say of the run: stamps, and footnotes on what was not run.
 
 What the grid has as several blocks is one here: ``networks`` are all networks trained as usual, ``regularizer`` all
 that were penalised. A network stands where other studies have a method.
@@ -12,7 +13,7 @@ accurate as the last; nor has a group of fewer than ``TOO_FEW`` correctly classi
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,24 +21,35 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.robustness_bias.measures import DENOMINATORS
+from pipeline.audits.robustness_bias.measures import DENOMINATORS, Partition
+from pipeline.report import settings
 from pipeline.report import words as w
-from pipeline.report.inputs import Inputs
+from pipeline.report.inputs import Inputs, points
 from pipeline.report.numbers import Estimate, number
 from pipeline.report.rules import wilson
+from pipeline.report.settings import Reduction
+from pipeline.report.stamp import Stamp
 from pipeline.types import Array, AuditResult
 
 LINEAR, NETWORKS, PRETRAINING, REGULARIZER = "linear", "networks", "pretraining", "regularizer"
 TRAININGS = "trainings"
+STANDARD = "standard"
 MARGIN = 0.05
 """Of accuracy above the share of the largest class, and below a linear model."""
 TOO_FEW = 20
 """Correctly classified points of a group: with fewer its sigma is mostly chance."""
 LEVEL = 0.95
 ABSENT = "absent"
+NOT_RUN = "not run: data"
 LEAST_OFFICIAL = ("lossy", "bundled", "simulated", "official")
 NOTHING = pd.DataFrame({"sigma": []}, index=pd.MultiIndex.from_arrays([[], []]))
 """The table of what was not measured."""
+FORMS = {
+    ("logit", False): "logit, as coded",
+    ("logit", True): "logit, second order",
+    ("margin", False): "margin",
+    ("margin", True): "margin, second order",
+}
 
 
 @dataclass(frozen=True)
@@ -73,9 +85,6 @@ class Audited:
         linear = math.nan if self.block == LINEAR else self.linear
         return self._beyond_the_largest_class(self.accuracy) and not high < linear - MARGIN
 
-    def _began_to_learn(self, accuracy: float) -> bool:
-        return self._beyond_the_largest_class(accuracy) and accuracy >= self.accuracy / 2
-
     def _beyond_the_largest_class(self, accuracy: float) -> bool:
         return wilson(Estimate(accuracy, n=self.images), LEVEL)[0] > self.largest + MARGIN
 
@@ -94,6 +103,31 @@ class Audited:
     def attacks(self) -> list[str]:
         """The distances that were measured, in the study's order."""
         return w.distances_in(name for name in self.result.rows["attack"] if isinstance(name, str) and name)
+
+    @property
+    def bound(self) -> str:
+        """The distance that it is judged by where one is enough: FMN, or the first that was measured."""
+        return w.FMN if w.FMN in self.attacks else self.attacks[0]
+
+    @property
+    def alpha(self) -> float:
+        """Of a network trained with the penalty on robustness bias, its weight."""
+        return float(self.method["alpha"])
+
+    @property
+    def tau(self) -> float:
+        """The penalty's threshold, as set."""
+        return float(self.method["tau"])
+
+    @property
+    def form(self) -> str:
+        """The form of the distance in the penalty."""
+        return FORMS[self.method["distance"], bool(self.method["second_order"])]
+
+    @cached_property
+    def penalised(self) -> tuple[str, str]:
+        """The (partition, level) that the penalty is for."""
+        return str(self.method["penalised_partition"] or self.groups[0][0]), str(self.method["penalised_level"])
 
     def epoch(self, moment: str) -> int | None:
         """The epoch of the ``first``, ``middle`` or ``last`` checkpoint; None for one that is the last as well."""
@@ -129,9 +163,11 @@ class Audited:
         Of groups with too few points only the counts; nothing of a checkpoint that had not learned.
         """
         epoch = None if self.absent else self.epoch(moment)
-        known = None if epoch is None or epoch == self.epochs[-1] else self.curve.get(epoch)
         found = None if epoch is None else self._tables.get((attack, float(epoch), denominator))
-        if found is None or not (known is None or self._began_to_learn(known)):
+        if epoch is None or found is None:
+            return NOTHING
+        known = self.curve.get(epoch) if epoch != self.epochs[-1] else None
+        if known is not None and not (self._beyond_the_largest_class(known) and known >= self.accuracy / 2):
             return NOTHING
         if "n_correct" not in found:
             return found
@@ -143,12 +179,12 @@ class Audited:
         """sigma(P) by (partition, level); empty where it was not measured."""
         return self.table(attack, moment, denominator)["sigma"]
 
-    def overall(self, attack: str, statistic: str, moment: str = w.LAST) -> float:
-        """A statistic of all points together; NaN where it was not measured."""
+    def overall(self, attack: str, statistic: str) -> float:
+        """A statistic of all points together at the last epoch; NaN where it was not measured."""
         rows = self.result.rows
         keep = (rows["statistic"] == statistic) & (rows["attack"] == attack) & (rows["partition"].fillna("") == "")
-        found = rows[keep & (rows["epoch"] == self.epoch(moment))] if not self.absent else rows.iloc[:0]
-        return float(found["value"].iloc[0]) if len(found) else float("nan")
+        found = rows[keep & (rows["epoch"] == self.epochs[-1])] if not self.absent else rows.iloc[:0]
+        return float(found["value"].iloc[0]) if len(found) else math.nan
 
 
 @dataclass(frozen=True)
@@ -156,14 +192,17 @@ class Points:
     """The audited points of one network at its last checkpoint, n in all.
 
     ``correct`` (n,) says which are classified correctly, ``distance`` (n,) is NaN where none was found, ``tried`` (n,)
-    which were attacked at all, ``codes`` (n,) the level of each in every partition, -1 unknown.
+    which were attacked at all.
     """
 
     correct: Array
     distance: Mapping[str, Array]
     tried: Mapping[str, Array]
-    codes: Mapping[str, Array]
-    levels: Mapping[str, tuple[str, ...]]
+    partitions: Mapping[str, Partition]
+
+    def parted(self, name: str, rows: Array) -> Partition:
+        """A partition of some of the points."""
+        return replace(self.partitions[name], codes=self.partitions[name].codes[rows])
 
 
 def audited(inputs: Inputs, block: str = "", dataset: str = "", network: str = "") -> list[Audited]:
@@ -195,14 +234,9 @@ def _audited(inputs: Inputs) -> list[Audited]:
     return [replace(one, linear=linear.get(one.data, math.nan)) for one in found]
 
 
-def upper_bound(one: Audited) -> str:
-    """The distance that a network is judged by where one is enough: FMN, or the first that was measured."""
-    return w.FMN if w.FMN in one.attacks else one.attacks[0]
-
-
 def upper_bounds(found: Iterable[Audited]) -> str:
-    """What :func:`upper_bound` is called, of all of these networks."""
-    return " or ".join(dict.fromkeys(w.distance_style(upper_bound(one)).label for one in found))
+    """What the distances that all of these networks are judged by are called."""
+    return " or ".join(dict.fromkeys(w.DISTANCES[one.bound].label for one in found))
 
 
 def block_of(name: str) -> str:
@@ -210,14 +244,14 @@ def block_of(name: str) -> str:
     return name.partition("_")[0]
 
 
-def run(found: Iterable[Audited]) -> list[Audited]:
-    """Those whose data were there and that have learned."""
-    return [one for one in found if not one.absent and one.learned]
-
-
 def trained(found: Iterable[Audited]) -> list[Audited]:
     """Those whose data were there."""
     return [one for one in found if not one.absent]
+
+
+def run(found: Iterable[Audited]) -> list[Audited]:
+    """Those whose data were there and that have learned."""
+    return [one for one in trained(found) if one.learned]
 
 
 def together(datasets: Iterable[str]) -> str:
@@ -228,7 +262,7 @@ def together(datasets: Iterable[str]) -> str:
 def at_points(inputs: Inputs, one: Audited) -> Points:
     """The points of a network. Raises ValueError where the audit kept no distances, or its data set is not there."""
     arrays = one.result.arrays
-    kept = {name.removeprefix("distance_") for name in arrays if name.startswith("distance_")}
+    kept = w.distances_in(name.removeprefix("distance_") for name in arrays if name.startswith("distance_"))
     if not kept or one.data not in inputs.datasets:
         raise ValueError(
             f"the audit of {one.network} on {one.data} has arrays {sorted(arrays)} and the data sets are "
@@ -237,10 +271,9 @@ def at_points(inputs: Inputs, one: Audited) -> Points:
     levels = inputs.datasets[one.data].levels
     return Points(
         correct=arrays["correct"][-1].astype(bool),
-        distance={name: arrays[f"distance_{name}"][-1].astype(float) for name in w.distances_in(kept)},
-        tried={name: arrays[f"tried_{name}"][-1].astype(bool) for name in w.distances_in(kept)},
-        codes={name: arrays[name] for name in levels},
-        levels={name: tuple(names) for name, names in levels.items()},
+        distance={name: arrays[f"distance_{name}"][-1].astype(float) for name in kept},
+        tried={name: arrays[f"tried_{name}"][-1].astype(bool) for name in kept},
+        partitions={name: Partition(name, tuple(names), arrays[name]) for name, names in levels.items()},
     )
 
 
@@ -263,35 +296,29 @@ def remedy(reason: str) -> str:
     return f"needs {files[1]}{f', from {address[1]}' if address else ''}"
 
 
-def not_run(found: Iterable[Audited]) -> tuple[str, ...]:
+def not_run(found: Sequence[Audited]) -> tuple[str, ...]:
     """Footnotes on the data sets that could not be had, and on the networks that did not learn."""
-    found = list(found)
-    missing, failed = absences(found), [one for one in trained(found) if not one.learned]
+    missing, failed = absences(found), (one for one in trained(found) if not one.learned)
     texts = [f"{w.dataset_label(name)} ({missing[name]})" for name in w.datasets_in(missing)]
     notes = [f"Not run: data. {'; '.join(texts)}."] if texts else []
-    if failed:
-        told = "; ".join(dict.fromkeys(map(accuracies, failed)))
-        notes.append(f"Did not learn, and so in no number here: {told}.")
+    told: list[str] = []
+    for one in failed:
+        beside = {"largest class": one.largest, "logistic regression": one.linear}
+        others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
+        name = " ".join(filter(None, (w.NETWORKS[one.network], "on", w.dataset_label(one.dataset), penalty(one))))
+        told.append(f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})")
+    if told:
+        notes.append(f"Did not learn, and so in no number here: {'; '.join(dict.fromkeys(told))}.")
     return tuple(notes)
-
-
-def accuracies(one: Audited) -> str:
-    """``VGG19 on CIFAR-10 (accuracy 9.8 %; largest class 10.0 %, logistic regression 38.1 %)``."""
-    beside = {"largest class": one.largest, "logistic regression": one.linear}
-    others = ", ".join(f"{name} {number(100 * x, 1)} %" for name, x in beside.items() if math.isfinite(x))
-    told = penalty(one)
-    name = f"{w.network_label(one.network)} on {w.dataset_label(one.dataset)}{told and f' {told}'}"
-    return f"{name} (accuracy {number(100 * one.accuracy, 1)} %; {others})"
 
 
 def penalty(one: Audited) -> str:
     """Of a network trained with the penalty on robustness bias its weight; else nothing."""
-    return f"with a penalty of weight {one.method['alpha']:g}" if one.block == REGULARIZER else ""
+    return f"with a penalty of weight {one.alpha:g}" if one.block == REGULARIZER else ""
 
 
-def why_nothing(inputs: Inputs, found: Iterable[Audited]) -> str:
+def why_nothing(inputs: Inputs, found: Sequence[Audited]) -> str:
     """In one line why there is nothing of these networks to show."""
-    found = list(found)
     if not found:
         return f"Not run: the {inputs.scale} scale leaves it out."
     return " ".join(not_run(found)) or f"Fewer than {TOO_FEW} correctly classified points in every group."
@@ -313,10 +340,91 @@ def failures(found: Iterable[Audited], attacks: Iterable[str] = ()) -> str:
     if not worst:
         return "No attack failed."
     told = [
-        f"{w.distance_style(name).label} {worst[name][0]:,.0f} of {worst[name][1]:,.0f} points"
+        f"{w.DISTANCES[name].label} {worst[name][0]:,.0f} of {worst[name][1]:,.0f} points"
         for name in w.distances_in(worst)
     ]
     return (
         f"Failed attacks, at most in a network: {', '.join(told)}. They are left out, and are probably far from the "
         "boundary: sigma is drawn towards 0."
     )
+
+
+# What the networks and audits were set to, and where a run departs from the published one.
+
+
+def stamp(
+    inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] = (), distances: Sequence[str] = ()
+) -> Stamp:
+    """The stamp of what is made from blocks, data sets and distances (all of them by default): from what was run.
+
+    Of what was not run there is nothing to say but the scale.
+    """
+    wanted = [blocks] if isinstance(blocks, str) else list(blocks)
+    rows = inputs.rows[inputs.rows["block"].map(block_of).isin(wanted)]
+    rows = rows[rows["dataset"].isin(datasets)] if datasets else rows
+    present = rows[rows["statistic"] != ABSENT]
+    if rows.empty:
+        return Stamp(inputs.scale, ())
+    if present.empty:
+        return replace(Stamp.of(rows, inputs.scale), repetitions=())
+    if distances and present["attack"].isin(distances).any():
+        present = present[present["attack"].isin(distances)]
+    here, made = set(present["dataset"]), set(present["attack"].dropna())
+    places = {
+        (point["block"], point["dataset"]["name"], point["method"]["name"])
+        for point in as_networks(inputs.points)
+        if point["block"] in wanted and point["dataset"]["name"] in here
+    }
+    reduced = [r for r in reductions(inputs) if (r.block, r.dataset, r.method) in places and _concerns(r.key, made)]
+    tried = present.loc[present["statistic"] == "points", "value"]
+    return replace(Stamp.of(present, inputs.scale, reduced), points=(int(tried.max()),) if len(tried) else ())
+
+
+def blocks(inputs: Inputs) -> list[str]:
+    """The blocks of the grid, run or not."""
+    return sorted({block_of(name) for name in inputs.config["experiment"]["grid"]})
+
+
+def of_training(stamp: Stamp, *parts: str) -> Stamp:
+    """The stamp of what no audit has a part in: without points, and of the departures those of data and training.
+
+    ``parts``: of these alone, ``dataset`` or ``method``.
+    """
+    kept = tuple(f"{part}." for part in parts or ("dataset", "method"))
+    return replace(stamp, points=(), reductions=tuple(r for r in stamp.reductions if r.key.startswith(kept)))
+
+
+def _concerns(key: str, made: Iterable[str]) -> bool:
+    """Whether a setting can have had an effect where these distances were measured."""
+    of = [name for name in (w.EXACT_IN_BOX, *w.DISTANCES, *w.ABBREVIATED) if key.startswith(f"audit.{name}_")]
+    return not of or of[0] in made
+
+
+def reductions(inputs: Inputs) -> tuple[Reduction, ...]:
+    """Where the run departs from the published one, by network; weights from scratch for pretrained ones among it."""
+    sides = (as_networks(inputs.points), as_networks(points(inputs.config["published"])))
+    return (*settings.reductions(*sides), *_from_scratch(inputs))
+
+
+def as_networks(found: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Points with the network for a method, and the study's blocks."""
+    named = []
+    for point in found:
+        method = point["method"]
+        network = str(method.get("model", method["name"]))
+        name = network if method["name"] == STANDARD else f"{method['name']} {network}"
+        named.append({**point, "block": block_of(point["block"]), "method": {**method, "name": name}})
+    return named
+
+
+def pretrained(inputs: Inputs, one: Audited) -> bool | None:
+    """Whether a network began from ImageNet weights; None where its classifier is not at hand."""
+    classifier = inputs.classifiers.get(one.model)
+    return None if classifier is None else bool(classifier.facts["pretrained"][-1])
+
+
+def _from_scratch(inputs: Inputs) -> Iterator[Reduction]:
+    """The networks of torchvision that did not begin from ImageNet weights, as all of them did in the paper."""
+    for one in run(audited(inputs, NETWORKS)):
+        if one.network in w.CONVOLUTIONAL and pretrained(inputs, one) is False:
+            yield Reduction(NETWORKS, one.dataset, one.network, "method.weights", "from scratch", "of ImageNet")

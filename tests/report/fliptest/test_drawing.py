@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from pipeline.report import style
-from pipeline.report.fliptest import bars, stability
+from pipeline.report.fliptest import bars, which_map
 from pipeline.report.fliptest.bars import Group
 from pipeline.report.fliptest.flipset_figures import boundary, hiring
-from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.methods import largest
-from pipeline.report.fliptest.trials import FirstTrial
+from pipeline.report.fliptest.trials import FirstTrial, Line
 from pipeline.report.inputs import Inputs
 
 
@@ -95,16 +94,16 @@ def test_stability_by_hand() -> None:
     rows = pd.DataFrame(
         {"repetition": [0, 0, 1, 1], "feature": ["1", "2"] * 2, "point": "zeros", "value": [1.0, 0.0, 3.0, 0.5]}
     )
-    image = stability.images(rows, "zeros")
-    assert stability.variances(image) == pytest.approx([2.0, 0.125])
-    assert stability.means(image) == pytest.approx([2.0, 0.25])
+    image = which_map.images(rows, "zeros")
+    assert which_map.variances(image) == pytest.approx([2.0, 0.125])
+    assert which_map.means(image) == pytest.approx([2.0, 0.25])
     # At (1, 0) and (3, .5) in place of (0, 0): mean squares .5 and 4.625; half their sum is bias^2 + variance about it.
-    found = stability.errors(rows)
+    found = which_map.errors(rows)
     assert found.tolist() == pytest.approx([0.5**0.5, 4.625**0.5])
     means, spread = image.mean(axis=0), image.var(axis=0)
     assert (found**2).mean() == pytest.approx((means**2 + spread).mean())
     with pytest.raises(ValueError, match="expected the rows of one map"):
-        stability.images(pd.concat([rows, rows]), "zeros")
+        which_map.images(pd.concat([rows, rows]), "zeros")
 
 
 def test_the_features_that_stand_out_come_first_then_those_of_all_people_then_the_noise_by_size() -> None:
@@ -112,6 +111,19 @@ def test_the_features_that_stand_out_come_first_then_those_of_all_people_then_th
     reports = [[line("age", 0.2), noise, line("all", 3.0, p=0.5)], [line("age", -0.9), line("hours", 0.5)], []]
     assert largest(reports, 4) == ["age", "hours", "all", "noise"]
     assert largest(reports, 1) == ["age"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({}, "stands out"),
+        ({"low": -0.1}, "noise"),
+        ({"value": -0.5, "low": -0.6, "high": 0.0, "p": 0.5}, "noise"),
+        ({"p": 0.06}, "as the whole group"),
+    ],
+)
+def test_a_line_has_one_standing(changes: dict[str, Any], word: str) -> None:
+    assert replace(line("age", 0.5), **changes).standing == word
 
 
 def test_noise_and_what_all_people_share_look_different_and_both_unlike_what_stands_out() -> None:

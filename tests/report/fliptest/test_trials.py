@@ -1,6 +1,5 @@
 """Where the study's numbers are read from, and the lines of its transparency reports."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,26 +9,18 @@ import pytest
 from scipy import stats
 
 from pipeline.report import words as w
-from pipeline.report.artefacts import Artefact
-from pipeline.report.fliptest import lines, pages, stability, trials
+from pipeline.report.fliptest import bars, trials, which_map
 from pipeline.report.fliptest.facts import claims
-from pipeline.report.fliptest.lines import Line
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.fliptest.validation import Validated, validated
 from pipeline.report.fliptest.which_map import Entry, entries, verdicts
 from pipeline.report.inputs import Inputs, identified
-from pipeline.report.table import Table
+from tests.report.studies import build
 
 HIRING = ("hiring", "hiring", "given", "wgan")
 SIDES = (("image", "source"), ("target", "target"))
 LAW = ("law", "law", "logistic", "wgan")
 METHODS = ("methods", "adult", "baseline", "exact", w.EVERYONE, "race")
-
-
-def line(**changes: Any) -> Line:
-    """A line that stands out."""
-    values: dict[str, Any] = {"feature": "age", "value": 0.5, "low": 0.4, "high": 0.6, "rank": 1, "p": 0.01}
-    return Line(**{**values, "alpha": 0.05, "trials": np.array([0.5]), **changes})
 
 
 def test_every_audit_of_flipsets_is_found_with_its_label_and_attribute(inputs: Inputs) -> None:
@@ -76,10 +67,10 @@ def test_shifts_of_features_that_nobody_scaled_are_in_the_audits_units(inputs: I
     units = law.units
     assert units["sex=Female"] == 1
     assert units["LSAT"] != 1
-    report = lines.report(law, w.NEGATIVE)
+    report = law.report(w.NEGATIVE)
     assert {line.feature for line in report} == {"LSAT", "UGPA", "sex=Female", "sex=Male"}, "not what defines a group"
     for one in report:
-        own = law.values(flipset=w.NEGATIVE, feature=one.feature, statistic=lines.MEAN)
+        own = law.values(flipset=w.NEGATIVE, feature=one.feature, statistic=trials.MEAN)
         np.testing.assert_allclose(one.trials, own / units[one.feature])
 
 
@@ -87,7 +78,7 @@ def test_a_line_is_the_mean_over_the_trials_with_an_interval_over_maps_and_peopl
     """The wgan's maps on the hiring data, whose trials draw people of their own: mean -+ t sqrt(s^2 / 3)."""
     hiring = Place(inputs, *HIRING)
     rows = inputs.select(**hiring.setting(flipset=w.POSITIVE, feature="hair_length"))
-    (own,) = (one for one in lines.report(hiring, w.POSITIVE) if one.feature == "hair_length")
+    (own,) = (one for one in hiring.report(w.POSITIVE) if one.feature == "hair_length")
     every = {name: rows.loc[rows["statistic"] == name, "value"].to_numpy(float) for name in rows["statistic"].unique()}
     value, low, high = (every[f"mean_shift{end}"] for end in ("", "_ci_low", "_ci_high"))
     np.testing.assert_allclose(np.sort(own.trials), np.sort(value))
@@ -95,12 +86,12 @@ def test_a_line_is_the_mean_over_the_trials_with_an_interval_over_maps_and_peopl
     people = (((high - low) / (2 * stats.norm.ppf(0.975))) ** 2).mean()
     half = stats.t.ppf(0.975, 2) * np.sqrt(max(value.var(ddof=1), people) / 3)
     assert (own.low, own.high) == (pytest.approx(own.value - half), pytest.approx(own.value + half))
-    (sign,) = (one for one in lines.report(hiring, w.POSITIVE, lines.SIGN) if one.feature == "hair_length")
+    (sign,) = (one for one in hiring.report(w.POSITIVE, trials.SIGN) if one.feature == "hair_length")
     assert -1 <= sign.low <= sign.high <= 1
     assert own.p == pytest.approx(min(1, 2 * np.median(every["mean_shift_p_adjusted"])))
 
 
-@pytest.mark.parametrize("ranking", [lines.MEAN, lines.SIGN])
+@pytest.mark.parametrize("ranking", [trials.MEAN, trials.SIGN])
 @pytest.mark.parametrize("names", [HIRING, LAW, METHODS])
 def test_bars_are_sorted_by_their_length_and_so_is_the_audit(
     names: tuple[str, ...], ranking: str, inputs: Inputs
@@ -108,12 +99,12 @@ def test_bars_are_sorted_by_their_length_and_so_is_the_audit(
     """Rank, bar and the audit's own rank are in one unit; the shift of LSAT is longer in points than in deviations."""
     place = Place(inputs, *names)
     for flipset in (w.POSITIVE, w.NEGATIVE):
-        report = lines.report(place, flipset, ranking)
+        report = place.report(flipset, ranking)
         lengths = [abs(one.value) for one in report]
         assert lengths == sorted(lengths, reverse=True)
         assert [one.rank for one in report] == [1 + sum(other > own for other in lengths) for own in lengths]
         rows = inputs.select(**place.setting(flipset=flipset, repetition=0))
-        rank = rows[rows["statistic"] == lines.RANKS[ranking]].set_index("feature")["value"].astype(float)
+        rank = rows[rows["statistic"] == trials.RANKS[ranking]].set_index("feature")["value"].astype(float)
         first = {one.feature: abs(one.trials[0]) for one in report}
         for feature, length in first.items():
             if np.isfinite(length):
@@ -123,23 +114,8 @@ def test_bars_are_sorted_by_their_length_and_so_is_the_audit(
 def test_an_empty_flipset_has_no_lines(inputs: Inputs) -> None:
     law = Place(inputs, *LAW)
     assert law.estimate("size", w.POSITIVE).value == 0
-    assert lines.report(law, w.POSITIVE) == []
-    assert lines.leading([]) is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({}, "stands out"),
-        ({"low": -0.1}, "noise"),
-        ({"value": -0.5, "low": -0.6, "high": 0.0, "p": 0.5}, "noise"),
-        ({"p": 0.06}, "as the whole group"),
-    ],
-)
-def test_a_line_has_one_standing(changes: dict[str, Any], word: str) -> None:
-    one = line(**changes)
-    assert one.standing == word
-    assert (one.noise, one.stands_out) == (word == "noise", word == "stands out")
+    assert law.report(w.POSITIVE) == []
+    assert trials.leading([]) is None
 
 
 def test_failed_maps_are_said_but_not_of_counterfactuals(inputs: Inputs) -> None:
@@ -148,10 +124,10 @@ def test_failed_maps_are_said_but_not_of_counterfactuals(inputs: Inputs) -> None
     rows["value"] = rows["value"].mask(rows["statistic"] == "healthy", 1.0).mask(failed, 0.0)
     some = replace(inputs, rows=rows)
     hiring, law, causal = (Place(some, *names) for names in (HIRING, LAW, (*LAW[:3], "counterfactual")))
-    (note,) = pages.health([law, causal, hiring])
+    (note,) = bars.health([law, causal, hiring])
     assert note.endswith("WGAN 1 of 3.")
-    assert [pages.sound(place) for place in (law, causal)] == ["2 of 3", "\u2014"]
-    assert pages.health([hiring]) == ()
+    assert [bars.sound(place) for place in (law, causal)] == ["2 of 3", "\u2014"]
+    assert bars.health([hiring]) == ()
 
 
 def test_naming_the_labels_adds_a_column_and_changes_no_text(inputs: Inputs) -> None:
@@ -164,9 +140,9 @@ def test_naming_the_labels_adds_a_column_and_changes_no_text(inputs: Inputs) -> 
     assert identified(found) is found
 
 
-def test_unknown_names_speak_for_themselves(build: Callable) -> None:
+def test_unknown_names_speak_for_themselves() -> None:
     assert w.dataset_label("new_data") == "New data"
-    assert w.map_style("brand_new").label == "brand new"
+    assert w.MAPS["brand_new"].label == "brand new"
     assert w.maps_in(["zeta", "wgan", "alpha", "exact", "wgan"]) == ["exact", "wgan", "alpha", "zeta"]
     assert w.feature_label("capital-gain", "adult") == "capital-gain"
     assert w.feature_label("age", "ssl") != w.feature_label("age", "adult")
@@ -214,12 +190,8 @@ def test_first_is_what_is_nearest_to_the_ideal_of_each_measure() -> None:
 
 def test_a_measure_counts_both_where_trials_cannot_tell_them_apart() -> None:
     """.1 +- .02 and .11 +- .02 in four trials are .01 apart, with a standard error of .014; .2 is further."""
-    near, also = np.array([0.08, 0.1, 0.1, 0.12]), np.array([0.09, 0.11, 0.11, 0.13])
-    text = first(
-        entry(w.WGAN, flips=list(near)),
-        entry(w.ENTROPIC, flips=list(also)),
-        entry(w.STOCHASTIC, flips=list(also + 0.1)),
-    )
+    kinds = ((w.WGAN, 0.1), (w.ENTROPIC, 0.11), (w.STOCHASTIC, 0.21))
+    text = first(*(entry(kind, flips=[at - 0.02, at, at, at + 0.02]) for kind, at in kinds))
     assert "flips between equal groups: WGAN 1 and entropic, debiased 1 of 1" in text
 
 
@@ -250,12 +222,12 @@ def test_no_map_is_said_to_lead_by_all_where_each_leads_by_something() -> None:
 
 def test_a_map_that_leads_everybody_to_one_point_does_not_vary_and_is_far_from_the_known_map() -> None:
     """Everybody to 0: variance 0 at 0; error 1 at 1, 0 at 0, root mean square .707. A map that errs by .1 is nearer."""
-    places = {"repetition": np.repeat(range(3), 2), "point": [stability.ONES, stability.ZEROS] * 3}
+    places = {"repetition": np.repeat(range(3), 2), "point": [which_map.ONES, which_map.ZEROS] * 3}
     rows = pd.DataFrame({"feature": "1", **places, "value": 0.0})
-    assert stability.errors(rows).tolist() == pytest.approx([0.5**0.5] * 3)
-    assert stability.variances(stability.images(rows, stability.ZEROS)).tolist() == [0.0]
-    near = rows.assign(value=rows["point"].map(stability.POINTS) + np.resize([0.1, -0.1], 6))
-    assert stability.errors(near).tolist() == pytest.approx([0.1] * 3)
+    assert which_map.errors(rows).tolist() == pytest.approx([0.5**0.5] * 3)
+    assert which_map.variances(which_map.images(rows, which_map.ZEROS)).tolist() == [0.0]
+    near = rows.assign(value=rows["point"].map(which_map.POINTS) + np.resize([0.1, -0.1], 6))
+    assert which_map.errors(near).tolist() == pytest.approx([0.1] * 3)
 
 
 def test_every_kind_is_validated_on_every_data_set_that_the_wgan_is(inputs: Inputs) -> None:
@@ -265,17 +237,15 @@ def test_every_kind_is_validated_on_every_data_set_that_the_wgan_is(inputs: Inpu
         assert {w.WGAN, w.STOCHASTIC, w.ENTROPIC} <= kinds, dataset
 
 
-def test_the_table_holds_validation_decisions_and_the_known_map(made: dict[str, Artefact], inputs: Inputs) -> None:
-    table, study = made["table_maps"], inputs
-    assert isinstance(table, Table)
-    cell: Any = table.cell("largest KS", "Lipton: Dem Parity", "WGAN")
-    expected = Validated(study, w.HIRING, w.EVERYONE, w.WGAN).overall("ks_max")
-    assert cell.value == pytest.approx(expected.mean())
-    place = next(p for p in trials.places(study, dataset=w.IDENTICAL) if p.transport == w.WGAN)
+def test_the_table_holds_validation_decisions_and_the_known_map(made: Any, inputs: Inputs) -> None:
+    table = made["table_maps"]
+    expected = Validated(inputs, w.HIRING, w.EVERYONE, w.WGAN).overall("ks_max")
+    assert table.cell("largest KS", "Lipton: Dem Parity", "WGAN").value == pytest.approx(expected.mean())
+    place = trials.only(inputs, dataset=w.IDENTICAL, transport=w.WGAN)
     sizes = [place.counts[flipset, "size"] for flipset in w.FLIPSETS]
     people = place.counts["", "n_source"]
-    cell = table.cell("flips", "Identical distributions", "WGAN")
-    assert cell.value == pytest.approx((100 * (sizes[0] + sizes[1]) / people).mean())
+    shares = 100 * (sizes[0] + sizes[1]) / people
+    assert table.cell("flips", "Identical distributions", "WGAN").value == pytest.approx(shares.mean())
     assert table.cell("flips", "Lipton: Dem Parity", "WGAN") is None
     settings = [row.labels[0] for row in table.rows if row.labels[0].startswith("Normal")]
     assert list(dict.fromkeys(settings)) == [
@@ -286,11 +256,9 @@ def test_the_table_holds_validation_decisions_and_the_known_map(made: dict[str, 
 
 def test_positive_decisions_are_compared_as_shares_of_either_group(inputs: Inputs) -> None:
     one = next(e for e in entries(inputs) if e.experiment == "Arrests" and e.transport == w.WGAN)
-    place = next(p for p in trials.places(inputs, dataset=w.ARRESTS) if p.transport == w.WGAN)
-    values = place.counts
+    values = trials.only(inputs, dataset=w.ARRESTS, transport=w.WGAN).counts
     image, target = (values["", f"positives_{end}"] / values["", f"n_{of}"] for end, of in SIDES)
-    expected = 100 * (image - target)
-    assert one.values["decisions"].tolist() == pytest.approx(expected.tolist())
+    assert one.values["decisions"].tolist() == pytest.approx((100 * (image - target)).tolist())
 
 
 def with_facts(inputs: Inputs, transport: str, dataset: str, **facts: list[float]) -> Inputs:
@@ -304,7 +272,7 @@ def with_facts(inputs: Inputs, transport: str, dataset: str, **facts: list[float
     return replace(inputs, transports=maps)
 
 
-def test_trials_whose_training_failed_are_counted(inputs: Inputs, build: Any) -> None:
+def test_trials_whose_training_failed_are_counted(inputs: Inputs) -> None:
     facts: dict[str, list[float]] = {"max_ks": [0.1, 0.1, 1.0], "diverged": [0, 0, 1], "selected_step": [1000] * 3}
     table = build("table_training", with_facts(inputs, w.WGAN, w.HIRING, **facts))
     row = ("Lipton: Dem Parity", "WGAN", "women to men")
@@ -315,7 +283,7 @@ def test_trials_whose_training_failed_are_counted(inputs: Inputs, build: Any) ->
     assert table.cell("healthy", *exact) is None
 
 
-def test_the_sampler_of_the_causal_model_is_told_by_its_worst_coefficient(inputs: Inputs, build: Any) -> None:
+def test_the_sampler_of_the_causal_model_is_told_by_its_worst_coefficient(inputs: Inputs) -> None:
     facts = {"r_hat": [1.01, 1.2], "effective_size": [90.0, 300.0], "divergences": [0.0, 3.0]}
     table = build("table_training", with_facts(inputs, w.COUNTERFACTUAL, w.LAW, **facts))
     row = ("Law School", "causal counterfactual", "black applicants to white applicants")
@@ -323,46 +291,6 @@ def test_the_sampler_of_the_causal_model_is_told_by_its_worst_coefficient(inputs
 
 
 # The paper's claims in words hold or not by the rows.
-
-
-LAW_NEGATIVE: dict[str, Any] = {"block": "law", "method": "logistic", "direction": "forward", "flipset": "negative"}
-
-
-@pytest.fixture(scope="module")
-def study(inputs: Inputs) -> Inputs:
-    """The study with its claims in place of its rows."""
-    return replace(inputs, rows=pd.concat(claims(inputs), ignore_index=True))
-
-
-def test_members_are_held_against_their_group(inputs: Inputs, study: Inputs) -> None:
-    place: dict[str, Any] = {"block": "hiring", "method": "given", "transport": "wgan", "direction": "forward"}
-    rows = inputs.rows
-    means = rows[(rows["statistic"] == "feature_mean") & (rows["feature"] == "hair_length")]
-    for key, wanted in place.items():
-        means = means[means[key] == wanted]
-    group = means[means["flipset"].isna()].sort_values("repetition")["value"].to_numpy()
-    for flipset in w.FLIPSETS:
-        members = means[means["flipset"] == flipset].sort_values("repetition")["value"].to_numpy()
-        here = {**place, "flipset": flipset, "feature": "hair_length"}
-        assert study.values(**here, statistic="members_higher").tolist() == (members > group).astype(float).tolist()
-        assert study.values(**here, statistic="members_lower").tolist() == (members < group).astype(float).tolist()
-
-
-def test_two_of_the_ranked_features_are_among_the_first_two(study: Inputs) -> None:
-    """Of three ranked features by two rankings: at least two are among the first, and the first of each is."""
-    rows = study.select(**LAW_NEGATIVE, transport="wgan", statistic="among_first")
-    assert rows.groupby("repetition")["value"].sum().between(2, 4).all()
-    rises = study.select(**LAW_NEGATIVE, transport="wgan", statistic="consistent_rise")
-    assert set(rises["value"]) <= {0.0, 1.0}
-
-
-def test_a_flipset_is_held_against_that_of_the_counterfactuals_of_the_same_trial(inputs: Inputs, study: Inputs) -> None:
-    own, causal = (
-        inputs.values(**LAW_NEGATIVE, transport=kind, feature="LSAT", statistic="feature_mean")
-        for kind in (w.WGAN, w.COUNTERFACTUAL)
-    )
-    found = study.values(**LAW_NEGATIVE, transport=w.WGAN, feature="LSAT", statistic="above_counterfactuals")
-    assert found.tolist() == (own > causal).astype(float).tolist()
 
 
 def test_weights_are_compared_by_a_standard_deviation_of_each(inputs: Inputs) -> None:
@@ -399,7 +327,7 @@ def test_stability_is_compared_in_each_distribution(inputs: Inputs) -> None:
     rows = inputs.rows.copy()
     images = rows["statistic"] == "image"
     dimension = pd.to_numeric(rows["dimension"])
-    start = rows["point"].astype(object).map(stability.POINTS)
+    start = rows["point"].astype(object).map(which_map.POINTS)
     wave = np.where(rows["repetition"] % 2 == 0, 1.0, -1.0)
     exact, gan = images & (rows["transport"] == w.EXACT), images & (rows["transport"] == w.WGAN)
     rows.loc[exact, "value"] = (start - 0.01 * dimension * start + 0.1 * wave)[exact]

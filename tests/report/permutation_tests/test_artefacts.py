@@ -1,6 +1,5 @@
 """What the study's tables and figures compute, and what they say when something is missing."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,14 +12,15 @@ from scipy.stats import fisher_exact
 from pipeline.audits.permutation.rate_power import power_of
 from pipeline.report.artefacts import compared
 from pipeline.report.comparison_table import printed
-from pipeline.report.departures import departures
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests.data import DIFFERENCES, POWERS, by_setting, quantiles
 from pipeline.report.permutation_tests.methods import floor, over_splits
 from pipeline.report.permutation_tests.simulations import CONFIDENCE, multinomial_band, rate
+from pipeline.report.settings import departures
 from pipeline.report.words import METRICS, TESTS
 from tests.report import studies
+from tests.report.studies import build, inputs_of
 
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=12)
 
@@ -104,7 +104,7 @@ def test_the_interval_of_a_rate_is_wilsons() -> None:
         rate(pd.DataFrame({"value": [], "simulations": []}))
 
 
-def test_sample_sizes_have_the_power_they_promise(inputs: Inputs, build: Callable) -> None:
+def test_sample_sizes_have_the_power_they_promise(inputs: Inputs) -> None:
     """Put back into the power function, with the groups' shares of positives, each number of rows gives its power."""
     table = build("table_sample_size", inputs)
     test_rows = inputs.datasets["adult_all"].test_rows
@@ -120,22 +120,20 @@ def test_sample_sizes_have_the_power_they_promise(inputs: Inputs, build: Callabl
             assert float(reached) == pytest.approx(power, abs=0.002)
 
 
-def test_what_was_measured_of_the_official_data_is_not_said_of_a_twin(inputs_of: Callable, build: Callable) -> None:
+def test_what_was_measured_of_the_official_data_is_not_said_of_a_twin() -> None:
     for origin in ("official", "twin"):
-        notes = " ".join(build("table_auc", inputs_of(origin=origin)).notes)
+        notes = " ".join(build("table_auc", inputs_of("permutation_tests", origin=origin)).notes)
         assert ("over 200 other splits" in notes) == (origin == "official")
 
 
-def test_the_differences_in_the_middle_are_said_with_how_they_scatter(inputs: Inputs, build: Callable) -> None:
+def test_the_differences_in_the_middle_are_said_with_how_they_scatter(inputs: Inputs) -> None:
     place = {"block": "thresholds", "dataset": "compas_all", "attribute": "sex", "metric": "fpr"}
     values = inputs.values(**place, threshold=0.5, statistic="difference")
     said = f"FPR {values.mean():.3f} \u00b1 {values.std(ddof=1):.3f}"
     assert said in " ".join(build("figure_2", inputs).notes).replace("\u2212", "-")
 
 
-def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the_same_size(
-    inputs: Inputs, build: Callable
-) -> None:
+def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the_same_size(inputs: Inputs) -> None:
     table = build("table_levels", inputs)
     assert len(table.rows) == 4 + 6 + 5
     place: dict[str, str | float] = {"block": "auc_levels", "n_a": 1000, "n_b": 25, "test": "studentized"}
@@ -151,15 +149,13 @@ def test_levels_of_equal_aucs_stand_beside_those_of_equal_rates_in_groups_of_the
     assert "repetition" not in table.stamp.lines()[0]
 
 
-def test_a_size_without_a_test_of_aucs_has_an_empty_cell(inputs: Inputs, build: Callable) -> None:
+def test_a_size_without_a_test_of_aucs_has_an_empty_cell(inputs: Inputs) -> None:
     rows = inputs.rows[~((inputs.rows["block"] == "auc_levels") & (inputs.rows["n_a"] == 10000))]
     table = build("table_levels", replace(inputs, rows=rows))
     assert table.cell("AUC, studentised", "proposed for section 4.2", "10,000", "1,000", "200", "0.8") is None
 
 
-def test_the_table_of_methods_says_where_a_metric_is_undefined_and_corrects_within_a_split(
-    inputs: Inputs, build: Callable
-) -> None:
+def test_the_table_of_methods_says_where_a_metric_is_undefined_and_corrects_within_a_split(inputs: Inputs) -> None:
     place = {"block": "methods", "dataset": "adult", "method": "sensr", "attribute": "race", "metric": "precision"}
     undefined = studies.chosen(inputs, **place)
     inputs = studies.with_values(inputs, undefined & (inputs.rows["statistic"] != "exact"), np.nan)
@@ -195,7 +191,7 @@ def test_the_smallest_drawn_p_value_is_multiplied_by_hypotheses_and_splits() -> 
 
 
 def test_every_method_and_metric_of_both_data_sets_is_in_the_table_and_tests_differ_in_their_looks(
-    inputs: Inputs, build: Callable
+    inputs: Inputs,
 ) -> None:
     table = build("table_methods", inputs)
     assert len(table.rows) == 2 * 2 * 12
@@ -205,8 +201,8 @@ def test_every_method_and_metric_of_both_data_sets_is_in_the_table_and_tests_dif
         assert len({str(getattr(s, attribute)) for s in TESTS.values()}) == len(TESTS)
 
 
-def test_a_reduced_run_says_so_on_every_artefact(inputs_of: Callable, build: Callable) -> None:
-    small = inputs_of(scale="laptop", simulations=500)
+def test_a_reduced_run_says_so_on_every_artefact() -> None:
+    small = inputs_of("permutation_tests", scale="laptop", simulations=500)
     for name, simulations in (("table_1", "10,000"), ("figure_levels", "4,000")):
         stamp = build(name, small).stamp
         assert stamp.lines()[0].startswith("Laptop scale")
@@ -228,9 +224,9 @@ def test_table_1_is_in_the_list_as_printed(published: pd.DataFrame) -> None:
     assert table.loc["Independence"].to_dict() == {"Algorithm 1": 0.0501, "FairTest": 0.0099, "Desired": 0.05}
 
 
-def test_simulated_rates_are_compared_by_their_own_counts(published: pd.DataFrame, inputs_of: Callable) -> None:
+def test_simulated_rates_are_compared_by_their_own_counts(published: pd.DataFrame) -> None:
     """Fisher's exact test on 7,508 of 10,000 and our share of the simulations that were run."""
-    small = inputs_of(scale="laptop", simulations=500)
+    small = inputs_of("permutation_tests", scale="laptop", simulations=500)
     line = compared(small, published).query("row == 'Uncorrelated' and column == 'FairTest'").iloc[0]
     assert (line["our_n"], line["verdict"]) == (500, "agrees")
     events = round(line["ours"] * 500)
@@ -238,9 +234,9 @@ def test_simulated_rates_are_compared_by_their_own_counts(published: pd.DataFram
     assert printed(line.to_dict(), "published") == "7,508 of 10,000"
 
 
-def test_fewer_simulations_widen_the_test_but_do_not_forbid_it(published: pd.DataFrame, inputs_of: Callable) -> None:
+def test_fewer_simulations_widen_the_test_but_do_not_forbid_it(published: pd.DataFrame) -> None:
     """What is off by .1 differs with 500 simulations, and the configured number itself is not comparable."""
-    small = inputs_of(scale="laptop", simulations=500)
+    small = inputs_of("permutation_tests", scale="laptop", simulations=500)
     rows = small.rows.copy()
     chosen = (rows["case"] == "uncorrelated") & (rows["test"] == "fairtest") & (rows["statistic"] == "rejection_rate")
     rows.loc[chosen, "value"] = 0.85

@@ -1,23 +1,14 @@
 """Inputs such as the study of robustness bias collects: distances drawn by law, measured as the audit measures them."""
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import norm
 
-from pipeline.audits.robustness_bias.measures import (
-    DENOMINATORS,
-    Lengths,
-    Partition,
-    by_level,
-    counted,
-    level_sums,
-    partitions_of,
-)
+from pipeline.audits.robustness_bias.measures import DENOMINATORS, Lengths, Partition, by_level, counted, partitions_of
 from pipeline.methods.standard import accuracy_curve
 from pipeline.report.artefacts import Artefact
 from pipeline.report.described import described
@@ -29,6 +20,7 @@ from pipeline.workflow.composition import Point
 from pipeline.workflow.config import Workflow
 from tests.builders import image_dataset
 from tests.report import studies
+from tests.report.studies import build
 
 STUDY = "robustness_bias"
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -105,9 +97,8 @@ def distances_of(dataset: ImageDataset, name: str, epochs: Sequence[int], attack
     shared = seeded("groups", dataset.name)
     effect = np.zeros(len(rows))
     for key, levels in dataset.levels.items():
-        effect += (0.35 * shared.standard_normal(len(levels)) + 0.1 * rng.standard_normal(len(levels)))[
-            dataset.partitions[key][rows]
-        ]
+        of_level = 0.35 * shared.standard_normal(len(levels)) + 0.1 * rng.standard_normal(len(levels))
+        effect += of_level[dataset.partitions[key][rows]]
     arrays: dict[str, Array] = {"rows": rows, "epoch": np.array(epochs)}
     growth = np.linspace(0.6, 1.0, len(epochs))
     true = np.exp(effect[None] * growth[:, None] + 0.4 * rng.standard_normal((len(epochs), len(rows)))) * 0.4
@@ -123,27 +114,16 @@ def distances_of(dataset: ImageDataset, name: str, epochs: Sequence[int], attack
 
 
 def by_partition(lengths: Lengths, partition: Partition) -> dict[str, Array]:
-    """The statistics of the levels, (L,) each: sigma by its definition, and a normal test of equal means."""
+    """The statistics of the levels, (L,) each: sigma by its definition; interval and test follow from sigma and n."""
     found = by_level(lengths, partition, BUDGET)
-    ones = np.ones((1, len(lengths.length)))
-    total, n = (sums[0] for sums in level_sums(ones, lengths, partition, BUDGET))
-    squares = Lengths(lengths.upto(BUDGET) ** 2, lengths.counts)
-    square = level_sums(ones, squares, partition, BUDGET**2)[0][0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sides = ((total, square, n), (total.sum() - total, square.sum() - square, n.sum() - n))
-        means = [x / m for x, _, m in sides]
-        error = np.sqrt(sum((xx / m - mean**2) / m for mean, (_, xx, m) in zip(means, sides, strict=True)))
-        p = np.where(n > 1, 2 * norm.sf(abs(means[0] - means[1]) / error), np.nan)
-        width = np.where(n > 1, 1.96 * error / means[1], np.nan)
+    width = np.where(found.n > 1, 2 / np.sqrt(np.maximum(found.n, 2)), np.nan)
+    p = np.minimum(1.0, 0.05 * np.exp(8 * (width - np.abs(found.sigma))))
     return {
         "sigma": found.sigma,
         "sigma_ci_low": found.sigma - width,
         "sigma_ci_high": found.sigma + width,
-        "sigma_p": p,
-        "sigma_p_adjusted": np.minimum(1.0, p * len(partition)),
-        "auc": found.area,
-        "mean_distance": found.area,
-        "median_distance": found.area,
+        "sigma_p": p / len(partition),
+        "sigma_p_adjusted": p,
         "n": found.n.astype(float),
     }
 
@@ -164,23 +144,19 @@ def rows_of(dataset: ImageDataset, arrays: Mapping[str, Array], attacks: Sequenc
             frame = {"statistic": list(overall), "value": np.array(list(overall.values()), float)}
             parts.append(pd.DataFrame({**frame, **place, **blank}))
             for partition in partitions_of(dataset, arrays["rows"][tried]):
-                codes = partition.codes
-                counts = {
-                    "n_correct": np.bincount(codes[correct[tried] & (codes >= 0)], minlength=len(partition)),
-                    "failed": np.bincount(codes[failed[tried] & (codes >= 0)], minlength=len(partition)),
+                codes, of = partition.codes, {"n_correct": correct[tried], "failed": failed[tried]}
+                sets: dict[str, dict[str, Array]] = {
+                    "": {
+                        name: np.bincount(codes[it & (codes >= 0)], minlength=len(partition)) for name, it in of.items()
+                    }
                 }
-                sets = {"": counts}
                 for name in DENOMINATORS:
                     sets[name] = by_partition(counted(distance[tried], correct[tried], name), partition)
                 for denominator, values in sets.items():
-                    columns = {
-                        "partition": partition.name,
-                        "level": np.tile(partition.levels, len(values)),
-                        "denominator": denominator,
-                        "statistic": np.repeat(list(values), len(partition)),
-                        "value": np.concatenate([np.asarray(v, float) for v in values.values()]),
-                    }
-                    parts.append(pd.DataFrame({**columns, **place}))
+                    table = pd.DataFrame(values, index=pd.Index(partition.levels, name="level"), dtype=float)
+                    columns = {"partition": partition.name, "denominator": denominator, **place}
+                    long = table.melt(var_name="statistic", ignore_index=False).reset_index()
+                    parts.append(long.assign(**columns))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -265,12 +241,12 @@ def published() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def made(inputs: Inputs, build: Callable[[str, Inputs], Artefact]) -> Mapping[str, Artefact]:
+def made(inputs: Inputs) -> Mapping[str, Artefact]:
     """The study's artefacts, each made once."""
     return studies.Made(lambda name: build(name, inputs))
 
 
 @pytest.fixture(scope="session")
-def made_alone(alone: Inputs, build: Callable[[str, Inputs], Artefact]) -> Mapping[str, Artefact]:
+def made_alone(alone: Inputs) -> Mapping[str, Artefact]:
     """The same of the digits alone."""
     return studies.Made(lambda name: build(name, alone))

@@ -14,77 +14,56 @@ from pipeline.audits.robustness_bias import examples as robustness_examples
 from pipeline.audits.robustness_bias.measures import Partition, counted
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.artefacts import Artefact
 from pipeline.report.inputs import Inputs
-from pipeline.report.picture import Picture
 from pipeline.report.robustness_bias import curves, example_figures, regularizer, study
 from pipeline.report.robustness_bias.curves import Group
 from pipeline.report.robustness_bias.heat_maps import color_end
-from pipeline.report.robustness_bias.regularizer import HELPED, NOTHING_BESIDE, Penalised, bias, reading, threshold
+from pipeline.report.robustness_bias.regularizer import HELPED, NOTHING_BESIDE, bias, reading, threshold
+from pipeline.report.robustness_bias.study import Audited
+from pipeline.report.stamp import Picture
 from pipeline.report.table import Table
 
-LISTED = {one.name: one.kind for one in registry.declared("robustness_bias")}
+LISTED = {one.name: one for one in registry.declared("robustness_bias")}
 OF_ABSENT_DATA = ["figure_5", *(f"figure_{n}" for n in range(6, 23))]
-OF_DIGITS = [
-    "figure_4",
-    "figure_bias",
-    "figure_training",
-    *(name for name in LISTED if name.startswith("figure_digits")),
-]
+OF_NO_DATA = ["figure_1", "figure_2", "figure_3"]
 
 
 @pytest.mark.parametrize("name", LISTED)
-def test_every_artefact_is_made_and_has_a_caption(name: str, made_alone: Mapping[str, Artefact]) -> None:
-    assert isinstance(made_alone[name], Table if LISTED[name] == "table" else Picture)
-    assert made_alone[name].caption == registry.one("robustness_bias", name).caption
+def test_every_artefact_is_made_and_a_figure_has_its_data_or_says_so_in_place_of_axes(
+    name: str, made_alone: Mapping[str, Any]
+) -> None:
+    made = made_alone[name]
+    assert made.caption == LISTED[name].caption
+    assert isinstance(made, Table) == (LISTED[name].kind == "table")
+    if name in OF_ABSENT_DATA:
+        (axes,) = made.figure.axes
+        assert not axes.axison
+        assert axes.texts[0].get_text().startswith("Not run: data. ")
+        assert "from https://example.org/" in axes.texts[0].get_text()
+    elif isinstance(made, Picture) and name not in OF_NO_DATA:
+        shown = [axes for axes in made.figure.axes if axes.axison]
+        assert shown
+        assert all(axes.has_data() for axes in shown)
 
 
-@pytest.mark.parametrize("name", OF_ABSENT_DATA)
-def test_a_figure_of_absent_data_says_so_in_place_of_axes(name: str, made_alone: Mapping[str, Artefact]) -> None:
-    picture = made_alone[name]
-    assert isinstance(picture, Picture)
-    (axes,) = picture.figure.axes
-    assert not axes.axison
-    assert axes.texts[0].get_text().startswith("Not run: data. ")
-    assert "from https://example.org/" in axes.texts[0].get_text()
+def lines(table: Table) -> list[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The rows: labels, and cells by their columns' keys."""
+    keys = [column.key for column in table.columns]
+    return [(row.labels, dict(zip(keys, row.cells, strict=True))) for row in table.rows]
 
 
-@pytest.mark.parametrize("name", OF_DIGITS)
-def test_a_figure_of_the_digits_has_no_empty_panel(name: str, made_alone: Mapping[str, Artefact]) -> None:
-    picture = made_alone[name]
-    assert isinstance(picture, Picture)
-    shown = [axes for axes in picture.figure.axes if axes.axison]
-    assert shown
-    assert all(axes.has_data() for axes in shown)
-
-
-def test_the_regularizers_table_has_every_form_of_the_distance(made_alone: Mapping[str, Artefact]) -> None:
-    table = made_alone["table_regularizer"]
-    assert isinstance(table, Table)
-    forms = {row.labels[-1] for row in table.rows}
-    assert forms >= {"logit, as coded", "logit, second order", "margin", "margin, second order"}
-
-
-def test_passes_are_divided_by_the_points_that_were_attacked(made_alone: Mapping[str, Artefact]) -> None:
+def test_passes_are_divided_by_the_points_that_were_attacked(made_alone: Mapping[str, Any]) -> None:
     """The inputs spend 40 passes on every point of the sample: divided by the correctly classified ones it is more."""
-    table = made_alone["table_bounds"]
-    assert isinstance(table, Table)
-    keys = [column.key for column in table.columns]
-    for row in table.rows:
-        cells: tuple[Any, ...] = row.cells
-        points, attacked, passes = (cells[keys.index(key)] for key in ("points", "attacked", "forward passes"))
-        assert 0 < attacked < points
-        assert passes == pytest.approx(40 * points / attacked)
+    for _, cells in lines(made_alone["table_bounds"]):
+        assert 0 < cells["attacked"] < cells["points"]
+        assert cells["forward passes"] == pytest.approx(40 * cells["points"] / cells["attacked"])
 
 
-def test_a_network_costs_its_passes_times_its_size(made_alone: Mapping[str, Artefact]) -> None:
+def test_a_network_costs_its_passes_times_its_size(made_alone: Mapping[str, Any]) -> None:
     """The inputs train on 1,000 images of 10^8 multiply-adds each."""
-    table = made_alone["table_costs"]
-    assert isinstance(table, Table)
-    keys = [column.key for column in table.columns]
-    for row in [dict[str, Any](zip(keys, row.cells, strict=True)) for row in table.rows]:
-        assert row["training"] == pytest.approx(3 * row["epochs"] * 1000 * 1e8 / 1e12)
-        assert row["audit"] == pytest.approx(row["passes"] * 1e8 / 1e12)
+    for _, cells in lines(made_alone["table_costs"]):
+        assert cells["training"] == pytest.approx(3 * cells["epochs"] * 1000 * 1e8 / 1e12)
+        assert cells["audit"] == pytest.approx(cells["passes"] * 1e8 / 1e12)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +74,7 @@ def test_a_network_costs_its_passes_times_its_size(made_alone: Mapping[str, Arte
     ],
 )
 def test_what_no_audit_has_a_part_in_is_not_stamped_with_one(
-    name: str, parts: tuple[str, ...], made_alone: Mapping[str, Artefact]
+    name: str, parts: tuple[str, ...], made_alone: Mapping[str, Any]
 ) -> None:
     stamp = made_alone[name].stamp
     assert stamp.points == ()
@@ -118,12 +97,12 @@ def test_a_drawn_curve_is_the_step_function_at_every_budget(distance: list[float
     one = group_of(np.array(distance))
     tau = curves.budgets([one])
     drawn = Figure().subplots()
-    curves.line(drawn, tau, one.curve(0, tau))
-    (line,) = drawn.lines
-    assert line.get_drawstyle() == "steps-post"
+    curves.draw_levels(drawn, one, tau)
     at = place * tau[-1]
-    x, y = (np.asarray(values, float) for values in line.get_data())
-    assert y[np.searchsorted(x, at, side="right") - 1] == one.curve(0, np.array([at]))[0]
+    for level, line in enumerate(drawn.lines):
+        assert line.get_drawstyle() == "steps-post"
+        x, y = (np.asarray(values, float) for values in line.get_data())
+        assert y[np.searchsorted(x, at, side="right") - 1] == one.curves(level, np.array([at]))[0][0]
 
 
 def test_many_lengths_are_drawn_on_a_grid_and_a_panel_without_a_distance_says_so() -> None:
@@ -160,40 +139,32 @@ def test_ten_groups_have_ten_colours_fifty_are_distinct_and_the_example_states_i
 
 
 @pytest.fixture(scope="module")
-def networks(alone: Inputs) -> list[Penalised]:
+def networks(alone: Inputs) -> list[Audited]:
     return regularizer.penalised(alone)
 
 
-@pytest.fixture(scope="module")
-def table(made_alone: Mapping[str, Artefact]) -> Table:
-    made = made_alone["table_regularizer"]
-    assert isinstance(made, Table)
-    return made
-
-
-def columns(table: Table, *keys: str) -> list[tuple[Any, ...]]:
-    names = [column.key for column in table.columns]
-    return [tuple(row.cells[names.index(key)] for key in keys) for row in table.rows]
-
-
-def test_a_network_of_two_blocks_has_one_row(table: Table) -> None:
+def test_the_penalty_s_table_has_every_form_of_the_distance_and_one_row_of_a_network_of_two_blocks(
+    made_alone: Mapping[str, Any],
+) -> None:
     """The logit as coded with alpha 1 is in the grid twice, whether or not its numbers are NaN."""
-    rows = [(row.labels, *cells) for row, cells in zip(table.rows, columns(table, "tau", "alpha"), strict=True)]
+    rows = [(*labels, cells["tau"], cells["alpha"]) for labels, cells in lines(made_alone["table_regularizer"])]
+    assert {row[3] for row in rows} >= {"logit, as coded", "logit, second order", "margin", "margin, second order"}
     assert len(set(rows)) == len(rows)
-    assert sum(labels[2:] == ("8", "logit, as coded") for labels, *_ in rows) == 2, "of alpha 1 and 10"
+    assert sum(row[2:4] == ("8", "logit, as coded") for row in rows) == 2, "of alpha 1 and 10"
 
 
-def test_the_bias_at_the_threshold_is_its_definition(table: Table, networks: list[Penalised], alone: Inputs) -> None:
+def test_the_bias_at_the_threshold_is_its_definition(
+    made_alone: Mapping[str, Any], networks: list[Audited], alone: Inputs
+) -> None:
     """RB(P, tau) of (2), counted point by point at the threshold in pixels; that is half of tau where std is .5."""
     one = next(one for one in networks if one.alpha > 0)
-    points = study.at_points(alone, one.audited)
-    distance = points.distance[w.FMN]
+    points, (name, level) = study.at_points(alone, one), one.penalised
+    distance, partition = points.distance[w.FMN], points.partitions[name]
     counts = points.tried[w.FMN] & points.correct & np.isfinite(distance)
-    inside = points.codes[one.partition] == points.levels[one.partition].index(one.level)
+    inside = partition.codes == partition.levels.index(level)
     shares = [np.mean(distance[counts & side] > one.tau / 2) for side in (inside, ~inside)]
-    names = [column.key for column in table.columns]
-    row = next(row for row in table.rows if row.labels[2:] == (one.level, one.form) and one.alpha in row.cells)
-    cells: dict[str, Any] = dict(zip(names, row.cells, strict=True))
+    every = lines(made_alone["table_regularizer"])
+    cells = next(of for labels, of in every if labels[2:] == (level, one.form) and of["alpha"] == one.alpha)
     assert cells["tau in pixels"] == one.tau / 2
     assert cells["n"] == (counts & inside).sum()
     assert cells["penalised bias"] == pytest.approx(abs(shares[0] - shares[1]))
@@ -205,15 +176,13 @@ def test_the_largest_bias_of_a_side_without_points_is_not_known() -> None:
     assert bias(np.array([1.0, 2.0]), np.array([3.0])) == 1
 
 
-def test_the_threshold_in_pixels(alone: Inputs, networks: list[Penalised]) -> None:
+def test_the_threshold_in_pixels(alone: Inputs, networks: list[Audited]) -> None:
     """tau normalised is tau std in pixels; with channels of different std no one length answers to it."""
     one = networks[0]
     assert threshold(alone, one) == one.tau * 0.5
-    method = {**one.audited.method, "scale": "pixels"}
-    assert threshold(alone, replace(one, audited=replace(one.audited, method=method))) == one.tau
-    images: Any = alone.datasets[one.audited.data]
-    colored = replace(images, std=(0.2, 0.3))
-    assert np.isnan(threshold(replace(alone, datasets={one.audited.data: colored}), one))
+    assert threshold(alone, replace(one, method={**one.method, "scale": "pixels"})) == one.tau
+    colored = replace(alone.datasets[one.data], std=(0.2, 0.3))
+    assert np.isnan(threshold(replace(alone, datasets={one.data: colored}), one))
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.audits.robustness_bias.inference import Agreement
-from pipeline.audits.robustness_bias.measures import Partition, by_level, counted
+from pipeline.audits.robustness_bias.measures import by_level, counted
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs
-from pipeline.report.robustness_bias import agreement, group_tables, heat_maps, regularizer, settings_table, study, used
+from pipeline.report.robustness_bias import agreement, comparison, group_tables, heat_maps, regularizer, study
 from pipeline.report.robustness_bias.agreement import Comparison
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.types import AuditResult
@@ -61,13 +61,17 @@ def test_sigma_is_found_by_distance_moment_and_denominator() -> None:
     assert one.sigmas(w.SMOOTHING).empty
 
 
+def counting(one: Audited, statistic: str, **values: float) -> Audited:
+    """The same with a count of the levels ``level_0``, ..., which has no denominator."""
+    place = {"repetition": 0, "epoch": 1, "attack": w.DEEPFOOL, "partition": "class", "denominator": ""}
+    counts = {"level": [name[-1] for name in values], "statistic": statistic, "value": list(values.values())}
+    rows = pd.concat([one.result.rows, pd.DataFrame({**counts, **place})])
+    return replace(one, result=replace(one.result, rows=rows))
+
+
 def test_what_has_no_denominator_stands_in_both_tables() -> None:
-    one = audit((1,))
-    failed = {"repetition": 0, "epoch": 1, "attack": w.DEEPFOOL, "partition": "class", "level": "1", "denominator": ""}
-    rows = pd.concat([one.result.rows, pd.DataFrame([{**failed, "statistic": "failed", "value": 7.0}])])
-    one = replace(one, result=replace(one.result, rows=rows))
     for denominator in w.DENOMINATORS:
-        table = one.table(w.DEEPFOOL, denominator=denominator)
+        table = counting(audit((1,)), "failed", level_1=7).table(w.DEEPFOOL, denominator=denominator)
         assert table.loc[("class", "1"), "failed"] == 7
         assert np.isnan(table.loc[("class", "0"), "failed"])
 
@@ -81,9 +85,9 @@ def test_rows_and_arrays_say_the_same(inputs: Inputs) -> None:
         budget = one.overall(attack, "budget")
         for denominator in w.DENOMINATORS:
             lengths = counted(points.distance[attack][tried], points.correct[tried], denominator)
-            race = Partition(w.RACE, points.levels[w.RACE], points.codes[w.RACE][tried])
+            found = by_level(lengths, points.parted(w.RACE, tried), budget)
             ours = one.sigmas(attack, denominator=denominator)
-            assert ours[w.RACE].to_list() == pytest.approx(by_level(lengths, race, budget).sigma.tolist())
+            assert ours[w.RACE].to_list() == pytest.approx(found.sigma.tolist())
 
 
 def test_blocks_and_networks_go_by_the_names_of_the_study(inputs: Inputs) -> None:
@@ -153,12 +157,8 @@ def test_an_early_checkpoint_that_had_not_learned_has_no_sigma() -> None:
 
 
 def test_a_group_of_too_few_points_has_counts_and_no_sigma() -> None:
-    one = audit((1,))
-    place = {"repetition": 0, "epoch": 1, "attack": w.DEEPFOOL, "partition": "class", "denominator": ""}
-    few = {"level": ["0", "1"], "statistic": "n_correct", "value": [study.TOO_FEW - 1, study.TOO_FEW]}
-    rows = pd.concat([one.result.rows, pd.DataFrame({**few, **place})])
-    one = replace(one, result=replace(one.result, rows=rows))
-    table = one.table(w.DEEPFOOL)
+    few = {"level_0": study.TOO_FEW - 1, "level_1": study.TOO_FEW}
+    table = counting(audit((1,)), "n_correct", **few).table(w.DEEPFOOL)
     assert table["n_correct"].tolist() == [study.TOO_FEW - 1, study.TOO_FEW]
     assert table["sigma"].isna().tolist() == [True, False]
 
@@ -191,7 +191,7 @@ def linear(inputs: Inputs) -> Audited:
 @given(st.lists(st.floats(-2, 2).filter(lambda x: abs(x) > 0.01), min_size=3, max_size=12))
 def test_agreement_is_counted_sign_by_sign(inputs: Inputs, sigma: list[float]) -> None:
     values = np.array(sigma)
-    then = Comparison("", (w.DEEPFOOL, w.FIRST), (w.DEEPFOOL, w.LAST), study.NETWORKS)
+    then = Comparison(study.NETWORKS, (w.DEEPFOOL, w.FIRST), (w.DEEPFOOL, w.LAST))
 
     def agreeing(first: Any, dataset: str = "digits") -> Agreement:
         rows = [audit((1,), first).result.rows, audit((50,), values).result.rows]
@@ -206,7 +206,7 @@ def test_agreement_is_counted_sign_by_sign(inputs: Inputs, sigma: list[float]) -
 
 
 def between(one: str, other: str) -> Comparison:
-    return Comparison("", (one, w.LAST), (other, w.LAST), study.LINEAR, (w.LOGISTIC,))
+    return Comparison(study.LINEAR, (one, w.LAST), (other, w.LAST), (w.LOGISTIC,))
 
 
 def with_arrays(one: Audited, **arrays: Any) -> Audited:
@@ -263,52 +263,50 @@ def test_the_worst_network_stands_for_the_failures_of_an_attack(inputs: Inputs) 
 
 def test_closer_is_counted_among_correctly_classified_points(inputs: Inputs) -> None:
     found = study.audited(inputs, study.NETWORKS, w.UTKFACE)
-    several = group_tables.across(found, w.DEEPFOOL)
-    for row, group in enumerate(found[0].groups):
+    for group, cells in group_tables.over_networks(found, found[0].groups).items():
         lines = [one.table(w.DEEPFOOL, denominator=w.CORRECT).loc[group] for one in found]
         closer = sum(line["sigma"] < 0 and line["sigma_p_adjusted"] < group_tables.LEVEL for line in lines)
         farther = sum(line["sigma"] > 0 and line["sigma_p_adjusted"] < group_tables.LEVEL for line in lines)
-        assert several.outcome(row) == f"{closer} / {farther} of {len(found)}"
-        of_all = np.mean([one.sigmas(w.DEEPFOOL)[group] for one in found])
-        given = np.mean([line["sigma"] for line in lines])
-        assert several.means(row) == pytest.approx([of_all, given])
+        assert cells["deepfool outcome"] == f"{closer} / {farther} of {len(found)}"
+        assert cells["deepfool mean"] == pytest.approx(np.mean([one.sigmas(w.DEEPFOOL)[group] for one in found]))
+        assert cells["deepfool mean correct"] == pytest.approx(np.mean([line["sigma"] for line in lines]))
 
 
 def test_a_network_of_two_blocks_is_one_even_without_numbers(alone: Inputs) -> None:
     """NaN is not equal to itself: what tells two trainings apart are their settings."""
     found = regularizer.penalised(alone)
-    trainings = [(p.audited.dataset, p.audited.network, p.group, p.alpha, p.alpha and (p.tau, p.form)) for p in found]
+    trainings = [(p.dataset, p.network, p.penalised, p.alpha, p.alpha and (p.tau, p.form)) for p in found]
     assert len(set(trainings)) == len(trainings)
     every = study.run(study.audited(alone, study.REGULARIZER))
     assert len(found) < len(every), "two blocks hold the same network"
-    kept, there = ({repr(one.method) for one in several} for several in ((p.audited for p in found), every))
+    kept, there = ({repr(one.method) for one in several} for several in (found, every))
     assert kept == there, "and no other is left out"
 
 
 def test_networks_that_did_not_begin_from_imagenet_are_a_reduction(inputs: Inputs, alone: Inputs) -> None:
-    assert used.reductions(inputs) == ()
+    assert study.reductions(inputs) == ()
     begun = {key: {**one.facts, "pretrained": 0 * one.facts["pretrained"]} for key, one in inputs.classifiers.items()}
     scratch = {key: replace(one, facts=begun[key]) for key, one in inputs.classifiers.items()}
-    found = used.reductions(replace(inputs, classifiers=scratch))
+    found = study.reductions(replace(inputs, classifiers=scratch))
     assert {(r.method, r.key, r.here) for r in found} == {
         (n, "method.weights", "from scratch") for n in w.CONVOLUTIONAL
     }
     assert {r.block for r in found} == {study.NETWORKS}, "the block of untrained weights is published so"
-    assert {r.dataset for r in used._from_scratch(alone)} <= {w.DIGITS}
+    assert {r.dataset for r in study._from_scratch(alone)} <= {w.DIGITS}
 
 
 def test_the_stamp_is_of_what_was_run_and_names_the_settings_of_the_distances_alone_that_are_shown(
     alone: Inputs,
 ) -> None:
-    stamp = used.stamp(alone, study.NETWORKS)
+    stamp = study.stamp(alone, study.NETWORKS)
     assert (stamp.origins, stamp.points) == (("bundled",), (400,))
-    nothing = used.stamp(alone, study.NETWORKS, [w.UTKFACE])
+    nothing = study.stamp(alone, study.NETWORKS, [w.UTKFACE])
     assert (nothing.origins, nothing.points, nothing.repetitions) == (("absent",), (), ())
     assert nothing.reductions == (), "what was not run departs from nothing"
-    keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.EXACT]).reductions}
+    keys = {r.key for r in study.stamp(alone, study.LINEAR, distances=[w.EXACT]).reductions}
     assert "method.epochs" in keys
     assert not any(key.startswith("audit.") for key in keys)
-    keys = {r.key for r in used.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
+    keys = {r.key for r in study.stamp(alone, study.LINEAR, distances=[w.SMOOTHING]).reductions}
     assert "audit.smoothing_samples" in keys
     assert "audit.deepfool_points" not in keys
 
@@ -319,7 +317,7 @@ def test_what_the_scale_leaves_out_is_named_once(alone: Inputs) -> None:
 
     omitted = [place("networks", "cifar10", "vgg19"), place("networks_adience", "adience", "adience_classifier")]
     omitted += [place("regularizer_cifar10", "cifar10", "vgg19"), place("trainings_cifar10", "cifar10", "deep_cnn")]
-    assert settings_table.left_out(alone) == ()
-    (note,) = settings_table.left_out(replace(alone, config={**alone.config, "left_out": omitted}))
+    assert comparison.left_out(alone) == ()
+    (note,) = comparison.left_out(replace(alone, config={**alone.config, "left_out": omitted}))
     assert note == ("Left out at smoke scale. CIFAR-10: VGG19, VGG19 with a penalty; Adience: Adience Classifier.")
     assert study.why_nothing(alone, []) == "Not run: the smoke scale leaves it out."

@@ -16,7 +16,7 @@ from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
 from pipeline.report.fliptest.bars import limits
-from pipeline.report.fliptest.lines import MEAN, RANKS, SIGN, Line
+from pipeline.report.fliptest.trials import MEAN, RANKS, SIGN, Line
 from pipeline.report.style import new_figure
 from pipeline.report.words import FLIPSET_COLORS
 from pipeline.types import Array

@@ -61,7 +61,6 @@ def curves(attack: Measured, subjects: Subjects, denominator: str, images: str) 
         f"{images}; {whose}; {found['failed']:,} of {found['n_correct']:,} attacks failed",
     ]
     print_stamp(drawn, stamp, emphatic=False)
-    _settle(drawn)
     return drawn
 
 
@@ -106,12 +105,3 @@ def _panel(
     wide = len(named) > SIDE_BY_SIDE
     beside: Any = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if wide else {"loc": "upper right"}
     axes.legend(borderaxespad=0.2, labelspacing=0.25, handlelength=2.2, **beside)
-
-
-def _settle(drawn: Figure) -> None:
-    """Work the layout out once and round it, so that the same figure gives the same bytes in every format."""
-    drawn.draw_without_rendering()
-    drawn.set_layout_engine("none")
-    for axes in drawn.axes:
-        left, bottom, width, height = axes.get_position(original=True).bounds
-        axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
