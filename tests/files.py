@@ -17,10 +17,10 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def project_copy(destination: Path) -> Path:
+def project_copy(destination: Path, original: Path = ROOT) -> Path:
     """Copy what a run of the workflow needs, with the machine code that the project's own runs have left."""
     for name in ("Snakefile", "conf", "pipeline", "data/published", "data/twins"):
-        source, target = ROOT / name, destination / name
+        source, target = original / name, destination / name
         target.parent.mkdir(parents=True, exist_ok=True)
         ignored = shutil.ignore_patterns("*.pyc")
         shutil.copytree(source, target, ignore=ignored) if source.is_dir() else shutil.copy2(source, target)

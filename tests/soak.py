@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from tests.test_workflow import ROOT, environment, project_copy
+from tests.files import ROOT, environment, project_copy
 
 HARMS = ("tree", "tree", "tree", "job", "sleep", "second")
 """Drawn from with equal chances: a tree as often as the others together."""
@@ -97,7 +97,7 @@ class Run:
             return subprocess.Popen(
                 [*command, f"BIN={Path(sys.executable).parent}"],
                 cwd=self.project,
-                env={**environment(self.project, self.studies), "DATA_SOURCE": "twin"},
+                env=environment(self.project, STUDY=self.studies),
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -290,7 +290,6 @@ LIGHT = {
     "a stage of many jobs": (f"import {', '.join(OFTEN)}", (*HEAVY, "pandas", "scipy")),
     "the report": (f"import {', '.join(REPORT)}", ("torch",)),
     "a permutation test": (f"import {', '.join(PERMUTATION)}", ("statsmodels",)),
-    "torchvision": ("import pipeline.models.vision", ("torch",)),
     "networks": ("import pipeline.models.networks", ("torch",)),
     "POT": ("from pipeline.transport.pot import ot", ("torch", "jax")),
     "the help": ("from pipeline.cli.entry import parser; parser()", (*HEAVY[:4], "matplotlib", "pandas", "scipy")),

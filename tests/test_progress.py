@@ -150,7 +150,7 @@ def test_quiet_silences_progress_and_no_error_and_a_dry_run_reads_as_snakemake_h
     missing = snakemake(tmp_path, "--quiet", "all", "--config", "bad=b", "--", "no_such_file")
     assert "No rule to produce no_such_file" in missing.stdout
     said = snakemake(tmp_path, "--config", "bad=none", "--dry-run").stdout
-    assert "reason: Missing output files" in said
+    assert "Reason: Missing output files: out/adult-b.txt" in said
     assert "This was a dry-run" in said
 
 

@@ -22,7 +22,6 @@ from pipeline.cli.result import Caveat, Column, Facts, Figure, Result, Row, Sect
 from pipeline.cli.words import STATUS, concluded
 from tests.cli.places import documented, run
 
-Command = Callable[..., tuple[int, str, str]]
 TABLE = Table(
     (
         Column("Group"),
@@ -81,13 +80,13 @@ HOSTILE = "<img src=x onerror='alert(1)'>\"$\\frac{\x1b[2J\u202e"
 """The name of a column, and the value of a cell: a program in HTML, a broken formula, commands of a terminal."""
 
 
-def test_what_columns_and_cells_are_called_is_text_wherever_it_stands(permutation: Command) -> None:
+def test_what_columns_and_cells_are_called_is_text_wherever_it_stands(ledger: Path) -> None:
     table = pd.read_parquet("preds.parquet").rename(columns={"sex": HOSTILE})
     table.assign(**{HOSTILE: HOSTILE + table[HOSTILE]}).to_parquet("preds.parquet")
     auc = ("--score", "p", "--metric", "auc")
-    status, out, err = permutation(*auc, "--group", HOSTILE, "--output", "out")
+    status, out, err = run("permutation", *auc, "--group", HOSTILE, "--output", "out")
     assert (status, err) == (0, "")
-    _, _, refused = permutation(*auc, "--group", f"{HOSTILE}?")
+    _, _, refused = run("permutation", *auc, "--group", f"{HOSTILE}?")
     shown = Path("out", "permutation.html").read_text()
     for text in (out, refused):
         assert not set(text) & set("\x1b\u202e")

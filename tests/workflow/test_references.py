@@ -29,7 +29,8 @@ def test_they_are_small() -> None:
 
 
 def test_the_list_holds_the_verdicts_of_every_reference_and_of_nothing_else() -> None:
-    assert set(shelf.load_list(FOLDER / "verdicts.csv")["study"]) == set(STUDIES)
+    published = {study for study in STUDIES if len(io.load_published(ROOT / "data" / "published" / f"{study}.csv"))}
+    assert set(shelf.load_list(FOLDER / "verdicts.csv")["study"]) == published
 
 
 def test_a_reference_is_whole_with_the_blocks_that_its_scale_runs(tmp_path: Path) -> None:
