@@ -38,6 +38,7 @@ class Noted(Mapping[str, Array]):
     def __init__(self, arrays: Mapping[str, Array]) -> None:
         self._arrays = arrays
         self.read: set[str] = set()
+        self.first: set[str] = set()
 
     def __getitem__(self, name: str) -> Array:
         array = self._arrays[name]
@@ -52,6 +53,14 @@ class Noted(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._arrays)
+
+
+def first(arrays: Mapping[str, Array], name: str) -> Array:
+    """The first repetition of an array (R, ...), of which a reference keeps no more."""
+    if isinstance(arrays, Noted):
+        arrays.first.add(name)
+        arrays = arrays._arrays
+    return arrays[name][0]
 
 
 class NotedAudit:
@@ -192,7 +201,10 @@ def _kept_audit(audit: NotedAudit) -> AuditResult:
     result = audit.result
     # Who is in which cell tells scattered what belongs together, whether or not it was read.
     names = audit.arrays.read | {name for name in result.arrays if name.startswith("decision")}
-    arrays: Mapping[str, Array] = {name: result.arrays[name] for name in sorted(names)}
+    arrays: Mapping[str, Array] = {
+        name: result.arrays[name] if name in names else result.arrays[name][:1]
+        for name in sorted(names | audit.arrays.first)
+    }
     if result.origin != "simulated":
         arrays = scattered(arrays)
     rows = result.rows if audit.rows_read else result.rows.iloc[:0, :0]

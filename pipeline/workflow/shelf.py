@@ -15,6 +15,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -81,10 +82,19 @@ def _save_rows(rows: pd.DataFrame, folder: Path) -> None:
         old.unlink()
     texts = {name: object for name, kind in rows.dtypes.items() if kind == "category"}
     for block, part in rows.astype(texts).groupby("block", sort=True):
-        path = folder / f"{block}.parquet"
-        with io.written(path) as temporary:
-            part.dropna(axis=1, how="all").to_parquet(temporary, index=False, compression="zstd")
-        _check(path)
+        known, pieces = part.dropna(axis=1, how="all"), 1
+        while max(map(len, files := _parquets(known, pieces))) > LIMIT:
+            pieces += 1
+        for number, content in enumerate(files, start=1):
+            with io.written(folder / (f"{block}_{number}.parquet" if pieces > 1 else f"{block}.parquet")) as temporary:
+                temporary.write_bytes(content)
+
+
+def _parquets(rows: pd.DataFrame, pieces: int) -> list[bytes]:
+    """The rows in so many files, as bytes."""
+    ends = [len(rows) * piece // pieces for piece in range(pieces + 1)]
+    parts = (rows.iloc[start:end] for start, end in pairwise(ends))
+    return [part.to_parquet(None, index=False, compression="zstd") for part in parts]
 
 
 def _save_shelf(values: Mapping[str, Any], stem: Path) -> None:

@@ -49,6 +49,7 @@ from pipeline.report.fliptest.trials import FirstTrial
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.permutation_tests.methods import over_splits
+from pipeline.report.reference import first
 from pipeline.types import Array
 
 BLOCK = "agreement"
@@ -384,10 +385,10 @@ def overlap(inputs: Inputs, dataset: str, attribute: str, method: str) -> Overla
     trials = [FirstTrial(arrays, suffix) for suffix in ("", "_reverse") if f"rows{suffix}" in arrays]
     people = np.concatenate([trial.rows for trial in trials])
     members = np.concatenate([trial.members(w.POSITIVE) | trial.members(w.NEGATIVE) for trial in trials])
-    audited = np.flatnonzero(np.isin(losses.arrays["rows"][0], people))
-    ratio = losses.arrays["attacked_loss"][0][audited] / losses.arrays["original_loss"][0][audited]
+    audited = np.flatnonzero(np.isin(first(losses.arrays, "rows"), people))
+    ratio = first(losses.arrays, "attacked_loss")[audited] / first(losses.arrays, "original_loss")[audited]
     order = np.argsort(-np.where(np.isfinite(ratio), ratio, -np.inf), kind="stable")
-    rows = losses.arrays["rows"][0][audited]
+    rows = first(losses.arrays, "rows")[audited]
     unfair = rows[order[: round(MOST_UNFAIR * len(rows))]]
     flipped = np.intersect1d(people[members], rows)
     return Overlap(len(rows), len(flipped), len(unfair), len(np.intersect1d(flipped, unfair)))
