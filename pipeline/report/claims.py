@@ -6,8 +6,8 @@ in for the part to hold. With [l, u] the 95 % interval of q,
 * the claim is *confirmed* if [l, u] lies in R for every part: each part is then shown at level .05, and so is their
   conjunction (an intersection-union test needs no adjustment);
 * it is *not confirmed* if for some part the interval at level 1 - .05 / parts (Bonferroni's) lies wholly outside R;
-* it is *undecided* otherwise, and *not testable here* where a part has no rows in the run, or rows of a synthetic twin,
-  which was fitted to published numbers and so is no evidence.
+* it is *undecided* otherwise, and *not testable here* where none of them refutes it and one has no rows in the run, or
+  rows of a synthetic twin, which was fitted to published numbers and so is no evidence.
 
 The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (of the part) select, is
 
@@ -109,7 +109,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Decision:
-    """A claim's outcome with its numbers, or ``why`` it could not be tested; ``reduced``: not at published settings."""
+    """A claim's outcome with its numbers, and ``why`` a part could not be tested.
+
+    ``reduced``: not at published settings.
+    """
 
     says: str
     source: str
@@ -183,21 +186,18 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequ
     conditions, parts = (
         [_Quantity.of(part, where, measured) for part in claim.get(name, ())] for name in ("provided", "parts")
     )
-    every = [*conditions, *parts]
-    if absent := next((quantity for quantity in every if any(rows.empty for rows in quantity.rows)), None):
-        return Decision(*said, NOT_TESTABLE, why=f"{absent.part['label']}: not in this run")
-    used = [rows for quantity in every for rows in quantity.rows]
-    twins = {name for rows in used for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
-    if twins:
-        names = enumerated(words.dataset_in_a_sentence(name) for name in sorted(twins))
-        return Decision(*said, NOT_TESTABLE, why=f"the data here are a synthetic twin of {names}")
     for quantity in conditions:
+        if why := quantity.lacks():
+            return Decision(*said, NOT_TESTABLE, why=why)
         here = quantity.estimate(1 - LEVEL)
         if not quantity.region.holds(here.value, here.value):
             why = f"{quantity.part['label']}: {number(here.value, quantity.decimals)}"
             return Decision(*said, NOT_TESTABLE, why=why)
-    found, refuted = [], False
+    found, refuted, lacking = [], False, []
     for quantity in parts:
+        if why := quantity.lacks():
+            lacking.append(why)
+            continue
         here, strictly = quantity.estimate(1 - LEVEL), quantity.estimate(1 - LEVEL / len(parts))
         holds = None
         if quantity.region.holds(here.low, here.high):
@@ -205,8 +205,12 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequ
         elif quantity.region.excludes(strictly.low, strictly.high):
             holds, refuted = False, True
         found.append(Found(quantity.part["label"], here.value, here.low, here.high, here.n, holds, quantity.decimals))
+    if lacking and not refuted:
+        return Decision(*said, NOT_TESTABLE, why=lacking[0])
     outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
-    return Decision(*said, outcome, tuple(found), reduced=any(_reduced(rows, reductions) for rows in used))
+    used = [rows for quantity in (*conditions, *parts) for rows in quantity.rows]
+    reduced = any(_reduced(rows, reductions) for rows in used)
+    return Decision(*said, outcome, tuple(found), "; ".join(lacking), reduced)
 
 
 @dataclass(frozen=True)
@@ -221,6 +225,15 @@ class _Quantity:
         """The part's rows, a frame for each side; without any where they were not measured."""
         selections = [part["of"], *(part[name] for name in OTHERS if name in part)]
         return cls(part, [_chosen(measured, {**where, **selection}) for selection in selections])
+
+    def lacks(self) -> str:
+        """Why these rows are no evidence; empty where they are."""
+        if any(rows.empty for rows in self.rows):
+            return f"{self.part['label']}: no value in this run"
+        twins = {name for rows in self.rows for name in rows.loc[rows["origin"] == "twin", "dataset"].unique()}
+        if not twins:
+            return ""
+        return f"the data here are a synthetic twin of {enumerated(map(words.dataset_in_a_sentence, sorted(twins)))}"
 
     @property
     def region(self) -> Region:

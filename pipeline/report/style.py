@@ -24,6 +24,8 @@ LETTERS_PER_INCH = 23.0
 """Of the stamp's small type, on average."""
 
 INK = "#222222"
+DARK = 0.25
+"""The luminance up to which what is written on a colour is white."""
 FAINT = "#8a8a8a"
 WARNING = "#a33b20"
 
@@ -108,6 +110,12 @@ def paper() -> Iterator[None]:
     """Settings under which figures are drawn and saved."""
     with mpl.rc_context(RC):
         yield
+
+
+def ink_on(color: Sequence[float]) -> str:
+    """What is written on a colour (r, g, b, ...), by its relative luminance: dark on light, white on dark."""
+    light = np.dot((0.2126, 0.7152, 0.0722), np.power(color[:3], 2.2))
+    return INK if light > DARK else "white"
 
 
 def new_figure(height: float, width: float = PAGE_WIDTH) -> Figure:

@@ -51,7 +51,7 @@ class Column:
         digits = self.decimals if decimals is None else decimals
         if self.show == "interval":
             return interval(estimate, digits)
-        if self.show == "value and interval":
+        if self.show == "value and interval" and not math.isnan(estimate.value):
             return f"{number(estimate.value, digits)} {interval(estimate, digits)}"
         if self.show == "spread":
             return spread(estimate, digits)

@@ -22,7 +22,7 @@ from pipeline.workflow.config import Workflow
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ("official", "twin")
-REFERENCES = ("individual_fairness", "permutation_tests", "fliptest")
+REFERENCES = ("individual_fairness", "permutation_tests", "fliptest", "agreement")
 STEPS = (5, 10, 20, 50, 100, 200, 500, 1000)
 """Recorded steps of the attack that the tests of individual fairness keep."""
 TRIALS = {"fliptest": 3}

@@ -1,12 +1,12 @@
 """Every model under every audit at a glance, and every audit against every other."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from pipeline.report import registry
@@ -16,17 +16,17 @@ from pipeline.report.agreement.tables import label, read_as
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number, sentence
 from pipeline.report.stamp import Picture
-from pipeline.report.style import INK, finish, new_panels
+from pipeline.report.style import INK, finish, ink_on, new_panels
 from pipeline.types import Array
 
 SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", "#b0452a"))
-TAUS, OPPOSITE = "RdBu", "Greys"
+TAUS, OPPOSITE = colormaps["RdBu"], colormaps["Greys"]
 UNFAIR = "unfairness of those that fail, as a share of the largest in the column"
 NOTHING = "#ececec"
+LARGE = 100.0
+"""From where an effect is shown without decimals."""
 SHORT = {"error_ratio": "error ratio", "tpr": "recall", "selection_rate": "selection"}
 """Names of measures for the ticks."""
-DARK = 0.7
-"""Share of a scale beyond which ink is white."""
 
 
 def _names(measures: list[str]) -> list[str]:
@@ -42,18 +42,17 @@ def _bare(axes: Axes, rows: list[str], columns: list[str]) -> None:
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=6)
 
 
-def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, scale: Normalize, colors: Any) -> None:
+def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, scale: Normalize, colors: Colormap) -> None:
     """A coloured cell for each finite value (r, c), grey for the others, with its text."""
     axes.set_facecolor(NOTHING)
     drawn = np.ma.masked_invalid(values)
     axes.pcolormesh(drawn, cmap=colors, norm=scale, edgecolors="white", linewidth=0.6)
     for row, column in np.ndindex(values.shape):
-        known, text = np.isfinite(values[row, column]), texts[row][column]
-        shade = abs(2 * scale(values[row, column]) - 1) if colors == TAUS else scale(values[row, column])
-        dark = known and shade > DARK
+        value, text = values[row, column], texts[row][column]
+        known = np.isfinite(value)
         axes.text(
             column + 0.5, row + 0.5, text if known else text.replace(" ", "\n"), ha="center", va="center",
-            fontsize=5.2 if known else 4.6, linespacing=0.9, color="white" if dark else INK,
+            fontsize=5.2 if known else 4.6, linespacing=0.9, color=ink_on(colors(scale(value))) if known else INK,
             fontweight="bold" if bold[row, column] else "normal",
         )  # fmt: skip
 
@@ -72,7 +71,10 @@ def figure_agreement(inputs: Inputs) -> Picture:
         kept = [[found[method, measure] for measure in measures] for method in names]
         worst = np.array([[_unfairness(v.effect.value, x) for v, x in zip(row, measures, strict=True)] for row in kept])
         largest = np.nanmax(np.vstack([worst, np.full(len(measures), 1e-12)]), axis=0)
-        texts = [[v.word or number(v.effect.value, 2) + "*" * v.rejected for v in row] for row in kept]
+        texts = [
+            [v.word or number(v.effect.value, 2 if abs(v.effect.value) < LARGE else 0) + "*" * v.rejected for v in row]
+            for row in kept
+        ]
         bold = np.array([[v.rejected for v in row] for row in kept])
         shade = np.where(bold | np.isnan(worst), np.clip(worst / largest, 0, 1), 0.0)
         _cells(axes, shade, texts, bold, Normalize(0, 1), SHADES)
@@ -87,6 +89,11 @@ def figure_agreement(inputs: Inputs) -> Picture:
         f"{sum(v.rejected for v in every)} of {sum(not v.untested for v in every)} cells are failures.",
         notes=(*read_as(inputs), f"Grey: does not apply. {grey}"),
     )
+
+
+def _text(verdict: m.Verdict) -> str:
+    effect = verdict.effect.value
+    return verdict.word or number(effect, 2 if abs(effect) < LARGE else 0) + "*" * verdict.rejected
 
 
 def _of_any(found: Mapping[tuple[str, str], m.Verdict]) -> list[str]:

@@ -240,7 +240,8 @@ def verdicts(inputs: Inputs, dataset: str, attribute: str) -> dict[tuple[str, st
         own = {name: here[(here["method"] == method) & (here["measure"] == name)] for name in MEASURES}
         p = corrected(np.array([over_splits(part["p"].to_numpy(float)) for part in own.values()]), "holm")
         for (measure, part), adjusted in zip(own.items(), p, strict=True):
-            effect = Estimate.mean(part["effect"].to_numpy(float)).with_t_interval()
+            least = 0.0 if measure in INDIVIDUAL else -np.inf
+            effect = Estimate.mean(part["effect"].to_numpy(float)).with_t_interval(least=least)
             word = "" if len(part) else why_not(dataset, method, measure)
             made[method, measure] = Verdict(effect, float(adjusted), word or ("" if effect.n else UNDEFINED))
     return made

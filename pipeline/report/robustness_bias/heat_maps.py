@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
@@ -18,12 +19,12 @@ from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.robustness_bias.study import Audited
 from pipeline.report.stamp import Picture
-from pipeline.report.style import INK, new_panels, panel_letter
+from pipeline.report.style import INK, ink_on, new_panels, panel_letter
 from pipeline.types import Array
 
 ATTACKS = (w.DEEPFOOL, w.CARLINI_WAGNER, w.FMN)
 CERTIFICATES = (w.SMOOTHING,)
-COLORS = "RdBu"
+COLORS = colormaps["RdBu"]
 """Red where a group is less robust than the others, blue where it is more; told apart with any colour vision."""
 MOST = 50
 """Groups in one strip; more go on in a second one below."""
@@ -229,7 +230,7 @@ def _panel(axes: Axes, strip: Strip, columns: slice, scale: Normalize) -> None:
     centred: dict[str, Any] = {"ha": "center", "va": "center"}
     for row, column in np.argwhere(np.isfinite(sigma)):
         value, stands = sigma[row, column], bool(significant[row, column])
-        ink = "white" if abs(scale(value) - 0.5) > 0.33 else INK
+        ink = ink_on(COLORS(scale(value)))
         if legible:
             weight, text = "bold" if stands else "normal", number(value, 2) + "*" * stands
             axes.text(column + 0.5, row + 0.34, text, fontsize=5.6, fontweight=weight, color=ink, **centred)
