@@ -1,12 +1,13 @@
 """Which files one job makes: those that agree in the parts which ``together`` in ``conf/resources.yaml`` names.
 
 Every process imports what it computes with, some seconds of processor; where the work itself takes less, files that
-need the same go together. Who belongs together follows from ``conf/`` alone, whatever studies an invocation asks for:
-else the same files would be another job's the next time, and be made again.
+need the same go together, if the same studies ask for them: an invocation makes nothing that it does not ask for. Who
+belongs together follows from ``conf/`` alone, whatever studies an invocation asks for: else the same files would be
+another job's the next time, and be made again.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,16 +91,23 @@ class Job:
         return found
 
 
-def jobs(stage: str, points: Iterable[Mapping[str, str]], resources: Resources) -> list[Job]:
+def jobs(
+    stage: str, points: Iterable[Mapping[str, str]], resources: Resources, sweeps: Collection[str] = ()
+) -> list[Job]:
     """The jobs of a stage that make what the ``points`` ask for, each given by the names of its parts.
 
+    Of which ``sweeps`` ask for a file matters only where no study does, so that a new one moves no job of theirs.
     Raises ValueError where two jobs would have one name.
     """
     members: dict[tuple[str, ...], Mapping[str, str]] = {}
+    asking: dict[tuple[str, ...], list[str]] = {}
     for point in points:
         place = tuple(point[part] for part in STAGES[stage].parts)
-        if all(place) and place not in members:
-            members[place] = {part: point[part] for part in (*OWNER, *STAGES[stage].parts)}
+        if all(place):
+            members.setdefault(place, {part: point[part] for part in (*OWNER, *STAGES[stage].parts)})
+            asked, study = asking.setdefault(place, []), point["study"]
+            if study not in asked and not (asked and study in sweeps):
+                asked.append(study)
     found: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
     for place, member in members.items():
         together = resources.of(stage, member).get("together")
@@ -108,8 +116,7 @@ def jobs(stage: str, points: Iterable[Mapping[str, str]], resources: Resources) 
                 f"conf/resources.yaml: files of {stage} have no {wrong[0]} in common: together may be of "
                 f"{', '.join(member)}"
             )
-        # What only a sweep or another study asks for is not made with what this one does.
-        key = tuple(member[part] for part in ("study", *together)) if together else place
+        key = ("_".join(asking[place]), *(member[part] for part in together)) if together else place
         found.setdefault(key, []).append(member)
     made = [Job(stage, _name(key), tuple(together)) for key, together in found.items()]
     names = [job.name for job in made]

@@ -33,8 +33,8 @@ class Plan:
     @cached_property
     def jobs(self) -> list[Job]:
         """Every job, after those that it waits for."""
-        places = [self._names(point) for study in self.studies for point in self.points(study)]
-        return [job for stage in STAGES for job in jobs(stage, places, self.workflow.resources)]
+        places, flow = [self._names(point) for study in self.studies for point in self.points(study)], self.workflow
+        return [job for stage in STAGES for job in jobs(stage, places, flow.resources, flow.sweeps)]
 
     def outputs(self, job: Job) -> list[str]:
         """The files that a job makes."""

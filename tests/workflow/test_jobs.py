@@ -52,8 +52,10 @@ def test_files_that_agree_in_the_named_parts_are_one_job_and_others_go_by_themse
 
 def test_what_several_studies_ask_for_is_made_once_and_what_one_asks_for_alone_not_with_it(conf: Path) -> None:
     resources = read(conf, "  - {where: {rule: train}, set: {together: [dataset]}}\n")
-    found = jobs("train", points("s/b/d/m", "t/b/d/m", "t/b/d/other"), resources)
-    assert made(found) == {"train_s_d": ["d/m"], "train_t_d": ["d/other"]}
+    asked = points("s/b/d/m", "s/b/d/own", "t/b/d/m", "t/b/d/other", "w/b/d/own", "w/b/d/third")
+    found = jobs("train", asked, resources, sweeps=["w"])
+    shared, own, others, of_sweep = ["d/m"], ["d/own"], ["d/other"], ["d/third"]
+    assert made(found) == {"train_s_t_d": shared, "train_s_d": own, "train_t_d": others, "train_w_d": of_sweep}
 
 
 def test_points_without_a_map_ask_for_none_and_a_part_that_is_not_there_and_two_jobs_of_one_name_are_refused(
