@@ -211,8 +211,8 @@ CASES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "the mean of a repetition's rows": ([{**of("several"), "averaged": True, "below": 1.5}], CONFIRMED),
     "a twin": ([{**of("twin"), "below": 1.5}], NOT_TESTABLE),
     "not in the run": ([{**of("absent"), "below": 1.5}], NOT_TESTABLE),
-    "one part holds, one is not in the run": ([{**of("low"), "below": 1.5}, {**of("absent"), "below": 1.5}], NOT_TESTABLE),
-    "one part is refuted, one is a twin's": ([{**of("high"), "below": 1.5}, {**of("twin"), "below": 1.5}], NOT_CONFIRMED),
+    "one part holds, one was not run": ([{**of("low"), "below": 1.5}, {**of("absent"), "below": 1.5}], NOT_TESTABLE),
+    "one is refuted, one a twin's": ([{**of("high"), "below": 1.5}, {**of("twin"), "below": 1.5}], NOT_CONFIRMED),
     "no such column": ([{"of": {"angle": 5}, "below": 1.5}], NOT_TESTABLE),
 }  # fmt: skip
 
@@ -222,9 +222,7 @@ def test_the_rule_decides(name: str) -> None:
     parts, outcome = CASES[name]
     (decision,) = decide([claim(*parts)], MEASURED)
     assert decision.outcome == outcome
-    assert bool(decision.why) == any(
-        "absent" in str(part) or "twin" in str(part) or "angle" in str(part) for part in parts
-    )
+    assert bool(decision.why) == any(lacking in str(parts) for lacking in ("absent", "twin", "angle"))
 
 
 def test_a_part_tells_its_number_and_its_interval() -> None:
