@@ -179,9 +179,11 @@ def save_list(found: pd.DataFrame, study: str, path: Path | str) -> None:
     import pandas as pd
 
     path = Path(path)
-    others = [load_list(path).query("study != @study")] if path.is_file() else []
-    every = pd.concat([*others, *([found.assign(study=study)] if len(found) else [])], ignore_index=True)
-    every = every[["study", *found.columns]]
+    own = found.assign(study=study)
+    others = load_list(path).query("study != @study") if path.is_file() else own.iloc[:0]
+    # Of an empty list numbers would have no type.
+    parts = [part for part in (others, own) if len(part)] or [own]
+    every = pd.concat(parts, ignore_index=True)[["study", *found.columns]]
     with io.written(path) as temporary:
         every.sort_values("study", kind="stable").to_csv(temporary, index=False, float_format="%.10g")
 
