@@ -120,18 +120,19 @@ class KeptBeside:
         output = Path(output)
         self.path = output.with_name(f".{output.stem}.kept.npz")
 
-    def load(self) -> Mapping[str, np.ndarray] | None:
-        """What was kept last, None where nothing was or where it cannot be read."""
+    def load(self, fingerprint: np.ndarray) -> Mapping[str, np.ndarray] | None:
+        """What was kept last; None where that is nothing, of other work, or cannot be read."""
         try:
             with np.load(self.path, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files}
+                kept = {name: stored[name] for name in stored.files}
         except (OSError, ValueError, BadZipFile):
             return None
+        return kept if np.array_equal(kept.pop("fingerprint", ()), fingerprint) else None
 
-    def save(self, state: Mapping[str, np.ndarray]) -> None:
+    def save(self, fingerprint: np.ndarray, state: Mapping[str, np.ndarray]) -> None:
         """Keep ``state`` in place of what was kept before, whole or not at all."""
         with written(self.path) as temporary, temporary.open("wb") as file:
-            np.savez(file, **state)  # type: ignore[arg-type]
+            np.savez(file, fingerprint=fingerprint, **state)  # type: ignore[arg-type]
 
     def forget(self) -> None:
         """The job is done: nothing is kept any more."""

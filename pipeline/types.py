@@ -172,12 +172,12 @@ class Absent:
 
 
 class Keeper(Protocol):
-    """Keeps what a long training needs to go on after it was killed."""
+    """Keeps what long work needs to go on after it was killed; :func:`pipeline.seeds.fingerprint` tells whose it is."""
 
-    def load(self) -> Mapping[str, Array] | None:
-        """What was kept last, None where nothing was."""
+    def load(self, fingerprint: Array) -> Mapping[str, Array] | None:
+        """What was kept last, None where nothing of this work was."""
 
-    def save(self, state: Mapping[str, Array]) -> None:
+    def save(self, fingerprint: Array, state: Mapping[str, Array]) -> None:
         """Keep ``state`` in place of what was kept before."""
 
 

@@ -119,7 +119,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | Non
     curve: list[Array] = []
     points: list[tuple[int, Array, Array]] = []
     before = 0
-    if (kept := keeper and keeper.load()) and np.array_equal(kept.get("fingerprint", ()), own):
+    if keeper is not None and (kept := keeper.load(own)):
         training.resume({name.removeprefix("engine/"): value for name, value in kept.items() if "/" in name})
         before, curve = int(kept["chunks"]), [kept["curve"]]
         points = list(zip(*(kept[name] for name in POINTS), strict=True))
@@ -139,7 +139,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | Non
             told = {name: np.array(values) for name, values in zip(POINTS, zip(*points, strict=True), strict=False)}
             state = {f"engine/{name}": values for name, values in training.state().items()}
             chunks = {"chunks": np.array(chunk + 1), "curve": np.concatenate(curve, axis=1)}
-            keeper.save({"fingerprint": own, **chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
+            keeper.save(own, {**chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
     steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
     history = {
         "step": steps,

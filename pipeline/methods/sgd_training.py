@@ -76,12 +76,12 @@ def trained(
         seed_torch(device, int(seeds[0]))
         training = Training(dataset, settings, objective, device)
         what = _fingerprint(method, dataset, settings, seeds)
-        if keeper is not None:
-            training.resume(keeper.load(), what)
+        if keeper is not None and (kept := keeper.load(what)):
+            training.resume(kept)
 
         def keep() -> None:
             if keeper is not None:
-                keeper.save(training.state(what))
+                keeper.save(what, training.state())
 
         for epoch in range(training.done + 1, settings.epochs + 1):
             seed_torch(device, int(seeds[epoch]))
@@ -185,7 +185,7 @@ class Training:
             logits: torch.Tensor = self.network(pixels)
         return logits.float()
 
-    def state(self, fingerprint: Array) -> dict[str, Array]:
+    def state(self) -> dict[str, Array]:
         """All that it takes to go on after the last finished epoch, or within the next, as flat arrays."""
         parts = {
             "network": networks.arrays(self.network.state_dict()),
@@ -197,17 +197,15 @@ class Training:
             **{f"checkpoint {epoch}": state for epoch, state in self.checkpoints.items()},
         }
         flat = {f"{part}/{name}": values for part, arrays in parts.items() for name, values in arrays.items()}
-        return {"fingerprint": fingerprint, "pretrained": np.array(self.pretrained), **flat}
+        return {"pretrained": np.array(self.pretrained), **flat}
 
     def _velocity(self) -> dict[str, torch.Tensor]:
         """The optimizer's v by parameter; it has none without momentum."""
         states = {name: self.optimizer.state[parameter] for name, parameter in self.parameters.items()}
         return {name: state["momentum_buffer"] for name, state in states.items() if "momentum_buffer" in state}
 
-    def resume(self, state: Mapping[str, Array] | None, fingerprint: Array) -> None:
-        """Go on from a kept state, unless it is that of another training."""
-        if state is None or not np.array_equal(state.get("fingerprint", ()), fingerprint):
-            return
+    def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a kept state."""
         parts: dict[str, dict[str, Array]] = {}
         for key, values in state.items():
             part, slash, name = key.partition("/")

@@ -17,8 +17,10 @@ def main(arguments: list[str] | None = None) -> None:
     dataset = io.load(options.dataset, Dataset)
     module = plugins.load("transport", section["kind"])
     rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
-    maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"])
+    keeper = io.KeptBeside(options.output)
+    maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], keeper)
     io.save(maps, options.output)
+    keeper.forget()
     facts = {name: float(values.mean()) for name, values in maps.facts.items()}
     tracking.record(options.output, config, facts, maps.history)
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 
 from pipeline.fields import Checked, at_least, made
-from pipeline.types import Array, Dataset, Split, TransportMap
+from pipeline.types import Array, Dataset, Keeper, Split, TransportMap
 
 Direction = Literal["forward", "reverse"]
 
@@ -126,17 +126,24 @@ def groups(dataset: Dataset, between: Between, trials: int) -> Groups:
 
 
 def fitted(
-    dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any], name: str = ""
+    dataset: Dataset,
+    between: Between,
+    module: ModuleType,
+    config: Any,
+    rngs: Sequence[Any],
+    name: str = "",
+    keeper: Keeper | None = None,
 ) -> TransportMap:
     """Fit ``module``'s maps, called ``name``, on len(rngs) trials, with what they are between.
 
     A module whose map needs more than the two groups' rows has ``fit_dataset(dataset, between, config, rngs)``; one
     that gets the opposite direction by the way has ``fit_both(source, target, config, rngs, opposite)``; else it is
-    as many further trials of the same ``fit(source, target, config, rngs)``.
+    as many further trials of the same ``fit(source, target, config, rngs)``. One that says so by ``RESUMES`` takes the
+    ``keeper`` there too, and goes on where a fit was killed.
     """
     source, target = (dataset.levels[between.attribute][c] for c in levels(dataset, between.attribute, between.source))
     return replace(
-        _maps(dataset, between, module, config, rngs),
+        _maps(dataset, between, module, config, rngs, keeper),
         transport=name,
         dataset=dataset.name,
         origin=dataset.origin,
@@ -149,18 +156,22 @@ def fitted(
     )
 
 
-def _maps(dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any]) -> TransportMap:
+def _maps(
+    dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any], keeper: Keeper | None
+) -> TransportMap:
+    resumes = {"keeper": keeper} if getattr(module, "RESUMES", False) else {}
     if hasattr(module, "fit_dataset"):
         return cast(TransportMap, module.fit_dataset(dataset, between, config, rngs))
     found = groups(dataset, between, len(rngs))
     if not between.both:
-        return cast(TransportMap, module.fit(found.source, found.target, config, rngs))
+        return cast(TransportMap, module.fit(found.source, found.target, config, rngs, **resumes))
     trials = len(rngs)
     # Each direction has random numbers of its own, derived from its trial's.
     opposite = [rng.spawn(1)[0] for rng in rngs]
     if hasattr(module, "fit_both"):
         return cast(TransportMap, module.fit_both(found.source, found.target, config, rngs, opposite))
-    maps = module.fit([*found.source, *found.target], [*found.target, *found.source], config, [*rngs, *opposite])
+    both = ([*found.source, *found.target], [*found.target, *found.source], config, [*rngs, *opposite])
+    maps = module.fit(*both, **resumes)
     return TransportMap(
         kind=maps.kind,
         parameters={name: array[:trials] for name, array in maps.parameters.items()},

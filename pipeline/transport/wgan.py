@@ -25,7 +25,8 @@ no longer finite stops: the generator of its last finite checkpoint stands, and 
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, Protocol
 
 import numpy as np
@@ -33,7 +34,8 @@ import numpy as np
 from pipeline.fields import Checked, Count, NonNegative, Positive, interval, one_of
 from pipeline.models.device import gpu_is_visible
 from pipeline.models.mlp import glorot_networks
-from pipeline.types import Array, TransportMap
+from pipeline.seeds import fingerprint
+from pipeline.types import Array, Keeper, TransportMap
 
 LOG = logging.getLogger(__name__)
 CHUNK = 100
@@ -45,6 +47,8 @@ BLOCK = 8192
 ENGINES = ("auto", "compiled", "torch")
 SELECTIONS = ("last", "best")
 CURVES = ("max_ks", "mean_cost", "mean_l1", "critic_gap")
+RESUMES = True
+"""``fit`` takes a keeper."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,19 @@ class Training(Protocol):
     def critics(self) -> dict[str, Array]:
         """The critics' parameters as stated above, float64."""
 
+    def state(self) -> dict[str, Array]:
+        """What the steps change, by name."""
+
+    def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a ``state``."""
+
 
 def fit(
-    source: Sequence[Array], target: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
+    source: Sequence[Array],
+    target: Sequence[Array],
+    config: Config,
+    rngs: Sequence[np.random.Generator],
+    keeper: Keeper | None = None,
 ) -> TransportMap:
     """Maps from ``source[t]`` (n_t, d) to the distribution of ``target[t]`` (m_t, d), one for each generator.
 
@@ -98,6 +112,7 @@ def fit(
     ``mean_cost``, ``mean_l1`` and ``critic_gap`` (T, L) of :class:`Watch`, NaN once a trial has stopped. ``facts``
     (T,) are the same four of the kept networks, their step ``selected_step``, the last finite checkpoint
     ``trained_steps``, ``non_finite`` (0 or 1), and ``diverged`` (0 or 1): not finite, or max_ks above the bound.
+    ``keeper`` makes a killed training go on where it was measured last, to the same bytes.
 
     Raises ValueError for rows that are not finite or do not fit together.
     """
@@ -107,25 +122,40 @@ def fit(
     critics = glorot_networks(rngs, (d, hidden, hidden, 1))
     training = started(source, target, generators, critics, config)
     watch, sizes = Watch(source, target), [(len(x), len(y)) for x, y in zip(source, target, strict=True)]
-    curve = [watch.measure(generators, critics)]
-    selection, steps = Selection(config.selection, generators, curve[0]), [0]
-    for checkpoint in [*range(config.check_every, config.steps, config.check_every), config.steps]:
-        for start in range(steps[-1], checkpoint, CHUNK):
+    measured = watch.measure(generators, critics)
+    selection = Selection(config.selection, generators, measured)
+    curves = {name: values[:, None] for name, values in measured.items()}
+    steps = [0, *range(config.check_every, config.steps, config.check_every), config.steps]
+    described = (replace(config, threads=1), type(training).__name__)
+    own = fingerprint(described, (*generators.values(), *critics.values(), *source, *target))
+    if keeper is not None and (kept := keeper.load(own)):
+        for part, name in ((training, "training/"), (selection, "selection/")):
+            part.resume({key.removeprefix(name): values for key, values in kept.items() if key.startswith(name)})
+        curves = {name: kept[name] for name in CURVES}
+        LOG.info("generator step %s was reached before", f"{steps[curves['max_ks'].shape[1] - 1]:,}")
+    before = curves["max_ks"].shape[1]
+    for place, (reached, checkpoint) in enumerate(pairwise(steps), start=1):
+        for start in range(reached, checkpoint, CHUNK):
+            # Minibatches of what was done before are drawn too: those after them come from the same stream.
             rows = minibatches(sizes, min(CHUNK, checkpoint - start), config.rounds, config.batch_size, rngs)
-            training.advance(rows, selection.running)
+            if place >= before:
+                training.advance(rows, selection.running)
+        if place < before:
+            continue
         generators = training.generators()
         measured = watch.measure(generators, training.critics())
         selection.consider(checkpoint, generators, measured)
-        curve.append({name: np.where(selection.running, values, np.nan) for name, values in measured.items()})
-        steps.append(checkpoint)
-        _log(checkpoint, config.steps, curve[-1], selection.running)
+        shown = {name: np.where(selection.running, values, np.nan) for name, values in measured.items()}
+        curves = {name: np.column_stack([curves[name], values]) for name, values in shown.items()}
+        _log(checkpoint, config.steps, shown, selection.running)
+        if keeper is not None:
+            parts = {"training": training.state(), "selection": selection.state()}
+            flat = {f"{part}/{name}": values for part, arrays in parts.items() for name, values in arrays.items()}
+            keeper.save(own, {**curves, **flat})
     return TransportMap(
         kind="wgan",
         parameters=selection.parameters,
-        history={
-            "step": np.array(steps),
-            **{name: np.stack([point[name] for point in curve], axis=1) for name in CURVES},
-        },
+        history={"step": np.array(steps), **curves},
         facts=selection.facts(config.diverged_above),
     )
 
@@ -307,6 +337,16 @@ class Selection:
             self._kept[name][taken] = values[taken]
         for name, values in generators.items():
             self.parameters[name][taken] = values[taken]
+
+    def state(self) -> dict[str, Array]:
+        """What :meth:`consider` changes, as it stands here."""
+        own = {"running": self.running, "least": self._least, "step": self._step, "trained": self._trained}
+        return {**own, **{f"of {name}": values for name, values in {**self._kept, **self.parameters}.items()}}
+
+    def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a ``state``."""
+        for name, values in self.state().items():
+            values[...] = state[name]
 
     def facts(self, diverged_above: float) -> dict[str, Array]:
         """Of each trial (T,): what was measured of the kept networks, their step, and whether training went wrong.

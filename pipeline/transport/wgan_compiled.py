@@ -66,6 +66,21 @@ class CompiledTraining:
     def critics(self) -> dict[str, Array]:
         return _unpacked(self._critics, self._critic_shapes)
 
+    def state(self) -> dict[str, Array]:
+        """The networks and their moments, as they stand here."""
+        sides = {"generator": self._generators, "critic": self._critics}
+        of = {f"{side} {t}": one for side, trained in sides.items() for t, one in enumerate(trained)}
+        return {f"{name} {part}": values for name, one in of.items() for part, values in _changing(one).items()}
+
+    def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a ``state``."""
+        for name, values in self.state().items():
+            values[...] = state[name]
+
+
+def _changing(one: Trained) -> dict[str, Array]:
+    return {"values": one.network.flat, "moments": one.moments}
+
 
 def _in_training(start: Mapping[str, Array], t: int, shapes: Shapes, kind: np.dtype[Any]) -> Trained:
     """The network of trial t, before its first step."""

@@ -64,6 +64,28 @@ class TorchTraining:
     def critics(self) -> dict[str, Array]:
         return arrays(self._critics)
 
+    def state(self) -> dict[str, Array]:
+        """The networks and their moments."""
+        return arrays(self._changing())
+
+    def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a ``state``."""
+        with torch.no_grad():
+            for name, values in self._changing().items():
+                values.copy_(torch.from_numpy(state[name]))
+
+    def _changing(self) -> dict[str, torch.Tensor]:
+        found: dict[str, torch.Tensor] = {}
+        sides = {"generator": (self._generators, self._generator_optimizer)}
+        sides["critic"] = (self._critics, self._critic_optimizer)
+        for side, (networks, optimizer) in sides.items():
+            for name, values in networks.items():
+                # As the optimizer itself begins.
+                own = optimizer.state[values] or {"step": torch.zeros(()), "square_avg": torch.zeros_like(values)}
+                optimizer.state[values] = own
+                found |= {f"{side} {name}": values, f"{side} {name} moments": own["square_avg"]}
+        return found
+
     def _batch(self, side: str, numbers: torch.Tensor) -> torch.Tensor:
         return self._rows[side][numbers + self._first[side]]
 

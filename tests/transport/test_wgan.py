@@ -1,7 +1,7 @@
 """The Wasserstein GAN: both engines train as a plain torch loop does, trials are independent, divergence shows."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from pipeline.transport.wgan_compiled import CompiledTraining
 from pipeline.transport.wgan_kernels import LANES, ROWS, add_products
 from pipeline.transport.wgan_torch import TorchTraining
 from pipeline.types import Array, TransportMap
+from tests.methods.builders import Kept
 
 CONFIG = wgan.Config(
     hidden_units=10, learning_rate=1e-3, decay=0.9, epsilon=1e-7, clip=0.01, rounds=2, batch_size=24, steps=30,
@@ -120,14 +121,16 @@ def test_a_training_is_that_of_automatic_differentiation(shape: str, engine: Eng
         assert np.abs(trained[1]["w2"]).max() == setting.config.clip
 
 
-def fitted(trials: int, names: str = "fit", **values: Any) -> TransportMap:
+def fitted(trials: int, names: str = "fit", keeper: Kept | None = None, **values: Any) -> TransportMap:
     source, target = groups(trials)
-    return wgan.fit(source, target, replace(CONFIG, **values), generators(names, repetitions=trials))
+    return wgan.fit(source, target, replace(CONFIG, **values), generators(names, repetitions=trials), keeper)
 
 
-def same(one: TransportMap, other: TransportMap, trials: int = 3) -> bool:
+def same(
+    one: TransportMap, other: TransportMap, trials: int = 3, fields: Sequence[str] = ("parameters", "facts")
+) -> bool:
     """Whether the first trials agree in every byte."""
-    for field in ("parameters", "facts"):
+    for field in fields:
         first, second = getattr(one, field), getattr(other, field)
         if any(first[name][:trials].tobytes() != second[name][:trials].tobytes() for name in first):
             return False
@@ -152,6 +155,23 @@ def test_how_often_one_looks_does_not_change_what_is_trained() -> None:
         assert many.history[name].shape == (2, 6)
         np.testing.assert_array_equal(few.history[name][:, -1], many.history[name][:, -1])
         np.testing.assert_array_equal(many.facts[name], many.history[name][:, -1])
+
+
+@pytest.mark.parametrize(
+    ("engine", "selection", "kill_after"), [("compiled", "best", 1), ("compiled", "last", 2), ("torch", "best", 2)]
+)
+def test_a_killed_fit_goes_on_to_the_same_bytes(engine: str, selection: str, kill_after: int) -> None:
+    how, everything = {"engine": engine, "selection": selection}, ("parameters", "facts", "history")
+    keeper = Kept(kill_after)
+    with pytest.raises(KeyboardInterrupt):
+        fitted(3, keeper=keeper, **how)
+    kept = keeper.state
+    assert same(fitted(3, keeper=keeper, **how), fitted(3, **how), fields=everything)
+    assert keeper.saves == 3
+    other = Kept()
+    other.state = kept
+    assert same(fitted(3, "other", other, **how), fitted(3, "other", **how), fields=everything)
+    assert other.saves == 3
 
 
 def test_machine_code_from_disk_computes_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
