@@ -161,7 +161,8 @@ def test_how_often_one_looks_does_not_change_what_is_trained() -> None:
     ("engine", "selection", "kill_after"), [("compiled", "best", 1), ("compiled", "last", 2), ("torch", "best", 2)]
 )
 def test_a_killed_fit_goes_on_to_the_same_bytes(engine: str, selection: str, kill_after: int) -> None:
-    how, everything = {"engine": engine, "selection": selection}, ("parameters", "facts", "history")
+    how: dict[str, Any] = {"engine": engine, "selection": selection}
+    everything = ("parameters", "facts", "history")
     keeper = Kept(kill_after)
     with pytest.raises(KeyboardInterrupt):
         fitted(3, keeper=keeper, **how)
