@@ -1,5 +1,7 @@
 """Audits of a model's fairness, from arrays or data frames: four functions, each of which gives a :class:`Result`.
 
+A fifth, :func:`join`, makes one loss-ratio audit of those of parts of the rows.
+
 >>> import fairness_audits as fa
 >>> result = fa.permutation_test(y=[0, 1] * 20, prediction=[0, 1] * 20, group=["a", "a", "b", "b"] * 10, metric="tpr")
 >>> result.outcome
@@ -17,16 +19,20 @@ from typing import TYPE_CHECKING, Any
 from fairness_audits.calls import Columns, keyworded
 from pipeline import __version__
 from pipeline.cli.audit.fliptest import Settings as FlipTestSettings
+from pipeline.cli.audit.join import Settings as JoinSettings
 from pipeline.cli.audit.loss_ratio import Settings as LossRatioSettings
 from pipeline.cli.audit.permutation import Settings as PermutationSettings
 from pipeline.cli.audit.robustness_bias import Settings as RobustnessSettings
 from pipeline.cli.result import Result
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
     import pandas as pd
     from numpy.typing import ArrayLike
 
-__all__ = ["Result", "__version__", "fliptest", "loss_ratio", "permutation_test", "robustness_bias"]
+__all__ = ["Result", "__version__", "fliptest", "join", "loss_ratio", "permutation_test", "robustness_bias"]
 
 
 @keyworded(PermutationSettings)
@@ -169,6 +175,45 @@ def loss_ratio(
     teachers = None if metric_data is None else Source("metric_data", metric_data.reset_index(drop=True))
     given = {"data": "X", "model": "", **named, **settings}
     return columns.audited("loss_ratio", "X", model, given, teachers=teachers, directions=directions)
+
+
+@keyworded(JoinSettings)
+def join(results: Iterable[Result | Mapping[str, Any] | str | Path]) -> Result:
+    r"""The loss-ratio audit of all rows, from those of their parts.
+
+    .. math:: n = \sum n_p, \qquad n S = \sum n_p S_p, \qquad (n - 1) V^2 = \sum (n_p - 1) V_p^2 + \sum n_p (S_p - S)^2,
+
+    and counts of errors add up, so nothing but rounding tells the joined tests from those of one audit.
+
+    Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance".
+
+    Parameters
+    ----------
+    results : list of Result, dict, or path
+        Of :func:`loss_ratio` with ``part``, or of rows that share model, metric, units and bounds: results, their
+        ``to_dict()``, JSON files, or folders that were saved.
+
+    Returns
+    -------
+    Result
+        ``to_frame()`` has both tests. What takes every ratio is with the parts alone.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) + rng.logistic(size=200) > 0).astype(int)
+    >>> weight = torch.ones(2, dtype=torch.float64)
+    >>> call = {"model": lambda x: x @ weight, "X": X, "y": y, "directions": [1, 0], "steps": 200}
+    >>> whole, joined = loss_ratio(**call), join(loss_ratio(**call, part=part) for part in ("1/2", "2/2"))
+    >>> T_n = [result.to_frame()["T_n"][0] for result in (whole, joined)]
+    >>> bool(np.isclose(*T_n, rtol=1e-12))
+    True
+    """
+    from pipeline.cli.audit.join.document import joined
+
+    return joined(results)
 
 
 @keyworded(FlipTestSettings)

@@ -241,11 +241,11 @@ saturated: The model's probability is exactly 0 or 1 in {{count:,}} {{unit}}s, w
 """
 
 
-def output_conditions(scores: Scores, unit: str) -> dict[str, Any]:
+def output_conditions(kind: Kind, detected: bool, saturated: int, unit: str) -> dict[str, Any]:
     """For OUTPUT_CAVEATS: what a reader must know of how the outputs for each ``unit`` were read."""
     return {
-        "read_as_probabilities": scores.kind == "probability" and scores.detected,
-        "saturated": scores.saturated and {"count": scores.saturated, "unit": unit},
+        "read_as_probabilities": kind == "probability" and detected,
+        "saturated": saturated and {"count": saturated, "unit": unit},
     }
 
 

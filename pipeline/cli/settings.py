@@ -40,9 +40,13 @@ def option(
     *,
     command: bool = False,
     parse: Callable[[str], Any] | None = None,
+    words: bool = False,
 ) -> Any:
-    """A field of Options: its help, its default, and how its text is read where its type does not say."""
-    extra = {"doc": doc, "metavar": metavar, "command": command, "parse": parse}
+    """A field of Options: its help, its default, and how its text is read where its type does not say.
+
+    ``words``: a list of texts that are arguments of their own, as a shell makes of a pattern, not one with commas.
+    """
+    extra = {"doc": doc, "metavar": metavar, "command": command, "parse": parse, "words": words}
     return field(default=default, metadata=extra)
 
 
@@ -167,6 +171,7 @@ def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str,
             # What can be nothing but a list may be repeated.
             repeated = all(_several(part) or get_origin(part) is Mapping for part in kinds) and not extra["parse"]
             how["action"] = "extend" if repeated else "store"
+            how |= {"type": str, "nargs": "+"} if extra["words"] else {}
         titled[title].add_argument(flag(one.name), **how)
 
 

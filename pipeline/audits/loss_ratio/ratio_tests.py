@@ -49,6 +49,14 @@ class RatioTest:
 
 
 @dataclass(frozen=True)
+class ErrorRateRatioTest(RatioTest):
+    """The same for error rates: ``wrong_before`` and ``wrong_after`` of the n points are misclassified."""
+
+    wrong_before: Array
+    wrong_after: Array
+
+
+@dataclass(frozen=True)
 class LossRatios:
     """Per-point ratios (..., n), NaN where a loss was not finite, and which of them were held at a bound."""
 
@@ -123,7 +131,29 @@ def loss_ratio_test(original_loss: Array, attacked_loss: Array, delta: float, al
     )
 
 
-def error_rate_ratio_test(original_error: Array, attacked_error: Array, delta: float, alpha: float) -> RatioTest:
+def joined_loss_ratio_test(n: Array, mean: Array, std: Array, delta: float, alpha: float, **counts: Array) -> RatioTest:
+    """The test of all points from n_p, S_p and V_p of parts of them, exact but for rounding:
+
+        n = sum n_p,   S_n = sum n_p S_p / n,   (n - 1) V_n^2 = sum (n_p - 1) V_p^2 + sum n_p (S_p - S_n)^2.
+
+    Parameters: arrays (P, ...) of P parts, of any value where a part has no ratio (n_p = 0) or no spread (n_p = 1);
+    ``counts`` are the other fields of a RatioTest that count points.
+    Source: Chan, Golub and LeVeque 1983, "Algorithms for computing the sample variance", of P parts at once.
+    """
+    mean, std = np.where(n > 0, mean, 0.0), np.where(n > 1, std, 0.0)
+    scale = np.maximum(mean, std).max(axis=0, initial=1.0)
+    total, mean, std = n.sum(axis=0), mean / scale, std / scale
+    with np.errstate(divide="ignore", invalid="ignore"):
+        joined = (n * mean).sum(axis=0) / total
+        squares = ((n - 1) * std**2 + n * (mean - joined) ** 2).sum(axis=0)
+        spread = np.sqrt(squares / (total - 1))
+    added = {name: count.sum(axis=0) for name, count in counts.items()}
+    return _decide(joined * scale, spread * scale, total, delta, alpha, **added)
+
+
+def error_rate_ratio_test(
+    original_error: Array, attacked_error: Array, delta: float, alpha: float
+) -> ErrorRateRatioTest:
     """S_n = A_n / B_n with A_n, B_n the mean 0-1 loss after and before the attack, and by the delta method
 
         T_n = S_n - z_{1-alpha} / B_n^2 * sqrt((A_n^2 V_22 + B_n^2 V_11 - 2 A_n B_n V_12) / n),
@@ -131,7 +161,7 @@ def error_rate_ratio_test(original_error: Array, attacked_error: Array, delta: f
     V = mean of e e' with e = (attacked error, original error). V is the second moment, not the covariance. The two
     differ by m m', m = (A_n, B_n), and the quadratic form has gradient direction (B_n, -A_n), orthogonal to m: so
     A^2 V_22 + B^2 V_11 - 2 A B V_12 is the same number for both. It is evaluated as the sum of squares
-    mean((B e_1 - A e_2)^2), which cannot turn negative by rounding.
+    mean((B e_1 - A e_2)^2), point by point one of four kinds, which cannot turn negative by rounding.
 
     ``std`` is the root of the form over B_n^2; ``below_one`` counts the points that were wrong before and right after.
     Where no point is misclassified before the attack, the ratio does not exist: ``undefined`` is 1. A NaN error (a
@@ -147,22 +177,35 @@ def error_rate_ratio_test(original_error: Array, attacked_error: Array, delta: f
     for name, error in (("original", before), ("attacked", after)):
         if not np.isin(error, (0.0, 1.0)).all():
             raise ValueError(f"expected 0-1 losses, found other values among the {name} errors: pass 0 and 1")
-    n = finite.sum(axis=-1)
+    counts = {"non_finite": (~finite).sum(axis=-1), "below_one": (after < before).sum(axis=-1)}
+    counts |= {"wrong_before": before.sum(axis=-1).astype(int), "wrong_after": after.sum(axis=-1).astype(int)}
+    return error_rate_ratio_test_of_counts(finite.sum(axis=-1), delta=delta, alpha=alpha, **counts)
+
+
+def error_rate_ratio_test_of_counts(
+    n: Array, wrong_before: Array, wrong_after: Array, below_one: Array, non_finite: Array, delta: float, alpha: float
+) -> ErrorRateRatioTest:
+    """The same from counts (...) alone, which add up over parts of the points; of the n points that have both errors
+
+    ``wrong_before`` and ``wrong_after`` the attack are misclassified, ``below_one`` before it and not after.
+    """
+    both = wrong_before - below_one
     with np.errstate(divide="ignore", invalid="ignore"):
-        a, b = after.sum(axis=-1) / n, before.sum(axis=-1) / n
-        form = ((b[..., None] * after - a[..., None] * before) ** 2).sum(axis=-1) / n
+        a, b = wrong_after / n, wrong_before / n
+        form = (b**2 * (wrong_after - both) + a**2 * below_one + (b - a) ** 2 * both) / n
         mean, std = a / b, np.sqrt(form) / b**2
-    undefined = before.sum(axis=-1) == 0
-    return _decide(
+    undefined = wrong_before == 0
+    test = _decide(
         np.where(undefined, np.nan, mean),
         np.where(undefined, np.nan, std),
         n,
         delta,
         alpha,
-        non_finite=(~finite).sum(axis=-1),
+        non_finite=non_finite,
         clipped=np.zeros_like(n),
-        below_one=(after < before).sum(axis=-1),
+        below_one=below_one,
     )
+    return ErrorRateRatioTest(**vars(test), wrong_before=wrong_before, wrong_after=wrong_after)
 
 
 def _check(shape: tuple[int, ...], delta: float, alpha: float) -> None:

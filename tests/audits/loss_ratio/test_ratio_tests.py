@@ -12,7 +12,13 @@ from scipy.stats import binom, norm
 
 from pipeline.audits.loss_ratio import loss_ratio_validity
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
-from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
+from pipeline.audits.loss_ratio.ratio_tests import (
+    error_rate_ratio_test,
+    joined_loss_ratio_test,
+    loss_ratio_test,
+    loss_ratios,
+    misclassified,
+)
 from pipeline.seeds import generators
 from pipeline.types import AuditResult, Dataset
 from tests.builders import dataset, logistic, number
@@ -117,6 +123,22 @@ def test_leading_axes_are_separate_tests() -> None:
             np.testing.assert_allclose(result.statistic[i, j], alone.statistic, rtol=1e-14)
             alone = error_rate_ratio_test(original[i, 0] > 1, attacked[i, j] > 1, 1.25, ALPHA)
             np.testing.assert_allclose(wrong.statistic[i, j], alone.statistic, rtol=1e-14)
+
+
+def test_moments_of_parts_give_the_test_of_all_points_also_of_parts_with_one_ratio_or_none_and_of_huge_ones() -> None:
+    rng = np.random.default_rng(4)
+    original, attacked = rng.exponential(size=(3, 90)), rng.exponential(size=(3, 90))
+    attacked[0, 30:60], attacked[1, 31:60], attacked[2, 40] = np.nan, np.nan, 1e300
+    whole = loss_ratio_test(original, attacked, 1.25, ALPHA)
+    parts = [
+        loss_ratio_test(original[:, place : place + 30], attacked[:, place : place + 30], 1.25, ALPHA)
+        for place in (0, 30, 60)
+    ]
+    of = {name: np.stack([getattr(part, name) for part in parts]) for name in vars(whole)}
+    counts = {name: of[name] for name in ("non_finite", "clipped", "below_one")}
+    joined = joined_loss_ratio_test(of["n"], of["mean"], of["std"], 1.25, ALPHA, **counts)
+    for name, value in vars(whole).items():
+        np.testing.assert_allclose(getattr(joined, name), value, rtol=1e-13)
 
 
 @given(ERRORS)

@@ -8,12 +8,13 @@ The fair metric ignores differences along sensitive directions. Either these are
 (--sensitive: the directions that tell their groups apart), or they are given (--directions).
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pipeline.cli.settings import Network, Options, Output, Precise, Reading, Rows, Standardize, option, source
-from pipeline.fields import Count, Positive, Share, Size, at_least
+from pipeline.fields import Count, Limit, Positive, Share, Size, at_least
 
 EXAMPLES = """\
 examples:
@@ -34,6 +35,12 @@ USAGE = (
 )
 
 
+def is_part(text: str) -> bool:
+    """Whether a text is K/N, K being one of 1 to N."""
+    found = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
+    return found is not None and int(found[1]) <= int(found[2])
+
+
 class Data(Rows, title="data"):
     label: str = source("the column with the true class", metavar="COLUMN")
     include_sensitive: bool = source("the sensitive columns are inputs of the model too", False)
@@ -45,6 +52,12 @@ class Data(Rows, title="data"):
     )
     points: Annotated[int, at_least(2)] | None = option("audit N rows drawn at random (default: all)", None, "N")
     seed: Size = option("seed of that draw", 0)
+    part: Annotated[str, Limit("such as 3/10", is_part)] | None = option(
+        "audit part K of N of these rows, with metric, units and range of all of them: the N results, joined, are the "
+        "audit of all",
+        None,
+        "K/N",
+    )
 
 
 class Metric(Options, title="fair metric (one of the first two)"):

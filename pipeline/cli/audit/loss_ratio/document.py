@@ -11,12 +11,12 @@ import torch
 from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.cli import words
 from pipeline.cli.audit.loss_ratio import Settings
-from pipeline.cli.audit.loss_ratio.evidence import Evidence, bounds_of, examples_of, fair_metric, gather, people_of
+from pipeline.cli.audit.loss_ratio.evidence import bounds_of, examples_of, fair_metric, gather, people_of
 from pipeline.cli.model import Computing, Model, load_model, no_gradient
 from pipeline.cli.numbers import factor, level, p_text, plain, span
-from pipeline.cli.probe import OUTPUT_CAVEATS, Scores, model_facts, model_words, output_conditions, probed
+from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions, probed
 from pipeline.cli.result import Column, Figure, Result, Row, Section, Table, Text, rows_of, under
-from pipeline.cli.table import Rows, Source, attribute, classes_of, drawn, feature_names, rows, units
+from pipeline.cli.table import Source, attribute, classes_of, drawn, feature_names, rows, units
 from pipeline.messages import listed
 from pipeline.types import Array
 
@@ -35,6 +35,10 @@ gain > 0: The model's balanced accuracy is {balanced:.3f}, no better than the {t
   the same: check the order of --features and which class is which ({classes}).
 """
 CAVEATS = f"""
+part_of_rows: These are the rows of part {{part}} alone; the results of all parts, joined, are the audit of all rows.
+joined: Joined from {{count}} parts. What takes every ratio is with the parts alone: the ratios' distribution, and the
+  examples' rows in full (examples.csv).
+model_unknown: The model has no checksum: that it was the same in all parts is taken on trust.
 held_out_rows: The test is valid only if the audited rows played no part in making the model.
 metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study;
   --metric-data learns it on others.
@@ -62,9 +66,9 @@ TESTS = {"loss_ratio": "loss ratio", "error_rate_ratio": "error-rate ratio"}
 STATISTICS = {
     **{"S_n": "mean", "V_n": "std", "T_n": "statistic"},
     **{name: name for name in ("ci_low", "ci_high", "p_value", "rejected", "n", "non_finite", "clipped", "below_one")},
+    **{name: name for name in ("wrong_before", "wrong_after")},
 }
 """The arrays of a test by their names in the JSON, which are the paper's where it has one."""
-COURSE = ("S_n", "T_n", "ci_high")
 TESTED = """
 null: the mean loss ratio E[loss on a comparable individual / own loss] is at most {delta:g}
 level: {alpha:g}
@@ -110,6 +114,11 @@ def audited(
             "of them"
         )
     numbers = drawn(np.arange(len(everyone.features)), asked.points, "loss-ratio", "points", str(asked.seed))
+    if asked.part is not None:
+        which, of = map(int, asked.part.split("/"))
+        if 2 * of > len(numbers):
+            raise ValueError(f"--part {asked.part}: {len(numbers)} rows are too few for {of} parts of at least 2")
+        numbers = numbers[which - 1 :: of]
     computing = Computing(asked.device, asked.dtype)
     device = str(computing.device)
     features = torch.tensor(everyone.features[numbers], dtype=computing.dtype, device=device)
@@ -123,13 +132,20 @@ def audited(
     evidence = gather(
         scores.evaluate, some.features, some.label, metric, scale, asked, people, bounds, device, len(levels)
     )
-    found = outcomes(evidence, some.label, scores.prediction, len(levels))
+    right = scores.prediction == some.label
+    classes = [
+        {"level": level, "rows": int((some.label == one).sum()), "right": int(right[some.label == one].sum())}
+        for one, level in enumerate(levels)
+    ]
+    largest = float(np.nanmax(evidence.ratio))
     shown, table = examples_of(evidence, some, numbers, scale, asked.examples)
-    facts: dict[str, Any] = {
-        "results": found,
+    tests, counts = (evidence.course, evidence.error_course), {"saturated": scores.saturated, "largest_ratio": largest}
+    facts = {
+        **measured(evidence.steps, tests, classes, counts),
         "data": {
             "path": source.name,
             "sha256": source.sha256,
+            "part": asked.part,
             "rows": len(source.table),
             "audited": len(numbers),
             "features": list(everyone.names),
@@ -140,43 +156,74 @@ def audited(
         "model": model_facts(model, scores),
         "parameters": {
             **asked.some("regularization", "step_size", "steps", "delta", "alpha"),
-            **{"device": device, **asked.some("dtype", "points", "seed")},
+            **{"device": device, **asked.some("dtype", "points", "seed", "examples")},
         },
-        "fair_metric": alike,
+        "fair_metric": {**alike, "units": by_feature(everyone.names, scale.shift, scale.scale)},
         "bounds": {
             "given": asked.bounds,
+            "range": None if bounds is None else by_feature(everyone.names, *bounds),
+            "whole": [everyone.names[place] for place in people.whole],
             "one_hot": list(asked.one_hot),
             "outside": int(evidence.outside.sum()),
             "within": None if evidence.within is None else statistics(evidence.within),
         },
         "examples": shown,
-        "course": course(evidence),
     }
-    test, balanced = found["loss_ratio"], found["balanced_accuracy"]
+    drawn_of = (evidence.steps, evidence.course, evidence.ratio)
+    return replace(result_of(facts, drawn_of, {"examples": table}), settings=asked)
+
+
+def measured(
+    steps: Sequence[int], tests: Sequence[RatioTest], classes: Sequence[Entry], counts: Mapping[str, float]
+) -> dict[str, Any]:
+    """Both tests at the last of the ``steps`` and at each of them, and how well the model predicts: all that adds up.
+
+    ``classes`` has for each class its rows, and how many of them the model gets ``right``.
+    """
+    rows, right = (np.array([one[key] for one in classes], dtype=float) for key in ("rows", "right"))
+    with np.errstate(invalid="ignore"):
+        shares = plain({"accuracy": right.sum() / rows.sum(), "balanced_accuracy": (right / rows).mean()})
+    named = dict(zip(TESTS, tests, strict=True))
+    last = {name: statistics(test, -1) for name, test in named.items()}
+    way = {name: statistics(test) for name, test in named.items()}
+    return {"results": {**last, **shares, "classes": list(classes), **counts}, "course": {"steps": list(steps), **way}}
+
+
+def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | None]]:
+    """The entries of arrays (d,) by the names of the features; None is an end without a bound."""
+    return dict(zip(names, plain(np.column_stack(columns)), strict=True))
+
+
+def result_of(facts: Mapping[str, Any], drawn_of: tuple[Any, ...], tables: Mapping[str, pd.DataFrame]) -> Result:
+    """What follows from the ``facts`` of the JSON, of rows that were audited together or in parts.
+
+    The figure is ``drawn_of`` what it takes; ``tables`` are those that the facts do not hold.
+    """
+    found, data, model, asked = facts["results"], facts["data"], facts["model"], facts["parameters"]
+    test, balanced, trivial = found["loss_ratio"], found["balanced_accuracy"], 1 / len(found["classes"])
     return Result(
         audit="loss-ratio",
         title="Loss-ratio audit",
-        subject=f"{model.given} on {source.name}",
+        subject=f"{model['given']} on {data['path']}",
         verdict=words.concluded(
             test["rejected"],
             ("UNFAIR", "NOT REJECTED"),
-            sentence(test, asked.delta, asked.alpha),
+            sentence(test, asked["delta"], asked["alpha"]),
             LIMITS,
             {
                 "rows": test["n"],
-                "left_out": 100 * test["non_finite"] / len(numbers),
-                "saturated": 100 * scores.saturated / len(numbers),
-                "gain": None if balanced is None else balanced - 1 / len(levels),
-                **{"balanced": balanced, "trivial": 1 / len(levels), "classes": numbered(levels)},
+                "left_out": 100 * test["non_finite"] / data["audited"],
+                "saturated": 100 * found["saturated"] / data["audited"],
+                "gain": None if balanced is None else balanced - trivial,
+                **{"balanced": balanced, "trivial": trivial, "classes": numbered(data["label_levels"])},
             },
             "rejected",
         ),
-        caveats=tuple(words.caveats(CAVEATS, conditions(evidence, some, scores, facts))),
-        sections=tuple(_sections(evidence, asked, facts)),
+        caveats=tuple(words.caveats(CAVEATS, conditions(facts))),
+        sections=tuple(_sections(facts, drawn_of, tables)),
         facts=facts,
-        tables={"tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]), "examples": table},
+        tables={"tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]), **tables},
         libraries=("numpy", "torch"),
-        settings=asked,
     )
 
 
@@ -186,14 +233,19 @@ def numbered(levels: Sequence[str]) -> str:
     return listed([f"{number} is {levels[number]!r}" for number in order], 6)
 
 
-def conditions(evidence: Evidence, some: Rows, scores: Scores, facts: Mapping[str, Any]) -> dict[str, Any]:
-    test, data, metric = facts["results"]["loss_ratio"], facts["data"], facts["fair_metric"]
-    halfway = int(np.searchsorted(evidence.steps, evidence.steps[-1] / 2))
-    mean = evidence.course.mean
+def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
+    found, data, metric, model = facts["results"], facts["data"], facts["fair_metric"], facts["model"]
+    test, course = found["loss_ratio"], facts["course"]
+    halfway = int(np.searchsorted(course["steps"], course["steps"][-1] / 2))
+    mean = course["loss_ratio"]["S_n"]
     growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
-    share = float(np.nanmax(evidence.ratio / np.nansum(evidence.ratio)))
+    share = found["largest_ratio"] / test["S_n"] / test["n"]
     within = facts["bounds"]["within"]
+    parts = data.get("parts")
     return {
+        "part_of_rows": data["part"] and {"part": data["part"]},
+        "joined": parts and {"count": len(parts)},
+        "model_unknown": parts and model["sha256"] is None,
         "held_out_rows": True,
         "metric_of_audited_rows": metric["path"] == data["path"],
         "not_rejected": not test["rejected"],
@@ -203,8 +255,8 @@ def conditions(evidence: Evidence, some: Rows, scores: Scores, facts: Mapping[st
             **{"outside": facts["bounds"]["outside"], "audited": data["audited"]},
             **{"mean": factor(within["S_n"]), "bound": factor(within["T_n"])},
         },
-        "whole_columns": bool((some.features == np.round(some.features)).all(axis=0).any()),
-        **output_conditions(scores, "row"),
+        "whole_columns": bool(facts["bounds"]["whole"]),
+        **output_conditions(model["output_kind"], model["output_kind_detected"], found["saturated"], "row"),
         "weak_direction": [
             {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION
         ],
@@ -216,26 +268,10 @@ def conditions(evidence: Evidence, some: Rows, scores: Scores, facts: Mapping[st
     }
 
 
-def outcomes(evidence: Evidence, label: Array, prediction: Array, classes: int) -> dict[str, Any]:
-    """Both tests at the last step, and how well the model predicts the audited rows; NaN (no ratio exists) is null."""
-    right = prediction == label
-    by_class = [right[label == one].mean() if (label == one).any() else np.nan for one in range(classes)]
-    tests = zip(TESTS, (evidence.course, evidence.error_course), strict=True)
-    last = {name: statistics(test, -1) for name, test in tests}
-    return {**last, **plain({"accuracy": right.mean(), "balanced_accuracy": float(np.mean(by_class))})}
-
-
 def statistics(test: RatioTest, place: int | tuple[()] = ()) -> dict[str, Any]:
     """The numbers of a test, or of one at a ``place`` of its leading axis; NaN (no ratio exists) is null."""
-    found: dict[str, Any] = plain({key: np.asarray(getattr(test, array))[place] for key, array in STATISTICS.items()})
-    return found
-
-
-def course(evidence: Evidence) -> dict[str, Any]:
-    """The statistics on the way, one entry for each recorded number of steps."""
-    tests = zip(TESTS, (evidence.course, evidence.error_course), strict=True)
-    way = {name: {key: np.asarray(getattr(test, STATISTICS[key])) for key in COURSE} for name, test in tests}
-    return {"steps": list(evidence.steps), **{name: plain(values) for name, values in way.items()}}
+    arrays = {key: getattr(test, array) for key, array in STATISTICS.items() if hasattr(test, array)}
+    return {key: plain(np.asarray(array)[place]) for key, array in arrays.items()}
 
 
 def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
@@ -256,15 +292,17 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
 
 
-def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> Iterator[Section]:
-    data = facts["data"]
-    count = f"{data['audited']:,} rows"
-    if data["audited"] < data["rows"]:
-        count = f"{data['audited']:,} of {data['rows']:,} rows, drawn with seed {facts['parameters']['seed']}"
+def _sections(
+    facts: Mapping[str, Any], drawn_of: tuple[Any, ...], tables: Mapping[str, pd.DataFrame]
+) -> Iterator[Section]:
+    data, asked = facts["data"], facts["parameters"]
+    of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
+    count = f"{data['audited']:,}{of} rows"
+    count += f", drawn with seed {asked['seed']}" if (asked["points"] or data["rows"]) < data["rows"] else ""
+    count += f", part {data['part']}" if data["part"] else ""
     tested = words.facts(
         TESTED,
-        **asked.some("delta", "alpha", "steps", "step_size", "regularization", "dtype"),
-        device=facts["parameters"]["device"],
+        **asked,
         rows=count,
         features=len(data["features"]),
         units=f"; in standard deviations: {listed(data['standardized'], 6)}" if data["standardized"] else "",
@@ -272,27 +310,30 @@ def _sections(evidence: Evidence, asked: Settings, facts: Mapping[str, Any]) -> 
         kept=_kept(facts["bounds"], data["audited"]),
     )
     yield Section("What was tested", (tested,))
+    known = "(a) How the loss ratios of the audited rows are distributed. (b) " if "examples" in tables else ""
     drawn = Figure(
         stem="loss_ratio",
         key="figure",
         title="Loss ratios",
-        caption="(a) How the loss ratios of the audited rows are distributed. (b) Their mean S_n with its two-sided "
-        "interval, and the lower bound T_n, as the attack goes on.",
+        caption=f"{known}Their mean S_n with its two-sided interval, and the lower bound T_n, as the attack goes on.",
         by="pipeline.cli.audit.loss_ratio.figure:figure",
-        of=(evidence,),
+        of=drawn_of,
     )
-    yield Section("Result", (*_results(facts["results"], asked.delta, asked.alpha), drawn))
+    yield Section("Result", (*_results(facts["results"], asked["delta"], asked["alpha"]), drawn))
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
-        shown = _examples(facts["examples"], len(data["label_levels"]))
+        file = "examples.csv" if "examples" in tables else "the JSON"
+        shown = _examples(facts["examples"], len(data["label_levels"]), file)
         yield Section("Most unfair examples (rows counted from 0)", (shown,))
 
 
 def _kept(bounds: Mapping[str, Any], audited: int) -> str:
     """Where comparables were kept, and of those that were not how many are beyond the data."""
-    beyond = f"{bounds['outside']:,} of {audited:,} are outside that of the data"
     if bounds["given"] == "data":
         return "within the range of the data"
+    if bounds["outside"] is None:
+        return f"within {'no range' if bounds['range'] is None else bounds['given']}"
+    beyond = f"{bounds['outside']:,} of {audited:,} are outside that of the data"
     if bounds["within"] is None:
         return f"within {bounds['given']}; {beyond}"
     within = bounds["within"]
@@ -342,7 +383,7 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"{name}{told}: {shown}", item=True)
 
 
-def _examples(entries: Sequence[Entry], classes: int) -> Table:
+def _examples(entries: Sequence[Entry], classes: int, file: str) -> Table:
     """The losses and probabilities of each example; below them its groups and the features that moved most."""
     of = "1" if classes == 2 else "label"
     loss, probability = "{:.3g}".format, "{:.3f}".format
@@ -360,7 +401,7 @@ def _examples(entries: Sequence[Entry], classes: int) -> Table:
     def note(one: Entry) -> str:
         groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
         moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
-        return "; ".join([*groups, *moves])
+        return "; ".join([*([one["data"]] if "data" in one else []), *groups, *moves])
 
     rows = rows_of(columns, entries, note=note)
-    return Table(columns, rows, SHOWN_EXAMPLES, file="examples.csv", notes="groups and largest changes")
+    return Table(columns, rows, SHOWN_EXAMPLES, file=file, notes="groups and largest changes")

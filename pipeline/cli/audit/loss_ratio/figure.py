@@ -1,12 +1,14 @@
 """The figure of a loss-ratio audit: how the ratios are distributed, and how T_n grows with the steps."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from pipeline.cli.audit.loss_ratio.evidence import Evidence
+from pipeline.audits.loss_ratio.ratio_tests import RatioTest
 from pipeline.report.style import FAINT, INK, METHODS, WARNING, new_figure, panel_letter
 from pipeline.types import Array
 
@@ -15,12 +17,18 @@ WIDE = 3.0
 """Values that span a larger factor are drawn on a logarithmic axis."""
 
 
-def figure(evidence: Evidence) -> Figure:
-    """Two panels, to be drawn and saved within :func:`pipeline.report.style.paper`."""
+def figure(steps: Sequence[int], test: RatioTest, ratio: Array | None) -> Figure:
+    """The ``test`` at each of the ``steps``, beside the distribution of the ratios (n,) where these are known.
+
+    To be drawn and saved within :func:`pipeline.report.style.paper`.
+    """
     drawn = new_figure(2.6)
+    if ratio is None:
+        _course(drawn.subplots(), steps, test)
+        return drawn
     left, right = drawn.subplots(1, 2)
-    _distribution(left, evidence)
-    _course(right, evidence)
+    _distribution(left, test, ratio)
+    _course(right, steps, test)
     panel_letter(left, "a")
     panel_letter(right, "b")
     return drawn
@@ -35,9 +43,8 @@ def bins(ratios: Array) -> Array:
     return np.exp(width * np.arange(np.floor(lowest / width) - 1, np.ceil(highest / width) + 2))
 
 
-def _distribution(axes: Axes, evidence: Evidence) -> None:
-    test = evidence.course
-    ratios = evidence.ratio[np.isfinite(evidence.ratio)]
+def _distribution(axes: Axes, test: RatioTest, ratio: Array) -> None:
+    ratios = ratio[np.isfinite(ratio)]
     axes.hist(ratios, bins=bins(ratios).tolist(), color=METHODS["baseline"].color, alpha=0.75, linewidth=0)
     axes.axvline(1.0, color=FAINT, linewidth=0.8)
     axes.axvline(test.delta, color=WARNING, linestyle="--", label=f"tolerance {test.delta:g}")
@@ -48,15 +55,14 @@ def _distribution(axes: Axes, evidence: Evidence) -> None:
     _legend(axes)
 
 
-def _course(axes: Axes, evidence: Evidence) -> None:
-    test, steps = evidence.course, np.array(evidence.steps)
+def _course(axes: Axes, steps: Sequence[int], test: RatioTest) -> None:
     color = METHODS["baseline"].color
     level = f"{100 * (1 - test.alpha):g} %"
     axes.fill_between(steps, test.ci_low, test.ci_high, color=color, alpha=0.2, linewidth=0, label=f"{level} interval")
     axes.plot(steps, test.mean, color=color, label="$S_n$")
     axes.plot(steps, test.statistic, color=INK, linestyle="-.", label="$T_n$")
     axes.axhline(test.delta, color=WARNING, linestyle="--", label=f"tolerance {test.delta:g}")
-    _scale(axes, "x", steps)
+    _scale(axes, "x", np.array(steps))
     _scale(axes, "y", np.concatenate([test.ci_low, test.ci_high, [test.delta]]))
     axes.set_xlabel("gradient steps")
     axes.set_ylabel("mean loss ratio")

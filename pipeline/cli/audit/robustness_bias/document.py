@@ -445,6 +445,7 @@ def _named(codes: Array, classes: Sequence[str] | None) -> Array:
 
 def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any]:
     points, correct, partitions = subjects.points, subjects.correct, subjects.points.partitions
+    scores = subjects.classifier
     members = {
         f"{one.name} = {name}": one.codes == place for one in partitions for place, name in enumerate(one.levels)
     }
@@ -480,7 +481,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
         ],
         "closer_is_not_worse": True,
         "failed_attacks": failures,
-        **output_conditions(subjects.classifier, "image"),
+        **output_conditions(scores.kind, scores.detected, scores.saturated, "image"),
         "unreadable_images": unreadable
         and {
             "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
