@@ -119,7 +119,7 @@ test: $(READY)
 
 # What takes long and adds little: every study from nothing, and what rests on that.
 slow: $(READY)
-	@$(ACTIVE) pytest -m slow
+	@$(ACTIVE) pytest -n 2 --dist loadgroup -m slow
 
 # Not part of `test`: hours, with all studies. Continuous integration runs a tenth of the moments, on one study.
 MOMENTS ?= 50

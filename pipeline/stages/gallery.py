@@ -23,8 +23,9 @@ def part(study: Mapping[str, Any]) -> Iterator[str]:
     for one in study["artefacts"]:
         if one["kind"] == "figure":
             yield f"### {one['label']}. {one['title']}"
-            yield f"![{one['alternative']}](images/{study['study']}/{one['name']}.png)"
-            yield f"{one['caption']} *{'. '.join(one['stamp'])}.*"
+            if not one["absent"]:
+                yield f"![{one['alternative']}](images/{study['study']}/{one['name']}.png)"
+            yield f"{one['absent'] or one['caption']} *{'. '.join(one['stamp'])}.*"
 
 
 def save_smaller(picture: Path, place: Path) -> None:
@@ -44,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
     studies = [io.load_json(path) for path in sorted(options.results.glob("tables/*/index.json"))]
     for study in studies:
         for one in study["artefacts"]:
-            if one["kind"] == "figure":
+            if one["kind"] == "figure" and not one["absent"]:
                 place = Path(study["study"], f"{one['name']}.png")
                 save_smaller(options.results / "figures" / place, options.docs / "images" / place)
     paragraphs = [HEAD, *(paragraph for study in studies for paragraph in part(study))]
