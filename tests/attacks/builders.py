@@ -45,6 +45,11 @@ class Linear:
     images: np.ndarray
     label: np.ndarray
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What the closed forms take."""
+        return self.weight, self.bias, self.images, self.label
+
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """The logits."""
         weight, bias = (torch.tensor(values, dtype=x.dtype) for values in (self.weight, self.bias))
