@@ -33,7 +33,7 @@ def near(share: float, level: float, simulations: int, deviations: float = 4.0) 
     return share > 0 and abs(share - level) <= deviations * np.sqrt(level * (1 - level) / simulations)
 
 
-def at_most(share: float, level: float, simulations: int, deviations: float = 4.0) -> bool:
+def at_most(share: float | np.floating, level: float, simulations: int, deviations: float = 4.0) -> bool:
     """Whether an observed share is above a probability by no more than some standard errors."""
     return share <= level + deviations * np.sqrt(level * (1 - level) / simulations)
 
