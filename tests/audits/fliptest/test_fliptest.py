@@ -49,51 +49,44 @@ def members(dataset: Dataset, group: int, repetition: int = 0) -> Array:
     return rows[dataset.protected["group"][rows] == group]
 
 
+WOMEN, MEN = members(TOY, 0), members(TOY, 1)
+X = TOY.features[WOMEN, 0]
+
+
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 @pytest.mark.parametrize("repetition", [0, 1])
 def test_flipsets_are_the_people_between_the_boundary_and_its_preimage(direction: str, repetition: int) -> None:
     weights = np.array([1.0, 2.0])
     result = audited(shift(), rule(*weights, 0.0, intercept=-0.3))
-    own, other = (members(TOY, g, repetition) for g in ((0, 1) if direction == "forward" else (1, 0)))
+    source, target, sign = (0, 1, 1) if direction == "forward" else (1, 0, -1)
+    own, other = (members(TOY, g, repetition) for g in (source, target))
     score = TOY.features[:, :2] @ weights - 0.3
-    gain = weights @ GAP * (1 if direction == "forward" else -1)
-    expected = {
-        "positive": ((score[own] > 0) & (score[own] + gain <= 0)).sum(),
-        "negative": ((score[own] <= 0) & (score[own] + gain > 0)).sum(),
-    }
+    before, after = score[own] > 0, score[own] + sign * weights @ GAP > 0
     where = {"repetition": repetition, "direction": direction}
-    whole = one(result, **where)
-    for flipset, size in expected.items():
+    sizes = {"positive": (before & ~after).sum(), "negative": (after & ~before).sum()}
+    for flipset, size in sizes.items():
         found = one(result, **where, flipset=flipset)
-        assert found["size"] == size
-        assert found["share"] == size / len(own)
-        assert found["of"] == ((score[own] > 0) == (flipset == "positive")).sum()
-    assert sum(expected.values()) > 0
-    assert whole["net"] == expected["positive"] - expected["negative"]
+        people = (before == (flipset == "positive")).sum()
+        assert (found["size"], found["share"], found["of"]) == (size, size / len(own), people)
+    whole = one(result, **where)
+    expected = {"n_source": len(own), "n_target": len(other), "net": sizes["positive"] - sizes["negative"]}
+    expected |= {"positives_source": before.sum(), "positives_target": (score[other] > 0).sum()}
+    expected |= {"positives_image": after.sum(), "non_finite": 0}
+    assert {name: whole[name] for name in expected} == expected
     assert whole["net_ci_low"] < whole["net"] < whole["net_ci_high"]
-    assert whole["n_source"] == len(own)
-    assert whole["n_target"] == len(other)
-    assert whole["positives_source"] == (score[own] > 0).sum()
-    assert whole["positives_target"] == (score[other] > 0).sum()
-    assert whole["positives_image"] == (score[own] + gain > 0).sum()
-    assert whole["non_finite"] == 0
-    assert set(result.rows[result.rows["direction"] == direction]["source"]) == {"F" if direction == "forward" else "M"}
+    assert sum(sizes.values()) > 0
+    assert set(chosen(result.rows, direction=direction)["source"]) == {"FM"[source]}
 
 
 def test_the_transparency_report_has_the_papers_sign_and_leaves_the_group_itself_unranked() -> None:
     result = audited(shift())
     for name, expected, rank in (("x", -GAP[0], 1), ("z", -GAP[1], 2), ("g", -1, np.nan)):
         found = one(result, flipset="negative", feature=name)
-        np.testing.assert_allclose(found["mean_shift"], expected)
-        np.testing.assert_equal(found["rank_mean"], rank)
-        assert found["mean_sign"] == np.sign(expected)
+        np.testing.assert_allclose([found["mean_shift"], one(result, feature=name)["mean_shift"]], expected)
+        np.testing.assert_equal([found["rank_mean"], found["mean_sign"]], [rank, np.sign(expected)])
         assert np.isnan(found["mean_shift_p"]) == (name == "g")
-        np.testing.assert_allclose(one(result, feature=name)["mean_shift"], expected)
-    own = members(TOY, 0)
-    x = TOY.features[own, 0]
-    flipped = (x <= 0) & (x + GAP[0] > 0)
-    np.testing.assert_allclose(one(result, flipset="negative", feature="x")["feature_mean"], x[flipped].mean())
-    np.testing.assert_allclose(one(result, feature="x")["feature_mean"], x.mean())
+    flipped, whole = (one(result, flipset=flipset, feature="x")["feature_mean"] for flipset in ("negative", ""))
+    np.testing.assert_allclose([flipped, whole], [X[(X <= 0) & (X + GAP[0] > 0)].mean(), X.mean()])
     assert one(result, flipset="positive", feature="x").isna().all()
 
 
@@ -121,8 +114,8 @@ def test_the_given_threshold_decides_instead_of_the_models_own() -> None:
         one(audited(shift(), config=replace(CONFIG, threshold=threshold)))["positives_source"]
         for threshold in (None, 0.5, 0.8)
     )
-    assert own == half == (TOY.features[members(TOY, 0), 0] > 0).sum()
-    assert strict == (TOY.features[members(TOY, 0), 0] > np.log(4)).sum() < half
+    assert own == half == (X > 0).sum()
+    assert strict == (np.log(4) < X).sum() < half
 
 
 def test_a_persons_coin_is_tossed_once_for_them_and_their_counterpart() -> None:
@@ -131,8 +124,7 @@ def test_a_persons_coin_is_tossed_once_for_them_and_their_counterpart() -> None:
     assert stats.binomtest(accepted, people, 0.5).pvalue > 1e-4
     assert one(still, flipset="positive")["size"] == one(still, flipset="negative")["size"] == 0
     better = audited(shift(np.array([1.0, 0.0])), config=TOSSED)
-    x = TOY.features[members(TOY, 0), 0]
-    chance = expit(x + 1) - expit(x)
+    chance = expit(X + 1) - expit(X)
     assert one(better, flipset="positive")["size"] == 0
     spread = np.sqrt((chance * (1 - chance)).sum())
     assert abs(one(better, flipset="negative")["size"] - chance.sum()) < 4 * spread
@@ -148,20 +140,18 @@ def test_a_person_is_decided_about_alike_as_source_and_as_target() -> None:
 
 def test_a_regression_decides_by_its_own_threshold_and_scores_in_its_own_units() -> None:
     result = audited(shift(), regression(3.0, 7.0, 8.0))
-    x = TOY.features[members(TOY, 0), 0]
-    assert one(result, flipset="negative")["size"] == ((3 * x <= 1) & (3 * (x + GAP[0]) > 1)).sum() > 0
-    np.testing.assert_allclose(result.arrays["score"], 3 * x + 7)
-    np.testing.assert_allclose(result.arrays["score_image"], 3 * (x + GAP[0]) + 7)
+    assert one(result, flipset="negative")["size"] == ((3 * X <= 1) & (3 * (X + GAP[0]) > 1)).sum() > 0
+    np.testing.assert_allclose(result.arrays["score"], 3 * X + 7)
+    np.testing.assert_allclose(result.arrays["score_image"], 3 * (X + GAP[0]) + 7)
 
 
 def test_people_without_a_finite_image_are_left_out_and_counted() -> None:
     result = audited(shift(limit=0.9), rule(1.0, 0.0, 0.0, intercept=-1.0))
-    x = TOY.features[members(TOY, 0), 0]
     whole = one(result)
-    assert whole["non_finite"] == (x > 0.9).sum() > 0
-    assert whole["n_source"] == (x <= 0.9).sum() == len(result.arrays["rows"])
+    assert whole["non_finite"] == (X > 0.9).sum() > 0
+    assert whole["n_source"] == (X <= 0.9).sum() == len(result.arrays["rows"])
     assert whole["positives_source"] == 0
-    assert one(result, flipset="negative")["size"] == ((x <= 0.9) & (x > 0.2)).sum()
+    assert one(result, flipset="negative")["size"] == ((X <= 0.9) & (X > 0.2)).sum()
     assert np.isfinite(result.arrays["images"]).all()
     nobody = one(audited(shift(limit=-np.inf)))
     assert nobody["n_source"] == nobody["net"] == nobody["healthy"] == 0
@@ -170,19 +160,17 @@ def test_people_without_a_finite_image_are_left_out_and_counted() -> None:
 def test_a_map_that_misses_the_target_group_is_not_healthy() -> None:
     good, bad = (one(audited(maps)) for maps in (shift(), shift(np.array([0.8, 0.0]))))
     assert (good["healthy"], bad["healthy"]) == (1, 0)
-    own, other = (TOY.features[members(TOY, g), 1:2] for g in (0, 1))
-    expected = stats.ks_2samp(other[:, 0], nearest_values(other, own)[:, 0]).statistic
-    np.testing.assert_allclose(bad["ks"], expected)
+    own, other = (TOY.features[group, 1:2] for group in (WOMEN, MEN))
+    np.testing.assert_allclose(bad["ks"], stats.ks_2samp(other[:, 0], nearest_values(other, own)[:, 0]).statistic)
 
 
 def test_a_map_of_one_true_label_audits_the_rows_of_that_label() -> None:
     result = audited(shift(given_label=1))
-    own, other = (members(TOY, g) for g in (0, 1))
-    assert one(result)["n_source"] == TOY.label[own].sum()
-    assert one(result)["n_target"] == TOY.label[other].sum()
+    own, other = (group[TOY.label[group] == 1] for group in (WOMEN, MEN))
+    whole = one(result)
+    assert (whole["n_source"], whole["n_target"]) == (len(own), len(other))
     assert (TOY.label[result.arrays["rows"]] == 1).all()
-    x = TOY.features[other[TOY.label[other] == 1], 0]
-    assert one(result)["positives_target"] == (x > 0).sum()
+    assert whole["positives_target"] == (TOY.features[other, 0] > 0).sum()
 
 
 def test_as_many_repetitions_as_both_have_and_as_many_directions() -> None:
@@ -208,22 +196,20 @@ def test_rows_are_tidy_and_complete() -> None:
         assert set(own["statistic"]) == {"size", "size_ci_low", "size_ci_high", "share", "of"}
 
 
-def test_flips_by_chance_are_those_between_halves_of_one_group() -> None:
+@pytest.mark.parametrize(("direction", "group"), [("forward", WOMEN), ("reverse", MEN)])
+def test_flips_by_chance_are_those_between_halves_of_one_group(direction: str, group: Array) -> None:
     """Of 60 people on a side, counted as shares of the group; a rule that nobody comes near flips nobody."""
-    result = audited(exact_maps(TOY))
-    for direction, group in (("forward", 0), ("reverse", 1)):
-        whole = one(result, direction=direction)
-        n = len(members(TOY, group))
-        assert (whole["n_source"], whole["noise_people"]) == (n, 60)
-        for flipset in ("positive", "negative"):
-            found = one(result, direction=direction, flipset=flipset)
-            # Mean of 19 deals and the largest, as shares of 60 times n.
-            assert found["noise_size"] * 19 * 60 / n == pytest.approx(round(found["noise_size"] * 19 * 60 / n))
-            assert found["noise_size_upper"] * 60 / n == pytest.approx(round(found["noise_size_upper"] * 60 / n))
-            assert 0 < found["noise_size"] < found["noise_size_upper"] < 0.3 * n
+    result, n = audited(exact_maps(TOY)), len(group)
     nobody = audited(exact_maps(TOY), rule(1.0, 0.0, 0.0, intercept=-99.0))
+    whole = one(result, direction=direction)
+    assert (whole["n_source"], whole["noise_people"]) == (n, 60)
     for flipset in ("positive", "negative"):
-        found = one(nobody, flipset=flipset)
+        mean, most = one(result, direction=direction, flipset=flipset)[["noise_size", "noise_size_upper"]]
+        # Mean of 19 deals and the largest, as shares of 60 times n.
+        assert mean * 19 * 60 / n == pytest.approx(round(mean * 19 * 60 / n))
+        assert most * 60 / n == pytest.approx(round(most * 60 / n))
+        assert 0 < mean < most < 0.3 * n
+        found = one(nobody, direction=direction, flipset=flipset)
         assert found["noise_size"] == found["noise_size_upper"] == 0
 
 
@@ -245,9 +231,9 @@ def test_chance_is_counted_once_for_exact_maps_alone_and_changes_nothing_else() 
 
 def test_shared_people_are_counted_between_repetitions() -> None:
     result = audited(shift())
-    first, second = (set(members(TOY, 0, r).tolist()) for r in (0, 1))
-    for r, own in enumerate((first, second)):
-        assert one(result, repetition=r)["shared"] == pytest.approx(len(first & second) / len(own))
+    both = np.isin(WOMEN, members(TOY, 0, 1)).sum()
+    for r in (0, 1):
+        assert one(result, repetition=r)["shared"] == pytest.approx(both / len(members(TOY, 0, r)))
     assert one(audited(shift(trials=1), rule(1.0, 0.0, 0.0, repetitions=1)))["shared"] == 0
 
 
@@ -267,20 +253,17 @@ def test_shifts_are_ranked_in_deviations_where_asked_and_keep_their_own_units() 
     np.testing.assert_array_equal(plain.arrays["units"], 1)
 
 
-def test_arrays_are_those_of_the_first_repetition() -> None:
-    result = audited(shift(), rule(1.0, 2.0, 0.0))
-    for suffix, group, sign in (("", 0, 1), ("_reverse", 1, -1)):
-        own = members(TOY, group)
-        arrays = {
-            name: result.arrays[f"{name}{suffix}"] for name in ("rows", "features", "images", "decision", "score")
-        }
-        np.testing.assert_array_equal(arrays["rows"], own)
-        np.testing.assert_array_equal(arrays["features"], TOY.features[own])
-        np.testing.assert_allclose(arrays["images"] - arrays["features"], np.tile([*sign * GAP, sign], (len(own), 1)))
-        np.testing.assert_array_equal(arrays["decision"], arrays["score"] > 0.5)
-        np.testing.assert_array_equal(result.arrays[f"target_features{suffix}"], TOY.features[members(TOY, 1 - group)])
-        assert len(result.arrays[f"target_score{suffix}"]) == len(members(TOY, 1 - group))
-    assert tuple(result.arrays["feature_names"]) == TOY.feature_names
+@pytest.mark.parametrize(("suffix", "own", "other", "sign"), [("", WOMEN, MEN, 1), ("_reverse", MEN, WOMEN, -1)])
+def test_arrays_are_those_of_the_first_repetition(suffix: str, own: Array, other: Array, sign: int) -> None:
+    found = audited(shift(), rule(1.0, 2.0, 0.0)).arrays
+    arrays = {name.removesuffix("_reverse"): found[name] for name in found if name.endswith("_reverse") == bool(suffix)}
+    np.testing.assert_array_equal(arrays["rows"], own)
+    np.testing.assert_array_equal(arrays["features"], TOY.features[own])
+    np.testing.assert_allclose(arrays["images"] - arrays["features"], np.tile([*sign * GAP, sign], (len(own), 1)))
+    np.testing.assert_array_equal(arrays["decision"], arrays["score"] > 0.5)
+    np.testing.assert_array_equal(arrays["target_features"], TOY.features[other])
+    assert len(arrays["target_score"]) == len(other)
+    assert tuple(found["feature_names"]) == TOY.feature_names
 
 
 @pytest.mark.parametrize(
@@ -368,17 +351,14 @@ def test_exact_transport_is_the_best_assignment_of_the_members_both_ways() -> No
 
 def test_images_that_are_not_finite_are_counted_and_left_out() -> None:
     rows = measured(shift(limit=0.5))
-    own = in_group(0)
-    assert measure(rows, "non_finite") == (own[:, 0] > 0.5).sum() > 0
+    assert measure(rows, "non_finite") == (X > 0.5).sum() > 0
     assert measure(rows, "map_l1") == pytest.approx(np.abs(GAP).sum() + 1)
-    kept = own[own[:, 0] <= 0.5, 0] + GAP[0]
-    expected = stats.ks_2samp(in_group(1)[:, 0], kept).statistic
+    expected = stats.ks_2samp(TOY.features[MEN, 0], X[X <= 0.5] + GAP[0]).statistic
     assert measure(rows, "ks_raw", feature="x") == pytest.approx(expected)
     nobody = measured(shift(limit=-np.inf))
     assert measure(nobody, "healthy") == 0
-    for name in ("map_l1", "ks_max", "round_trip_l1"):
-        assert np.isnan(measure(nobody, name))
-    assert np.isnan(measure(nobody, "mse_difference", feature="z"))
+    unknown = [measure(nobody, name) for name in ("map_l1", "ks_max", "round_trip_l1")]
+    assert np.isnan([*unknown, measure(nobody, "mse_difference", feature="z")]).all()
 
 
 def test_there_is_no_round_trip_without_a_way_back() -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from pipeline.attacks.distances import affine
+from pipeline.attacks.linear_distance import linear_distance
 from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
 from pipeline.attacks.smoothing import certify
 from pipeline.audits.robustness_bias import distances
@@ -15,7 +16,7 @@ from pipeline.audits.robustness_bias.distances import exact_arithmetic
 from pipeline.audits.robustness_bias.robustness_bias import Config, run
 from pipeline.models import networks
 from pipeline.seeds import generators
-from pipeline.types import Array, AuditResult, Classifier, ImageDataset
+from pipeline.types import AuditResult, Classifier, ImageDataset
 from tests.builders import chosen, image_dataset, number, shipped
 
 torch = pytest.importorskip("torch")
@@ -84,43 +85,31 @@ def value(
     return number(result.rows, statistic=statistic, **where)
 
 
-def true_distances(dataset: ImageDataset, classifier: Classifier, k: int) -> tuple[Array, Array]:
-    """Distances (n,) in pixels and predictions (n,) of the test points, from the weights alone and point by point."""
-    weight, bias = (classifier.parameters[name][k].astype(float) for name in classifier.parameters if "net" in name)
-    scale = np.repeat(STD, 16)
-    found, predicted = [], []
-    for x in dataset.pixels(dataset.test[0]).reshape(TEST, -1).astype(float):
-        z = weight @ ((x - np.repeat(MEAN, 16)) / scale) + bias
-        y = int(z.argmax())
-        others = [j for j in range(3) if j != y]
-        found.append(min((z[y] - z[j]) / np.linalg.norm((weight[y] - weight[j]) / scale) for j in others))
-        predicted.append(y)
-    return np.array(found), np.array(predicted)
-
-
 def test_exact_distances_are_those_to_the_planes_in_pixels(dataset: ImageDataset) -> None:
     classifier = trained(dataset)
-    result = audited(dataset, classifier, attacks=["exact"])
+    arrays = audited(dataset, classifier, attacks=["exact"]).arrays
+    pixels, label = dataset.pixels(dataset.test[0]), dataset.label[dataset.test[0]]
     for k in (0, 1):
-        distance, prediction = true_distances(dataset, classifier, k)
-        correct = prediction == dataset.label[dataset.test[0]]
-        assert correct.mean() > 0.3
-        np.testing.assert_array_equal(result.arrays["correct"][k], correct)
-        np.testing.assert_allclose(result.arrays["distance_exact"][k], np.where(correct, distance, np.nan), 1e-6, 1e-7)
+        weight, bias = (classifier.parameters[name][k].astype(float) for name in classifier.parameters if "net" in name)
+        slope = weight / np.repeat(STD, 16)
+        expected = linear_distance(slope, bias - slope @ np.repeat(MEAN, 16), pixels, label).distance
+        assert (expected > 0).mean() > 0.3
+        np.testing.assert_array_equal(arrays["correct"][k], expected > 0)
+        np.testing.assert_allclose(arrays["distance_exact"][k], np.where(expected > 0, expected, np.nan), 1e-6, 1e-7)
     # Otherwise no misclassified point would have been looked at.
-    assert not result.arrays["correct"][0].all()
+    assert not arrays["correct"][0].all()
 
 
-def test_without_overshoot_deepfool_finds_the_exact_distance_and_with_it_so_much_more(dataset: ImageDataset) -> None:
-    plain, pushed = audited(dataset), audited(dataset, deepfool_overshoot=0.05)
-    exact = plain.arrays["distance_exact"]
-    correct = plain.arrays["correct"]
-    for result, factor in ((plain, 1.0), (pushed, 1.05)):
-        ratio = (result.arrays["distance_deepfool"] / exact)[correct]
-        # A step is pushed by 1e-4, and the box is in the way of some.
-        assert np.median(ratio) == pytest.approx(factor, abs=5e-3)
-        assert (ratio >= factor - 1e-5).all()
-        assert np.isnan(result.arrays["distance_deepfool"][~correct]).all()
+@pytest.mark.parametrize("overshoot", [0.0, 0.05])
+def test_without_overshoot_deepfool_finds_the_exact_distance_and_with_it_so_much_more(
+    dataset: ImageDataset, overshoot: float
+) -> None:
+    arrays = audited(dataset, deepfool_overshoot=overshoot).arrays
+    ratio, correct = arrays["distance_deepfool"] / arrays["distance_exact"], arrays["correct"]
+    # A step is pushed by 1e-4, and the box is in the way of some.
+    assert np.median(ratio[correct]) == pytest.approx(1 + overshoot, abs=5e-3)
+    assert (ratio[correct] >= 1 + overshoot - 1e-5).all()
+    assert np.isnan(arrays["distance_deepfool"][~correct]).all()
 
 
 def test_sigma_of_deepfool_is_that_of_the_exact_distances(dataset: ImageDataset) -> None:
@@ -134,27 +123,24 @@ def test_sigma_of_deepfool_is_that_of_the_exact_distances(dataset: ImageDataset)
 
 def test_the_bounds_lie_on_their_sides_of_the_exact_distance(dataset: ImageDataset) -> None:
     # With two classes the smoothed network has the boundary of the network itself.
-    two = dataset.label < 2
-    rows = np.flatnonzero(two)
-    two_shapes = {"shape": dataset.label[rows]}, {"shape": ("cross", "ring")}
-    pair = image_dataset(dataset.images[rows], *two_shapes, 2, name="shapes", mean=MEAN, std=STD)
+    rows = np.flatnonzero(dataset.label < 2)
+    shapes = {"shape": dataset.label[rows]}, {"shape": ("cross", "ring")}
+    pair = image_dataset(dataset.images[rows], *shapes, 2, name="shapes", mean=MEAN, std=STD)
     whole = trained(dataset, checkpoints=1)
     cut = {name: values[:, :2] if "net" in name else values for name, values in whole.parameters.items()}
     classifier = replace(whole, parameters=cut, facts={**whole.facts, "classes": np.array([2.0])})
-    result = audited(
-        pair, classifier, attacks=distances.NAMES, carlini_wagner_points=12, fmn_points=12, smoothing_points=12
-    )
-    found = {name: result.arrays[f"distance_{name}"][0] for name in distances.NAMES}
-    exact, correct = found["exact"], result.arrays["correct"][0]
-    assert correct[:12].sum() > 5
+    few = dict.fromkeys(("carlini_wagner_points", "fmn_points", "smoothing_points"), 12)
+    arrays = audited(pair, classifier, attacks=distances.NAMES, **few).arrays
+    found = {name: arrays[f"distance_{name}"][0] for name in distances.NAMES}
+    exact = found["exact"]
+    assert arrays["correct"][0, :12].sum() > 5
     for name in ("deepfool", "carlini_wagner", "fmn"):
         known = ~np.isnan(found[name])
         assert known.any()
         assert (found[name] >= exact * (1 - 1e-5))[known].all()
     assert (found["smoothing"] <= exact + 1e-9)[~np.isnan(found["smoothing"])].all()
     assert np.nanmax(found["smoothing"]) > 0.1
-    tight = np.nanmedian(found["fmn"] / exact)
-    assert 1 <= tight < 1.02
+    assert 1 <= np.nanmedian(found["fmn"] / exact) < 1.02
 
 
 def test_an_attack_is_made_on_the_first_so_many_points_and_on_the_correct_ones_of_them(dataset: ImageDataset) -> None:
@@ -192,13 +178,13 @@ def test_rows_and_arrays_say_whose_they_are(dataset: ImageDataset) -> None:
 
 
 def test_failed_attacks_are_counted_and_their_distances_unknown(dataset: ImageDataset) -> None:
-    hopeless = {"initial_c": 1e-6, "searches": 1, "iterations": 2}
-    asked: dict[str, Any] = {f"carlini_wagner_{key}": value for key, value in hopeless.items()}
-    result = audited(dataset, attacks=["carlini_wagner"], **asked)
-    correct = result.arrays["correct"][1]
+    hopeless: dict[str, Any] = {
+        f"carlini_wagner_{name}": value for name, value in (("initial_c", 1e-6), ("searches", 1))
+    }
+    result = audited(dataset, attacks=["carlini_wagner"], carlini_wagner_iterations=2, **hopeless)
+    correct, bars = result.arrays["correct"][1], dataset.label[dataset.test[0]] == 2
     assert value(result, "failed", "carlini_wagner") == correct.sum() > 0
-    shapes = dataset.label[dataset.test[0]]
-    assert value(result, "failed", "carlini_wagner", 5, "bar") == correct[shapes == 2].sum()
+    assert value(result, "failed", "carlini_wagner", 5, "bar") == correct[bars].sum()
     assert np.isnan(result.arrays["distance_carlini_wagner"][1]).all()
     assert np.isnan(value(result, "sigma", "carlini_wagner", 5, "bar", "correct"))
     assert value(result, "n", "carlini_wagner", 5, "bar", "correct") == 0
@@ -256,27 +242,25 @@ def test_noise_in_normalised_units_is_that_much_less_in_pixels(dataset: ImageDat
 def test_the_example_is_two_points_and_one_budget_that_fools_one_of_them(dataset: ImageDataset) -> None:
     result = audited(dataset)
     found = {name.removeprefix("example_"): values for name, values in result.arrays.items() if "example_" in name}
-    near, far = found["points"]
+    near, far = points = found["points"]
     assert found["partition"].tolist() == ["hand"]
-    assert (result.arrays["hand"][[near, far]] == found["level"]).all()
+    assert (result.arrays["hand"][points] == found["level"]).all()
     label = dataset.label[dataset.test[0]]
     assert label[near] == label[far] == found["label"][0]
-    np.testing.assert_array_equal(found["images"], dataset.pixels(dataset.test[0][[near, far]]))
+    np.testing.assert_array_equal(found["images"], dataset.pixels(dataset.test[0][points]))
     (budget,) = found["budget"]
     assert found["distance"][0] < budget < found["distance"][1]
-    np.testing.assert_array_equal(found["distance"], result.arrays["distance_deepfool"][-1][[near, far]])
+    np.testing.assert_array_equal(found["distance"], result.arrays["distance_deepfool"][-1][points])
     moved = np.sqrt(((found["perturbed"] - found["images"]).astype(float) ** 2).sum(axis=(1, 2, 3)))
     np.testing.assert_allclose(moved, [found["distance"][0], budget], rtol=1e-4)
-    assert found["prediction"][0] != label[near]
-    assert found["prediction"][1] == label[far]
+    np.testing.assert_array_equal(found["prediction"] == label[near], [False, True])
     network = networks.of_checkpoint(trained(dataset), dataset, 1, torch.device("cpu"))
     classes = network(torch.from_numpy(found["perturbed"])).argmax(dim=1).numpy()
     np.testing.assert_array_equal(classes, found["prediction"])
     assert found["images"].dtype == found["perturbed"].dtype == np.float32
-    assert found["perturbed"].min() >= 0
-    assert found["perturbed"].max() <= 1
-    assert not any("example" in name for name in audited(dataset, examples=None).arrays)
-    assert not any("example" in name for name in audited(dataset, attacks=["exact"]).arrays)
+    assert 0 <= found["perturbed"].min() <= found["perturbed"].max() <= 1
+    for without in ({"examples": None}, {"attacks": ["exact"]}):
+        assert not any("example" in name for name in audited(dataset, **without).arrays)
 
 
 def test_torch_is_left_as_it_was() -> None:
