@@ -100,7 +100,7 @@ def test_the_limits_are_those_of_clopper_and_pearson_and_up_to_one_half_there_is
 def test_of_a_half_space_it_certifies_nearly_the_distance_and_never_more() -> None:
     model = linear(0, classes=2, n=30)
     exact = linear_distance(*model.arrays).distance
-    found = certify(model, model.images, model.label, sigma=0.1, samples=10_000, tolerance=0.05)
+    found = certify(*model.first(), sigma=0.1, samples=10_000, tolerance=0.05)
     # P(class) = Phi(d / sigma): smoothing leaves the boundary where it is.
     assert (found.distance <= exact).all()
     within = exact < 0.2
@@ -127,7 +127,7 @@ def test_a_wrong_class_has_radius_zero_or_its_own() -> None:
     wrong = 1 - model.label
     right = certify(model, model.images, wrong, samples=500)
     every = certify(model, model.images, wrong, samples=500, radius_of="all")
-    own = certify(model, model.images, model.label, samples=500)
+    own = certify(*model.first(), samples=500)
     sure = own.distance > 0
     assert sure.any()
     np.testing.assert_array_equal(right.distance[sure], 0.0)
@@ -143,7 +143,7 @@ def test_noise_in_normalised_units_certifies_the_smallest_channel_scale() -> Non
     w = model.weight[0] - model.weight[1]
     gap = np.abs((model.images.reshape(8, -1) - 0.5) @ w)
     how: dict[str, Any] = {"sigma": 0.1, "samples": 10_000, "tolerance": 0.02, "channel_scale": tuple(scale)}
-    found = certify(model, model.images, model.label, **how)
+    found = certify(*model.first(), **how)
     exact = scale.min() * gap / np.linalg.norm(w * wide)
     assert (found.distance <= exact).all()
     np.testing.assert_allclose(found.distance, exact, atol=0.006)
