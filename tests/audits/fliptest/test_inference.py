@@ -233,22 +233,24 @@ def test_from_people_to_standing() -> None:
     assert own == ["stands out"] * 10
 
 
-def test_by_hand() -> None:
-    """Values 1, 2, 3 of trials that share nobody: 2 -+ t sqrt(1 / 3); of one people: 2 -+ sqrt(t^2 / 3 + z^2)."""
-    value, half = np.array([1.0, 2.0, 3.0]), np.full(3, Z)
-    apart = over_trials(value, value - 0.1, value + 0.1, 0.0, 0.05)
-    assert (apart.value, apart.trials) == (2, 3)
-    assert apart.high - 2 == pytest.approx(stats.t.ppf(0.975, 2) * np.sqrt(1 / 3))
-    together = over_trials(value, value - half, value + half, 1.0, 0.05)
-    assert together.high - 2 == pytest.approx(np.sqrt(stats.t.ppf(0.975, 2) ** 2 / 3 + Z**2))
-    assert 2 - together.low == pytest.approx(together.high - 2)
+T1, T2 = stats.t.ppf(0.975, [1, 2])
 
 
-def test_trials_that_agree_by_luck_are_not_surer_than_their_people() -> None:
-    value = np.full(2, 0.2)
-    apart, one_people = (over_trials(value, value - Z, value + Z, shared, 0.05) for shared in (0.0, 1.0))
-    assert apart.high - apart.value == pytest.approx(stats.t.ppf(0.975, 1) * np.sqrt(1 / 2))
-    assert (one_people.low, one_people.high) == pytest.approx((0.2 - Z, 0.2 + Z))
+@pytest.mark.parametrize(
+    ("values", "own", "shared", "half"),
+    [
+        ([1.0, 2.0, 3.0], 0.1, 0.0, T2 * np.sqrt(1 / 3)),
+        ([1.0, 2.0, 3.0], Z, 1.0, np.sqrt(T2**2 / 3 + Z**2)),
+        ([0.2, 0.2], Z, 0.0, T1 * np.sqrt(1 / 2)),
+        ([0.2, 0.2], Z, 1.0, Z),
+    ],
+    ids=["nobody in both", "one people", "trials that agree by luck", "are not surer than their people"],
+)
+def test_intervals_over_trials_by_hand(values: list[float], own: float, shared: float, half: float) -> None:
+    value = np.array(values)
+    found = over_trials(value, value - own, value + own, shared, 0.05)
+    assert (found.value, found.trials) == (pytest.approx(value.mean()), len(value))
+    assert (found.low, found.high) == pytest.approx((value.mean() - half, value.mean() + half))
 
 
 def test_one_trial_has_its_own_interval_and_empty_trials_do_not_count() -> None:

@@ -155,33 +155,21 @@ PROGRAM = """
 import hashlib
 import numpy as np
 from pipeline.audits.permutation import kernels
+from tests.audits.permutation.test_draws import CASES, source
 
 rng, digest = np.random.default_rng(3), hashlib.sha256()
-for n, sizes in ((203, [90, 113]), (301, [100, 101, 100])):
-    groups, sizes = len(sizes), np.array(sizes)
-    label, weight = rng.integers(0, 2, n).astype(np.uint8), 3 * rng.random(n)
-    tie_end = np.append(rng.random(n - 1) < 0.6, True)
-    x, y = rng.normal(size=(n, 5)), rng.normal(size=(n, 5)) / rng.random((n, 5))
-    moments, sums = np.zeros((9, 3, 2 * groups)), np.zeros((9, groups, 6))
-    kernels.permuted_ranks(5, 0, sizes, label, tie_end, moments)
-    kernels.permuted_sums(5, 0, sizes, rng.normal(size=(6, n)) * 10.0 ** rng.integers(-6, 6, (6, 1)), sums)
-    cluster, held = rng.integers(0, n // 2, n), np.zeros((n // 2, 2))
-    np.add.at(held, (cluster, label.astype(int)), weight)
-    of_clusters = np.array([n // 2 // groups] * (groups - 1) + [n // 2 - n // 2 // groups * (groups - 1)])
-    auc, variance = np.empty((9, groups)), np.empty((9, groups))
-    kernels.permuted_clusters(5, 0, of_clusters, cluster, label, weight, tie_end, held, auc, variance)
-    products, pooled = np.zeros((9, 2, 5)), np.zeros((9, 3, 5))
-    kernels.permuted_products(5, 0, x, y, products)
-    kernels.pooled_products(5, 0, x[: n // 2 * 2], pooled)
-    found = [moments, sums, auc, variance, products, pooled]
-    if groups == 2:
-        codes, many = np.empty((9, n), np.uint8), np.zeros((9, 2, 6, 16))
-        kernels.permuted_codes(5, 0, sizes, codes)
-        kernels.ranked_sums(codes, (rng.random((n, 16)) < 0.4).astype(float), many)
-        found += [codes, many]
-    for values in found:
-        digest.update(np.ascontiguousarray(values).tobytes())
-entries = [f for module in (kernels,) for f in vars(module).values() if hasattr(f, "stats")]
+x, y = rng.normal(size=(2, 202, 5)) / rng.random((2, 202, 5))
+products, pooled = np.zeros((9, 2, 5)), np.zeros((9, 3, 5))
+kernels.permuted_products(5, 0, x, y, products)
+kernels.pooled_products(5, 0, x, pooled)
+codes, sums = np.empty((9, 203), np.uint8), np.zeros((9, 2, 6, 16))
+kernels.permuted_codes(5, 0, np.array([90, 113]), codes)
+kernels.ranked_sums(codes, (rng.random((203, 16)) < 0.4).astype(float), sums)
+large, columns = np.zeros((9, 3, 6)), rng.normal(size=(6, 301)) * 10.0 ** rng.integers(-6, 6, (6, 1))
+kernels.permuted_sums(5, 0, np.array([99, 100, 102]), columns, large)
+for values in (products, pooled, codes, sums, large, *(part for case in CASES for part in source(case).permuted(0, 9))):
+    digest.update(np.ascontiguousarray(values).tobytes())
+entries = [f for f in vars(kernels).values() if hasattr(f, "stats")]
 print(digest.hexdigest(), sum(sum(f.stats.cache_misses.values()) for f in entries))
 """
 

@@ -1,5 +1,6 @@
 """I_P, RB and sigma: closed forms, what counts, what the others are, and what no choice of units changes."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -26,14 +27,13 @@ from pipeline.audits.robustness_bias.measures import (
     by_level,
     counted,
     robustness_bias,
-    sigma,
     survival,
 )
 from pipeline.types import Array
 from tests.audits.permutation.builders import at_most
 
 
-def parted(*codes: Array | int) -> Partition:
+def parted(*codes: Array | Sequence[int] | int) -> Partition:
     """Of levels a, b, ... with these codes."""
     known = np.concatenate([np.atleast_1d(code) for code in codes])
     return Partition("p", tuple("abcdefghij"[: known.max() + 1]), known)
@@ -130,30 +130,47 @@ def test_two_complements_have_opposite_signs(seed: int, budget: float) -> None:
     assert (1 + one) * (1 + other) == pytest.approx(1)
 
 
-def test_the_others_are_pooled_point_by_point_and_not_curve_by_curve() -> None:
-    # Outside a: lengths 1, 1, 1 and 4; the mean of the two curves would have area 2.5.
-    found = by_level(all_correct([3.5, 1.0, 1.0, 1.0, 4.0]), parted(0, 1, 1, 1, 2), 4.0)
-    assert found.sigma[0] == pytest.approx(3.5 / (7 / 4) - 1)
-    # Taken literally, (3) has the sum of the curves of b and c below the line, of area 5, and no positive sign.
-    assert found.sigma[0] > 0 > 3.5 / 5 - 1
+NAN = np.nan
+BY_HAND: dict[str, tuple[Any, ...]] = {
+    # Outside a: 1, 1, 1 and 4. The mean of the two curves would have area 2.5; their sum, as (3) says literally, 5.
+    "the others are pooled point by point and not curve by curve": (
+        [3.5, 1, 1, 1, 4], [1, 1, 1, 1, 1], [0, 1, 1, 1, 2], 4, "correct",
+        [1, 3, 1], [3.5, 1, 4], [1, 4 / 15 - 1, 32 / 13 - 1],
+    ),
+    "points of unknown level are on neither side": (
+        [2, 1, 100], [1, 1, 1], [0, 1, -1], 200, "correct", [1, 1], [2, 1], [1, -1 / 2],
+    ),
+    "a wrong prediction has length 0, a failed attack none": (
+        [4, 2, NAN, NAN, 3, 9], [1, 1, 0, 1, 1, 0], [0, 0, 0, 0, 1, 1], 10, "paper", [3, 2], [2, 1.5], [1 / 3, -1 / 4],
+    ),
+    "neither of them has any": (
+        [4, 2, NAN, NAN, 3, 9], [1, 1, 0, 1, 1, 0], [0, 0, 0, 0, 1, 1], 10, "correct", [2, 1], [3, 3], [0, 0],
+    ),
+    "the denominator can turn a sign: of all": (
+        [2, 2, NAN, NAN, 1.5, 1.5], [1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1], 2, "paper",
+        [4, 2], [1, 1.5], [-1 / 3, 1 / 2],
+    ),
+    "the denominator can turn a sign: of those who are right": (
+        [2, 2, NAN, NAN, 1.5, 1.5], [1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1], 2, "correct",
+        [2, 2], [2, 1.5], [1 / 3, -1 / 4],
+    ),
+    "a level without a point that counts has no measure": (
+        [NAN, 1, 2], [0, 1, 1], [0, 1, 2], 2, "correct", [0, 1, 1], [NAN, 1, 2], [NAN, -1 / 2, 1],
+    ),
+    "without others there is no sigma": ([1, 2], [1, 1], [0, 0], 2, "correct", [2], [1.5], [NAN]),
+    "with others of no length there is none": ([1, 0], [1, 1], [0, 1], 2, "correct", [1, 1], [1, 0], [NAN, -1]),
+    "without any point there is nothing": ([NAN, NAN], [0, 0], [0, 1], 2, "correct", [0, 0], [NAN, NAN], [NAN, NAN]),
+}  # fmt: skip
 
 
-def test_points_of_unknown_level_are_on_neither_side() -> None:
-    found = by_level(all_correct([2.0, 1.0, 100.0]), parted(0, 1, -1), 200.0)
-    np.testing.assert_allclose(found.sigma, [1.0, -0.5])
-
-
-def test_what_a_wrong_prediction_and_a_failed_attack_contribute() -> None:
-    # Level a: lengths 4 and 2, one misclassified, one failed. Level b: length 3 and one misclassified with a distance.
-    # The failed one is on neither side of the share.
-    distance = np.array([4.0, 2.0, np.nan, np.nan, 3.0, 9.0])
-    correct = np.array([True, True, False, True, True, False])
-    strict, lenient = (
-        by_level(counted(distance, correct, name), parted(0, 0, 0, 0, 1, 1), 10.0) for name in DENOMINATORS
-    )
-    assert (strict.n.tolist(), lenient.n.tolist()) == ([3, 2], [2, 1])
-    np.testing.assert_allclose(strict.area, [6 / 3, 3 / 2])
-    np.testing.assert_allclose(lenient.area, [6 / 2, 3 / 1])
+@pytest.mark.parametrize("case", BY_HAND)
+def test_by_hand(case: str) -> None:
+    distance, correct, codes, budget, denominator, n, areas, sigmas = BY_HAND[case]
+    lengths = counted(np.array(distance, dtype=float), np.array(correct, dtype=bool), denominator)
+    found = by_level(lengths, parted(codes), budget)
+    np.testing.assert_array_equal(found.n, n)
+    np.testing.assert_allclose(found.area, areas)
+    np.testing.assert_allclose(found.sigma, sigmas, atol=1e-12)
 
 
 @settings(max_examples=30)
@@ -179,29 +196,10 @@ def test_attacks_that_fail_on_far_points_weaken_sigma_and_do_not_turn_it(denomin
     assert 0.2 < found.sigma[0] < truth.sigma[0]
 
 
-def test_the_denominator_can_turn_a_sign() -> None:
-    distance, correct = np.array([2.0, 2.0, np.nan, np.nan, 1.5, 1.5]), np.array([1, 1, 0, 0, 1, 1], dtype=bool)
-    strict, lenient = (
-        by_level(counted(distance, correct, name), parted(0, 0, 0, 0, 1, 1), 2.0) for name in DENOMINATORS
-    )
-    assert strict.sigma[0] < 0 < lenient.sigma[0]
-
-
-def test_a_level_without_a_point_that_counts_has_no_measure_and_no_curve() -> None:
-    lengths = counted(np.array([np.nan, 1.0, 2.0]), np.array([False, True, True]), "correct")
-    found = by_level(lengths, parted(0, 1, 2), 2.0)
-    assert found.n.tolist() == [0, 1, 1]
-    assert np.isnan(found.area[0])
-    np.testing.assert_allclose(found.sigma, [np.nan, -0.5, 1.0])
-    inside, _ = parted(0, 1, 2).element(0)
-    assert np.isnan(survival(lengths, inside, np.array([0.0, 1.0]))).all()
-    assert np.isnan(robustness_bias(lengths, parted(0, 1, 2), 0, np.array([0.5]))).all()
-
-
-def test_without_others_or_with_others_of_no_length_there_is_no_sigma() -> None:
-    assert np.isnan(by_level(all_correct([1.0, 2.0]), parted(0, 0), 2.0).sigma).all()
-    np.testing.assert_array_equal(by_level(all_correct([1.0, 0.0]), parted(0, 1), 2.0).sigma, [np.nan, -1])
-    assert np.isnan(sigma(np.zeros((1, 2)), np.zeros((1, 2)))).all()
+def test_a_level_without_a_point_that_counts_has_no_curve() -> None:
+    lengths, partition = counted(np.array([NAN, 1.0, 2.0]), np.array([False, True, True]), "correct"), parted([0, 1, 2])
+    assert np.isnan(survival(lengths, partition.element(0)[0], np.array([0.0, 1.0]))).all()
+    assert np.isnan(robustness_bias(lengths, partition, 0, np.array([0.5]))).all()
 
 
 # Intervals for sigma: their coverage, their width, and where there are none.
