@@ -50,24 +50,21 @@ def trained(dataset: ImageDataset, architecture: str = "logistic_regression", ch
     states = []
     for k in range(checkpoints):
         torch.manual_seed(k)
-        network = networks.network(architecture, dataset)
+        state = networks.arrays(networks.network(architecture, dataset).state_dict())
         if architecture == "logistic_regression":
-            centre = np.array(MEAN)[:, None, None], np.array(STD)[:, None, None]
-            x = (dataset.pixels(np.arange(len(dataset.label))) - centre[0]) / centre[1]
-            means = np.stack([x[dataset.label == c].mean(axis=0).ravel() for c in range(3)])
+            x = (dataset.pixels(np.arange(TRAIN + TEST)).reshape(-1, 32) - np.repeat(MEAN, 16)) / np.repeat(STD, 16)
+            means = np.stack([x[dataset.label == c].mean(axis=0) for c in range(3)])
             tilt = np.random.default_rng(k).normal(scale=2.5 * (checkpoints - 1 - k), size=means.shape)
-            with torch.no_grad():
-                (weight, bias) = network.net.parameters()
-                weight.copy_(torch.from_numpy(means + tilt))
-                bias.copy_(torch.from_numpy(-(means**2).sum(axis=1) / 2))
-        states.append(networks.arrays(network.state_dict()))
+            learned = means + tilt, -(means**2).sum(axis=1) / 2
+            names = [name for name in state if "net" in name]
+            state |= {name: values.astype(np.float32) for name, values in zip(names, learned, strict=True)}
+        states.append(state)
     facts = networks.facts(architecture, dataset, 1.0, None)
-    return Classifier(
-        method="standard",
-        dataset=dataset.name,
-        origin=dataset.origin,
-        architecture=f"networks.{architecture}",
-        parameters={name: np.stack([state[name] for state in states]) for name in states[0]},
+    return Classifier.of(
+        "standard",
+        dataset,
+        f"networks.{architecture}",
+        {name: np.stack([state[name] for state in states]) for name in states[0]},
         facts={name: np.full(checkpoints, value) for name, value in facts.items()},
         index={"epoch": np.array([1, 5, 9][:checkpoints])},
     )
