@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.stats import norm
+from scipy.special import softmax
 
 from pipeline.audits.permutation.draws import BLOCK, CountResampler, draw, draw_huge, window
 from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, restricted, score, score_interval, statistic
@@ -29,7 +29,7 @@ from pipeline.audits.permutation.pairs import largest_p
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion
 from pipeline.types import Array
-from tests.audits.permutation.builders import at_most
+from tests.audits.permutation.builders import at_most, simulate
 
 
 def test_among_exchangeable_statistics_the_p_value_keeps_its_level_for_any_number_of_draws() -> None:
@@ -116,18 +116,13 @@ def test_blocks_of_draws_stop_where_one_run_would() -> None:
 
 
 def test_the_interval_holds_the_p_values_that_could_not_have_stopped() -> None:
-    stop = SafeStop(alpha=0.05, risk=1e-3)
+    stop, counts = SafeStop(alpha=0.05, risk=1e-3), (np.array(1000), np.array(30))
     low, high = stop.interval(30, 1000)
-    assert low < 0.03 < high
     wide = wilson(30, 1000, level=0.999)
-    assert low < wide[0]
-    assert high > wide[1]
+    assert low < wide[0] < 0.03 < wide[1] < high
     for edge, out in ((low, low * 0.99), (high, high * 1.01)):
-        inside = SafeStop(alpha=(edge + 0.03) / 2, risk=1e-3)
-        assert inside._log_evidence(np.array(1000), np.array(30), inside.alpha) > np.log(1e-3)
-        assert inside._log_evidence(np.array(1000), np.array(30), out) < np.log(1e-3)
-    assert stop.interval(0, 500)[0] == 0
-    assert stop.interval(500, 500)[1] == 1
+        assert stop._log_evidence(*counts, (edge + 0.03) / 2) > np.log(1e-3) > stop._log_evidence(*counts, out)
+    assert (stop.interval(0, 500)[0], stop.interval(500, 500)[1]) == (0, 1)
 
 
 # The step-down form of the largest |T|.
@@ -209,11 +204,8 @@ def test_where_one_rate_differs_the_others_are_falsely_rejected_no_more_often_th
 
 def ranked(sizes: tuple[int, int], aucs: tuple[float, float], seed: int = 0) -> Predictions:
     """Two groups whose scores have these areas under the curve."""
-    rng = np.random.default_rng(seed)
-    group = np.repeat([0, 1], sizes)
-    label = (rng.random(len(group)) < 0.3).astype(int)
-    score = rng.normal(size=len(group)) + label * norm.ppf(np.asarray(aucs))[group] * np.sqrt(2)
-    return Predictions(label=label, score=norm.cdf(score), group=group, groups=("few", "many"))
+    few, many = np.sqrt(2) * stats.norm.ppf(aucs)
+    return simulate(np.random.default_rng(seed), sizes, (0.3, 0.3), (few, many))
 
 
 @pytest.mark.parametrize("statistic", [-2.5, -0.3, 0.0, 1.1, 4.0])
@@ -242,15 +234,15 @@ def test_of_a_symmetric_law_both_two_sided_tests_are_one_and_exact_ones_double_t
 
 def test_few_rows_against_many_that_are_ranked_almost_without_a_fault() -> None:
     data = ranked((100, 3900), (0.5, 0.96))
-    both: dict[str, Any] = {
-        side: permutation_test(data, "auc", rng=np.random.default_rng(1), draws=2000, alternative=side)
+    found: list[Any] = [
+        permutation_test(data, "auc", rng=np.random.default_rng(1), draws=2000, alternative=side)
         for side in ("two-sided", "equal-tailed")
-    }
-    assert both["equal-tailed"].p_value == pytest.approx(2 / 2001)
-    assert both["two-sided"].p_value > 5 * both["equal-tailed"].p_value
-    assert both["equal-tailed"].direction == -1
+    ]
+    two, equal = found
+    assert (equal.p_value, equal.direction) == (pytest.approx(2 / 2001), -1)
+    assert two.p_value > 5 * equal.p_value
     # The metric of AUCs differs by at most 1.
-    assert -1 < both["equal-tailed"].ci_low < both["equal-tailed"].ci_high < -0.2
+    assert -1 < equal.ci_low < equal.ci_high < -0.2
 
 
 def test_the_level_of_equal_aucs() -> None:
@@ -307,19 +299,15 @@ def test_the_level_holds_in_every_sample_and_so_does_the_bound_on_wrong_directio
 
 
 def test_the_statistic_is_standardised_over_the_permutations() -> None:
-    rates = Rates(5, 9, 2, 12)
-    law = stats.hypergeom(21, 7, 9)
-    difference = lambda x: x / 9 - (7 - x) / 12  # noqa: E731
-    x = np.arange(8)
-    deviation = np.sqrt((law.pmf(x) * difference(x) ** 2).sum())
-    assert statistic(rates) == pytest.approx(difference(5) / deviation)
+    # Of x hits in A the difference is x / 9 - (7 - x) / 12.
+    deviation = (1 / 9 + 1 / 12) * stats.hypergeom(21, 7, 9).std()
+    assert statistic(Rates(5, 9, 2, 12)) == pytest.approx((5 / 9 - 2 / 12) / deviation)
 
 
 def test_a_hundred_million_rows_are_enumerated_and_no_p_value_is_zero() -> None:
     rates = Rates(20_000_000, 50_000_000, 20_012_000, 50_000_000)
     p = exact_p(rates)
-    assert p.less == pytest.approx(stats.norm.cdf(statistic(rates)), rel=1e-3)
-    assert p.two_sided == pytest.approx(2 * p.less, rel=1e-3)
+    assert (p.less, p.two_sided) == pytest.approx((stats.norm.cdf(statistic(rates)), 2 * p.less), rel=1e-3)
     p = exact_p(Rates(10**6, 10**6, 0, 10**6))
     assert 0 < p.two_sided < 1e-300
     assert p.less == 1
@@ -397,10 +385,8 @@ def test_the_score_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_r
 )
 def test_the_window_holds_the_whole_law(marked: int, total: int, size: int) -> None:
     x, log_weight = window(marked, total, size)
-    weight = np.exp(log_weight)
-    support = np.arange(max(0, size - total + marked), min(size, marked) + 1)
-    np.testing.assert_array_equal(x, support)
-    np.testing.assert_allclose(weight / weight.sum(), stats.hypergeom.pmf(x, total, marked, size), rtol=1e-9)
+    np.testing.assert_array_equal(x, np.arange(max(0, size - total + marked), min(size, marked) + 1))
+    np.testing.assert_allclose(softmax(log_weight), stats.hypergeom.pmf(x, total, marked, size), rtol=1e-9)
 
 
 def test_what_a_window_leaves_out_underflows() -> None:
@@ -410,27 +396,24 @@ def test_what_a_window_leaves_out_underflows() -> None:
     assert x[np.argmax(log_weight)] == pytest.approx(1.5e8, abs=1)
 
 
-def test_large_draws_follow_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("marked", "others", "size"), [(40, 60, 30), (3, 500, 100), (2000, 3000, 900)])
+def test_large_draws_follow_the_law(monkeypatch: pytest.MonkeyPatch, marked: int, others: int, size: int) -> None:
     monkeypatch.setattr("pipeline.audits.permutation.draws.SMALLEST_STIRLING", 20)
-    for marked, others, size in ((40, 60, 30), (3, 500, 100), (2000, 3000, 900)):
-        n = 20_000
-        each = [np.full(n, v) for v in (marked, others, size)]
-        drawn = draw_huge(each[0], each[1], each[2], np.random.default_rng(3))
-        x = np.arange(drawn.min(), drawn.max() + 1)
-        expected = n * stats.hypergeom.pmf(x, marked + others, marked, size)
-        seen = np.bincount(drawn - x[0])
-        kept = expected > 5
-        p = stats.chisquare(seen[kept], expected[kept] * seen[kept].sum() / expected[kept].sum()).pvalue
-        assert p > 1e-3
+    n = 20_000
+    drawn = draw_huge(np.full(n, marked), np.full(n, others), np.full(n, size), np.random.default_rng(3))
+    x = np.arange(drawn.min(), drawn.max() + 1)
+    seen, expected = np.bincount(drawn - x[0]), n * stats.hypergeom.pmf(x, marked + others, marked, size)
+    kept = expected > 5
+    assert stats.chisquare(seen[kept], expected[kept] * seen[kept].sum() / expected[kept].sum()).pvalue > 1e-3
 
 
 def test_beyond_numpys_limit_draws_have_the_moments_of_the_law() -> None:
     marked, others, size = 3 * 10**12, 5 * 10**12, 2 * 10**12
     drawn = draw(np.full(20_000, marked), np.array(others), np.array(size), np.random.default_rng(4))
+    # SciPy's law overflows here.
     total = marked + others
     deviation = np.sqrt(size * (marked / total) * (others / total) * (total - size) / (total - 1))
-    z = (drawn - size * marked / total) / deviation
-    assert stats.kstest(z, "norm").pvalue > 1e-3
+    assert stats.kstest((drawn - size * marked / total) / deviation, "norm").pvalue > 1e-3
 
 
 def test_draws_of_mixed_sizes_are_each_of_their_own_law() -> None:
