@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from scipy.special import ndtr
 from statsmodels.stats.proportion import proportion_confint
 
@@ -168,13 +167,3 @@ def test_the_fixed_rule_is_that_of_the_source(digits: Any) -> None:
     certain = found.lower > 0.5
     np.testing.assert_array_equal(found.predicted == -1, ~certain)
     np.testing.assert_allclose(ndtr(found.distance[certain] / 0.3), found.lower[certain], rtol=1e-9)
-
-
-def test_nothing_is_certified_of_a_network_that_gives_each_class_half_of_the_time() -> None:
-    def coin(x: torch.Tensor) -> torch.Tensor:
-        side = (x.flatten(1).sum(1) * 1e4).sin()
-        return torch.stack([side, -side], dim=1)
-
-    found = certify(coin, np.full((6, 1, 4, 4), 0.5), np.zeros(6, dtype=int), samples=2000, radius_of="all")
-    assert (found.predicted == -1).all()
-    assert found.steps.max() < 2100

@@ -47,28 +47,20 @@ def summed(y: Array, z: Array) -> Array:
 def test_the_correlation_and_its_interval_are_those_of_the_rows() -> None:
     rng = np.random.default_rng(0)
     z = rng.integers(0, 2, 300).astype(float)
-    y = 100 + z + rng.normal(size=300)
+    y = 100 + 0.05 * z + rng.normal(size=300)
     r = correlation(summed(y, z))
     expected = stats.pearsonr(y, z)
     assert r == pytest.approx(expected.statistic, rel=1e-9)
     low, high = interval(r, np.array(300), 0.9)
     assert (low, high) == pytest.approx(tuple(expected.confidence_interval(0.9)), rel=1e-9)
-    assert p_value(r, np.array(300)) == pytest.approx(expected.pvalue, rel=0.15)
+    assert 0.01 < expected.pvalue < 0.2
+    assert p_value(r, np.array(300)) == pytest.approx(expected.pvalue, rel=0.02)
 
 
 def test_the_published_interval_is_fishers_divided_among_six_contexts() -> None:
     """Black et al. 2020, section 5.5: [.2452, .2941]."""
     low, high = interval(np.array(0.26982), np.array(10_000), 1 - 0.05 / 6)
     assert (low, high) == pytest.approx((0.2452, 0.2941), abs=5e-5)
-
-
-def test_the_level_of_the_interval_is_its_confidence() -> None:
-    rng = np.random.default_rng(0)
-    y, z = rng.normal(size=(2, 4000, 60))
-    r = np.array([np.corrcoef(a, b)[0, 1] for a, b in zip(y, z, strict=True)])
-    low, high = interval(r, np.array(60), 0.9)
-    assert ((low <= 0) & (high >= 0)).mean() == pytest.approx(0.9, abs=0.02)
-    assert (p_value(r, np.array(60)) < 0.1).mean() == pytest.approx(0.1, abs=0.02)
 
 
 def test_what_does_not_vary_has_no_correlation_and_no_effect() -> None:

@@ -92,17 +92,6 @@ def test_the_area_is_the_integral_of_the_step_function(distances: list[float], b
     assert area(lengths, everyone, budget) == pytest.approx(integral, abs=1e-9)
 
 
-@pytest.mark.parametrize(("end", "points"), [(2.0, 2000), (1.0, 2000), (1.0, 100)])
-def test_a_grid_of_tau_gives_the_area_up_to_its_step(end: float, points: int) -> None:
-    lengths, partition = two_exponentials(50)
-    grid, step = np.linspace(0, end, points), end / (points - 1)
-    for level in (0, 1):
-        inside, _ = partition.element(level)
-        share = survival(lengths, inside, grid)
-        assert abs(np.trapezoid(share, grid) - area(lengths, inside, end)) <= step / 2
-        assert abs(share[:-1].sum() * step - area(lengths, inside, end)) <= step
-
-
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.floats(1e-3, 1e3), st.one_of(st.none(), st.floats(0.05, 3)))
 def test_the_unit_of_length_the_order_of_the_points_and_the_numbers_of_the_levels_change_nothing(

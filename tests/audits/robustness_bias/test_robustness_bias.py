@@ -217,25 +217,6 @@ def test_two_runs_are_alike_to_the_last_bit_and_attacks_do_not_disturb_one_anoth
     pd.testing.assert_frame_equal(theirs, alone.rows, check_exact=True)
 
 
-def test_the_size_of_a_batch_does_not_matter(dataset: ImageDataset) -> None:
-    attacks = {"deepfool": 1e-4, "smoothing": 1e-9}
-    one, other = (
-        audited(dataset, batch_size=size, attacks=list(attacks), smoothing_points=8).arrays for size in (100, 400)
-    )
-    for name, tolerance in attacks.items():
-        np.testing.assert_allclose(one[f"distance_{name}"], other[f"distance_{name}"], rtol=tolerance)
-
-
-def test_noise_in_normalised_units_is_that_much_less_in_pixels(dataset: ImageDataset) -> None:
-    half = replace(dataset, std=(0.5, 0.5))
-    weights = trained(half, checkpoints=1)
-    coded, plain = (
-        audited(half, weights, attacks=["smoothing"], smoothing_points=15, smoothing_scale=scale, smoothing_sigma=sigma)
-        for scale, sigma in (("normalised", 0.25), ("pixels", 0.125))
-    )
-    np.testing.assert_allclose(coded.arrays["distance_smoothing"], plain.arrays["distance_smoothing"], rtol=1e-6)
-
-
 def test_the_example_is_two_points_and_one_budget_that_fools_one_of_them(dataset: ImageDataset) -> None:
     result = audited(dataset)
     found = {name.removeprefix("example_"): values for name, values in result.arrays.items() if "example_" in name}
