@@ -45,6 +45,15 @@ class Linear:
     images: np.ndarray
     label: np.ndarray
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """What the closed forms take."""
+        return self.weight, self.bias, self.images, self.label
+
+    def first(self, n: int | None = None) -> tuple["Linear", np.ndarray, np.ndarray]:
+        """What an attack takes: the network and the first so many images and labels."""
+        return self, self.images[:n], self.label[:n]
+
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """The logits."""
         weight, bias = (torch.tensor(values, dtype=x.dtype) for values in (self.weight, self.bias))

@@ -19,6 +19,10 @@ class Pictures:
     images: np.ndarray
     label: np.ndarray
 
+    def first(self, n: int = 48) -> tuple[torch.nn.Module, np.ndarray, np.ndarray]:
+        """What is attacked: the network and the first so many images and labels."""
+        return self.network, self.images[:n], self.label[:n]
+
 
 @pytest.fixture(scope="session")
 def digits() -> Pictures:

@@ -12,7 +12,6 @@ from pipeline.attacks import Execution
 from pipeline.attacks import linear_distance as module
 from pipeline.attacks.distances import Closest, CountedNetwork, drawn_in, fooled_by, margin, measured, norms
 from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box, to_plane_in_box
-from pipeline.types import Array
 from tests.attacks.builders import in_the_corner, linear
 
 
@@ -55,14 +54,6 @@ def test_no_points_have_no_distances_and_adversarial_images_are_kept_only_if_ask
     not_kept = measured(sums, IMAGES, LABEL, brighter, Execution(keep_adversarial=False))
     assert not_kept.adversarial is None
     np.testing.assert_array_equal(kept.distance, not_kept.distance)
-
-
-def test_a_distance_is_that_of_the_kept_image_in_double_precision() -> None:
-    images = np.random.default_rng(0).uniform(0.4, 0.45, size=(9, 3, 8, 8)).astype(np.float32)
-    found = measured(sums, images, LABEL[:9], brighter, Execution())
-    assert found.adversarial is not None
-    away = (found.adversarial.astype(float) - images.astype(float)).reshape(9, -1)
-    np.testing.assert_allclose(found.distance, np.linalg.norm(away, axis=1), rtol=1e-12)
 
 
 def test_a_module_is_evaluated_without_dropout_and_handed_back_as_it_came() -> None:
@@ -121,26 +112,7 @@ def test_the_margin_is_positive_for_the_predicted_class_alone() -> None:
     assert norms(torch.full((2, 1, 3, 3), 2.0)).tolist() == [6.0, 6.0]
 
 
-@pytest.mark.parametrize(
-    ("network", "images", "label", "message"),
-    [
-        (sums, 100 * IMAGES, LABEL, r"pixels in \[0, 1\], found values from 30 to 50: divide the images"),
-        (sums, IMAGES[:, 0, 0], LABEL, r"\(n, c, h, w\) and one label each, found shapes \(21, 4\) and \(21,\)"),
-        (sums, IMAGES, LABEL - 1, "expected labels that number the classes from 0, found -1"),
-        (sums, IMAGES, LABEL + 3, r"logits \(21, K\) of at least 4 classes, .* found shape \(21, 2\)"),
-        (lambda x: sums(x)[:, :1], IMAGES, LABEL, r"logits \(21, K\) of at least 2 classes, .* found shape \(21, 1\)"),
-    ],
-)
-def test_what_is_no_image_is_refused(network: Any, images: np.ndarray, label: np.ndarray, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        measured(network, images, label, brighter, Execution())
-    with pytest.raises(ValueError, match="batch_size >= 1, found 0"):
-        Execution(batch_size=0)
-
-
 # Exact distances of linear classifiers: closed forms, an independent solver in the box, invariances, failures.
-
-
 BOTH = pytest.mark.parametrize("measure", [linear_distance, linear_distance_in_box])
 
 
@@ -171,7 +143,7 @@ def test_the_box_by_hand_with_a_point_of_a_class_or_none() -> None:
 
 def test_no_class_changes_within_the_distance_and_one_does_just_beyond() -> None:
     model = linear(3, n=20)
-    distance = linear_distance(model.weight, model.bias, model.images, model.label).distance
+    distance = linear_distance(*model.arrays).distance
     rng = np.random.default_rng(0)
     x = model.images.reshape(20, -1).astype(float)
     for i, (far, own) in enumerate(zip(distance, model.label, strict=True)):
@@ -183,34 +155,28 @@ def test_no_class_changes_within_the_distance_and_one_does_just_beyond() -> None
         assert (beyond != own).any()
 
 
-def solved(gap: float, v: Array, x: Array) -> float:
-    """min ||delta|| with v' delta = -gap in the box, by a general solver."""
-    constraint = {"type": "eq", "fun": lambda d: v @ d + gap, "jac": lambda d: v}
-    bounds = np.stack([-x, 1 - x], axis=1)
-    how: Any = {"method": "SLSQP", "options": {"ftol": 1e-14, "maxiter": 500}}
-    start = np.zeros(len(x))
-    found = minimize(lambda d: d @ d, start, jac=lambda d: 2 * d, bounds=bounds, constraints=constraint, **how)
-    assert found.success, found.message
-    return float(np.sqrt(found.fun))
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_in_the_box_it_agrees_with_a_general_solver(seed: int) -> None:
+    """min ||delta|| with v' delta = -gap in the box."""
     rng = np.random.default_rng(seed)
     # Pixels on the box's sides, and weights of 0.
     x, v = rng.uniform(size=8).round(1), rng.normal(size=8).round(1)
     x[:2], v[2] = (0.0, 1.0), 0.0
     reach = float(v @ x - np.minimum(v, 0).sum())
-    for share in (0.0, 0.1, 0.5, 0.9, 1 - 1e-9):
-        (found,) = to_plane_in_box(np.array([[share * reach]]), v[None, None], x[None, None])[0]
-        assert found == pytest.approx(solved(share * reach, v, x), rel=1e-5, abs=1e-6)
+    how: Any = {"method": "SLSQP", "jac": lambda d: 2 * d, "options": {"ftol": 1e-14, "maxiter": 500}}
+    for gap in reach * np.array([0.0, 0.1, 0.5, 0.9, 1 - 1e-9]):
+        plane = {"type": "eq", "fun": lambda d, gap=gap: v @ d + gap, "jac": lambda d: v}
+        solved = minimize(lambda d: d @ d, np.zeros(8), bounds=np.stack([-x, 1 - x], axis=1), constraints=plane, **how)
+        assert solved.success, solved.message
+        (found,) = to_plane_in_box(np.array([[gap]]), v[None, None], x[None, None])[0]
+        assert found == pytest.approx(np.sqrt(solved.fun), rel=1e-5, abs=1e-6)
     assert np.isinf(to_plane_in_box(np.array([[1.001 * reach]]), v[None, None], x[None, None])).all()
 
 
 def test_the_box_matters_only_where_it_is_in_the_way() -> None:
     model = linear(4)
     (some, same), (free, boxed) = (
-        [measure(one.weight, one.bias, one.images, one.label) for measure in (linear_distance, linear_distance_in_box)]
+        [measure(*one.arrays) for measure in (linear_distance, linear_distance_in_box)]
         for one in (model, in_the_corner(model))
     )
     # Around mid-grey no boundary is as far as a side of the box.
@@ -220,30 +186,23 @@ def test_the_box_matters_only_where_it_is_in_the_way() -> None:
 
 
 @BOTH
-def test_what_leaves_the_boundaries_where_they_are_changes_nothing(measure: Callable[..., Any]) -> None:
-    model = linear(5)
+def test_what_leaves_the_boundaries_where_they_are_changes_nothing_nor_do_blocks(
+    measure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weight, bias, images, label = linear(5).arrays
     rng = np.random.default_rng(0)
-    expected = measure(model.weight, model.bias, model.images, model.label).distance
-    shift, order = rng.normal(size=model.weight.shape[1]), rng.permutation(model.weight.shape[1])
-    classes = rng.permutation(5)
-    shuffled = model.images.reshape(60, -1)[:, order].reshape(model.images.shape)
-    same = [
-        measure(7 * model.weight, 7 * model.bias, model.images, model.label),
-        measure(model.weight + shift, model.bias + 3, model.images, model.label),
-        measure(model.weight[:, order], model.bias, shuffled, model.label),
-        measure(model.weight[classes], model.bias[classes], model.images, np.argsort(classes)[model.label]),
-    ]
-    for found in same:
-        np.testing.assert_allclose(found.distance, expected, rtol=1e-9)
-
-
-@BOTH
-def test_blocks_change_nothing(measure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    model = linear(6)
-    whole = measure(model.weight, model.bias, model.images, model.label)
+    expected = measure(weight, bias, images, label).distance
+    shift, order, classes = rng.normal(size=weight.shape[1]), rng.permutation(weight.shape[1]), rng.permutation(5)
+    shuffled = images.reshape(60, -1)[:, order].reshape(images.shape)
+    for same in (
+        (7 * weight, 7 * bias, images, label),
+        (weight + shift, bias + 3, images, label),
+        (weight[:, order], bias, shuffled, label),
+        (weight[classes], bias[classes], images, np.argsort(classes)[label]),
+    ):
+        np.testing.assert_allclose(measure(*same).distance, expected, rtol=1e-9)
     monkeypatch.setattr(module, "BLOCK_NUMBERS", 1000)
-    parts = measure(model.weight, model.bias, model.images, model.label)
-    np.testing.assert_allclose(parts.distance, whole.distance, rtol=1e-12)
+    np.testing.assert_allclose(measure(weight, bias, images, label).distance, expected, rtol=1e-12)
 
 
 @BOTH
@@ -252,17 +211,3 @@ def test_without_a_boundary_it_fails_and_says_so(measure: Callable[..., Any]) ->
     # The second point is misclassified, which needs no boundary.
     np.testing.assert_array_equal(found.failed, [True, False])
     np.testing.assert_array_equal(found.distance, [np.nan, 0.0])
-
-
-@BOTH
-def test_shapes_that_do_not_fit_are_refused(measure: Callable[..., Any]) -> None:
-    weight, bias, images, label = np.ones((3, 4)), np.zeros(3), np.zeros((2, 1, 2, 2)), np.zeros(2, dtype=int)
-    for wrong in (
-        (weight[0], bias[:1], images, label),
-        (weight[:1], bias[:1], images, label),
-        (weight, bias[:2], images, label),
-        (weight, bias, images[:, :, :1], label),
-        (weight, bias, images, label[:1]),
-    ):
-        with pytest.raises(ValueError, match=r"expected weight \(K, d\) with K >= 2, bias \(K,\), images of d pixels"):
-            measure(*wrong)

@@ -1,7 +1,6 @@
 """Automatic differentiation, closed forms, hidden-unit space and margin space all compute the same flow."""
 
-from collections.abc import Callable
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +37,8 @@ def planned(schedule: str, metric: FairMetric) -> Plan:
 REMEMBERING = planned("remembering", metric_of(1))
 
 
-def plain(model: ModuleType, parameters: Parameters, x: np.ndarray, y: np.ndarray, plan: Plan) -> Flow:
+def plain(parameters: Parameters, x: np.ndarray, y: np.ndarray, plan: Plan) -> Flow:
+    model = logistic_mixture if "coef" in parameters else mlp
     return gradient_flow(lambda z: model.loss_and_gradient(parameters, z, y), x, plan)
 
 
@@ -49,15 +49,19 @@ def assert_same(one: Flow, other: Flow, tolerance: float = 1e-9) -> None:
     np.testing.assert_array_equal(one.non_finite, other.non_finite)
 
 
+def assert_computed(parameters: Parameters, data: tuple[np.ndarray, np.ndarray], plan: Plan) -> None:
+    """The engine of these parameters computes the flow of the plain loop."""
+    engine = mixture_flow if "coef" in parameters else relu_flow
+    assert_same(engine(parameters, *data, plan), plain(parameters, *data, plan))
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("number", [0, 1, 2, 5])
 @pytest.mark.parametrize("members", [0, 1, 3])
 def test_the_fast_engines_compute_the_flow(schedule: str, number: int, members: int) -> None:
     """In the space of hidden units, and in that of the members' margins."""
     parameters = mixture(1, repetitions=2, members=members) if members else network(1, repetitions=2)
-    engine, model = (mixture_flow, logistic_mixture) if members else (relu_flow, mlp)
-    (x, y), plan = points(2, repetitions=2), planned(schedule, metric_of(number))
-    assert_same(engine(parameters, x, y, plan), plain(model, parameters, x, y, plan))
+    assert_computed(parameters, points(2, repetitions=2), planned(schedule, metric_of(number)))
 
 
 def test_units_do_change_sign_along_these_flows() -> None:
@@ -72,69 +76,54 @@ def test_units_do_change_sign_along_these_flows() -> None:
 
 
 def test_long_flows_of_a_wide_network_stay_accurate() -> None:
-    parameters, (x, y) = network(5, d=39, hidden=100), points(6, n=60, d=39)
-    parameters = {**parameters, "w1": parameters["w1"] / 6, "w2": parameters["w2"] / 10}
+    parameters = network(5, d=39, hidden=100)
+    parameters |= {"w1": parameters["w1"] / 6, "w2": parameters["w2"] / 10}
     plan = Plan(metric_of(2, d=39), 50.0, step_schedule("constant", 0.01, 0, 1000), [500, 1000])
-    assert_same(relu_flow(parameters, x, y, plan), plain(mlp, parameters, x, y, plan))
+    assert_computed(parameters, points(6, n=60, d=39), plan)
 
 
 def test_units_that_never_move_do_no_harm() -> None:
-    parameters, (x, y) = network(3), points(4)
-    w1, b1, w2 = (parameters[name].copy() for name in ("w1", "b1", "w2"))
-    w1[..., 0], b1[..., 0] = 0.0, 0.0  # always exactly at the kink
-    w1[..., 1], b1[..., 1] = 0.0, 1.0  # always on
-    w2[:, 2] = 0.0  # without influence
-    parameters = {"w1": w1, "b1": b1, "w2": w2, "b2": parameters["b2"]}
-    assert_same(relu_flow(parameters, x, y, REMEMBERING), plain(mlp, parameters, x, y, REMEMBERING))
+    parameters = network(3)
+    parameters["w1"][..., 0], parameters["b1"][..., 0] = 0.0, 0.0  # always exactly at the kink
+    parameters["w1"][..., 1], parameters["b1"][..., 1] = 0.0, 1.0  # always on
+    parameters["w2"][:, 2] = 0.0  # without influence
+    assert_computed(parameters, points(4), REMEMBERING)
 
 
 def test_repetitions_have_their_own_networks_points_and_metrics() -> None:
-    parameters, (x, y) = network(3, repetitions=2), points(4, repetitions=2)
-    metrics = [metric_of(2, seed=seed) for seed in (1, 2)]
-    assert metrics[0].basis is not None
-    assert metrics[1].basis is not None
-    stack = FairMetric(np.stack([m.matrix for m in metrics]), np.stack([metrics[0].basis, metrics[1].basis]))
-    plan = planned("remembering", stack)
-    assert_same(relu_flow(parameters, x, y, plan), plain(mlp, parameters, x, y, plan))
+    metrics: list[Any] = [metric_of(2, seed=seed) for seed in (1, 2)]
+    stack = FairMetric(np.stack([m.matrix for m in metrics]), np.stack([m.basis for m in metrics]))
+    assert_computed(network(3, repetitions=2), points(4, repetitions=2), planned("remembering", stack))
 
 
 @pytest.mark.parametrize("schedule", ["remembering", "decaying"])
 def test_a_metric_without_a_subspace_takes_the_plain_loop(schedule: str) -> None:
-    parameters, (x, y) = network(3), points(4)
-    plan = planned(schedule, FairMetric(np.diag([1.0, 0.5, 0.2, 0.1, 0.0])))
-    assert_same(relu_flow(parameters, x, y, plan), plain(mlp, parameters, x, y, plan))
+    assert_computed(network(3), points(4), planned(schedule, FairMetric(np.diag([1.0, 0.5, 0.2, 0.1, 0.0]))))
 
 
 @pytest.mark.parametrize(("d", "members"), [(2, 1), (5, 1), (5, 3)])
 def test_a_general_metric_in_margin_space(d: int, members: int) -> None:
-    parameters, (x, y) = mixture(7, repetitions=3, d=d, members=members), points(8, d=d)
     root = np.random.default_rng(9).normal(size=(d, d))
     metric = diagonal(30) if d == 2 else FairMetric(root @ root.T / d)
     plan = Plan(metric, 4.0, step_schedule("constant", 0.02, 0, 120), RECORD)
-    expected = plain(logistic_mixture, parameters, x.repeat(3, axis=0), y.repeat(3, axis=0), plan)
-    assert_same(mixture_flow(parameters, x, y, plan), expected)
+    assert_computed(mixture(7, repetitions=3, d=d, members=members), points(8, d=d), plan)
 
 
 def test_members_of_weight_zero_are_padding() -> None:
-    parameters, (x, y) = mixture(1, members=3), points(2)
-    padded = {
-        "weight": np.pad(parameters["weight"], ((0, 0), (0, 2))),
-        "coef": np.pad(parameters["coef"], ((0, 0), (0, 2), (0, 0)), constant_values=9.0),
-        "intercept": np.pad(parameters["intercept"], ((0, 0), (0, 2))),
-    }
-    one, other = (mixture_flow(p, x, y, REMEMBERING) for p in (padded, parameters))
-    assert_same(one, other)
+    parameters, data = mixture(1, members=3), points(2)
+    extra = {"weight": np.zeros((1, 2)), "coef": np.full((1, 2, 5), 9.0), "intercept": np.zeros((1, 2))}
+    padded = {name: np.concatenate([values, extra[name]], axis=1) for name, values in parameters.items()}
+    assert_same(mixture_flow(padded, *data, REMEMBERING), mixture_flow(parameters, *data, REMEMBERING))
 
 
 @pytest.mark.parametrize("members", [1, 2])
 def test_margins_beyond_the_range_of_the_exponential_are_left_to_logarithms(members: int) -> None:
-    parameters, (x, y) = mixture(1, members=members), points(2)
-    parameters = {**parameters, "coef": 400 * parameters["coef"]}
+    parameters, data = mixture(1, members=members), points(2)
+    parameters["coef"] *= 400
     plan = Plan(metric_of(1), 50.0, step_schedule("constant", 1e-5, 0, 120), RECORD)
-    engine = mixture_flow(parameters, x, y, plan)
+    engine = mixture_flow(parameters, *data, plan)
     assert np.isfinite(engine.x).all()
-    expected = plain(logistic_mixture, parameters, x, y, plan)
-    np.testing.assert_allclose(engine.x, expected.x, rtol=1e-7)
+    np.testing.assert_allclose(engine.x, plain(parameters, *data, plan).x, rtol=1e-7)
 
 
 def test_a_metric_is_the_sum_of_its_eigenprojectors() -> None:
@@ -156,7 +145,7 @@ def test_automatic_differentiation_computes_the_flow(dtype: str, block_rows: int
     flow = autograd.attack(
         lambda z: mlp.log_probabilities(tensors, z), x, y, REMEMBERING, dtype=dtype, block_rows=block_rows
     )
-    expected = plain(mlp, parameters, x, y, REMEMBERING)
+    expected = plain(parameters, x, y, REMEMBERING)
     if dtype == "float64":
         assert_same(flow, expected)
     else:
@@ -189,8 +178,6 @@ def test_the_gradient_of_several_classes_is_that_of_the_cross_entropy() -> None:
     (expected_gradient,) = torch.autograd.grad(expected.sum(), leaf)
     np.testing.assert_allclose(loss.numpy(), expected.detach().numpy(), rtol=1e-12)
     np.testing.assert_allclose(gradient.numpy(), expected_gradient.numpy(), rtol=1e-10)
-    with pytest.raises(ValueError, match=r"at least 2 classes on the last axis, found shape \(6, 1\)"):
-        autograd.cross_entropy(x[:, :1], label)
 
 
 def test_a_module_is_audited_in_evaluation_mode_and_left_as_it_was() -> None:
@@ -207,8 +194,6 @@ def test_a_module_is_audited_in_evaluation_mode_and_left_as_it_was() -> None:
     assert module.training
     assert all(torch.equal(before[name], values) for name, values in module.state_dict().items())
     assert all(parameter.grad is None for parameter in module.parameters())
-    with pytest.raises(ValueError, match="expected a floating dtype such as 'float32' or 'float64', found 'int64'"):
-        autograd.attack(module, x, y, plan, dtype="int64")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -216,40 +201,24 @@ def test_a_gpu_computes_the_flow() -> None:
     parameters, (x, y) = network(1), points(2)
     tensors = {name: torch.tensor(values, device="cuda") for name, values in parameters.items()}
     flow = autograd.attack(lambda z: mlp.log_probabilities(tensors, z), x, y, REMEMBERING, device="cuda")
-    assert_same(flow, plain(mlp, parameters, x, y, REMEMBERING), 1e-8)
+    assert_same(flow, plain(parameters, x, y, REMEMBERING), 1e-8)
 
 
 def test_classifiers_are_attacked_by_the_engine_of_their_kind_or_the_plain_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    x, y = points(2)
-    classifiers = [
-        Classifier("m", "d", "simulated", "mlp", network(1, repetitions=2)),
-        Classifier("m", "d", "simulated", "logistic_mixture", mixture(1, repetitions=2, members=2)),
-    ]
-    run = lambda c: engines.unfair_map(c, x, y, REMEMBERING)  # noqa: E731
-    fast = [run(classifier) for classifier in classifiers]
+    kinds = {"mlp": network(1, repetitions=2), "logistic_mixture": mixture(1, repetitions=2, members=2)}
+    classifiers = [Classifier("m", "d", "simulated", kind, parameters) for kind, parameters in kinds.items()]
+    fast = [engines.unfair_map(classifier, *points(2), REMEMBERING) for classifier in classifiers]
     monkeypatch.setattr(engines, "ENGINES", {})
     for classifier, flow in zip(classifiers, fast, strict=True):
-        assert_same(run(classifier), flow)
-
-
-@pytest.mark.parametrize("engine", [relu_flow, mixture_flow])
-def test_engines_refuse_what_the_loop_refuses(engine: Callable[..., Flow]) -> None:
-    parameters, (x, y) = (network if engine is relu_flow else mixture)(1), points(2)
-    with pytest.raises(ValueError, match="is unstable for regularization 50"):
-        engine(parameters, x, y, Plan(metric_of(1), 50.0, np.full(3, 0.1), [3]))
-    with pytest.raises(ValueError, match="increasing step numbers between 0 and 3"):
-        engine(parameters, x, y, Plan(metric_of(1), 5.0, np.full(3, 0.1), [4]))
-    with pytest.raises(ValueError, match="regularization >= 0"):
-        engine(parameters, x, y, Plan(metric_of(1), -5.0, np.full(3, 0.1), [3]))
+        assert_same(engines.unfair_map(classifier, *points(2), REMEMBERING), flow)
 
 
 def test_points_of_a_diverging_network_are_counted() -> None:
-    parameters, (x, y) = network(1), points(2)
-    x = x.copy()
+    x, y = points(2)
     x[0, 3] = np.nan
-    engine = relu_flow(parameters, x, y, REMEMBERING)
+    engine = relu_flow(network(1), x, y, REMEMBERING)
     assert engine.non_finite.tolist() == [1]
     assert np.isnan(engine.losses[0, :, 3]).all()
     assert np.isfinite(np.delete(engine.losses, 3, axis=-1)).all()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -63,22 +64,13 @@ def shift(
 
     ``limit`` and ``limit_back``: people with an x above it have no image; NaN, for a map that is defined nowhere.
     """
-
-    def parameters(step: Array, furthest: float) -> dict[str, Array]:
-        return {"by": np.tile(step, (trials, 1)), "limit": np.full(trials, furthest)}
-
-    return TransportMap(
-        kind="shift",
-        parameters=parameters(np.asarray(by), limit),
-        reverse=parameters(-np.asarray(by), limit_back) if both else {},
-        transport="shift",
-        dataset="toy",
-        attribute="group",
-        source="F",
-        target="M",
-        given_label=given_label,
-        features=("x", "z"),
+    there, back = (
+        {"by": np.tile(step, (trials, 1)), "limit": np.full(trials, furthest)}
+        for step, furthest in ((by, limit), (-np.asarray(by), limit_back))
     )
+    groups = {"attribute": "group", "source": "F", "target": "M", "given_label": given_label}
+    names: dict[str, Any] = {"transport": "shift", "dataset": "toy", "features": ("x", "z"), **groups}
+    return TransportMap("shift", there, back if both else {}, **names)
 
 
 def exact_maps(dataset: Dataset, image: str = "sample") -> TransportMap:

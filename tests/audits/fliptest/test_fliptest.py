@@ -1,11 +1,14 @@
 """The audit: the right people, decided about rightly, counted by direction, flipset and feature."""
 
 from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import optimize, stats
+from scipy.special import expit
 
 from pipeline.audits.fliptest import map_quality, map_stability
 from pipeline.audits.fliptest.fliptest import Config, run
@@ -14,17 +17,18 @@ from pipeline.seeds import generators
 from pipeline.transport.quality import nearest_values
 from pipeline.types import Array, AuditResult, Classifier, Dataset, TransportMap
 from tests.audits.fliptest.builders import GAP, TOY, exact_maps, rule, shift
-from tests.builders import chosen, dataset, number
+from tests.builders import chosen, dataset, number, shipped
 
 CONFIG = Config(
-    "test", "threshold", None, alpha=0.05, bootstraps=200, permutations=199, units="model", noise_deals=19,
-    noise_people=60,
-)  # fmt: skip
+    **shipped("audit", "fliptest") | {"bootstraps": 200, "permutations": 199, "noise_people": 60, "noise_deals": 19}
+)
+BY_X = rule(1.0, 0.0, 0.0)
+RNGS = generators("audit", repetitions=2)
 TOSSED = replace(CONFIG, decision="randomised")
 
 
-def audited(dataset: Dataset, classifier: Classifier, maps: TransportMap, config: Config = CONFIG) -> AuditResult:
-    return run(dataset, classifier, config, generators("audit", repetitions=classifier.repetitions), maps)
+def audited(maps: TransportMap, model: Classifier = BY_X, config: Config = CONFIG, data: Dataset = TOY) -> AuditResult:
+    return run(data, model, config, generators("audit", repetitions=model.repetitions), maps)
 
 
 def regression(slope: float, intercept: float = 0.0, threshold: float = 0.0) -> Classifier:
@@ -40,56 +44,49 @@ def one(result: AuditResult, **where: object) -> pd.Series:
     return chosen(result.rows, **{**whole, **where}).set_index("statistic")["value"]
 
 
-def members(dataset: Dataset, group: int, repetition: int = 0, split: str = "test") -> Array:
-    rows = getattr(dataset, split)[repetition]
+def members(dataset: Dataset, group: int, repetition: int = 0) -> Array:
+    rows = dataset.test[repetition]
     return rows[dataset.protected["group"][rows] == group]
+
+
+WOMEN, MEN = members(TOY, 0), members(TOY, 1)
+X = TOY.features[WOMEN, 0]
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 @pytest.mark.parametrize("repetition", [0, 1])
 def test_flipsets_are_the_people_between_the_boundary_and_its_preimage(direction: str, repetition: int) -> None:
     weights = np.array([1.0, 2.0])
-    result = audited(TOY, rule(*weights, 0.0, intercept=-0.3), shift())
-    own, other = (members(TOY, g, repetition) for g in ((0, 1) if direction == "forward" else (1, 0)))
+    result = audited(shift(), rule(*weights, 0.0, intercept=-0.3))
+    source, target, sign = (0, 1, 1) if direction == "forward" else (1, 0, -1)
+    own, other = (members(TOY, g, repetition) for g in (source, target))
     score = TOY.features[:, :2] @ weights - 0.3
-    gain = weights @ GAP * (1 if direction == "forward" else -1)
-    expected = {
-        "positive": ((score[own] > 0) & (score[own] + gain <= 0)).sum(),
-        "negative": ((score[own] <= 0) & (score[own] + gain > 0)).sum(),
-    }
+    before, after = score[own] > 0, score[own] + sign * weights @ GAP > 0
     where = {"repetition": repetition, "direction": direction}
-    whole = one(result, **where)
-    for flipset, size in expected.items():
+    sizes = {"positive": (before & ~after).sum(), "negative": (after & ~before).sum()}
+    for flipset, size in sizes.items():
         found = one(result, **where, flipset=flipset)
-        assert found["size"] == size
-        assert found["share"] == size / len(own)
-        assert found["of"] == ((score[own] > 0) == (flipset == "positive")).sum()
-    assert sum(expected.values()) > 0
-    assert whole["net"] == expected["positive"] - expected["negative"]
+        people = (before == (flipset == "positive")).sum()
+        assert (found["size"], found["share"], found["of"]) == (size, size / len(own), people)
+    whole = one(result, **where)
+    expected = {"n_source": len(own), "n_target": len(other), "net": sizes["positive"] - sizes["negative"]}
+    expected |= {"positives_source": before.sum(), "positives_target": (score[other] > 0).sum()}
+    expected |= {"positives_image": after.sum(), "non_finite": 0}
+    assert {name: whole[name] for name in expected} == expected
     assert whole["net_ci_low"] < whole["net"] < whole["net_ci_high"]
-    assert whole["n_source"] == len(own)
-    assert whole["n_target"] == len(other)
-    assert whole["positives_source"] == (score[own] > 0).sum()
-    assert whole["positives_target"] == (score[other] > 0).sum()
-    assert whole["positives_image"] == (score[own] + gain > 0).sum()
-    assert whole["non_finite"] == 0
-    assert set(result.rows[result.rows["direction"] == direction]["source"]) == {"F" if direction == "forward" else "M"}
+    assert sum(sizes.values()) > 0
+    assert set(chosen(result.rows, direction=direction)["source"]) == {"FM"[source]}
 
 
 def test_the_transparency_report_has_the_papers_sign_and_leaves_the_group_itself_unranked() -> None:
-    result = audited(TOY, rule(1.0, 0.0, 0.0), shift())
+    result = audited(shift())
     for name, expected, rank in (("x", -GAP[0], 1), ("z", -GAP[1], 2), ("g", -1, np.nan)):
         found = one(result, flipset="negative", feature=name)
-        np.testing.assert_allclose(found["mean_shift"], expected)
-        np.testing.assert_equal(found["rank_mean"], rank)
-        assert found["mean_sign"] == np.sign(expected)
+        np.testing.assert_allclose([found["mean_shift"], one(result, feature=name)["mean_shift"]], expected)
+        np.testing.assert_equal([found["rank_mean"], found["mean_sign"]], [rank, np.sign(expected)])
         assert np.isnan(found["mean_shift_p"]) == (name == "g")
-        np.testing.assert_allclose(one(result, feature=name)["mean_shift"], expected)
-    own = members(TOY, 0)
-    x = TOY.features[own, 0]
-    flipped = (x <= 0) & (x + GAP[0] > 0)
-    np.testing.assert_allclose(one(result, flipset="negative", feature="x")["feature_mean"], x[flipped].mean())
-    np.testing.assert_allclose(one(result, feature="x")["feature_mean"], x.mean())
+    flipped, whole = (one(result, flipset=flipset, feature="x")["feature_mean"] for flipset in ("negative", ""))
+    np.testing.assert_allclose([flipped, whole], [X[(X <= 0) & (X + GAP[0] > 0)].mean(), X.mean()])
     assert one(result, flipset="positive", feature="x").isna().all()
 
 
@@ -101,8 +98,8 @@ def test_proposition_2_holds_for_the_exact_map_of_groups_of_one_size() -> None:
     x = few.features[equal, :2]
     accepted = {w: (x @ [1.0, w] > 0.2).reshape(2, 150).sum(axis=1) for w in np.linspace(0, 4, 81)}
     weight = next(w for w, (women, men) in accepted.items() if women == men)
-    fair = audited(few, rule(1.0, weight, 0.0, intercept=-0.2, repetitions=1), maps)
-    unfair = audited(few, rule(1.0, 0.0, 0.0, repetitions=1), maps)
+    fair = audited(maps, rule(1.0, weight, 0.0, intercept=-0.2, repetitions=1), data=few)
+    unfair = audited(maps, rule(1.0, 0.0, 0.0, repetitions=1), data=few)
     for result in (fair, unfair):
         whole, back = one(result), one(result, direction="reverse")
         assert whole["positives_image"] == whole["positives_target"]
@@ -113,30 +110,28 @@ def test_proposition_2_holds_for_the_exact_map_of_groups_of_one_size() -> None:
 
 
 def test_the_given_threshold_decides_instead_of_the_models_own() -> None:
-    classifier = rule(1.0, 0.0, 0.0)
     own, half, strict = (
-        one(audited(TOY, classifier, shift(), replace(CONFIG, threshold=threshold)))["positives_source"]
+        one(audited(shift(), config=replace(CONFIG, threshold=threshold)))["positives_source"]
         for threshold in (None, 0.5, 0.8)
     )
-    assert own == half == (TOY.features[members(TOY, 0), 0] > 0).sum()
-    assert strict == (TOY.features[members(TOY, 0), 0] > np.log(4)).sum() < half
+    assert own == half == (X > 0).sum()
+    assert strict == (np.log(4) < X).sum() < half
 
 
 def test_a_persons_coin_is_tossed_once_for_them_and_their_counterpart() -> None:
-    still = audited(TOY, rule(0.0, 0.0, 0.0), shift(np.zeros(2)), TOSSED)
-    n = one(still)["n_source"]
-    assert stats.binomtest(int(one(still)["positives_source"]), int(n), 0.5).pvalue > 1e-4
+    still = audited(shift(np.zeros(2)), rule(0.0, 0.0, 0.0), TOSSED)
+    accepted, people = (int(one(still)[name]) for name in ("positives_source", "n_source"))
+    assert stats.binomtest(accepted, people, 0.5).pvalue > 1e-4
     assert one(still, flipset="positive")["size"] == one(still, flipset="negative")["size"] == 0
-    better = audited(TOY, rule(1.0, 0.0, 0.0), shift(np.array([1.0, 0.0])), TOSSED)
-    x = TOY.features[members(TOY, 0), 0]
-    chance = 1 / (1 + np.exp(-x - 1)) - 1 / (1 + np.exp(-x))
+    better = audited(shift(np.array([1.0, 0.0])), config=TOSSED)
+    chance = expit(X + 1) - expit(X)
     assert one(better, flipset="positive")["size"] == 0
     spread = np.sqrt((chance * (1 - chance)).sum())
     assert abs(one(better, flipset="negative")["size"] - chance.sum()) < 4 * spread
 
 
 def test_a_person_is_decided_about_alike_as_source_and_as_target() -> None:
-    result = audited(TOY, rule(1.0, -1.0, 0.0), shift(), TOSSED)
+    result = audited(shift(), rule(1.0, -1.0, 0.0), TOSSED)
     for repetition in (0, 1):
         forward, reverse = (one(result, repetition=repetition, direction=d) for d in ("forward", "reverse"))
         assert forward["positives_target"] == reverse["positives_source"]
@@ -144,49 +139,44 @@ def test_a_person_is_decided_about_alike_as_source_and_as_target() -> None:
 
 
 def test_a_regression_decides_by_its_own_threshold_and_scores_in_its_own_units() -> None:
-    result = audited(TOY, regression(3.0, 7.0, 8.0), shift())
-    x = TOY.features[members(TOY, 0), 0]
-    assert one(result, flipset="negative")["size"] == ((3 * x <= 1) & (3 * (x + GAP[0]) > 1)).sum() > 0
-    np.testing.assert_allclose(result.arrays["score"], 3 * x + 7)
-    np.testing.assert_allclose(result.arrays["score_image"], 3 * (x + GAP[0]) + 7)
+    result = audited(shift(), regression(3.0, 7.0, 8.0))
+    assert one(result, flipset="negative")["size"] == ((3 * X <= 1) & (3 * (X + GAP[0]) > 1)).sum() > 0
+    np.testing.assert_allclose(result.arrays["score"], 3 * X + 7)
+    np.testing.assert_allclose(result.arrays["score_image"], 3 * (X + GAP[0]) + 7)
 
 
 def test_people_without_a_finite_image_are_left_out_and_counted() -> None:
-    result = audited(TOY, rule(1.0, 0.0, 0.0, intercept=-1.0), shift(limit=0.9))
-    x = TOY.features[members(TOY, 0), 0]
+    result = audited(shift(limit=0.9), rule(1.0, 0.0, 0.0, intercept=-1.0))
     whole = one(result)
-    assert whole["non_finite"] == (x > 0.9).sum() > 0
-    assert whole["n_source"] == (x <= 0.9).sum() == len(result.arrays["rows"])
+    assert whole["non_finite"] == (X > 0.9).sum() > 0
+    assert whole["n_source"] == (X <= 0.9).sum() == len(result.arrays["rows"])
     assert whole["positives_source"] == 0
-    assert one(result, flipset="negative")["size"] == ((x <= 0.9) & (x > 0.2)).sum()
+    assert one(result, flipset="negative")["size"] == ((X <= 0.9) & (X > 0.2)).sum()
     assert np.isfinite(result.arrays["images"]).all()
-    nobody = one(audited(TOY, rule(1.0, 0.0, 0.0), shift(limit=-np.inf)))
+    nobody = one(audited(shift(limit=-np.inf)))
     assert nobody["n_source"] == nobody["net"] == nobody["healthy"] == 0
 
 
 def test_a_map_that_misses_the_target_group_is_not_healthy() -> None:
-    good, bad = (one(audited(TOY, rule(1.0, 0.0, 0.0), maps)) for maps in (shift(), shift(np.array([0.8, 0.0]))))
+    good, bad = (one(audited(maps)) for maps in (shift(), shift(np.array([0.8, 0.0]))))
     assert (good["healthy"], bad["healthy"]) == (1, 0)
-    own, other = (TOY.features[members(TOY, g), 1:2] for g in (0, 1))
-    expected = stats.ks_2samp(other[:, 0], nearest_values(other, own)[:, 0]).statistic
-    np.testing.assert_allclose(bad["ks"], expected)
+    own, other = (TOY.features[group, 1:2] for group in (WOMEN, MEN))
+    np.testing.assert_allclose(bad["ks"], stats.ks_2samp(other[:, 0], nearest_values(other, own)[:, 0]).statistic)
 
 
 def test_a_map_of_one_true_label_audits_the_rows_of_that_label() -> None:
-    result = audited(TOY, rule(1.0, 0.0, 0.0), shift(given_label=1))
-    own, other = (members(TOY, g) for g in (0, 1))
-    assert one(result)["n_source"] == TOY.label[own].sum()
-    assert one(result)["n_target"] == TOY.label[other].sum()
+    result = audited(shift(given_label=1))
+    own, other = (group[TOY.label[group] == 1] for group in (WOMEN, MEN))
+    whole = one(result)
+    assert (whole["n_source"], whole["n_target"]) == (len(own), len(other))
     assert (TOY.label[result.arrays["rows"]] == 1).all()
-    x = TOY.features[other[TOY.label[other] == 1], 0]
-    assert one(result)["positives_target"] == (x > 0).sum()
+    assert whole["positives_target"] == (TOY.features[other, 0] > 0).sum()
 
 
 def test_as_many_repetitions_as_both_have_and_as_many_directions() -> None:
-    assert set(audited(TOY, rule(1.0, 0.0, 0.0), shift(trials=1)).rows["repetition"]) == {0}
-    assert set(audited(TOY, rule(1.0, 0.0, 0.0, repetitions=1), shift()).rows["repetition"]) == {0}
-    classifier = rule(1.0, 0.0, 0.0)
-    both, forward = audited(TOY, classifier, shift()), audited(TOY, classifier, shift(both=False))
+    assert set(audited(shift(trials=1)).rows["repetition"]) == {0}
+    assert set(audited(shift(), rule(1.0, 0.0, 0.0, repetitions=1)).rows["repetition"]) == {0}
+    both, forward = audited(shift()), audited(shift(both=False))
     assert set(forward.rows["direction"]) == {"forward"}
     same = both.rows[both.rows["direction"] == "forward"].reset_index(drop=True)
     pd.testing.assert_frame_equal(forward.rows, same)
@@ -194,7 +184,7 @@ def test_as_many_repetitions_as_both_have_and_as_many_directions() -> None:
 
 
 def test_rows_are_tidy_and_complete() -> None:
-    rows = audited(TOY, rule(1.0, 2.0, 0.0), shift()).rows
+    rows = audited(shift(), rule(1.0, 2.0, 0.0)).rows
     keys = ["repetition", "direction", "source", "target", "flipset", "feature", "statistic", "alpha"]
     assert set(rows.columns) == {*keys, "value"}
     assert not rows.duplicated(subset=keys).any()
@@ -206,49 +196,45 @@ def test_rows_are_tidy_and_complete() -> None:
         assert set(own["statistic"]) == {"size", "size_ci_low", "size_ci_high", "share", "of"}
 
 
-def test_flips_by_chance_are_those_between_halves_of_one_group() -> None:
+@pytest.mark.parametrize(("direction", "group"), [("forward", WOMEN), ("reverse", MEN)])
+def test_flips_by_chance_are_those_between_halves_of_one_group(direction: str, group: Array) -> None:
     """Of 60 people on a side, counted as shares of the group; a rule that nobody comes near flips nobody."""
-    result = audited(TOY, rule(1.0, 0.0, 0.0), exact_maps(TOY))
-    for direction, group in (("forward", 0), ("reverse", 1)):
-        whole = one(result, direction=direction)
-        n = len(members(TOY, group))
-        assert (whole["n_source"], whole["noise_people"]) == (n, 60)
-        for flipset in ("positive", "negative"):
-            found = one(result, direction=direction, flipset=flipset)
-            # Mean of 19 deals and the largest, as shares of 60 times n.
-            assert found["noise_size"] * 19 * 60 / n == pytest.approx(round(found["noise_size"] * 19 * 60 / n))
-            assert found["noise_size_upper"] * 60 / n == pytest.approx(round(found["noise_size_upper"] * 60 / n))
-            assert 0 < found["noise_size"] < found["noise_size_upper"] < 0.3 * n
-    nobody = audited(TOY, rule(1.0, 0.0, 0.0, intercept=-99.0), exact_maps(TOY))
+    result, n = audited(exact_maps(TOY)), len(group)
+    nobody = audited(exact_maps(TOY), rule(1.0, 0.0, 0.0, intercept=-99.0))
+    whole = one(result, direction=direction)
+    assert (whole["n_source"], whole["noise_people"]) == (n, 60)
     for flipset in ("positive", "negative"):
-        found = one(nobody, flipset=flipset)
+        mean, most = one(result, direction=direction, flipset=flipset)[["noise_size", "noise_size_upper"]]
+        # Mean of 19 deals and the largest, as shares of 60 times n.
+        assert mean * 19 * 60 / n == pytest.approx(round(mean * 19 * 60 / n))
+        assert most * 60 / n == pytest.approx(round(most * 60 / n))
+        assert 0 < mean < most < 0.3 * n
+        found = one(nobody, direction=direction, flipset=flipset)
         assert found["noise_size"] == found["noise_size_upper"] == 0
 
 
 def test_a_rule_on_the_group_itself_flips_everyone_and_makes_no_flips_by_chance() -> None:
-    result = audited(TOY, rule(0.0, 0.0, 1.0, intercept=-0.5), exact_maps(TOY))
+    result = audited(exact_maps(TOY), rule(0.0, 0.0, 1.0, intercept=-0.5))
     assert one(result, flipset="positive", direction="reverse")["share"] == 1
     assert one(result, flipset="negative")["share"] == 1
     assert one(result, flipset="negative")["noise_size_upper"] == 0
 
 
 def test_chance_is_counted_once_for_exact_maps_alone_and_changes_nothing_else() -> None:
-    learned = audited(TOY, rule(1.0, 0.0, 0.0), shift()).rows
+    learned = audited(shift()).rows
     assert not learned["statistic"].str.startswith("noise").any()
-    dealt, none = (
-        audited(TOY, rule(1.0, 0.0, 0.0), exact_maps(TOY), replace(CONFIG, noise_deals=deals)).rows for deals in (19, 0)
-    )
+    dealt, none = (audited(exact_maps(TOY), config=replace(CONFIG, noise_deals=deals)).rows for deals in (19, 0))
     noise = dealt["statistic"].str.startswith("noise")
     assert set(dealt[noise]["repetition"]) == {0}
     pd.testing.assert_frame_equal(dealt[~noise].reset_index(drop=True), none)
 
 
 def test_shared_people_are_counted_between_repetitions() -> None:
-    result = audited(TOY, rule(1.0, 0.0, 0.0), shift())
-    first, second = (set(members(TOY, 0, r).tolist()) for r in (0, 1))
-    for r, own in enumerate((first, second)):
-        assert one(result, repetition=r)["shared"] == pytest.approx(len(first & second) / len(own))
-    assert one(audited(TOY, rule(1.0, 0.0, 0.0, repetitions=1), shift(trials=1)))["shared"] == 0
+    result = audited(shift())
+    both = np.isin(WOMEN, members(TOY, 0, 1)).sum()
+    for r in (0, 1):
+        assert one(result, repetition=r)["shared"] == pytest.approx(both / len(members(TOY, 0, r)))
+    assert one(audited(shift(trials=1), rule(1.0, 0.0, 0.0, repetitions=1)))["shared"] == 0
 
 
 def test_shifts_are_ranked_in_deviations_where_asked_and_keep_their_own_units() -> None:
@@ -256,7 +242,7 @@ def test_shifts_are_ranked_in_deviations_where_asked_and_keep_their_own_units() 
     scaled = replace(TOY, features=TOY.features * [1.0, 100.0, 1.0])
     maps = shift(GAP * [1.0, 100.0])
     plain, ranked = (
-        audited(scaled, rule(1.0, 0.0, 0.0), maps, replace(CONFIG, units=units)) for units in ("model", "deviations")
+        audited(maps, config=replace(CONFIG, units=units), data=scaled) for units in ("model", "deviations")
     )
     for result, ranks in ((plain, (2, 1)), (ranked, (1, 2))):
         lines = [one(result, flipset="negative", feature=name) for name in ("x", "z")]
@@ -267,48 +253,37 @@ def test_shifts_are_ranked_in_deviations_where_asked_and_keep_their_own_units() 
     np.testing.assert_array_equal(plain.arrays["units"], 1)
 
 
-def test_arrays_are_those_of_the_first_repetition() -> None:
-    result = audited(TOY, rule(1.0, 2.0, 0.0), shift())
-    for suffix, group, sign in (("", 0, 1), ("_reverse", 1, -1)):
-        own = members(TOY, group)
-        arrays = {
-            name: result.arrays[f"{name}{suffix}"] for name in ("rows", "features", "images", "decision", "score")
-        }
-        np.testing.assert_array_equal(arrays["rows"], own)
-        np.testing.assert_array_equal(arrays["features"], TOY.features[own])
-        np.testing.assert_allclose(arrays["images"] - arrays["features"], np.tile([*sign * GAP, sign], (len(own), 1)))
-        np.testing.assert_array_equal(arrays["decision"], arrays["score"] > 0.5)
-        np.testing.assert_array_equal(result.arrays[f"target_features{suffix}"], TOY.features[members(TOY, 1 - group)])
-        assert len(result.arrays[f"target_score{suffix}"]) == len(members(TOY, 1 - group))
-    assert tuple(result.arrays["feature_names"]) == TOY.feature_names
-
-
-NO_LABEL = replace(TOY, label=np.zeros_like(TOY.label))
+@pytest.mark.parametrize(("suffix", "own", "other", "sign"), [("", WOMEN, MEN, 1), ("_reverse", MEN, WOMEN, -1)])
+def test_arrays_are_those_of_the_first_repetition(suffix: str, own: Array, other: Array, sign: int) -> None:
+    found = audited(shift(), rule(1.0, 2.0, 0.0)).arrays
+    arrays = {name.removesuffix("_reverse"): found[name] for name in found if name.endswith("_reverse") == bool(suffix)}
+    np.testing.assert_array_equal(arrays["rows"], own)
+    np.testing.assert_array_equal(arrays["features"], TOY.features[own])
+    np.testing.assert_allclose(arrays["images"] - arrays["features"], np.tile([*sign * GAP, sign], (len(own), 1)))
+    np.testing.assert_array_equal(arrays["decision"], arrays["score"] > 0.5)
+    np.testing.assert_array_equal(arrays["target_features"], TOY.features[other])
+    assert len(arrays["target_score"]) == len(other)
+    assert tuple(found["feature_names"]) == TOY.feature_names
 
 
 @pytest.mark.parametrize(
-    ("data", "model", "maps", "config", "message"),
+    ("changes", "message"),
     [
-        (TOY, regression(1.0), shift(), TOSSED, r"randomised decision needs probabilities, .*'linear'"),
-        (TOY, rule(1.0, 0.0, 0.0), shift(limit=np.nan), CONFIG, "this map is not defined on these rows"),
-        (NO_LABEL, rule(1.0, 0.0, 0.0), shift(given_label=1), CONFIG, "no test rows with true label 1: there is no"),
+        ({"model": regression(1.0), "config": TOSSED}, r"randomised decision needs probabilities, .*'linear'"),
+        ({"maps": shift(limit=np.nan)}, "this map is not defined on these rows"),
+        (
+            {"maps": shift(given_label=1), "data": replace(TOY, label=np.zeros_like(TOY.label))},
+            "no test rows with true label 1: there is no",
+        ),
     ],
 )
-def test_what_cannot_be_audited_is_named(
-    data: Dataset, model: Classifier, maps: TransportMap, config: Config, message: str
-) -> None:
+def test_what_cannot_be_audited_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        audited(data, model, maps, config)
-
-
-# What is measured of a map, against maps whose quality is known, and where it sends two fixed people.
-
-
-QUALITY = map_quality.Config("test", 60)
+        audited(**{"maps": shift(), **changes})
 
 
 def measured(maps: TransportMap, data: Dataset = TOY) -> pd.DataFrame:
-    return map_quality.run(data, rule(0.0, 0.0, 0.0), QUALITY, generators("audit", repetitions=2), maps).rows
+    return map_quality.run(data, BY_X, map_quality.Config("test", 60), RNGS, maps).rows
 
 
 def measure(
@@ -317,27 +292,23 @@ def measure(
     return number(rows, statistic=statistic, direction=direction, feature=feature, repetition=repetition)
 
 
-def in_group(dataset: Dataset, group: int, repetition: int) -> Array:
-    rows = dataset.test[repetition]
-    return dataset.features[rows[dataset.protected["group"][rows] == group]][:, :2]
+def in_group(group: int, repetition: int = 0) -> Array:
+    return TOY.features[members(TOY, group, repetition)][:, :2]
 
 
-def test_the_true_map_is_healthy_and_returns_everyone() -> None:
-    rows = measured(shift())
-    for direction in ("forward", "reverse"):
-        for repetition in (0, 1):
-            assert measure(rows, "healthy", direction, repetition=repetition) == 1
-            assert measure(rows, "round_trip_l1", direction, repetition=repetition) == pytest.approx(0, abs=1e-12)
-            assert measure(rows, "map_l1", direction, repetition=repetition) == pytest.approx(np.abs(GAP).sum() + 1)
-            assert measure(rows, "map_cost", direction, repetition=repetition) == pytest.approx(
-                (np.abs(GAP).sum() + 1) ** 2
-            )
-            assert measure(rows, "non_finite", direction, repetition=repetition) == 0
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+@pytest.mark.parametrize("repetition", [0, 1])
+def test_the_true_map_is_healthy_and_returns_everyone(direction: str, repetition: int) -> None:
+    found = chosen(measured(shift()), direction=direction, repetition=repetition, feature="")
+    length = np.abs(GAP).sum() + 1
+    expected = {"healthy": 1, "round_trip_l1": 0, "map_l1": length, "map_cost": length**2, "non_finite": 0}
+    values = found.set_index("statistic")["value"]
+    assert {name: values[name] for name in expected} == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_distance_from_the_target_is_that_of_kolmogorov_and_smirnov() -> None:
     rows = measured(shift(np.array([0.8, 1.5])))
-    own, other = in_group(TOY, 0, 1) + np.array([0.8, 1.5]), in_group(TOY, 1, 1)
+    own, other = in_group(0, 1) + np.array([0.8, 1.5]), in_group(1, 1)
     for name, statistic, image in (("x", "ks_raw", own), ("z", "ks_raw", own), ("z", "ks", nearest_values(other, own))):
         j = ("x", "z").index(name)
         expected = stats.ks_2samp(other[:, j], image[:, j]).statistic
@@ -356,10 +327,11 @@ def test_a_learned_map_of_a_discrete_feature_need_not_meet_its_values_exactly() 
 
 def test_regressions_tell_how_far_the_images_are_off_the_targets_own() -> None:
     true, off = measured(shift()), measured(shift(np.array([0.8, 1.5])))
-    for name in ("x", "z"):
-        for rows in (true, off):
-            difference = measure(rows, "mse_generated", feature=name) - measure(rows, "mse_real", feature=name)
-            assert measure(rows, "mse_difference", feature=name) == pytest.approx(difference)
+    for name, rows in product(("x", "z"), (true, off)):
+        generated, real, difference = (
+            measure(rows, f"mse_{statistic}", feature=name) for statistic in ("generated", "real", "difference")
+        )
+        assert difference == pytest.approx(generated - real)
     # x and z are independent with unit variance: missing z by 2 adds 4 to its error.
     assert abs(measure(true, "mse_difference", feature="z")) < 0.4
     assert measure(off, "mse_difference", feature="z") == pytest.approx(4, abs=1)
@@ -368,31 +340,25 @@ def test_regressions_tell_how_far_the_images_are_off_the_targets_own() -> None:
 def test_exact_transport_is_the_best_assignment_of_the_members_both_ways() -> None:
     rows = measured(shift())
     for repetition in (0, 1):
-        own, other = in_group(TOY, 0, repetition)[:60], in_group(TOY, 1, repetition)[:60]
+        own, other = (in_group(group, repetition)[:60] for group in (0, 1))
         # The column of the group itself differs by one between any two.
         distance = np.abs(own[:, None] - other[None]).sum(axis=-1) + 1
-        matched = optimize.linear_sum_assignment(distance**2)
+        matched = distance[optimize.linear_sum_assignment(distance**2)]
         for direction in ("forward", "reverse"):
-            cost = measure(rows, "exact_cost", direction, repetition=repetition)
-            assert cost == pytest.approx((distance[matched] ** 2).mean())
-            assert measure(rows, "exact_l1", direction, repetition=repetition) == pytest.approx(
-                distance[matched].mean()
-            )
+            cost, length = (measure(rows, name, direction, "", repetition) for name in ("exact_cost", "exact_l1"))
+            assert (cost, length) == pytest.approx(((matched**2).mean(), matched.mean()))
 
 
 def test_images_that_are_not_finite_are_counted_and_left_out() -> None:
     rows = measured(shift(limit=0.5))
-    own = in_group(TOY, 0, 0)
-    assert measure(rows, "non_finite") == (own[:, 0] > 0.5).sum() > 0
+    assert measure(rows, "non_finite") == (X > 0.5).sum() > 0
     assert measure(rows, "map_l1") == pytest.approx(np.abs(GAP).sum() + 1)
-    kept = own[own[:, 0] <= 0.5, 0] + GAP[0]
-    expected = stats.ks_2samp(in_group(TOY, 1, 0)[:, 0], kept).statistic
+    expected = stats.ks_2samp(TOY.features[MEN, 0], X[X <= 0.5] + GAP[0]).statistic
     assert measure(rows, "ks_raw", feature="x") == pytest.approx(expected)
     nobody = measured(shift(limit=-np.inf))
     assert measure(nobody, "healthy") == 0
-    for name in ("map_l1", "ks_max", "round_trip_l1"):
-        assert np.isnan(measure(nobody, name))
-    assert np.isnan(measure(nobody, "mse_difference", feature="z"))
+    unknown = [measure(nobody, name) for name in ("map_l1", "ks_max", "round_trip_l1")]
+    assert np.isnan([*unknown, measure(nobody, "mse_difference", feature="z")]).all()
 
 
 def test_there_is_no_round_trip_without_a_way_back() -> None:
@@ -409,17 +375,11 @@ def test_an_exact_map_returns_from_the_rows_it_knows_and_no_mixture_of_them(
 ) -> None:
     rows = np.concatenate([np.flatnonzero(TOY.protected["group"] == g)[:size] for g, size in ((0, women), (1, 60))])
     few = replace(TOY, test=rows[None], train=rows[None])
-    maps = exact_maps(few, image)
-    found = map_quality.run(
-        few, rule(0.0, 0.0, 0.0, repetitions=1), QUALITY, generators("audit", repetitions=1), maps
-    ).rows
+    found = measured(exact_maps(few, image), few)
     np.testing.assert_equal(measure(found, "round_trip_l1"), returned)
     if women == 60:
         assert measure(found, "map_l1") == pytest.approx(measure(found, "exact_l1"))
         assert measure(found, "ks_max") == 0
-
-
-# The images of the two fixed people, trial by trial.
 
 
 @pytest.fixture
@@ -438,8 +398,7 @@ def stability(dataset: Dataset, by: Array) -> pd.DataFrame:
     """The rows of the audit of maps of which trial t moves everybody by ``by[t]``."""
     maps = shift(trials=3)
     maps = replace(maps, parameters={**maps.parameters, "by": by})
-    rngs = generators("audit", repetitions=3)
-    return map_stability.run(dataset, rule(0.0, 0.0, repetitions=3), map_stability.Config(), rngs, maps).rows
+    return map_stability.run(dataset, rule(0.0, 0.0, repetitions=3), map_stability.Config(), (), maps).rows
 
 
 def test_each_trial_says_where_its_map_sends_the_two(fixed: Dataset) -> None:
@@ -467,4 +426,4 @@ def test_a_map_that_misses_the_group_says_so_however_surely_it_does(fixed: Datas
 def test_a_dataset_without_the_fixed_people_is_refused() -> None:
     maps = replace(shift(np.zeros(3)), features=TOY.feature_names)
     with pytest.raises(ValueError, match="first people of 'F' in repetition 0 of 'toy' to be ones and zeros"):
-        map_stability.run(TOY, rule(0.0, 0.0, 0.0), map_stability.Config(), generators("audit", repetitions=2), maps)
+        map_stability.run(TOY, BY_X, map_stability.Config(), (), maps)

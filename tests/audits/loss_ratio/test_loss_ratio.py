@@ -1,6 +1,7 @@
 """The loss-ratio audit: whom it rejects, what its rows say, and that nothing depends on how jobs are batched."""
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,31 +14,18 @@ from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import learn, principal_angles
 from pipeline.group_metrics import average_odds_difference
 from pipeline.models import mlp
+from pipeline.models.logistic_mixture import regressions
 from pipeline.types import AuditResult, Classifier, Dataset
-from tests.builders import chosen
+from tests.attacks.builders import network
+from tests.builders import chosen, shipped
 from tests.builders import dataset as toy
 
-CONFIG = loss_ratio.Config(
-    regularization=50.0,
-    step_size=0.01,
-    steps=60,
-    record=[10, 30, 60],
-    schedule="constant",
-    power=0.0,
-    delta=1.25,
-    alpha=0.05,
-    metric="learned",
-    metric_split="test",
-    angle=0.0,
-    points=None,
-    examples=5,
-)
+CONFIG = loss_ratio.Config(**shipped("audit", "loss_ratio") | {"steps": 60, "record": [10, 30, 60], "examples": 5})
 
 
-def dataset(repetitions: int = 2, d: int = 4) -> Dataset:
+def dataset(repetitions: int = 1, d: int = 4) -> Dataset:
     """Sex and race each shift one feature; the label depends on the last; the first column is not standardised yet."""
-    rng = np.random.default_rng(0)
-    n = 600
+    rng, n = np.random.default_rng(0), 600
     groups = {name: rng.integers(0, 2, n) for name in ("sex", "race")}
     x = rng.normal(size=(n, d))
     x[:, 0] += groups["sex"]
@@ -48,19 +36,14 @@ def dataset(repetitions: int = 2, d: int = 4) -> Dataset:
     return toy(x, label, groups, order[:, :300], order[:, 300:], continuous=("x0",))
 
 
-def networks(repetitions: int = 2, seed: int = 1) -> Classifier:
-    rng = np.random.default_rng(seed)
-    shapes = {"w1": (4, 6), "b1": (6,), "w2": (6, 2), "b2": (2,)}
-    parameters = {name: rng.normal(size=(repetitions, *shape)) for name, shape in shapes.items()}
-    return Classifier("random", "toy", "simulated", "mlp", parameters)
+def networks(repetitions: int = 1) -> Classifier:
+    return Classifier("random", "toy", "simulated", "mlp", network(1, repetitions, d=4, hidden=6))
 
 
 def logistic(*coefficients: list[float], **index: list[float]) -> Classifier:
-    coef = np.array(coefficients, dtype=float)[:, None]
-    parameters = {"weight": np.ones(coef.shape[:2]), "coef": coef, "intercept": np.zeros(coef.shape[:2])}
-    return Classifier(
-        "given", "toy", "simulated", "logistic_mixture", parameters, index={k: np.array(v) for k, v in index.items()}
-    )
+    parameters = regressions(np.array(coefficients, dtype=float), np.zeros(len(coefficients)))
+    places = {name: np.array(values) for name, values in index.items()}
+    return Classifier("given", "toy", "simulated", "logistic_mixture", parameters, index=places)
 
 
 def audit(data: Dataset, classifier: Classifier, **changes: Any) -> AuditResult:
@@ -72,7 +55,7 @@ def value(result: AuditResult, **setting: Any) -> np.ndarray:
 
 
 def test_a_classifier_that_uses_the_sensitive_features_is_rejected_and_one_that_does_not_is_not() -> None:
-    result = audit(dataset(1), logistic([3, 3, 0, 2], [0, 0, 0, 2]), steps=300, record=[300])
+    result = audit(dataset(), logistic([3, 3, 0, 2], [0, 0, 0, 2]), steps=300, record=[300])
     assert value(result, statistic="rejected").tolist() == [1, 0]
     assert value(result, statistic="error_rejected").tolist() == [1, 0]
     unfair, fair = value(result, statistic="T_n")
@@ -81,7 +64,7 @@ def test_a_classifier_that_uses_the_sensitive_features_is_rejected_and_one_that_
 
 
 def test_the_statistics_are_those_of_the_plain_attack_on_the_standardised_test_rows() -> None:
-    data, classifier = dataset(), networks()
+    data, classifier = dataset(2), networks(2)
     result = audit(data, classifier)
     batch = data.batch("test")
     for r in range(2):
@@ -96,54 +79,44 @@ def test_the_statistics_are_those_of_the_plain_attack_on_the_standardised_test_r
 
 
 def test_repetitions_in_one_job_are_the_same_as_alone_and_fewer_of_them_the_same_as_more() -> None:
-    data, classifier = dataset(3), networks(2)
-    together = audit(data, classifier)
-    first = Classifier("random", "toy", "simulated", "mlp", {k: v[:1] for k, v in classifier.parameters.items()})
-    alone = audit(data, first)
-    pd.testing.assert_frame_equal(alone.rows, together.rows[together.rows["repetition"] == 0].reset_index(drop=True))
+    classifier = networks(2)
+    together = audit(dataset(3), classifier).rows
+    first = replace(classifier, parameters={name: values[:1] for name, values in classifier.parameters.items()})
+    alone = audit(dataset(3), first).rows
+    pd.testing.assert_frame_equal(alone, together[together["repetition"] == 0].reset_index(drop=True))
 
 
 def test_a_list_runs_the_product_in_one_job() -> None:
-    data, classifier = dataset(1), networks(1)
     lists: dict[str, Any] = {
-        "regularization": [20.0, 50.0],
-        "step_size": [0.005, 0.01],
-        "metric_split": ["test", "train"],
-    }
-    product = audit(data, classifier, **lists).rows
-    assert not product.duplicated(subset=[c for c in product if c != "value"]).any()
-    for regularization in lists["regularization"]:
-        for step_size in lists["step_size"]:
-            for split in lists["metric_split"]:
-                single = {"regularization": regularization, "step_size": step_size, "metric_split": split}
-                rows = audit(data, classifier, **single).rows.query("steps == steps")
-                same = product.query(
-                    "regularization == @regularization and step_size == @step_size and metric_split == @split"
-                ).query("steps == steps")
-                pd.testing.assert_frame_equal(rows.reset_index(drop=True), same.reset_index(drop=True))
+        "regularization": [20.0, 50.0], "step_size": [0.005, 0.01], "metric_split": ["test", "train"],
+    }  # fmt: skip
+    together = audit(dataset(), networks(), **lists).rows
+    assert not together.duplicated(subset=[c for c in together if c != "value"]).any()
+    for values in product(*lists.values()):
+        single = dict(zip(lists, values, strict=True))
+        alone, same = (
+            chosen(rows[rows["steps"].notna()], **single).reset_index(drop=True)
+            for rows in (audit(dataset(), networks(), **single).rows, together)
+        )
+        pd.testing.assert_frame_equal(alone, same)
 
 
 def test_given_metrics_run_over_angles_and_learned_ones_over_splits() -> None:
-    data, classifier = plane(), logistic([2.0, 1.0], [0.0, 1.0], theta_1=[2.0, 0.0], theta_2=[1.0, 1.0])
-    rows = audit(data, classifier, metric=["rotated", "diagonal", "learned"], angle=[0, 30], steps=5, record=[5]).rows
-    settings = rows[rows["statistic"] == "T_n"].groupby(["metric", "metric_split", "angle"], dropna=False).size()
-    assert sorted(settings.index.map(str)) == sorted(
-        map(str, [("rotated", "", 0.0), ("rotated", "", 30.0), ("diagonal", "", 0.0), ("diagonal", "", 30.0),
-                  ("learned", "test", np.nan)])
-    )  # fmt: skip
+    whole = dataset()
+    plane = replace(whole, features=whole.features[:, [0, 3]], feature_names=("x0", "x3"))
+    classifier = logistic([2.0, 1.0], [0.0, 1.0], theta_1=[2.0, 0.0], theta_2=[1.0, 1.0])
+    rows = audit(plane, classifier, metric=["rotated", "diagonal", "learned"], angle=[0, 30], steps=5, record=[5]).rows
+    found = chosen(rows, statistic="T_n", repetition=0)[["metric", "metric_split", "angle"]].fillna(-1)
+    given = [(metric, "", angle) for metric in ("diagonal", "rotated") for angle in (0, 30)]
+    assert sorted(found.itertuples(index=False, name=None)) == sorted([*given, ("learned", "test", -1)])
     # The classifiers' own index travels with every row, and one split serves both.
     assert set(zip(rows["repetition"], rows["theta_1"], rows["theta_2"], strict=True)) == {(0, 2.0, 1.0), (1, 0.0, 1.0)}
-    one, other = (rows[(rows["metric"] == m) & (rows["angle"] == 0)]["value"] for m in ("rotated", "diagonal"))
+    one, other = (chosen(rows, metric=metric, angle=0)["value"] for metric in ("rotated", "diagonal"))
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
-def plane() -> Dataset:
-    data = dataset(1)
-    return replace(data, features=data.features[:, [0, 3]], feature_names=("x0", "x3"))
-
-
 def test_the_attack_stops_at_the_last_recorded_step_and_record_is_cut_at_steps() -> None:
-    data, classifier = dataset(1), networks(1)
+    data, classifier = dataset(), networks()
     rows = audit(data, classifier, steps=40).rows
     assert sorted(set(rows["steps"].dropna())) == [10, 30, 40]
     longer = audit(data, classifier, steps=1000, record=[10, 30, 40]).rows
@@ -151,26 +124,22 @@ def test_the_attack_stops_at_the_last_recorded_step_and_record_is_cut_at_steps()
 
 
 def test_a_setting_beyond_the_stability_limit_leaves_a_gap_that_says_why() -> None:
-    data, classifier = dataset(1), networks(1)
-    result = audit(data, classifier, step_size=[0.03, 0.01])
-    gap = result.rows[result.rows["step_size"] == 0.03]
-    assert np.isnan(gap[gap["statistic"].isin(["T_n", "error_T_n", "p_value"])]["value"]).all()
-    assert set(value(result, step_size=0.03, statistic="unstable_steps")) == {60.0}
-    assert set(value(result, step_size=0.03, statistic="n")) == {0.0}
-    assert set(value(result, step_size=0.03, statistic="non_finite")) == {300.0}
-    assert np.isnan(value(result, step_size=0.03, statistic="rejected")).all()
-    assert np.isnan(value(result, step_size=0.03, statistic="error_rejected")).all()
-    assert set(value(result, step_size=0.01, statistic="rejected")) <= {0.0, 1.0}
-    pd.testing.assert_frame_equal(
-        result.rows[result.rows["step_size"] == 0.01].reset_index(drop=True),
-        audit(data, classifier).rows.query("step_size == 0.01").reset_index(drop=True),
-    )
+    data, classifier = dataset(), networks()
+    rows = audit(data, classifier, step_size=[0.03, 0.01]).rows
+    gap = chosen(rows, step_size=0.03).groupby("statistic")["value"]
+    assert gap.max()[["unstable_steps", "n", "non_finite"]].tolist() == [60, 0, 300]
+    undecided = gap.count()[["T_n", "error_T_n", "p_value", "rejected", "error_rejected"]]
+    assert (undecided == 0).all()
+    there = chosen(rows, step_size=0.01).reset_index(drop=True)
+    assert set(chosen(there, statistic="rejected")["value"]) <= {0.0, 1.0}
+    alone = chosen(audit(data, classifier).rows, step_size=0.01)
+    pd.testing.assert_frame_equal(there, alone.reset_index(drop=True))
     with pytest.raises(ValueError, match=r"step size 0\.03 is unstable for regularization 50: .* = 0\.02;"):
         audit(data, classifier, step_size=[0.03, 0.04])
 
 
 def test_steps_on_the_stability_limit_are_run_and_counted() -> None:
-    result = audit(dataset(1), networks(1), step_size=[0.02, 0.01])
+    result = audit(dataset(), networks(), step_size=[0.02, 0.01])
     assert value(result, statistic="marginal_steps", step_size=0.02).tolist() == [60.0]
     assert value(result, statistic="unstable_steps", step_size=0.02).tolist() == [0.0]
     assert value(result, statistic="marginal_steps", step_size=0.01).tolist() == [0.0]
@@ -178,16 +147,13 @@ def test_steps_on_the_stability_limit_are_run_and_counted() -> None:
 
 
 def test_once_for_each_repetition_there_are_group_metrics_angles_and_undefined_errors() -> None:
-    data, classifier = dataset(), networks()
+    data, classifier = dataset(2), networks(2)
     result = audit(data, classifier, metric_split=["test", "train"])
-    once = result.rows[result.rows["steps"].isna() & result.rows["regularization"].isna()]
     batch, other = data.batch("test"), data.batch("train")
     predicted = mlp.predict(classifier.parameters, batch.features)
     expected = average_odds_difference(batch.label, predicted, batch.protected["race"])
-    np.testing.assert_array_equal(once[once["statistic"] == "aod_race"]["value"], expected)
-    np.testing.assert_array_equal(
-        once[once["statistic"] == "accuracy"]["value"], (predicted == batch.label).mean(axis=1)
-    )
+    np.testing.assert_array_equal(value(result, statistic="aod_race"), expected)
+    np.testing.assert_array_equal(value(result, statistic="accuracy"), (predicted == batch.label).mean(axis=1))
     for r in range(2):
         metrics = [learn(b.features[r], {k: v[r] for k, v in b.protected.items()}) for b in (batch, other)]
         found = [value(result, statistic=f"principal_angle_{i}", repetition=r)[0] for i in (1, 2)]
@@ -197,20 +163,18 @@ def test_once_for_each_repetition_there_are_group_metrics_angles_and_undefined_e
 
 
 def test_a_classifier_without_errors_has_no_error_rate_ratio() -> None:
-    data = dataset(1)
-    batch = data.batch("test")
+    data = dataset()
     # Make the labels those of the classifier.
     label = data.label.copy()
-    label[data.test[0]] = batch.features[0, :, 3] > 0
+    label[data.test[0]] = data.batch("test").features[0, :, 3] > 0
     result = audit(replace(data, label=label), logistic([0, 0, 0, 5.0]))
     assert value(result, statistic="undefined_errors").tolist() == [1]
-    assert np.isnan(value(result, statistic="error_T_n")).all()
-    assert np.isnan(value(result, statistic="error_rejected")).all()
+    assert np.isnan([value(result, statistic=name) for name in ("error_T_n", "error_rejected")]).all()
     assert np.isfinite(value(result, statistic="T_n")).all()
 
 
 def test_examples_are_the_most_unfair_points_in_the_units_of_the_data() -> None:
-    data, classifier = dataset(1), logistic([3, 0, 0, 1.0])
+    data, classifier = dataset(), logistic([3, 0, 0, 1.0])
     arrays = audit(data, classifier, steps=200, record=[200]).arrays
     ratio = arrays["attacked_loss"][0] / arrays["original_loss"][0]
     np.testing.assert_allclose(arrays["example_ratio"], np.sort(ratio)[::-1][:5])
@@ -227,7 +191,7 @@ def test_examples_are_the_most_unfair_points_in_the_units_of_the_data() -> None:
 
 
 def test_fewer_points_are_the_first_test_rows_with_the_metric_of_all() -> None:
-    data, classifier = dataset(1), networks(1)
+    data, classifier = dataset(), networks()
     whole, part = audit(data, classifier), audit(data, classifier, points=100)
     assert set(value(part, statistic="n")) == {100.0}
     np.testing.assert_allclose(part.arrays["attacked_loss"], whole.arrays["attacked_loss"][:, :100], rtol=1e-12)

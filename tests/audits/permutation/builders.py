@@ -1,4 +1,4 @@
-"""Populations with a known truth, for tests of level and power."""
+"""Populations with a known truth, for tests of level and power; the AUC from its definition."""
 
 import numpy as np
 
@@ -18,9 +18,24 @@ def simulate(
     return Predictions(label, score, group, names, prediction=(score >= 0.5).astype(np.int64))
 
 
+ROWS = simulate(np.random.default_rng(11), (150, 90), (0.5, 0.35), (1.3, 0.8))
+
+
+def crowd(groups: int, persons: bool = False) -> Predictions:
+    """Four rows of each of many groups; rows of two of ``persons``."""
+    label, score = np.tile([0, 1], 2 * groups), np.random.default_rng(1).random(4 * groups)
+    cluster = np.arange(4 * groups) // 2 if persons else None
+    return Predictions(label, score, np.repeat(np.arange(groups), 4), tuple(map(str, range(groups))), cluster=cluster)
+
+
 def near(share: float, level: float, simulations: int, deviations: float = 4.0) -> bool:
     """Whether an observed share is within some standard errors of a probability, and not 0, as of a test never made."""
     return share > 0 and abs(share - level) <= deviations * np.sqrt(level * (1 - level) / simulations)
+
+
+def at_most(share: float | np.floating, level: float, simulations: int, deviations: float = 4.0) -> bool:
+    """Whether an observed share is above a probability by no more than some standard errors."""
+    return share <= level + deviations * np.sqrt(level * (1 - level) / simulations)
 
 
 def mean_error(y: Array, score: Array, weight: Array) -> Array:
@@ -28,3 +43,23 @@ def mean_error(y: Array, score: Array, weight: Array) -> Array:
 
 
 BIAS = UserMetric("bias", mean_error, batched=True)  # type: ignore[arg-type]
+
+
+def wins(label: Array, score: Array) -> Array:
+    """Whether each positive scores above each negative, one half where they tie: (positives, negatives)."""
+    positive, negative = score[label == 1][:, None], score[label == 0]
+    return (positive > negative) + 0.5 * (positive == negative)
+
+
+def delong(label: Array, score: Array) -> tuple[float, float]:
+    """The AUC and its variance from the definition, with all pairs of a positive and a negative."""
+    won = wins(label, score)
+    variance = won.mean(axis=1).var(ddof=1) / won.shape[0] + won.mean(axis=0).var(ddof=1) / won.shape[1]
+    return float(won.mean()), float(variance)
+
+
+def tabulated(group: Array, label: Array, cell: Array) -> Array:
+    """Counts group x label x cell."""
+    table = np.zeros((group.max() + 1, 2, cell.max() + 1), dtype=np.int64)
+    np.add.at(table, (group, label, cell), 1)
+    return table

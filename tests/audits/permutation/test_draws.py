@@ -30,25 +30,9 @@ from pipeline.audits.permutation.resamplers import resampler
 from pipeline.audits.permutation.rows import RankedRows
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.simulations import TOGETHER, auc_p
-from pipeline.audits.permutation.statistics import BinnedAuc, Proportion, studentized
+from pipeline.audits.permutation.statistics import BinnedAuc, MetricEstimate, studentized
 from pipeline.types import Array
-from tests.audits.permutation.builders import BIAS, simulate
-
-
-def shuffled(kinds: Array, sizes: tuple[int, ...], times: int, rng: np.random.Generator) -> Array:
-    """The naive permutation: shuffle the rows, cut them into groups, count kinds (G, times, U)."""
-    rows = rng.permuted(np.tile(np.repeat(np.arange(len(kinds)), kinds), (times, 1)), axis=1)
-    parts = np.split(rows, np.cumsum(sizes)[:-1], axis=1)
-    return np.stack([np.stack([(part == u).sum(axis=1) for u in range(len(kinds))], axis=-1) for part in parts])
-
-
-def homogeneity(a: Array, b: Array) -> float:
-    """p-value that two samples of rows of integers have one law (chi-square, rare rows put together)."""
-    _, code = np.unique(np.concatenate([a, b]), axis=0, return_inverse=True)
-    table = np.stack([np.bincount(part, minlength=code.max() + 1) for part in (code[: len(a)], code[len(a) :])])
-    rare = table.sum(axis=0) < 20
-    table = np.concatenate([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)], axis=1)
-    return float(stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue)
+from tests.audits.permutation.builders import BIAS, ROWS, crowd
 
 
 def test_groups_of_the_right_size_share_out_the_pool() -> None:
@@ -62,41 +46,41 @@ def test_groups_of_the_right_size_share_out_the_pool() -> None:
 
 def test_counts_of_permuted_rows_have_the_law_of_the_draws() -> None:
     kinds, sizes, rng = np.array([4, 3, 5]), (5, 4, 3), np.random.default_rng(2)
-    naive, drawn = shuffled(kinds, sizes, 20_000, rng), split(kinds, sizes, 20_000, rng)
-    joint = [np.moveaxis(c, 0, 1).reshape(20_000, -1) for c in (naive, drawn)]
-    assert homogeneity(*joint) > 1e-3
+    # The naive permutation: shuffle the rows, cut them into groups, count kinds.
+    rows = rng.permuted(np.tile(np.repeat(np.arange(3), kinds), (20_000, 1)), axis=1)
+    parts = np.split(rows, np.cumsum(sizes)[:-1], axis=1)
+    naive = np.concatenate([(part[..., None] == np.arange(3)).sum(axis=1) for part in parts], axis=1)
+    drawn = np.moveaxis(split(kinds, sizes, 20_000, rng), 0, 1).reshape(20_000, -1)
+    # Chi-square of homogeneity, rare rows put together.
+    _, code = np.unique(np.concatenate([naive, drawn]), axis=0, return_inverse=True)
+    table = np.stack([np.bincount(part, minlength=code.max() + 1) for part in np.split(code, 2)])
+    rare = table.sum(axis=0) < 20
+    table = np.concatenate([table[:, ~rare], table[:, rare].sum(axis=1, keepdims=True)], axis=1)
+    assert stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue > 1e-3
 
 
 def test_within_strata_every_group_keeps_its_rows() -> None:
-    counts = np.array([[10, 5, 40], [3, 30, 8]])
-    seen: list[Array] = []
+    table = np.array([[10, 5, 40], [3, 30, 8]])
 
-    def remembered(drawn: Array) -> object:
-        seen.append(drawn)
-        return Proportion(0.0)(drawn)
+    def first_and_last(counts: Array) -> MetricEstimate:
+        return MetricEstimate(counts[..., 0], counts[..., 2])
 
-    CountResampler(remembered, counts, seed=1, strata=np.array([0, 0, 1])).permuted(0, 500)  # type: ignore[arg-type]
-    drawn = seen[0]
-    assert (drawn[..., 2] == counts[:, None, 2]).all()
-    events = drawn[0, :, 0]
+    events, apart = CountResampler(first_and_last, table, seed=1, strata=np.array([0, 0, 1])).permuted(0, 500)
+    assert (apart == table[:, None, 2]).all()
     expected = stats.hypergeom(48, 13, 15)
-    assert events.mean() == pytest.approx(expected.mean(), abs=0.3)
-    assert events.var() == pytest.approx(expected.var(), rel=0.25)
+    assert events[0].mean() == pytest.approx(expected.mean(), abs=0.3)
+    assert events[0].var() == pytest.approx(expected.var(), rel=0.25)
 
 
 def test_tables_of_many_kinds_are_permuted_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = np.random.default_rng(6).integers(0, 9, (2, 40))
-    source = CountResampler(BinnedAuc(20), counts, seed=5)
+    source = CountResampler(BinnedAuc(20), np.random.default_rng(6).integers(0, 9, (2, 40)), seed=5)
     whole = studentized(source.permuted(0, 1000))
     monkeypatch.setattr(draws, "COUNTS_AT_ONCE", 40 * 30)
-    parts = studentized(source.permuted(0, 1000))
+    parts, again = (studentized(source.permuted(0, 1000)) for _ in range(2))
     assert parts.shape == (1000,)
-    np.testing.assert_array_equal(parts, studentized(source.permuted(0, 1000)))
+    np.testing.assert_array_equal(parts, again)
     assert stats.ks_2samp(whole, parts).pvalue > 1e-3
     assert len(np.unique(parts)) > 900
-
-
-# Compiled permutations are uniform, and each is determined by its seed and number alone.
 
 
 @pytest.mark.parametrize(("n", "size"), [(7, 3), (40, 1), (40, 39), (37, 2)])
@@ -167,40 +151,25 @@ def test_blocks_follow_one_another() -> None:
     assert rows.permuted(1, 4).value[0, 0] == moments[0, 1, 1] / (moments[0, 0, 1] * moments[0, 0, 0])
 
 
-# Compiled code gives the same bytes whether it was just compiled or read back from disk.
-
-
 PROGRAM = """
 import hashlib
 import numpy as np
 from pipeline.audits.permutation import kernels
+from tests.audits.permutation.test_draws import CASES, source
 
 rng, digest = np.random.default_rng(3), hashlib.sha256()
-for n, sizes in ((203, [90, 113]), (301, [100, 101, 100])):
-    groups, sizes = len(sizes), np.array(sizes)
-    label, weight = rng.integers(0, 2, n).astype(np.uint8), 3 * rng.random(n)
-    tie_end = np.append(rng.random(n - 1) < 0.6, True)
-    x, y = rng.normal(size=(n, 5)), rng.normal(size=(n, 5)) / rng.random((n, 5))
-    moments, sums = np.zeros((9, 3, 2 * groups)), np.zeros((9, groups, 6))
-    kernels.permuted_ranks(5, 0, sizes, label, tie_end, moments)
-    kernels.permuted_sums(5, 0, sizes, rng.normal(size=(6, n)) * 10.0 ** rng.integers(-6, 6, (6, 1)), sums)
-    cluster, held = rng.integers(0, n // 2, n), np.zeros((n // 2, 2))
-    np.add.at(held, (cluster, label.astype(int)), weight)
-    of_clusters = np.array([n // 2 // groups] * (groups - 1) + [n // 2 - n // 2 // groups * (groups - 1)])
-    auc, variance = np.empty((9, groups)), np.empty((9, groups))
-    kernels.permuted_clusters(5, 0, of_clusters, cluster, label, weight, tie_end, held, auc, variance)
-    products, pooled = np.zeros((9, 2, 5)), np.zeros((9, 3, 5))
-    kernels.permuted_products(5, 0, x, y, products)
-    kernels.pooled_products(5, 0, x[: n // 2 * 2], pooled)
-    found = [moments, sums, auc, variance, products, pooled]
-    if groups == 2:
-        codes, many = np.empty((9, n), np.uint8), np.zeros((9, 2, 6, 16))
-        kernels.permuted_codes(5, 0, sizes, codes)
-        kernels.ranked_sums(codes, (rng.random((n, 16)) < 0.4).astype(float), many)
-        found += [codes, many]
-    for values in found:
-        digest.update(np.ascontiguousarray(values).tobytes())
-entries = [f for module in (kernels,) for f in vars(module).values() if hasattr(f, "stats")]
+x, y = rng.normal(size=(2, 202, 5)) / rng.random((2, 202, 5))
+products, pooled = np.zeros((9, 2, 5)), np.zeros((9, 3, 5))
+kernels.permuted_products(5, 0, x, y, products)
+kernels.pooled_products(5, 0, x, pooled)
+codes, sums = np.empty((9, 203), np.uint8), np.zeros((9, 2, 6, 16))
+kernels.permuted_codes(5, 0, np.array([90, 113]), codes)
+kernels.ranked_sums(codes, (rng.random((203, 16)) < 0.4).astype(float), sums)
+large, columns = np.zeros((9, 3, 6)), rng.normal(size=(6, 301)) * 10.0 ** rng.integers(-6, 6, (6, 1))
+kernels.permuted_sums(5, 0, np.array([99, 100, 102]), columns, large)
+for values in (products, pooled, codes, sums, large, *(part for case in CASES for part in source(case).permuted(0, 9))):
+    digest.update(np.ascontiguousarray(values).tobytes())
+entries = [f for f in vars(kernels).values() if hasattr(f, "stats")]
 print(digest.hexdigest(), sum(sum(f.stats.cache_misses.values()) for f in entries))
 """
 
@@ -215,9 +184,6 @@ def test_what_is_read_from_disk_gives_the_bytes_of_what_was_just_compiled(tmp_pa
     (first, compiled), (second, compiled_again) = (run.stdout.split() for run in runs)
     assert (int(compiled) > 0, int(compiled_again)) == (True, 0)
     assert first == second
-
-
-# Many samples at once give the p-values of each by itself.
 
 
 def ranked(samples: int, sizes: tuple[int, int], positives: tuple[float, float], seed: int) -> tuple[Array, Array]:
@@ -276,9 +242,6 @@ def test_a_sample_without_a_test_has_no_p_value() -> None:
 
 
 # Every way to permute has the law of permuted rows, and its samples with replacement the variance of the metric.
-
-
-ROWS = simulate(np.random.default_rng(11), (150, 90), (0.5, 0.35), (1.3, 0.8))
 DECIDED = replace(ROWS, score=np.asarray(ROWS.prediction, dtype=float))
 WEIGHED = replace(ROWS, weight=np.random.default_rng(2).random(240) + 0.1)
 CASES = {
@@ -346,15 +309,5 @@ def test_fewer_draws_are_the_first_of_many_and_blocks_do_not_depend_on_one_anoth
 
 
 @pytest.mark.parametrize(("metric", "persons"), [("auc", False), ("auc", True), ("mean_score", False)])
-def test_more_groups_than_a_byte_can_number_are_refused(metric: str, persons: bool) -> None:
-    groups = 257
-    group = np.repeat(np.arange(groups), 4)
-    label, score = np.tile([0, 1], 2 * groups), np.random.default_rng(1).random(4 * groups)
-    names = tuple(str(g) for g in range(groups))
-    data = Predictions(label, score, group, names, cluster=np.arange(4 * groups) // 2 if persons else None)
-    with pytest.raises(ValueError, match="expected at most 256 groups to permute row by row, found 257"):
-        resampler(data, METRICS[metric], 1, 1.0, 0)
-    keep = group < 256
-    cluster = None if data.cluster is None else data.cluster[keep]
-    fewer = Predictions(label[keep], score[keep], group[keep], names[:-1], cluster=cluster)
-    assert np.isfinite(resampler(fewer, METRICS[metric], 1, 1.0, 0).observed.value).all()
+def test_as_many_groups_as_a_byte_can_number_are_permuted_row_by_row(metric: str, persons: bool) -> None:
+    assert np.isfinite(resampler(crowd(256, persons), METRICS[metric], 1, 1.0, 0).observed.value).all()

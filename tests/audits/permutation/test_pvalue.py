@@ -1,14 +1,14 @@
 """p-values of random permutations, their error, stopping early, and the step-down form of the largest |T|."""
 
 import math
-from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.stats import norm
+from scipy.special import softmax
 
 from pipeline.audits.permutation.draws import BLOCK, CountResampler, draw, draw_huge, window
 from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, restricted, score, score_interval, statistic
@@ -29,6 +29,7 @@ from pipeline.audits.permutation.pairs import largest_p
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.statistics import MetricEstimate, Proportion
 from pipeline.types import Array
+from tests.audits.permutation.builders import at_most, simulate
 
 
 def test_among_exchangeable_statistics_the_p_value_keeps_its_level_for_any_number_of_draws() -> None:
@@ -107,71 +108,51 @@ def test_a_clear_p_value_stops_soon_and_the_decision_is_right() -> None:
 def test_blocks_of_draws_stop_where_one_run_would() -> None:
     stop, extremes = SafeStop(alpha=0.05, risk=1e-3), np.random.default_rng(4).random(3000) < 0.09
     whole = stop.first_stop(extremes, 0, 0)
-    found = None
-    for start, end in pairwise(range(0, 3001, 100)):
-        found = stop.first_stop(extremes[start:end], start, int(extremes[:start].sum()))
-        if found is not None:
-            found += start
-            break
     assert whole is not None
-    assert found == whole
+    first = whole - whole % 100
+    for start in range(0, first + 1, 100):
+        found = stop.first_stop(extremes[start : start + 100], start, int(extremes[:start].sum()))
+        assert found == (whole - first if start == first else None)
 
 
 def test_the_interval_holds_the_p_values_that_could_not_have_stopped() -> None:
-    stop = SafeStop(alpha=0.05, risk=1e-3)
+    stop, counts = SafeStop(alpha=0.05, risk=1e-3), (np.array(1000), np.array(30))
     low, high = stop.interval(30, 1000)
-    assert low < 0.03 < high
     wide = wilson(30, 1000, level=0.999)
-    assert low < wide[0]
-    assert high > wide[1]
+    assert low < wide[0] < 0.03 < wide[1] < high
     for edge, out in ((low, low * 0.99), (high, high * 1.01)):
-        inside = SafeStop(alpha=(edge + 0.03) / 2, risk=1e-3)
-        assert inside._log_evidence(np.array(1000), np.array(30), inside.alpha) > np.log(1e-3)
-        assert inside._log_evidence(np.array(1000), np.array(30), out) < np.log(1e-3)
-    assert stop.interval(0, 500)[0] == 0
-    assert stop.interval(500, 500)[1] == 1
+        assert stop._log_evidence(*counts, (edge + 0.03) / 2) > np.log(1e-3) > stop._log_evidence(*counts, out)
+    assert (stop.interval(0, 500)[0], stop.interval(500, 500)[1]) == (0, 1)
 
 
 # The step-down form of the largest |T|.
-
-
 PAIRS = list(combinations(range(4), 2))
 EVERY = np.ones(len(PAIRS), dtype=bool)
 
 
-@dataclass(frozen=True)
-class Drawn:
+def drawn(values: Array, permuted: Array) -> Any:
     """A resampler of what it is given: values (G,) and (G, B), variances 1/2, so that T is a difference of values."""
 
-    values: Array
-    permuted_values: Array
+    def block(number: int, size: int) -> MetricEstimate:
+        part = permuted[:, number * BLOCK : number * BLOCK + size]
+        return MetricEstimate(part, np.full(part.shape, 0.5))
 
-    @property
-    def observed(self) -> MetricEstimate:
-        return MetricEstimate(self.values, np.full(self.values.shape, 0.5))
+    return SimpleNamespace(observed=MetricEstimate(values, np.full(len(values), 0.5)), permuted=block)
 
-    @property
-    def units(self) -> tuple[int, ...]:
-        return (1,) * len(self.values)
 
-    def permuted(self, block: int, size: int) -> MetricEstimate:
-        drawn = self.permuted_values[:, block * BLOCK : block * BLOCK + size]
-        return MetricEstimate(drawn, np.full(drawn.shape, 0.5))
-
-    def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
-        raise NotImplementedError
+def differences(values: Array) -> Array:
+    """|T| of every pair, of values (G, ...)."""
+    return np.array([abs(values[a] - values[b]) for a, b in PAIRS])
 
 
 def by_definition(values: Array, permuted: Array, known: Array) -> Array:
     """One loop over pairs in descending order of |T|, each against the largest |T*| of itself and those after it."""
-    t = np.array([abs(values[a] - values[b]) for a, b in PAIRS])
-    drawn = np.array([np.abs(permuted[a] - permuted[b]) for a, b in PAIRS])
+    t, drawn = differences(values), differences(permuted)
     order = [int(pair) for pair in np.argsort(-t) if known[pair]]
     p, reached = np.full(len(PAIRS), np.nan), 0.0
     for place, pair in enumerate(order):
-        beyond = sum(drawn[order[place:], b].max() >= t[pair] for b in range(permuted.shape[1]))
-        reached = max(reached, (1 + beyond) / (permuted.shape[1] + 1))
-        p[pair] = reached
+        beyond = (drawn[order[place:]].max(axis=0) >= t[pair]).sum()
+        reached = p[pair] = max(reached, (1 + beyond) / (permuted.shape[1] + 1))
     return p
 
 
@@ -180,7 +161,7 @@ def test_each_pair_is_compared_with_the_largest_of_those_that_are_left(draws: in
     rng = np.random.default_rng(1)
     values, permuted = np.array([0.0, 0.4, 1.1, 2.9]), rng.normal(size=(4, draws)) / np.sqrt(2)
     for known in (EVERY, np.array([True, False, True, True, True, False])):
-        found = largest_p(Drawn(values, permuted), PAIRS, known, draws)
+        found = largest_p(drawn(values, permuted), PAIRS, known, draws)
         np.testing.assert_allclose(found, by_definition(values, permuted, known))
 
 
@@ -188,10 +169,8 @@ def test_one_outlying_group_does_not_hide_the_others_and_never_costs_them() -> N
     """Single-step p-values, (1 + #{max of all >= |T|}) / (B + 1), are never smaller, and some are larger."""
     rng = np.random.default_rng(2)
     values, permuted = np.array([0.0, 2.2, 0.1, 9.0]), rng.normal(size=(4, 2000)) / np.sqrt(2)
-    stepped = largest_p(Drawn(values, permuted), PAIRS, EVERY, 2000)
-    t = np.array([abs(values[a] - values[b]) for a, b in PAIRS])
-    largest = np.array([np.abs(permuted[a] - permuted[b]) for a, b in PAIRS]).max(axis=0)
-    single = (1 + (largest >= t[:, None]).sum(axis=1)) / 2001
+    stepped = largest_p(drawn(values, permuted), PAIRS, EVERY, 2000)
+    single = (1 + (differences(permuted).max(axis=0) >= differences(values)[:, None]).sum(axis=1)) / 2001
     assert (stepped <= single).all()
     assert stepped[PAIRS.index((0, 1))] < 0.6 * single[PAIRS.index((0, 1))]
 
@@ -199,12 +178,12 @@ def test_one_outlying_group_does_not_hide_the_others_and_never_costs_them() -> N
 def test_pairs_with_an_infinite_statistic_are_the_most_extreme_and_permutations_without_one_count_as_such() -> None:
     permuted = np.random.default_rng(3).normal(size=(4, 99))
     values = np.array([0.0, 2.2, 0.1, np.inf])
-    found = largest_p(Drawn(values, permuted), PAIRS, EVERY, 99)
+    found = largest_p(drawn(values, permuted), PAIRS, EVERY, 99)
     np.testing.assert_allclose(found, by_definition(values, permuted, EVERY))
     assert [found[pair] for pair, groups in enumerate(PAIRS) if 3 in groups] == [1 / 100] * 3
     permuted = np.zeros((4, 99))
     permuted[0, :9] = np.nan
-    p = largest_p(Drawn(np.array([0.0, 0.0, 0.0, 3.0]), permuted), PAIRS, EVERY, 99)
+    p = largest_p(drawn(np.array([0.0, 0.0, 0.0, 3.0]), permuted), PAIRS, EVERY, 99)
     assert p[PAIRS.index((2, 3))] == pytest.approx(10 / 100)
 
 
@@ -213,42 +192,34 @@ def test_where_one_rate_differs_the_others_are_falsely_rejected_no_more_often_th
     false, true, simulations, positives = 0, 0, 400, np.array([120, 60, 90, 150])
     equal = [pair for pair, groups in enumerate(PAIRS) if 3 not in groups]
     for simulation in range(simulations):
-        rng = np.random.default_rng(simulation)
-        hits = rng.binomial(positives, [0.6, 0.6, 0.6, 0.9])
+        hits = np.random.default_rng(simulation).binomial(positives, [0.6, 0.6, 0.6, 0.9])
         counts = np.stack([hits, positives - hits, np.zeros(4, dtype=int)], axis=-1)
-        source = CountResampler(Proportion(1.0), counts, simulation)
-        p = largest_p(source, PAIRS, EVERY, 199)
+        p = largest_p(CountResampler(Proportion(1.0), counts, simulation), PAIRS, EVERY, 199)
         false += bool((p[equal] <= 0.05).any())
         true += bool((np.delete(p, equal) <= 0.05).any())
-    assert 0.015 < false / simulations < 0.05 + 4 * np.sqrt(0.05 * 0.95 / simulations)
+    assert false / simulations > 0.015
+    assert at_most(false / simulations, 0.05, simulations)
     assert true / simulations > 0.95
-
-
-# The two-sided test that doubles the nearer tail.
 
 
 def ranked(sizes: tuple[int, int], aucs: tuple[float, float], seed: int = 0) -> Predictions:
     """Two groups whose scores have these areas under the curve."""
-    rng = np.random.default_rng(seed)
-    group = np.repeat([0, 1], sizes)
-    label = (rng.random(len(group)) < 0.3).astype(int)
-    score = rng.normal(size=len(group)) + label * norm.ppf(np.asarray(aucs))[group] * np.sqrt(2)
-    return Predictions(label=label, score=norm.cdf(score), group=group, groups=("few", "many"))
+    few, many = np.sqrt(2) * stats.norm.ppf(aucs)
+    return simulate(np.random.default_rng(seed), sizes, (0.3, 0.3), (few, many))
 
 
 @pytest.mark.parametrize("statistic", [-2.5, -0.3, 0.0, 1.1, 4.0])
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.4])
 def test_p_doubles_the_nearer_tail_and_the_interval_holds_what_is_not_rejected(statistic: float, alpha: float) -> None:
+    def at(shift: float) -> MonteCarlo:
+        return MonteCarlo(statistic - shift, statistic - shift, 1.0, reference, stopped=False)
+
     reference = np.random.default_rng(1).gumbel(size=999)
-    found = MonteCarlo(statistic, statistic, 1.0, reference, stopped=False)
-    p = {side: found.p(side) for side in ("greater", "less", "equal-tailed")}
+    p = {side: at(0.0).p(side) for side in ("greater", "less", "equal-tailed")}
     assert p["equal-tailed"] == min(1.0, 2 * min(p["greater"], p["less"]))
-    low, high = found.interval(alpha, "equal-tailed")
+    low, high = at(0.0).interval(alpha, "equal-tailed")
     assert (low <= 0 <= high) == (p["equal-tailed"] > alpha)
-    shifted = [
-        MonteCarlo(statistic - d, statistic - d, 1.0, reference, stopped=False) for d in (low - 1e-9, high + 1e-9)
-    ]
-    assert all(one.p("equal-tailed") <= alpha for one in shifted)
+    assert max(at(beyond).p("equal-tailed") for beyond in (low - 1e-9, high + 1e-9)) <= alpha
 
 
 def test_of_a_symmetric_law_both_two_sided_tests_are_one_and_exact_ones_double_the_nearer_tail_too() -> None:
@@ -263,23 +234,22 @@ def test_of_a_symmetric_law_both_two_sided_tests_are_one_and_exact_ones_double_t
 
 def test_few_rows_against_many_that_are_ranked_almost_without_a_fault() -> None:
     data = ranked((100, 3900), (0.5, 0.96))
-    both: dict[str, Any] = {
-        side: permutation_test(data, "auc", rng=np.random.default_rng(1), draws=2000, alternative=side)
+    found: list[Any] = [
+        permutation_test(data, "auc", rng=np.random.default_rng(1), draws=2000, alternative=side)
         for side in ("two-sided", "equal-tailed")
-    }
-    assert both["equal-tailed"].p_value == pytest.approx(2 / 2001)
-    assert both["two-sided"].p_value > 5 * both["equal-tailed"].p_value
-    assert both["equal-tailed"].direction == -1
+    ]
+    two, equal = found
+    assert (equal.p_value, equal.direction) == (pytest.approx(2 / 2001), -1)
+    assert two.p_value > 5 * equal.p_value
     # The metric of AUCs differs by at most 1.
-    assert -1 < both["equal-tailed"].ci_low < both["equal-tailed"].ci_high < -0.2
+    assert -1 < equal.ci_low < equal.ci_high < -0.2
 
 
 def test_the_level_of_equal_aucs() -> None:
     asked: dict[str, Any] = {"draws": 199, "alternative": "equal-tailed"}
     samples = [ranked((40, 400), (0.85, 0.85), seed) for seed in range(200)]
-    rejected = [permutation_test(data, "auc", rng=np.random.default_rng(k), **asked).rejected
-                for k, data in enumerate(samples)]  # fmt: skip
-    assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    found = [permutation_test(one, "auc", rng=np.random.default_rng(k), **asked) for k, one in enumerate(samples)]
+    assert at_most(sum(one.rejected for one in found) / 200, 0.05, 200, deviations=3)
 
 
 def test_drawing_stops_when_the_nearer_tail_is_safe_at_half_the_level() -> None:
@@ -291,8 +261,6 @@ def test_drawing_stops_when_the_nearer_tail_is_safe_at_half_the_level() -> None:
 
 
 # Exact tests: Fisher's, with their level in every sample, intervals that agree with them, and hypergeometric draws.
-
-
 rng = np.random.default_rng(6)
 TABLES = [
     Rates(int(rng.integers(0, a + 1)), int(a), int(rng.integers(0, b + 1)), int(b))
@@ -311,32 +279,35 @@ def test_p_values_are_fishers() -> None:
         np.testing.assert_allclose([p.greater, p.less, p.two_sided], expected, rtol=1e-8)
 
 
+def chances(rates: Rates, f_a: float, f_b: float) -> float:
+    """The chance of two independent counts."""
+    return float(stats.binom.pmf(rates.x_a, rates.m_a, f_a) * stats.binom.pmf(rates.x_b, rates.m_b, f_b))
+
+
+def samples(m_a: int, m_b: int) -> list[Rates]:
+    """All that there are of two groups."""
+    return [Rates(a, m_a, b, m_b) for a in range(m_a + 1) for b in range(m_b + 1)]
+
+
 def test_the_level_holds_in_every_sample_and_so_does_the_bound_on_wrong_directions() -> None:
     """Summed over all samples of two small groups, for rates over the whole range: no simulation."""
-    m_a, m_b, alpha = 14, 5, 0.05
-    cells = [(a, b, exact_p(Rates(a, m_a, b, m_b))) for a in range(m_a + 1) for b in range(m_b + 1)]
+    alpha, p = 0.05, {rates: exact_p(rates) for rates in samples(14, 5)}
     for f in np.linspace(0.02, 0.98, 25):
-        chance = {(a, b): stats.binom.pmf(a, m_a, f) * stats.binom.pmf(b, m_b, f) for a, b, _ in cells}
-        assert sum(chance[a, b] for a, b, p in cells if p.two_sided <= alpha) <= alpha
+        assert sum(chances(rates, f, f) for rates in p if p[rates].two_sided <= alpha) <= alpha
         # A slightly larger rate in A: to conclude that B has the larger one is wrong.
-        above = {(a, b): stats.binom.pmf(a, m_a, f + 0.01) * stats.binom.pmf(b, m_b, f) for a, b, _ in cells}
-        assert sum(above[a, b] for a, b, p in cells if p.less <= alpha / 2) <= alpha / 2
+        assert sum(chances(rates, f + 0.01, f) for rates in p if p[rates].less <= alpha / 2) <= alpha / 2
 
 
 def test_the_statistic_is_standardised_over_the_permutations() -> None:
-    rates = Rates(5, 9, 2, 12)
-    law = stats.hypergeom(21, 7, 9)
-    difference = lambda x: x / 9 - (7 - x) / 12  # noqa: E731
-    x = np.arange(8)
-    deviation = np.sqrt((law.pmf(x) * difference(x) ** 2).sum())
-    assert statistic(rates) == pytest.approx(difference(5) / deviation)
+    # Of x hits in A the difference is x / 9 - (7 - x) / 12.
+    deviation = (1 / 9 + 1 / 12) * stats.hypergeom(21, 7, 9).std()
+    assert statistic(Rates(5, 9, 2, 12)) == pytest.approx((5 / 9 - 2 / 12) / deviation)
 
 
 def test_a_hundred_million_rows_are_enumerated_and_no_p_value_is_zero() -> None:
     rates = Rates(20_000_000, 50_000_000, 20_012_000, 50_000_000)
     p = exact_p(rates)
-    assert p.less == pytest.approx(stats.norm.cdf(statistic(rates)), rel=1e-3)
-    assert p.two_sided == pytest.approx(2 * p.less, rel=1e-3)
+    assert (p.less, p.two_sided) == pytest.approx((stats.norm.cdf(statistic(rates)), 2 * p.less), rel=1e-3)
     p = exact_p(Rates(10**6, 10**6, 0, 10**6))
     assert 0 < p.two_sided < 1e-300
     assert p.less == 1
@@ -366,14 +337,13 @@ def test_the_score_of_no_difference_is_pearsons_chi_square() -> None:
 
 @pytest.mark.parametrize("d", [-0.7, -0.2, 0.1, 0.55])
 def test_restricted_rates_differ_by_d_and_are_the_likeliest(d: float) -> None:
+    grid = np.linspace(max(0, -d), min(1, 1 - d), 2001)
     for rates in TABLES[:20]:
         f_a, f_b = restricted(rates, d)
         assert f_a - f_b == pytest.approx(d)
-        grid = np.linspace(max(0, -d), min(1, 1 - d), 2001)
-        log_likelihood = stats.binom.logpmf(rates.x_a, rates.m_a, np.clip(grid + d, 0, 1)) + stats.binom.logpmf(
-            rates.x_b, rates.m_b, grid
-        )
-        assert f_b == pytest.approx(grid[np.argmax(log_likelihood)], abs=1e-3)
+        likelihood = stats.binom.logpmf(rates.x_a, rates.m_a, np.clip(grid + d, 0, 1))
+        likelihood += stats.binom.logpmf(rates.x_b, rates.m_b, grid)
+        assert f_b == pytest.approx(grid[np.argmax(likelihood)], abs=1e-3)
 
 
 def test_the_score_interval_inverts_the_score_test() -> None:
@@ -387,20 +357,17 @@ def test_the_score_interval_inverts_the_score_test() -> None:
 
 
 def test_the_score_interval_covers_the_difference_of_unequal_rates() -> None:
-    f_a, f_b, m_a, m_b = 0.3, 0.1, 60, 25
     covered = 0.0
-    for a in range(m_a + 1):
-        for b in range(m_b + 1):
-            chance = stats.binom.pmf(a, m_a, f_a) * stats.binom.pmf(b, m_b, f_b)
-            if chance > 1e-5:
-                low, high = score_interval(Rates(a, m_a, b, m_b), 0.05, "two-sided")
-                covered += chance * (low <= f_a - f_b <= high)
+    for rates in samples(60, 25):
+        if (chance := chances(rates, 0.3, 0.1)) > 1e-5:
+            low, high = score_interval(rates, 0.05, "two-sided")
+            covered += chance * (low <= 0.3 - 0.1 <= high)
     assert covered == pytest.approx(0.95, abs=0.02)
 
 
 def test_the_score_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_rejects() -> None:
     """So it needs no more than to be extended to 0, in the few tables where the exact test is the stricter one."""
-    tables = [Rates(a, 12, b, m) for m in (6, 14) for a in range(13) for b in range(m + 1)]
+    tables = samples(12, 6) + samples(12, 14)
     zero_kept = extended = 0
     for rates in tables:
         low, high = score_interval(rates, 0.05, "two-sided")
@@ -413,18 +380,13 @@ def test_the_score_interval_by_itself_leaves_out_all_zeros_that_the_exact_test_r
     assert 0 < extended < 0.12 * len(tables)
 
 
-# The hypergeometric law around a centre, and draws from it at any size.
-
-
 @pytest.mark.parametrize(
     ("marked", "total", "size"), [(7, 20, 9), (300, 1000, 40), (0, 5, 2), (5, 5, 3), (950, 1000, 999)]
 )
 def test_the_window_holds_the_whole_law(marked: int, total: int, size: int) -> None:
     x, log_weight = window(marked, total, size)
-    weight = np.exp(log_weight)
-    support = np.arange(max(0, size - total + marked), min(size, marked) + 1)
-    np.testing.assert_array_equal(x, support)
-    np.testing.assert_allclose(weight / weight.sum(), stats.hypergeom.pmf(x, total, marked, size), rtol=1e-9)
+    np.testing.assert_array_equal(x, np.arange(max(0, size - total + marked), min(size, marked) + 1))
+    np.testing.assert_allclose(softmax(log_weight), stats.hypergeom.pmf(x, total, marked, size), rtol=1e-9)
 
 
 def test_what_a_window_leaves_out_underflows() -> None:
@@ -434,27 +396,24 @@ def test_what_a_window_leaves_out_underflows() -> None:
     assert x[np.argmax(log_weight)] == pytest.approx(1.5e8, abs=1)
 
 
-def test_large_draws_follow_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("marked", "others", "size"), [(40, 60, 30), (3, 500, 100), (2000, 3000, 900)])
+def test_large_draws_follow_the_law(monkeypatch: pytest.MonkeyPatch, marked: int, others: int, size: int) -> None:
     monkeypatch.setattr("pipeline.audits.permutation.draws.SMALLEST_STIRLING", 20)
-    for marked, others, size in ((40, 60, 30), (3, 500, 100), (2000, 3000, 900)):
-        n = 20_000
-        each = [np.full(n, v) for v in (marked, others, size)]
-        drawn = draw_huge(each[0], each[1], each[2], np.random.default_rng(3))
-        x = np.arange(drawn.min(), drawn.max() + 1)
-        expected = n * stats.hypergeom.pmf(x, marked + others, marked, size)
-        seen = np.bincount(drawn - x[0])
-        kept = expected > 5
-        p = stats.chisquare(seen[kept], expected[kept] * seen[kept].sum() / expected[kept].sum()).pvalue
-        assert p > 1e-3
+    n = 20_000
+    drawn = draw_huge(np.full(n, marked), np.full(n, others), np.full(n, size), np.random.default_rng(3))
+    x = np.arange(drawn.min(), drawn.max() + 1)
+    seen, expected = np.bincount(drawn - x[0]), n * stats.hypergeom.pmf(x, marked + others, marked, size)
+    kept = expected > 5
+    assert stats.chisquare(seen[kept], expected[kept] * seen[kept].sum() / expected[kept].sum()).pvalue > 1e-3
 
 
 def test_beyond_numpys_limit_draws_have_the_moments_of_the_law() -> None:
     marked, others, size = 3 * 10**12, 5 * 10**12, 2 * 10**12
     drawn = draw(np.full(20_000, marked), np.array(others), np.array(size), np.random.default_rng(4))
+    # SciPy's law overflows here.
     total = marked + others
     deviation = np.sqrt(size * (marked / total) * (others / total) * (total - size) / (total - 1))
-    z = (drawn - size * marked / total) / deviation
-    assert stats.kstest(z, "norm").pvalue > 1e-3
+    assert stats.kstest((drawn - size * marked / total) / deviation, "norm").pvalue > 1e-3
 
 
 def test_draws_of_mixed_sizes_are_each_of_their_own_law() -> None:

@@ -1,11 +1,14 @@
 """Rows made of distances: each measure once, what is counted without one, and levels that have none."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
+from sklearn.metrics import log_loss
 
 from pipeline.audits.inference import Precision
 from pipeline.audits.robustness_bias import illustrations
@@ -109,20 +112,10 @@ def test_where_everything_failed_counts_are_all_there_is() -> None:
     assert frame.loc[frame["statistic"].str.startswith("sigma"), "value"].isna().all()
 
 
-# Partitions: what their elements are, how many a study has, and how a dataset's become them.
-
-
-STUDY = {
-    "cifar10": {"label": 10},
-    "cifar100": {"label": 100},
-    "superclasses": {"label": 20},
-    "adience": {"age": 8, "gender": 2},
-    "utkface": {"age": 5, "gender": 2, "race": 5},
-}
-
-
 def test_the_elements_of_the_five_datasets_are_152_and_the_comparisons_150() -> None:
-    named = [{name: tuple(map(str, range(size))) for name, size in each.items()} for each in STUDY.values()]
+    """Classes of CIFAR-10, CIFAR-100 and its superclasses; ages and genders of two, and races of one."""
+    study = ({"label": 10}, {"label": 100}, {"label": 20}, {"age": 8, "gender": 2}, {"age": 5, "gender": 2, "race": 5})
+    named = [{name: tuple(map(str, range(size))) for name, size in each.items()} for each in study]
     assert sum(map(elements, named)) == 152
     assert sum(map(comparisons, named)) == 150
 
@@ -146,25 +139,9 @@ def test_the_classes_come_first_and_rows_are_taken() -> None:
     assert (hair.name, hair.codes.tolist()) == ("hair", [1, -1, 0])
 
 
-@pytest.mark.parametrize("codes", [[0, 3], [-2, 0]])
-def test_a_code_without_a_level_is_refused(codes: list[int]) -> None:
-    with pytest.raises(ValueError, match=r"partition 'p' has 3 levels, but codes from .* expected -1 \(unknown\) to 2"):
-        Partition("p", ("a", "b", "c"), np.array(codes))
-
-
-# The example: whom the rule picks, and that what is shown is what it claims to be.
-
-
-NAN = np.nan
-
-
-def codes(*values: int) -> Array:
-    return np.array(values)
-
-
 def test_without_another_partition_two_classes_give_their_most_ordinary_members() -> None:
     label = np.repeat([0, 1, 2], [5, 3, 3])
-    distance = np.array([9.0, 1.0, 1.2, 1.1, 0.9, 2.0, 2.1, 2.2, 5.0, 4.0, NAN])
+    distance = np.array([9.0, 1.0, 1.2, 1.1, 0.9, 2.0, 2.1, 2.2, 5.0, 4.0, np.nan])
     pair: Any = chosen(distance, label, [Partition("digit", ("0", "1", "2"), label)])
     # Class 2 has two measured points: too few. Class 0 has median 1.1, class 1 has 2.1.
     assert (pair.partition, pair.levels) == ("digit", (0, 1))
@@ -185,10 +162,8 @@ def test_of_another_partition_the_two_groups_have_one_class() -> None:
 
 
 def test_points_of_unknown_level_are_not_shown_and_equal_groups_are_no_example() -> None:
-    label = np.zeros(9, dtype=np.int64)
-    unknown = Partition("race", ("a", "b"), codes(0, 0, 0, 1, 1, 1, -1, -1, -1))
-    classes = Partition("age", ("y",), label)
-    distance = np.repeat([1.0, 2.0, 50.0], 3)
+    label, distance = np.zeros(9, dtype=np.int64), np.repeat([1.0, 2.0, 50.0], 3)
+    classes, unknown = Partition("age", ("y",), label), Partition("race", ("a", "b"), np.repeat([0, 1, -1], 3))
     pair: Any = chosen(distance, label, [classes, unknown])
     assert max(pair.near, *pair.far) < 6
     assert chosen(np.ones(9), label, [classes, unknown]) is None
@@ -196,62 +171,48 @@ def test_points_of_unknown_level_are_not_shown_and_equal_groups_are_no_example()
 
 
 @pytest.mark.parametrize(
-    ("members", "levels"), [((ENOUGH, ENOUGH, 3), (0, 1)), ((ENOUGH, 2 * ENOUGH, 2 * ENOUGH), (0, 2))]
+    ("members", "levels"),
+    [((ENOUGH, ENOUGH, 3), (0, 1)), ((ENOUGH, 2 * ENOUGH, 2 * ENOUGH), (0, 2)), ((8, 7, 3), (0, 1))],
+    ids=["small groups are passed over", "enough is enough", "where no pair has enough the largest are compared"],
 )
-def test_small_groups_are_passed_over_and_enough_is_enough(members: tuple[int, ...], levels: tuple[int, int]) -> None:
+def test_which_groups_are_compared(members: tuple[int, ...], levels: tuple[int, int]) -> None:
     """Three points with the largest difference lose to a pair with enough; of those the largest difference wins."""
-    label = np.repeat([0, 1, 2], members)
-    distance = np.repeat([1.0, 2.0, 9.0], members)
+    label, distance = np.repeat([0, 1, 2], members), np.repeat([1.0, 2.0, 9.0], members)
     pair: Any = chosen(distance, label, [Partition("digit", ("0", "1", "2"), label)])
     assert pair.levels == levels
 
 
-def test_where_no_pair_has_enough_the_largest_groups_are_compared() -> None:
-    label = np.repeat([0, 1, 2], (8, 7, 3))
-    pair: Any = chosen(np.repeat([1.0, 2.0, 9.0], (8, 7, 3)), label, [Partition("digit", ("0", "1", "2"), label)])
-    assert pair.levels == (0, 1)
+def displayed(at: list[float], to: list[float], far: list[int]) -> Any:
+    """One-coloured pictures of class 0, where classes are parted at 1/2; the attack sends each to ``to``."""
 
+    def pictures(values: list[float]) -> Callable[[Array], Array]:
+        return lambda points: np.array(values, dtype=np.float32)[points][:, None, None, None].repeat(4, axis=3)
 
-def picture(value: float) -> Array:
-    return np.full((1, 2, 2), value)
-
-
-def displayed(pair: Pair, values: list[float], to: list[float], boundary: float = 0.5) -> Any:
-    """One-coloured pictures of class 0, where classes are parted at ``boundary``; the attack sends each to ``to``."""
     return shown(
-        pair,
-        lambda points: np.stack([picture(values[i]) for i in points]).astype(np.float32),
-        lambda points: np.stack([picture(to[i]) for i in points]).astype(np.float32),
-        lambda images: (images.mean(axis=(1, 2, 3)) > boundary).astype(np.int64),
-        np.zeros(len(values), dtype=np.int64),
+        Pair("p", (0, 1), 0, np.array(far), budget=0.5),
+        pictures(at),
+        pictures(to),
+        lambda images: (images.mean(axis=(1, 2, 3)) > 0.5).astype(np.int64),
+        np.zeros(len(to), dtype=np.int64),
     )
 
 
 def test_the_near_point_is_shown_as_attacked_and_the_far_one_moved_by_the_whole_budget() -> None:
+    points, perturbed, prediction = displayed([0.45, 0.1], [0.55, 0.6], far=[1])
+    assert (points.tolist(), prediction.tolist()) == ([0, 1], [1, 0])
     # Four pixels: a step of .1 in each is .2 long.
-    points, perturbed, prediction = displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.1], [0.55, 0.6])
-    assert points.tolist() == [0, 1]
-    assert prediction.tolist() == [1, 0]
-    np.testing.assert_allclose(perturbed[0], picture(0.55), rtol=1e-6)
-    np.testing.assert_allclose(perturbed[1], picture(0.1 + 0.5 / 2), rtol=1e-6)
+    np.testing.assert_allclose(perturbed, np.array([[[[0.55] * 4]], [[[0.1 + 0.5 / 2] * 4]]]), rtol=1e-6)
 
 
-def test_a_far_point_that_is_fooled_within_the_budget_is_passed_over() -> None:
+def test_a_far_point_that_is_fooled_within_the_budget_is_passed_over_and_a_failed_attack_is_no_example() -> None:
     # The attack overshoots on point 1: halfway to its result lies beyond the boundary already.
-    pair = Pair("p", (0, 1), 0, codes(1, 2), budget=0.5)
-    points, *_ = displayed(pair, [0.45, 0.4, 0.1], [0.55, 0.99, 0.6])
+    points, *_ = displayed([0.45, 0.4, 0.1], [0.55, 0.99, 0.6], far=[1, 2])
     assert points.tolist() == [0, 2]
-    assert displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.4], [0.55, 0.99]) is None
-
-
-def test_a_failed_attack_is_no_example() -> None:
-    assert displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.1], [0.55, NAN]) is None
-    assert displayed(Pair("p", (0, 1), 0, codes(1), budget=0.5), [0.45, 0.1], [NAN, 0.6]) is None
+    for at, to in (([0.45, 0.4], [0.55, 0.99]), ([0.45, 0.1], [0.55, np.nan]), ([0.45, 0.1], [np.nan, 0.6])):
+        assert displayed(at, to, far=[1]) is None
 
 
 # The two small worlds of section 2: what is drawn is computed.
-
-
 WORLD = illustrations.two_boundaries()
 CLASSES = illustrations.three_classes()
 
@@ -282,13 +243,11 @@ def test_the_middle_class_is_closest_at_about_equal_accuracy() -> None:
 def test_the_regression_is_where_its_loss_is_least() -> None:
     design = np.column_stack([CLASSES.points, np.ones(len(CLASSES.points))])
 
-    def loss(weights: np.ndarray, bias: np.ndarray) -> float:
-        logits = design @ np.column_stack([weights, bias]).T
-        own = logits[np.arange(len(logits)), CLASSES.label]
-        return float((np.log(np.exp(logits).sum(axis=1)) - own).mean() + illustrations.PENALTY / 2 * (weights**2).sum())
+    def loss(weights: np.ndarray) -> float:
+        logits = design @ weights.T
+        penalty = illustrations.PENALTY / 2 * (weights[:, :2] ** 2).sum()
+        return log_loss(CLASSES.label, softmax(logits, axis=1)) + float(penalty)
 
-    best = loss(CLASSES.weights, CLASSES.bias)
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        step = 0.05 * rng.normal(size=(illustrations.CLASSES, 3))
-        assert loss(CLASSES.weights + step[:, :2], CLASSES.bias + step[:, 2]) > best
+    fitted = np.column_stack([CLASSES.weights, CLASSES.bias])
+    steps = 0.05 * np.random.default_rng(0).normal(size=(50, *fitted.shape))
+    assert min(loss(fitted + step) for step in steps) > loss(fitted)

@@ -8,11 +8,14 @@ import pytest
 
 from pipeline.audits.robustness_bias import tabular_robustness
 from pipeline.audits.robustness_bias.tabular_robustness import Config, distances, kind_of
+from pipeline.models import mlp
 from pipeline.seeds import generators
-from pipeline.types import Array, Classifier, Dataset
-from tests.builders import dataset, logistic, number
+from pipeline.types import Array, Dataset
+from tests.attacks.builders import network
+from tests.builders import dataset, logistic, number, shipped
 
-CONFIG = Config(points=None, fmn_steps=20, fmn_start_steps=100, alpha=0.05, bootstraps=200, permutations=199)
+CHANGES = {"points": None, "bootstraps": 200, "permutations": 199}
+CONFIG = Config(**shipped("audit", "tabular_robustness") | CHANGES)
 RNGS = generators("distance", repetitions=1)
 
 
@@ -25,90 +28,77 @@ def people(n: int = 400) -> Dataset:
     return dataset(x, (x.sum(axis=1) > 0).astype(np.int64), {"group": group})
 
 
-def network(d: int, hidden: int = 8, seed: int = 1) -> Classifier:
-    rng = np.random.default_rng(seed)
-    shapes = {"w1": (1, d, hidden), "b1": (1, hidden), "w2": (1, hidden, 2), "b2": (1, 2)}
-    parameters = {name: rng.normal(size=shape) for name, shape in shapes.items()}
-    return Classifier("baseline", "toy", "simulated", "mlp", parameters)
-
-
-def as_network(coef: Array, intercept: float) -> dict[str, Array]:
-    """The margin coef.x + intercept of relu(z) - relu(-z) + intercept, z = coef.x."""
-    w1 = np.stack([coef, -coef], axis=1)
-    zero = np.zeros(2)
-    return {"w1": w1, "b1": zero, "w2": np.array([[0.0, 1.0], [0.0, -1.0]]), "b2": np.array([0.0, intercept])}
-
-
 def of(rows: pd.DataFrame, statistic: str, level: str = "") -> float:
     return number(rows, statistic=statistic, level=level)
 
 
 def test_of_a_linear_model_sigma_is_that_of_the_distances_to_its_plane() -> None:
     data = people()
-    model = logistic(1.0, 1.0, intercept=0.5)
-    result = tabular_robustness.run(data, model, CONFIG, RNGS)
-    x, y = data.features, data.label
-    margin = x.sum(axis=1) + 0.5
-    right = (margin > 0) == (y == 1)
+    result = tabular_robustness.run(data, logistic(1.0, 1.0, intercept=0.5), CONFIG, RNGS)
+    margin = data.features.sum(axis=1) + 0.5
+    right = (margin > 0) == (data.label == 1)
     exact = np.abs(margin) / np.sqrt(2)
     np.testing.assert_allclose(result.arrays["distance"][0], np.where(right, exact, np.nan), rtol=1e-12)
-    groups = [exact[right & (data.protected["group"] == g)] for g in (0, 1)]
-    assert of(result.rows, "sigma", "0") == pytest.approx(groups[0].mean() / groups[1].mean() - 1)
+    near, far = (exact[right & (data.protected["group"] == g)].mean() for g in (0, 1))
+    assert of(result.rows, "sigma", "0") == pytest.approx(near / far - 1)
     assert of(result.rows, "sigma_p", "0") == pytest.approx(1 / 200)
     assert of(result.rows, "sigma_ci_low", "0") < of(result.rows, "sigma", "0") < of(result.rows, "sigma_ci_high", "0")
     assert of(result.rows, "accuracy") == pytest.approx(right.mean())
     assert set(result.rows["distance"]) == {"exact"}
 
 
-def test_of_a_network_that_is_linear_the_bound_is_the_distance_to_its_plane_wherever_the_rows_lie() -> None:
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize(("shift", "size"), [(0.0, 1.0), (40.0, 5.0)])
+def test_of_a_network_that_is_linear_the_bound_is_the_distance_to_its_plane_wherever_the_rows_lie(
+    shift: float, size: float
+) -> None:
     coef, intercept = np.array([1.0, -2.0, 0.5]), 0.3
-    for shift, size in ((0.0, 1.0), (40.0, 5.0)):
-        x = shift + size * rng.normal(size=(200, 3))
-        margin = x @ coef + intercept
-        found = distances("fmn", as_network(coef, intercept), x, (margin > 0).astype(np.int64), CONFIG)
-        exact = np.abs(margin) / np.linalg.norm(coef)
-        # Up to what float32 resolves of an image whose unit is the range of the rows.
-        tolerance = 2e-6 * np.ptp(x, axis=0).max() * tabular_robustness.MARGIN
-        assert (found >= exact - tolerance).all()
-        np.testing.assert_allclose(found, exact, rtol=0.02, atol=tolerance)
+    # The margin relu(z) - relu(-z) + intercept, z = coef.x.
+    model = {"w1": np.stack([coef, -coef], axis=1), "b1": np.zeros(2), "b2": np.array([0.0, intercept])}
+    model["w2"] = np.array([[0.0, 1.0], [0.0, -1.0]])
+    x = shift + size * np.random.default_rng(0).normal(size=(200, 3))
+    margin = x @ coef + intercept
+    found = distances("fmn", model, x, (margin > 0).astype(np.int64), CONFIG)
+    exact = np.abs(margin) / np.linalg.norm(coef)
+    # Up to what float32 resolves of an image whose unit is the range of the rows.
+    tolerance = 2e-6 * np.ptp(x, axis=0).max() * tabular_robustness.MARGIN
+    assert (found >= exact - tolerance).all()
+    np.testing.assert_allclose(found, exact, rtol=0.02, atol=tolerance)
 
 
 def test_no_row_nearer_than_the_bound_of_a_network_says_much_more_than_that() -> None:
     """Among many points within 98 % of the bound few are of the other class: the bound is nearly the distance."""
-    model, rng = network(2), np.random.default_rng(3)
-    x = rng.normal(size=(40, 2))
-    from pipeline.models import mlp
+    parameters, x = network(1, d=2), np.random.default_rng(3).normal(size=(40, 2))
+    # With kinks farther from the points.
+    parameters["b1"] /= 0.3
 
-    label = mlp.predict(model.parameters, x[None])[0]
-    own = {name: values[0] for name, values in model.parameters.items()}
-    found = distances("fmn", own, x, label, CONFIG)
+    def predicted(points: Array) -> Array:
+        return mlp.predict(parameters, points[None])[0]
+
+    label = predicted(x)
+    found = distances("fmn", {name: values[0] for name, values in parameters.items()}, x, label, CONFIG)
     known = np.flatnonzero(np.isfinite(found))
     assert len(known) > 30
     angle = np.linspace(0, 2 * np.pi, 721)
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    for share, most in ((0.9, 0.15), (1.05, 1.0)):
-        other = [
-            (mlp.predict(model.parameters, (x[i] + share * found[i] * circle)[None])[0] != label[i]).any()
-            for i in known
-        ]
-        assert np.mean(other) <= most
-    assert np.mean(other) > 0.95
+    within, beyond = (
+        np.mean([(predicted(x[i] + share * found[i] * circle) != label[i]).any() for i in known])
+        for share in (0.9, 1.05)
+    )
+    assert within <= 0.15
+    assert beyond > 0.95
 
 
 def test_a_coin_has_no_boundary_and_rows_in_neither_group_no_part_in_sigma() -> None:
-    data = people()
-    mixture = replace(
-        logistic(1.0, 1.0),
-        parameters={"weight": np.full((1, 2), 0.5), "coef": np.ones((1, 2, 2)), "intercept": np.zeros((1, 2))},
-    )
+    data, line = people(), logistic(1.0, 1.0)
+    two = {"weight": np.full((1, 2), 0.5), "coef": np.ones((1, 2, 2)), "intercept": np.zeros((1, 2))}
+    mixture = replace(line, parameters=two)
     result = tabular_robustness.run(data, mixture, CONFIG, RNGS)
     assert set(result.rows["statistic"]) == {"accuracy", "balanced_accuracy"}
     assert not result.arrays
     assert kind_of(mixture) == ""
-    assert kind_of(network(2)) == "fmn"
+    assert kind_of(replace(line, architecture="mlp", parameters=network(1, d=2))) == "fmn"
     third = np.where(np.arange(400) % 3 == 0, -1, data.protected["group"])
-    some = tabular_robustness.run(replace(data, protected={"group": third}), logistic(1.0, 1.0), CONFIG, RNGS)
+    some = tabular_robustness.run(replace(data, protected={"group": third}), line, CONFIG, RNGS)
     assert of(some.rows, "n", "0") + of(some.rows, "n", "1") == (third >= 0).sum()
 
 
