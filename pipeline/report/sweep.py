@@ -14,7 +14,7 @@ from pipeline.messages import nearest
 from pipeline.report import words as w
 from pipeline.report.numbers import plain
 from pipeline.report.stamp import Picture, Stamp
-from pipeline.report.style import INK, METHODS, PAGE_WIDTH, MethodStyle, curve, method_style, new_figure, raised
+from pipeline.report.style import INK, METHODS, PAGE_WIDTH, SPARE, MethodStyle, curve, method_style, new_figure, raised
 from pipeline.workflow.sweep import Figure, column
 
 PANEL_HEIGHT, MARGIN = 1.55, 0.55
@@ -48,7 +48,7 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     for name in map(column, figure.along):
         kept = kept.assign(**{x: kept[x].fillna(kept[name])})
     for name, wanted in figure.where.items():
-        found = kept[name] == wanted
+        found = kept[name].isin(wanted if isinstance(wanted, list) else [wanted])
         if not found.any():
             there = sorted(kept[name].dropna().unique())
             raise ValueError(
@@ -201,6 +201,9 @@ def _look(figure: Figure, value: Any, k: int, lines: Sequence[Any]) -> MethodSty
         return PLAIN
     if figure.axes["lines"] == "method" and value in METHODS:
         return replace(method_style(str(value)), line="-")
+    others = [one for one in lines if one not in METHODS]
+    if figure.axes["lines"] == "method" and len(others) <= len(SPARE):
+        return MethodStyle(_word(figure, value), *SPARE[others.index(value)][:2], "-")
     color = colormaps["viridis"](LIGHTEST * k / max(len(lines) - 1, 1))
     return MethodStyle(_word(figure, value), color, MARKERS[k % len(MARKERS)], "-")
 

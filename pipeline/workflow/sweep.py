@@ -21,8 +21,8 @@ class Figure(Checked):
 
     ``lines`` tells the lines of a panel apart, ``rows`` and ``columns`` the panels. Each axis is a key of the grid
     (``audit.delta``), a part of a point (``dataset``, ``method``, ...) or a column that the audit itself writes
-    (``steps``). ``where`` keeps the rows that have these values, and those without a value there; ``log`` are the axes
-    (``x``, ``y``) that are logarithmic; ``labels`` are what keys, statistics and values are called.
+    (``steps``). ``where`` keeps the rows that have these values (one of a list), and those without a value there;
+    ``log`` are the axes (``x``, ``y``) that are logarithmic; ``labels`` are what keys and values are called.
 
     A trade-off: each statistic is drawn ``against`` another one, a point for each setting, joined along ``x``, and the
     settings that no other one beats in both are marked. ``along``: keys that stand for ``x`` on the lines without it.

@@ -259,6 +259,10 @@ def test_rows_that_differ_in_a_column_without_a_name_are_not_averaged_and_a_filt
         statistic=("T_n", "ks"), x="audit.delta", lines="method", columns="dataset", where={"attribute": "sex"}
     )
     assert len(chosen(both, figure)) == 2 * len(rows())
+    either = replace(
+        figure, lines="attribute", columns="method", where={"attribute": ["sex", "race"], "dataset": "adult"}
+    )
+    assert len(chosen(both, either)) == 3 * len(rows()) // 2
 
 
 @pytest.mark.parametrize(
