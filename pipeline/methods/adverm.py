@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from pipeline.methods.sgd_training import Forward, Objective, Terms
 
-RESUMES = True
 DISTANCES = ("logit", "margin")
 SCALES = ("pixels", "normalised")
 SMALLEST_NORM = 1e-12

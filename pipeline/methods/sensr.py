@@ -46,7 +46,6 @@ INITIAL_BIAS = 0.1
 POINTS = ("steps", "means", "accuracies")
 """Of the points of the training curve so far, in a kept state."""
 LOG = logging.getLogger(__name__)
-RESUMES = True
 ENGINES = ("auto", "compiled", "torch")
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 """Of Adam, in both attacks and for the parameters."""

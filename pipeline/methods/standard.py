@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from pipeline.methods.sgd_training import Forward, Terms
 
-RESUMES = True
 CHECKPOINTS = ("first", "middle", "last")
 PRECISIONS = ("auto", "float32", "bfloat16")
 SCHEDULES = ("constant", "one_cycle")

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import binom
 from scipy.stats import t as student
 
 MINUS = "\u2212"
@@ -29,7 +30,7 @@ SYMBOLS = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over ``n`` repetitions with their standard deviation, a share of ``n``, or an interval's ends.
+    """A mean or median over ``n`` repetitions with their spread, a share of ``n``, or an interval's ends.
 
     What an estimate lacks is NaN (``n`` is 0). ``std`` is the sample standard deviation, with n - 1. A ``text`` is
     printed as it is, in place of the numbers.
@@ -51,6 +52,20 @@ class Estimate:
             return cls(math.nan)
         spread = float(kept.std(ddof=1)) if len(kept) > 1 else math.nan
         return cls(float(kept.mean()), spread, len(kept))
+
+    @classmethod
+    def median(cls, values: np.ndarray, level: float = 0.95) -> Estimate:
+        """Median of the n finite values, with the interval that the sign test keeps; NaN ends for n < 6 at level .95.
+
+        Its ends are the j-th smallest and the j-th largest value, j the most with P(Binomial(n, 1/2) < j) <=
+        (1 - level) / 2, so it holds for any distribution.
+        """
+        kept = np.sort(np.asarray(values, float)[np.isfinite(values)])
+        if not len(kept):
+            return cls(math.nan)
+        j = int(binom.ppf((1 - level) / 2, len(kept), 0.5))
+        low, high = (float(kept[j - 1]), float(kept[-j])) if j else (math.nan, math.nan)
+        return cls(float(np.median(kept)), n=len(kept), low=low, high=high)
 
     @classmethod
     def share(cls, values: np.ndarray) -> Estimate:

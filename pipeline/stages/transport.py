@@ -18,7 +18,8 @@ def main(arguments: list[str] | None = None) -> None:
     module = plugins.load("transport", section["kind"])
     rngs = generators("transport", dataset.name, section["name"], repetitions=config["repetitions"])
     keeper = io.KeptBeside(options.output)
-    maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], keeper)
+    resumes = plugins.resuming(module, keeper)
+    maps = fitted(dataset, between, module, plugins.configure(module, own), rngs, section["name"], **resumes)
     io.save(maps, options.output)
     keeper.forget()
     facts = {name: float(values.mean()) for name, values in maps.facts.items()}

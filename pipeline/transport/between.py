@@ -132,18 +132,18 @@ def fitted(
     config: Any,
     rngs: Sequence[Any],
     name: str = "",
-    keeper: Keeper | None = None,
+    **resumes: Keeper,
 ) -> TransportMap:
     """Fit ``module``'s maps, called ``name``, on len(rngs) trials, with what they are between.
 
     A module whose map needs more than the two groups' rows has ``fit_dataset(dataset, between, config, rngs)``; one
     that gets the opposite direction by the way has ``fit_both(source, target, config, rngs, opposite)``; else it is
-    as many further trials of the same ``fit(source, target, config, rngs)``. One that says so by ``RESUMES`` takes the
-    ``keeper`` there too, and goes on where a fit was killed.
+    as many further trials of the same ``fit(source, target, config, rngs)``. ``resumes`` has the
+    ``keeper`` of a ``fit`` that goes on where it was killed.
     """
     source, target = (dataset.levels[between.attribute][c] for c in levels(dataset, between.attribute, between.source))
     return replace(
-        _maps(dataset, between, module, config, rngs, keeper),
+        _maps(dataset, between, module, config, rngs, resumes),
         transport=name,
         dataset=dataset.name,
         origin=dataset.origin,
@@ -157,9 +157,13 @@ def fitted(
 
 
 def _maps(
-    dataset: Dataset, between: Between, module: ModuleType, config: Any, rngs: Sequence[Any], keeper: Keeper | None
+    dataset: Dataset,
+    between: Between,
+    module: ModuleType,
+    config: Any,
+    rngs: Sequence[Any],
+    resumes: Mapping[str, Keeper],
 ) -> TransportMap:
-    resumes = {"keeper": keeper} if getattr(module, "RESUMES", False) else {}
     if hasattr(module, "fit_dataset"):
         return cast(TransportMap, module.fit_dataset(dataset, between, config, rngs))
     found = groups(dataset, between, len(rngs))

@@ -47,8 +47,6 @@ BLOCK = 8192
 ENGINES = ("auto", "compiled", "torch")
 SELECTIONS = ("last", "best")
 CURVES = ("max_ks", "mean_cost", "mean_l1", "critic_gap")
-RESUMES = True
-"""``fit`` takes a keeper."""
 
 
 @dataclass(frozen=True)

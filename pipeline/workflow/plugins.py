@@ -2,11 +2,13 @@
 
 import importlib
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pipeline.fields import made
+from pipeline.types import Keeper
 
 PACKAGES = {
     "dataset": "pipeline.datasets",
@@ -38,6 +40,12 @@ def load(group: str, kind: str) -> ModuleType:
             raise
         path = name.replace(".", "/") + ".py"
         raise ValueError(f"{group} {kind!r} has no module: write {path}, or correct conf/{group}") from error
+
+
+def resuming(module: ModuleType, keeper: Keeper) -> dict[str, Keeper]:
+    """What the module's ``fit`` takes besides its inputs: the keeper, if it goes on where it was killed."""
+    fit = getattr(module, "fit", None)
+    return {"keeper": keeper} if fit and "keeper" in signature(fit).parameters else {}
 
 
 def configure(module: ModuleType, section: Mapping[str, Any]) -> Any:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from scipy.stats import binomtest
 
 from pipeline import io
 from pipeline.report import markup
@@ -155,6 +156,16 @@ def test_t_interval_of_two_values_is_twelve_times_as_wide_as_their_standard_erro
     found = Estimate.mean(np.array([0.0, 2.0])).with_t_interval()
     assert found.high - 1.0 == pytest.approx(np.tan(0.475 * np.pi))
     assert found.low + found.high == pytest.approx(2.0)
+
+
+def test_the_interval_of_a_median_is_that_of_the_sign_test() -> None:
+    """Of ten values the second and the ninth, which leave out a tail of 11/1024; five have no two that would do."""
+    values = np.array([7.0, 1, 3, 2, 9, 1e6, 4, 8, 5, 6, np.nan])
+    found = Estimate.median(values)
+    assert (found.value, found.low, found.high, found.n) == (5.5, 2.0, 9.0, 10)
+    assert binomtest(1, 10).pvalue <= 0.05 < binomtest(2, 10).pvalue
+    assert np.isnan(Estimate.median(values[:5]).low)
+    assert np.isnan(Estimate.median(values[-1:]).value)
 
 
 @pytest.mark.parametrize(

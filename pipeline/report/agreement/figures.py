@@ -60,7 +60,7 @@ def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, scale
 @registry.figure(place=1)
 def figure_agreement(inputs: Inputs) -> Picture:
     """Every model (rows) under every audit (columns). A model fails where the cell is bold and has a *: the darker, the
-    more unfair is it by that audit among the models of its panel.
+    more unfair is it by that audit among the models of its panel, by ratios on a logarithmic scale.
     """
     verdicts = {place: m.verdicts(inputs, *place) for place in m.attributes(inputs)}
     unfair = ScalarMappable(Normalize(0, 1), SHADES)
@@ -103,9 +103,9 @@ def _of_any(found: Mapping[tuple[str, str], m.Verdict]) -> list[str]:
 
 
 def _unfairness(effect: float, measure: str) -> float:
-    """How unfair an effect is, from 0: ratios beyond 1, differences either way, flips beyond chance."""
+    """How unfair an effect is, from 0: log of ratios beyond 1, differences either way, flips beyond chance."""
     if measure in m.INDIVIDUAL:
-        return max(effect - 1, 0.0) if np.isfinite(effect) else effect
+        return float(np.log(max(effect, 1.0))) if np.isfinite(effect) else effect
     return effect if measure == m.FLIPTEST else abs(effect)
 
 

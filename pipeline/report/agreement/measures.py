@@ -240,8 +240,9 @@ def verdicts(inputs: Inputs, dataset: str, attribute: str) -> dict[tuple[str, st
         own = {name: here[(here["method"] == method) & (here["measure"] == name)] for name in MEASURES}
         p = corrected(np.array([over_splits(part["p"].to_numpy(float)) for part in own.values()]), "holm")
         for (measure, part), adjusted in zip(own.items(), p, strict=True):
-            least = 0.0 if measure in INDIVIDUAL else -np.inf
-            effect = Estimate.mean(part["effect"].to_numpy(float)).with_t_interval(least=least)
+            values = part["effect"].to_numpy(float)
+            # Of ratios one split may have any number.
+            effect = Estimate.median(values) if measure in INDIVIDUAL else Estimate.mean(values).with_t_interval()
             word = "" if len(part) else why_not(dataset, method, measure)
             made[method, measure] = Verdict(effect, float(adjusted), word or ("" if effect.n else UNDEFINED))
     return made

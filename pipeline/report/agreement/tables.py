@@ -89,8 +89,9 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     taken = [f"{count:,.0f}" for count in sorted(set(m.steps(m.plain(inputs))))] or [f"{m.STEPS}"]
     of_differences = f" ({'; '.join(sorted(differences))})" if dataset else ", the group coded 1 less the other"
     return (
-        "Mean over the repetitions with its 95 % interval of Student's t. Loss ratio and error-rate ratio: T_n after "
-        f"{enumerated(taken)} steps, of both attributes together. Recall to calibration (mean of label less score): "
+        "Mean over the repetitions with its 95 % interval of Student's t. Loss ratio and error-rate ratio: median T_n "
+        f"over the repetitions after {enumerated(taken)} steps, of both attributes together, with the interval of the "
+        "sign test. Recall to calibration (mean of label less score): "
         f"differences{of_differences}. FlipTest: share of people decided otherwise than their counterpart, beyond the "
         "mean share between random halves of a group, mean of both directions. Counterfactual: share of people decided "
         "otherwise than they would be in the other group by the causal model of Kusner et al.; it has no test. "

@@ -197,7 +197,7 @@ def test_the_tables_hold_effects_intervals_and_decisions(inputs: Inputs) -> None
     assert table.cell("Thresholds", "both", "loss ratio") == "no gradient"
     assert "no gradient" in table.notes[-1].lower()
     assert isinstance(table.cell("Baseline", "both", "accuracy"), Estimate)
-    assert "T_n after 500 steps, of both attributes together" in table.notes[0]
+    assert "median T_n over the repetitions after 500 steps, of both attributes together" in table.notes[0]
     concordance = artefacts.build("table_concordance", inputs, PUBLISHED)
     assert isinstance(concordance, Table)
     assert [row.labels for row in concordance.rows][:2] == [("Adult", "gender"), ("Adult", "race")]
