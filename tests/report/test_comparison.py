@@ -161,6 +161,8 @@ CONSTANT = entry(kind="constant", value=1.6449, std=None, n=None, rounding=None,
 READING = {**CONSTANT, "kind": "reading", "rounding": 0.2}
 OF_IT = measured([1.645], statistic="constant")
 TWO, LOSSY = measured([1.0, 1.1]), measured([1.02, 1.022, 1.021, 1.02], origin="lossy")
+IMAGES = measured([1215.0], statistic="images", origin="lossy")
+OF_IMAGES = pd.concat([IMAGES, IMAGES.assign(block="data")])
 MAPS = pd.concat([sizes([1180.0, 1230.0]), sizes([1180.0, 1230.0], transport="exact")])
 TRIALS = pd.concat([sizes([1180.0, 1230.0]), sizes([3.0], statistic="repetitions")])
 SHORTER = (Reduction("hiring", "hiring", "given", "transport.steps", 5000, 20001, "wgan"),)
@@ -207,6 +209,9 @@ VERDICTS: list[tuple[dict[str, Any], pd.DataFrame, tuple[Reduction, ...], str, s
     (entry(), LOSSY, EPOCHS, NEITHER, "made from lossy data"),
     (entry(across="networks"), LOSSY, EPOCHS, AGREES, ""),
     (entry(across="networks"), LOSSY.assign(origin="twin"), (), NEITHER, "made from twin data"),
+    # Images encoded again are as many as they were.
+    (size(kind="constant", setting="block=data; statistic=images"), OF_IMAGES, (), AGREES, ""),
+    (entry(setting="block=audit; statistic=images"), OF_IMAGES, (), NEITHER, "made from lossy data"),
     # A share of too few is not compared.
     (ALONE, measured([0.0]), (), NEITHER, "6 of theirs against 1 of ours: no outcome could differ"),
     (ALONE, measured([0.0] * 2), (), DIFFERENT, ""),
