@@ -149,8 +149,10 @@ def print_stamp(figure: Figure, lines: Sequence[str], emphatic: bool) -> None:
     figure.draw_without_rendering()
     # With no engine at all: for one that does nothing, matplotlib draws the figure once more before it saves it.
     figure.set_layout_engine(None)
+    # The solver's last digits depend on addresses in memory.
+    for part in figure.subfigs:
+        part.bbox_relative.set_points(np.round(part.bbox_relative.get_points(), 6))
     for axes in figure.axes:
-        # The solver's last digits depend on addresses in memory.
         left, bottom, width, height = axes.get_position(original=True).bounds
         axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
 
