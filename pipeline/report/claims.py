@@ -7,14 +7,18 @@ in for the part to hold. With [l, u] the 95 % interval of q,
   conjunction (an intersection-union test needs no adjustment);
 * it is *not confirmed* if for some part the interval at level 1 - .05 / parts (Bonferroni's) lies wholly outside R;
 * it is *undecided* otherwise, and *not testable here* where none of them refutes it and one has no rows in the run, or
-  rows of a synthetic twin, which was fitted to published numbers and so is no evidence.
+  rows of a synthetic twin, which was fitted to published numbers and so is no evidence; what the others say is told.
+
+Repetitions are mostly splits of the same rows: an interval says what further splits would give, not further data.
 
 The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (of the part) select, is
 
 * their mean over repetitions, with Student's interval; with ``magnitude``, that of their absolute values;
   with ``averaged``, that of the mean of each repetition's rows;
 * with ``less_than``, ``more_than`` or ``minus`` (another selection), the mean of the paired differences, since
-  repetitions share splits; ``less_than`` and ``more_than`` are regions too, below and above 0;
+  repetitions share splits; ``less_than`` and ``more_than`` are regions too, below and above 0. Of what is 0 or 1 it is
+  Newcombe's interval of two shares, which leaves the pairs out. Other values that are all the same have themselves
+  for an interval;
 * with ``counted`` (a region), the share of repetitions in it, with Wilson's interval;
 * a row with ``simulations``, or the column that ``share_of`` names, is a share of so many, with Wilson's interval; two
   of them are compared by Newcombe's;
@@ -135,7 +139,8 @@ def lines(decisions: Sequence[Decision]) -> list[dict[str, Any]]:
         by_doubt = sorted(decision.parts, key=lambda part: (False, None, True).index(part.holds))
         line = {key: value for key, value in vars(decision).items() if key != "parts"}
         line["numbers"] = [_text(part) for part in decision.parts]
-        told.append({**line, "deciding": _text(by_doubt[0]) if by_doubt else decision.why})
+        told_first = by_doubt and decision.outcome != NOT_TESTABLE
+        told.append({**line, "deciding": _text(by_doubt[0]) if told_first else decision.why})
     return told
 
 
@@ -150,7 +155,7 @@ def _text(part: Found) -> str:
     text = f"{part.label}: {number(part.value, part.decimals)}"
     if part.low < part.high and math.isfinite(part.high - part.low):
         text += f" {interval(Estimate(part.value, low=part.low, high=part.high), part.decimals)}"
-    return text + held
+    return f"{text}, n = {number(part.n, 0)}{held}"
 
 
 def check(claims: Sequence[Mapping[str, Any]]) -> None:
@@ -205,12 +210,13 @@ def _decision(claim: Mapping[str, Any], measured: pd.DataFrame, reductions: Sequ
         elif quantity.region.excludes(strictly.low, strictly.high):
             holds, refuted = False, True
         found.append(Found(quantity.part["label"], here.value, here.low, here.high, here.n, holds, quantity.decimals))
-    if lacking and not refuted:
-        return Decision(*said, NOT_TESTABLE, why=lacking[0])
-    outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
+    if refuted or not lacking:
+        outcome = NOT_CONFIRMED if refuted else CONFIRMED if all(part.holds for part in found) else UNDECIDED
+    else:
+        outcome = NOT_TESTABLE
     used = [rows for quantity in (*conditions, *parts) for rows in quantity.rows]
     reduced = any(_reduced(rows, reductions) for rows in used)
-    return Decision(*said, outcome, tuple(found), "; ".join(lacking), reduced)
+    return Decision(*said, outcome, tuple(found), "; ".join(dict.fromkeys(lacking)), reduced)
 
 
 @dataclass(frozen=True)
@@ -254,10 +260,7 @@ class _Quantity:
         of_many = [_share(rows, self.part.get("share_of", "simulations")) for rows in self.rows]
         if all(of_many):
             one, *others = (share for share in of_many if share)
-            if others:
-                gap = shares(others[0], one, 0.0, level)
-                return Estimate(gap.difference, n=one.n, low=gap.low, high=gap.high)
-            return _with_wilson(one, level)
+            return _less(one, others[0], level) if others else _with_wilson(one, level)
         errors = [rows["error"] for rows in self.rows if "error" in rows and rows["error"].notna().all()]
         if len(errors) == len(self.rows):
             value = sides[0].mean() - (sides[1].mean() if len(sides) > 1 else 0.0)
@@ -267,9 +270,17 @@ class _Quantity:
             region = Region.of(self.part["counted"])
             inside = np.array([float(region.holds(value, value)) for value in sides[0]])
             return _with_wilson(Estimate.share(inside), level)
+        if len(sides) == 2 and all(side.isin([0.0, 1.0]).all() for side in sides):
+            one, other = (Estimate.share(side.to_numpy(float)) for side in sides)
+            return _less(one, other, level)
         values = sides[0] if len(sides) == 1 else (sides[0] - sides[1])
         found = Estimate.mean(values.to_numpy(float)).with_t_interval(level)
         return found if found.n > 1 else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
+
+
+def _less(one: Estimate, other: Estimate, level: float) -> Estimate:
+    gap = shares(other, one, 0.0, level)
+    return Estimate(gap.difference, n=one.n, low=gap.low, high=gap.high)
 
 
 def _with_wilson(share: Estimate, level: float) -> Estimate:

@@ -342,7 +342,7 @@ def test_the_page_opens_with_each_claim_its_outcome_and_its_numbers(
     index = html.describe(inputs, {"table_1": build("table_1", inputs)}, compared(inputs, published), told)
     page = Page(html.page([index], {}, facts))
     first = page.text[: page.text.index("Published numbers and ours", page.text.index("A finding."))]
-    for words in ("not confirmed", "A finding.", "q of two: 2.5 [2.0, 3.0] (does not hold)", "q of one: 1.250"):
+    for words in ("not confirmed", "A finding.", "q of two: 2.5 [2.0, 3.0], n = 10 (does not hold)", "q of one: 1.250"):
         assert words in first
     assert "#individual_fairness-table_1" in page.links
     assert "not confirmed:     A finding." in html.summary([index], "report.html")

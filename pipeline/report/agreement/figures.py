@@ -151,7 +151,7 @@ def figure_pairs(inputs: Inputs) -> Picture:
         "opposite decisions above it.",
         notes=(
             "Means over the repetitions; intervals of tau stand in the table of pairs. Of the models that both audits "
-            "apply to; grey: fewer than three. A decision is of one split, after Holm's correction over the audits of "
-            "a model.",
+            "apply to; grey: fewer than three, or no test. A decision is of one split, after Holm's correction over "
+            "the audits of a model.",
         ),
     )

@@ -14,7 +14,8 @@ A *measure* is a number of an audit with its test. Of each data set, attribute, 
   have none: nobody is decided otherwise by chance.
 
 ``rejected`` is 1 where p after Holm's correction over the measures of that model, attribute and repetition is at most
-``LEVEL``. Over all repetitions there is one decision: twice the median p, then Holm's correction over the measures.
+``LEVEL``. Over all repetitions there is one decision: twice the lower median of p, then Holm's correction over the
+measures.
 
 Facts, rows of the block ``agreement``:
 
@@ -25,9 +26,10 @@ Facts, rows of the block ``agreement``:
 
   1 where all agree and 1 / m on average where they have nothing in common; and ``tau``, Kendall's tau-b of two
   measures (``measure``, ``other``) over the models that both apply to;
-- ``opposite``: the share of models that one of two measures rejects and the other does not;
+- ``opposite``: the share of models that one of two measures rejects and the other does not, of three or more;
 - ``models_that_pass_all``, of those that every measure applies to, and ``fails_individual_of_passing``: of the models
   that no group metric rejects, the share that the loss ratio does;
+- ``flipped``: FlipTest's share of people decided otherwise than their counterpart, of each ``direction``;
 - ``most_unfair``: the share in the tenth with the largest loss ratios, of the members of FlipTest's flipsets and of the
   others (``flipset``), ``people`` in number, among those whom both audits look at; first repetition, both directions.
 
@@ -313,6 +315,10 @@ def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
         for line in (*_concordance(unfairness), *_decisions(rejected)):
             if np.isfinite(line["value"]):
                 yield {**place, **line}
+    whole = _flipsets(plain(inputs), causal=False)
+    shares = sum(whole[f"size {flipset}"] for flipset in BOTH) / whole["n_source"]
+    flipped = whole[[*BOTH_WAYS, "direction", "repetition", "origin"]].assign(statistic="flipped", value=shares)
+    yield from flipped.to_dict("records")
     yield from _most_unfair(inputs)
 
 
@@ -337,7 +343,8 @@ def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
     both = np.isfinite(values).astype(float)
     fails, passes = (values == 1).astype(float), (values == 0).astype(float)
     with np.errstate(invalid="ignore"):
-        yield from _of_pairs("opposite", (fails @ passes.T + passes @ fails.T) / (both @ both.T))
+        opposite = (fails @ passes.T + passes @ fails.T) / (both @ both.T)
+        yield from _of_pairs("opposite", np.where(both @ both.T > 2, opposite, np.nan))
     whole = complete(rejected)
     if FLIPTEST in whole.index and whole.shape[1]:
         yield {"statistic": "models_that_pass_all", "value": float((whole.sum() == 0).sum())}
@@ -350,7 +357,7 @@ def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
 @dataclass(frozen=True)
 class Overlap:
     """Of ``people`` whom both audits look at ``members`` of flipsets and ``unfair`` of the most unfairly treated tenth,
-    ``both`` of them in either; ``p`` of as many by chance, hypergeometric, one-sided.
+    ``both`` of them in either; ``p`` of so many or so few by chance: twice the smaller tail of the hypergeometric law.
     """
 
     people: int
@@ -360,8 +367,9 @@ class Overlap:
 
     @property
     def p(self) -> float:
-        by_chance = hypergeom.sf(self.both - 1, self.people, self.unfair, self.members)
-        return float(by_chance) if self.members else float("nan")
+        by_chance = hypergeom(self.people, self.unfair, self.members)
+        tail = min(by_chance.sf(self.both - 1), by_chance.cdf(self.both))
+        return min(1.0, 2.0 * float(tail)) if self.members else float("nan")
 
     @property
     def expected(self) -> float:

@@ -13,9 +13,12 @@ from pipeline.report.fliptest import trials, which_map
 from pipeline.report.fliptest.validation import validated
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.settings import select
+from pipeline.types import Array
 
 LARGE = 1.0
 """Standard deviations that section 5.4 calls significant."""
+FEWEST = 3
+"""Draws of which a variance has an error."""
 FIRST = 2
 """A feature among so many first ones is a main one."""
 RACES = {"race=Black": -1, "race=White": 1}
@@ -181,8 +184,9 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
     """What section 3.2 says of the WGAN, in each of its distributions, which take a trial's place in ``repetition``.
 
     ``steadier_than_exact``, ``steadier_than_stochastic``: the smaller variance at 0; ``nearer_than_exact``: a mean
-    image of 1 that is nearer to 1. Of exact maps ``regression_grows``: their mean image of 1 falls from each number of
-    independent features to the next.
+    image of 1 that is nearer to 1. What these are the signs of, ``log_variance_over_exact``,
+    ``log_variance_over_stochastic`` and ``distance_beyond_exact``, has a jackknife ``error`` over the draws. Of exact
+    maps ``regression_grows``: their mean image of 1 falls from each number of independent features to the next.
     """
     measured = which_map.of_draws(inputs)
     mean, variance = (
@@ -207,3 +211,30 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
         if holds:
             places = pd.DataFrame({"repetition": np.arange(len(holds))}).assign(transport=transport, **common)
             yield _flag(places, statistic, holds)
+    yield pd.DataFrame([{**common, "repetition": 0, **line} for line in _over_draws(inputs)])
+
+
+def _over_draws(inputs: Inputs) -> Iterator[dict[str, Any]]:
+    """How far the WGAN's images of a fixed point differ from another map's, in each distribution."""
+
+    def log_ratio(one: Array, other: Array) -> float:
+        return float(np.log(which_map.variances(one).mean() / which_map.variances(other).mean()))
+
+    def further(one: Array, other: Array) -> float:
+        return float(abs(one.mean() - 1) - abs(other.mean() - 1))
+
+    compared = [
+        ("log_variance_over_exact", w.EXACT, which_map.ZEROS, log_ratio),
+        ("log_variance_over_stochastic", w.STOCHASTIC, which_map.ZEROS, log_ratio),
+        ("distance_beyond_exact", w.EXACT, which_map.ONES, further),
+    ]
+    for (correlation, dimension), rows in which_map.stability_rows(inputs).groupby(["correlation", "dimension"]):
+        for statistic, other, point, of in compared:
+            both = [which_map.images(rows[rows["transport"] == name], point) for name in (w.WGAN, other)]
+            if min(map(len, both)) < FEWEST or both[0].shape != both[1].shape:
+                continue
+            with np.errstate(divide="ignore"):
+                left = np.array([of(*(np.delete(x, draw, axis=0) for x in both)) for draw in range(len(both[0]))])
+            place = {"correlation": correlation, "dimension": dimension, "transport": w.WGAN, "statistic": statistic}
+            if np.isfinite(left).all():
+                yield {**place, "value": of(*both), "error": float(np.sqrt((len(left) - 1) * left.var()))}

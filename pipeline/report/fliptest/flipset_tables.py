@@ -190,9 +190,10 @@ def table_transparency_hiring(inputs: Inputs) -> Table:
             "whose counterparts are not.",
             "Means over the trials \u00b1 standard deviations of the single trials; intervals over maps and people "
             "together. p: whether a random part of all women, as large as the flipset, is as far from the mean of all "
-            "women; adjusted by Holm's method for all lines of a report, and twice the median over the trials. Noise: "
-            "the interval covers 0, or the members are too few for one. As the whole group: it does not, but p is "
-            "above the level; the shift is not shown to be other than that of all women, and does not tell who flips.",
+            "women; adjusted by Holm's method for all lines of a report, and twice the lower median over the trials. "
+            "Noise: the interval covers 0, or the members are too few for one. As the whole group: it does not, but p "
+            "is above the level; the shift is not shown to be other than that of all women, and does not tell who "
+            "flips.",
             *bars.health(found),
         ),
     )

@@ -80,9 +80,9 @@ class Line:
     """One feature in one of the two rankings: x - G(x) or its sign, averaged over a flipset and over the trials.
 
     ``value`` with the interval of :mod:`pipeline.audits.fliptest.intervals` (over maps and people; over people alone
-    where there is one trial), ``rank`` by its absolute value, ``p`` (adjusted; of several trials twice the median).
-    ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty. Shifts are in the units of
-    :attr:`Place.units`.
+    where there is one trial), ``rank`` by its absolute value, ``p`` (adjusted; of several trials twice the lower
+    median). ``trials`` (T,) are the values of the single trials, NaN where the flipset is empty. Shifts are in the
+    units of :attr:`Place.units`.
     """
 
     feature: str

@@ -97,7 +97,8 @@ def of_draws(inputs: Inputs) -> dict[tuple[float, float, str], dict[str, pd.Seri
     title="How stable each map is: the variance of one person's counterpart over draws of the others.",
     alternative="Points on a logarithmic scale: variances of each map by the number of features, one panel for each "
     "correlation.",
-    note="A point is one feature, a line their mean; variances over {draws} draws with everyone else drawn anew.",
+    note="A point is one feature, a line their mean; maps stand beside each other at each number of features. "
+    "Variances over {draws} draws with everyone else drawn anew.",
 )
 @registry.figure(
     "figure_2_mean",
@@ -110,7 +111,7 @@ def of_draws(inputs: Inputs) -> dict[tuple[float, float, str], dict[str, pd.Seri
     title="Regression to the mean: where each map sends a person with every feature at one.",
     alternative="Points: mean images of each map by the number of features, one panel for each correlation.",
     note="Both groups have the same distribution, so a map that moves nobody would stay on the dashed line. A point is "
-    "one feature, a line their mean, over {draws} draws.",
+    "one feature, a line their mean, over {draws} draws; maps stand beside each other at each number of features.",
 )
 def figure_of_images(
     inputs: Inputs, point: str, summary: Callable[[Array], Array], label: str, title: str, alternative: str, note: str

@@ -126,8 +126,8 @@ def _notes(inputs: Inputs, rows: pd.DataFrame, alpha: float) -> tuple[str, ...]:
         f"Difference: mean over the splits of A \u2212 B ({'; '.join(dict.fromkeys(groups))}).",
         "p: of equal metrics. In each split Holm's method corrects for all metrics and attributes of the method, where "
         "rates that are equal together (TPR and FNR, FPR and TNR) count as one hypothesis; the splits, which share "
-        "rows, are then combined by twice the median (m/k times the k-th smallest of m, k = \u2308m/2\u2309), which is "
-        "valid however they depend on each other.",
+        "rows, are then combined by twice the lower median (m/k times the k-th smallest of m, k = \u2308m/2\u2309), "
+        "which is valid however they depend on each other.",
         f"Exact by enumeration: {', '.join(w.METRICS[m] for m in exact)}; the others are studentised, "
         f"with p at least 1/{draws + 1:,} in a split before the correction; that floor, where it is the smallest p in "
         f"every split, is {p_value(floor(rows, draws))} after it.",

@@ -222,7 +222,7 @@ def figure_levels(inputs: Inputs) -> Picture:
     """The study's own finding: the studentised test, LiFT's shortcut and the bootstrap rely on large numbers of
     positives and reject equal false negative rates too often where they are few. Permuting within the positives and
     enumerating all outcomes is exact, whatever their number. Of equal AUCs there is no exact test: the studentised one
-    has its level where a fifth of the group is positive, and rejects too often where a few positives stand among many
+    keeps its level where a fifth of the group is positive, and rejects too often where a few positives stand among many
     rows.
     """
     rows = _with_positives(inputs.select(block="few_positives", statistic="rejection_rate"))

@@ -315,7 +315,7 @@ def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
 
 @registry.figure(
     "figure_6",
-    "How robust the races in UTKFace are under each network, by three stand-ins for the distance to the boundary.",
+    "How robust the races in UTKFace are under each network, by each measure of the distance to the boundary.",
     dataset=w.UTKFACE,
     partition=w.RACE,
     title="UTKFace partitioned by race.",

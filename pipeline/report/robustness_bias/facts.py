@@ -4,7 +4,7 @@ settings, data; and for each network, group or pair of networks whether, or how 
 So a published number is found by the same kind of setting as a measured statistic. A network stands for a method.
 ``origin`` is ``configuration`` for what no data enter; a number that is made of several data sets has the origin that
 is least official of theirs. ``simulations`` holds what a share is of; ``repetition`` numbers what a claim is taken
-over: networks, groups under pairs of networks, or penalised networks. ``error`` is a standard error over test points,
+over: networks, pairs of them, or penalised networks. ``error`` is a standard error over test points,
 which the networks of a data set share.
 """
 
@@ -163,9 +163,10 @@ def _less_robust(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``biased``: whether some group of a network differs significantly from the others, by DeepFool."""
+    """``biased``: whether a group of a network on the paper's data differs significantly from the others (DeepFool)."""
+    published = [one for one in shown if one.dataset in w.PUBLISHED_IMAGES]
     for denominator in w.DENOMINATORS:
-        tables = [(one, one.table(w.DEEPFOOL, denominator=denominator)) for one in shown]
+        tables = [(one, one.table(w.DEEPFOOL, denominator=denominator)) for one in published]
         least = [(one, table["sigma_p_adjusted"].min()) for one, table in tables if not table.empty]
         for number, (one, p) in enumerate((one, p) for one, p in least if math.isfinite(p)):
             place = {**_place([one], "any"), "attack": w.DEEPFOOL, "denominator": denominator}
@@ -173,17 +174,15 @@ def _biased(shown: Sequence[Audited]) -> Iterator[Fact]:
 
 
 def _same_sign(shown: Sequence[Audited]) -> Iterator[Fact]:
-    """``same_sign``: whether two networks of one data set give a group one sign, for all of them and all its groups."""
-    number = 0
-    for pair in combinations([one for one in shown if one.block == NETWORKS], 2):
-        if pair[0].dataset != pair[1].dataset:
-            continue
+    """``same_sign``: of two networks of one data set the share of groups to which both give one sign."""
+    pairs = combinations([one for one in shown if one.block == NETWORKS], 2)
+    for number, pair in enumerate((a, b) for a, b in pairs if a.dataset == b.dataset):
         kept = agreement.once(pair[0].groups)
         sides = np.array([one.sigmas(w.DEEPFOOL).to_numpy(float)[kept] for one in pair])
+        one, other = np.sign(sides[:, np.isfinite(sides).all(axis=0)])
         place = {**_place(pair, NETWORKS), "attack": w.DEEPFOOL, "denominator": w.PAPER, "statistic": "same_sign"}
-        for one, other in sides.T[np.isfinite(sides).all(axis=0)]:
-            yield {**place, "repetition": number, "value": float(np.sign(one) == np.sign(other))}
-            number += 1
+        if len(one):
+            yield {**place, "repetition": number, "value": float((one == other).mean())}
 
 
 def _sigmas(inputs: Inputs, shown: Sequence[Audited]) -> Iterator[Fact]:

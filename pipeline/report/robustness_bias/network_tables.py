@@ -29,7 +29,7 @@ TABLE_2 = {
 }
 """Its columns; the first two stand for one network on CIFAR-10 and another on CIFAR-100."""
 SHORT = {"Deep CNN (CIFAR100)": "Deep CNN"}
-FROM_SCRATCH, NOT_LEARNED = "\u2020", "\u2021"
+FROM_SCRATCH, NOT_LEARNED = "*", "\u00a7"
 BOX = (
     "The exact distance is as published, of all of space; attacks stay among the images, in the box [0, 1], and so "
     "does the other exact one."
@@ -54,15 +54,15 @@ def table_2(inputs: Inputs) -> Table:
             begun = one.network in w.CONVOLUTIONAL and study.pretrained(inputs, one) is False
             scratch |= begun
             marks = FROM_SCRATCH * begun + NOT_LEARNED * (not one.learned)
-            text = f"{number(100 * one.accuracy, 2)}{marks}" if marks else ""
-            cells.append(Estimate(100 * one.accuracy, text=text))
+            text = f"{number(one.accuracy, 4)}{marks}" if marks else ""
+            cells.append(Estimate(one.accuracy, text=text))
         body.append(Row((printed,), (*cells, NOT_RUN if dataset in missing else "")))
     mark = f"{FROM_SCRATCH}: from random weights, as no ImageNet weights could be had; pretrained in the paper."
     return Table(
-        title="Test accuracy of all networks, percent.",
+        title="Test accuracy of all networks.",
         stub=("Data",),
         columns=(
-            *(Column(name, decimals=2, name=SHORT.get(name, "")) for name in TABLE_2),
+            *(Column(name, decimals=4, name=SHORT.get(name, "")) for name in TABLE_2),
             Column("note", show="text", name=""),
         ),
         rows=tuple(body),

@@ -328,11 +328,16 @@ def test_stability_is_compared_in_each_distribution(inputs: Inputs) -> None:
     images = rows["statistic"] == "image"
     dimension = pd.to_numeric(rows["dimension"])
     start = rows["point"].astype(object).map(which_map.POINTS)
-    wave = np.where(rows["repetition"] % 2 == 0, 1.0, -1.0)
+    wave = rows["repetition"] - rows.loc[images, "repetition"].unique().mean()
     exact, gan = images & (rows["transport"] == w.EXACT), images & (rows["transport"] == w.WGAN)
     rows.loc[exact, "value"] = (start - 0.01 * dimension * start + 0.1 * wave)[exact]
     rows.loc[gan, "value"] = (start + np.where(dimension == 20, 0.5, 0.01) * wave)[gan]
     found = pd.concat(claims(replace(inputs, rows=rows)), ignore_index=True)
     steadier = found.loc[found["statistic"] == "steadier_than_exact", "value"]
     assert steadier.tolist() == [1.0, 1.0, 0.0, 1.0, 0.0]
+    # Half a wave against a tenth: twenty-five times the variance.
+    widest = found[(found["statistic"] == "log_variance_over_exact") & (found["dimension"] == 20)]
+    assert widest["value"].to_numpy() == pytest.approx(np.log(25.0))
+    nearer = found[found["statistic"] == "distance_beyond_exact"]
+    assert nearer["value"].to_numpy() == pytest.approx(-0.01 * nearer["dimension"].to_numpy(float), abs=1e-9)
     assert found.loc[found["statistic"] == "regression_grows", "value"].tolist() == [1.0]
