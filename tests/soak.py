@@ -3,7 +3,7 @@
     python -m tests.soak --moments 50 --seed 0 --studies "individual_fairness fliptest"
 
 A smoke run on the twins that nothing befalls gives the bytes. Copies of the project then run to the same end while, at
-moments drawn by the seed, at most two minutes after the last, one of these happens:
+moments drawn by the seed, at most a minute after the last, one of these happens:
 
 - ``tree``: every process of the run is killed (-9), and the run is started again;
 - ``job``: one job is killed, the run ends as it sees fit, and is started again;
@@ -38,7 +38,7 @@ from tests.files import ROOT, environment, project_copy
 
 HARMS = ("tree", "tree", "tree", "job", "sleep", "second")
 """Drawn from with equal chances: a tree as often as the others together."""
-APART = 120.0
+APART = 60.0
 """Seconds between two moments of a run at most, so that a long one meets several."""
 ASLEEP = 12.0
 """Seconds for which a run is stopped: longer than the workflow waits for a server."""
