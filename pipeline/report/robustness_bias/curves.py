@@ -247,9 +247,9 @@ def figure_training(inputs: Inputs) -> Picture:
         partition_name = partition or next(iter(levels))
         step = history["step"]
         drawn = {k: history[accuracy_curve(partition_name, name)][-1] for k, name in enumerate(levels[partition_name])}
-        by_level(axes, one, partition, step, drawn, levels[partition_name], above=False, marker=".", markersize=2.5)
+        by_level(axes, one, partition, step, drawn, levels[partition_name], marker=".", markersize=2.5)
         axes.plot(step, history[accuracy_curve()][-1], linewidth=1.3, **MEAN)
-        axes.set_ylim(0, 1)
+        axes.set(ylim=(0, 1.1 * ROOM), yticks=np.linspace(0, 1, 6))
     grid[0].set_ylabel("test accuracy")
     figure.legend([Line2D([], [], **MEAN)], ["all"], loc="outside upper center")
     return Picture(
@@ -280,9 +280,9 @@ def told(found: Sequence[Audited]) -> str:
 
 def by_level(
     axes: Axes, one: Audited, partition: str | None, x: Array, drawn: Mapping[int, Array], names: Sequence[str],
-    above: bool = True, **style: Any,
+    **style: Any,
 ) -> None:  # fmt: skip
-    """A curve (t,) over ``x`` (t,) for each level, with a legend, ``above`` them or below, where they are few."""
+    """A curve (t,) over ``x`` (t,) for each level, with a legend above them where they are few."""
     label = w.dataset_label(one.dataset)
     axes.set_title(label if partition is None else f"{label}, by {partition}", fontsize=8)
     if len(names) > FEW:
@@ -293,10 +293,9 @@ def by_level(
         color, line = w.line_style(level)
         name = " or ".join(map(w.plainly, names)) if len(names) == 2 and len(drawn) == 1 else w.plainly(names[level])
         axes.plot(x, values, color=color, linestyle=line, linewidth=0.9, label=name, **style)
-    if above:
-        axes.set_ylim(0, axes.get_ylim()[1] * ROOM)
+    axes.set_ylim(0, axes.get_ylim()[1] * ROOM)
     look: Any = {"fontsize": 5, "handlelength": 1.6, "labelspacing": 0.15, "ncols": 1 + (len(names) > 5)}
-    axes.legend(loc="upper right" if above else "lower right", **look)
+    axes.legend(loc="upper right", **look)
 
 
 def panels(count: int, abscissa: str = ABSCISSA) -> tuple[Figure, list[Axes]]:
