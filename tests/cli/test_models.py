@@ -189,7 +189,7 @@ def test_every_form_of_one_model_decides_the_same_and_cannot_change_the_rows(
 ) -> None:
     before = FRAME.copy()
     model = load(name, threshold)
-    assert model.kind == kind
+    assert model.output == kind
     np.testing.assert_array_equal(model.decisions(model.scores(FRAME)), LOGIT >= 0)
     pd.testing.assert_frame_equal(FRAME, before)
 

@@ -17,7 +17,7 @@ import pytest
 import torch
 import yaml
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -202,11 +202,22 @@ def test_scikit_learn_models_are_asked_as_they_were_fitted(people: pd.DataFrame)
     found = result.facts["results"][0]["positives"]
     assert found["source"] + found["target"] == expected
     assert result.facts["accuracy"] == pytest.approx(pipeline.score(inputs, people["paid"]))
-    other = flips(pipeline, people, positive="no").facts["results"][0]
+    assert result.facts["model"]["output"] == "probability of class yes"
+    other = flips(pipeline, people, positive="no").facts
+    assert other["model"]["output"] == "probability of class no"
+    other = other["results"][0]
     assert other["flipsets"]["positive"]["size"] == result.facts["results"][0]["flipsets"]["negative"]["size"]
     margin = make_pipeline(encode, LinearSVC()).fit(inputs, people["paid"])
-    found = flips(margin, people).facts["results"][0]["positives"]
+    result = flips(margin, people)
+    found = result.facts["results"][0]["positives"]
     assert found["source"] + found["target"] == (margin.predict(inputs) == "yes").sum()
+    assert result.facts["model"]["output"] == "score of class yes"
+    # The numbers of a regression have no cut of their own.
+    regression = make_pipeline(encode, LinearRegression()).fit(inputs, people["paid"] == "yes")
+    with pytest.raises(ValueError, match="neither decisions 0 and 1 nor probabilities: say from which number on"):
+        flips(regression, people)
+    found = flips(regression, people, threshold=0.5).facts["results"][0]["positives"]
+    assert found["source"] + found["target"] == (regression.predict(inputs) >= 0.5).sum()
 
 
 def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> None:
@@ -297,8 +308,8 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
     expected = int(model.predict(inputs).sum())
     call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0, "y": paid}
 
-    def positives(model: Any, inputs: Any) -> int:
-        found = fa.fliptest(model, inputs, people["sex"], **call).facts["results"][0]["positives"]
+    def positives(model: Any, inputs: Any, **more: Any) -> int:
+        found = fa.fliptest(model, inputs, people["sex"], **call, **more).facts["results"][0]["positives"]
         return int(found["source"] + found["target"])
 
     assert positives(model, inputs) == positives(model, inputs[["town", "net income"]]) == expected
@@ -317,7 +328,7 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
             positives(model.get_booster(), inputs)
     if name == "catboost":
         raw = library.CatBoost({**model.get_params(), "loss_function": "Logloss"}).fit(inputs, paid)
-        assert positives(raw, inputs) == (raw.predict(inputs) >= 0).sum()
+        assert positives(raw, inputs, threshold=0) == (raw.predict(inputs) >= 0).sum()
 
 
 def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(studio: Path) -> None:

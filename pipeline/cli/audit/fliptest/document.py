@@ -144,7 +144,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         },
         "model": {
             **model_facts(raw),
-            "output": decider.kind,
+            "output": decider.output,
             "threshold": decider.threshold,
             "threshold_given": asked.threshold is not None,
         },
@@ -375,5 +375,5 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "fewer_dealt": sides[0].null is not None and most > NOISE_PEOPLE and {"people": NOISE_PEOPLE},
         "no_noise_floor": sides[0].null is None,
-        "read_as_probabilities": model.kind == PROBABILITY and asked.threshold is None,
+        "read_as_probabilities": model.kind == PROBABILITY and not model.columns and asked.threshold is None,
     }
