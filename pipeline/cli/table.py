@@ -14,6 +14,7 @@ import pandas as pd
 from pipeline.cli import settings as options
 from pipeline.messages import SHOWN, check_columns, listed, reason
 from pipeline.seeds import generators
+from pipeline.tabulate.levels import level_of, number_of
 from pipeline.tabulate.source import csv_header
 from pipeline.types import Array
 
@@ -236,7 +237,7 @@ def two_classes(column: pd.Series, positive: str | None, path: str) -> tuple[Arr
             "This audit is for models of two classes: keep the rows of two, or code the label as 0 and 1"
         )
     if positive is None:
-        if [_number(value) for value in values] != [0.0, 1.0]:
+        if [number_of(value) for value in values] != [0.0, 1.0]:
             raise ValueError(
                 f"{path}: the label {column.name!r} holds {listed(values)}, not 0 and 1: say which one the model's "
                 f"class 1 is, with --positive {values[1]!r}"
@@ -343,10 +344,9 @@ def distinct(column: pd.Series, option: str, path: str) -> list[object]:
 
 
 def level_named(values: Sequence[object], wanted: str, option: str, column: pd.Series, path: str) -> object:
-    """The value that the user's text stands for: the same text, or the same number."""
-    for value in values:
-        if str(value) == wanted or (_number(value) is not None and _number(value) == _number(wanted)):
-            return value
+    """The value that the user's text stands for."""
+    if (found := level_of(values, wanted, column.name)) is not None:
+        return found
     raise ValueError(
         f"{option} asks for the value {wanted!r}, but column {column.name!r} of {path} holds {listed(values, SHOWN)}"
     )
@@ -355,13 +355,6 @@ def level_named(values: Sequence[object], wanted: str, option: str, column: pd.S
 def level_text(value: object) -> str:
     """A value of a column as text; a whole number without its decimals."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _number(value: object) -> float | None:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
 
 
 def _examples(column: pd.Series) -> str:
