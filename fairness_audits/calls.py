@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import MISSING, replace
+from functools import partial
 from importlib import import_module
+from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from pipeline.cli.result import Caveat, Result
@@ -37,25 +39,25 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
             kinds = {"default": default, "annotation": hints[one.name]}
             options[one.name] = inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, **kinds)
             checks[one.name] = hint
+        names = {*taken, *options}
 
         @functools.wraps(function)
         def audit(*positional: Any, **given: Any) -> Result:
             for name in given:
-                if name not in options and name not in taken:
-                    raise TypeError(
-                        f"{function.__name__}() has no argument {name!r}{nearest(name, [*taken, *options])}"
-                    )
+                if name not in names:
+                    raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest(name, names)}")
             needed = [name for name, one in options.items() if one.default is one.empty and name not in given]
             if needed:
                 raise TypeError(f"{function.__name__}() needs {listed(needed)}")
             for name, hint in checks.items():
-                # One value where several may be is a list of one.
-                if name in given and not fits(given[name], hint) and fits([given[name]], hint):
-                    given[name] = [given[name]]
+                # A number may stand for its text, and one value for a list of one.
+                if name in given and not fits(given[name], hint):
+                    value, text = given[name], as_text(given[name])
+                    given[name] = next((one for one in (text, [value], [text]) if fits(one, hint)), value)
             try:
-                return spoken(function(*positional, **given))
+                return spoken(function(*positional, **given), names)
             except ValueError as error:
-                raise ValueError(in_python(str(error))) from error
+                raise ValueError(in_python(str(error), names)) from error
             except ModuleNotFoundError as error:
                 told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
                 raise ModuleNotFoundError(told, name=error.name) from error
@@ -68,14 +70,20 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     return decorate
 
 
-def spoken(result: Result) -> Result:
-    """The result in the words of Python."""
-    verdict = result.verdict
-    reason = None if verdict.reason is None else in_python(verdict.reason)
+def as_text(value: Any) -> Any:
+    """A number, or each in a list, as text; anything else as it is."""
+    if isinstance(value, list | tuple):
+        return [as_text(one) for one in value]
+    return str(value) if isinstance(value, Number) or type(value).__name__ == "bool" else value
+
+
+def spoken(result: Result, names: Container[str]) -> Result:
+    """The result in the words of a call with arguments of these names."""
+    verdict, told = result.verdict, partial(in_python, names=names)
     return replace(
         result,
-        verdict=replace(verdict, sentence=in_python(verdict.sentence), reason=reason),
-        caveats=tuple(Caveat(one.condition, in_python(one.text)) for one in result.caveats),
+        verdict=replace(verdict, sentence=told(verdict.sentence), reason=verdict.reason and told(verdict.reason)),
+        caveats=tuple(Caveat(one.condition, told(one.text)) for one in result.caveats),
         called=True,
     )
 

@@ -196,7 +196,7 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = F
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise ValueError(
             f"{path}: expected numbers in every feature column, but {found}{more}. Encode these columns as the model "
-            f"expects them (pandas.get_dummies, for example), or leave them out: --drop {','.join(wrong)}"
+            f"expects them (pandas.get_dummies, for example), or leave them out, --drop {','.join(wrong)}"
         )
     columns = [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
     features = np.column_stack(columns)

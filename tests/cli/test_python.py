@@ -25,6 +25,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
+from pipeline.cli.settings import in_python
 from tests.cli.places import ended, json_of, run
 
 FEATURES = ["merit", "proxy", "member"]
@@ -103,6 +104,8 @@ def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
         ({"alfa": 0.1}, TypeError, r"has no argument 'alfa' \(did you mean 'alpha'\?\)"),
         ({"metric": None}, ValueError, "expected metric to be a list"),
         ({"alpha": 2}, ValueError, r"expected alpha to be a number in \(0, 1\); found 2"),
+        ({"positive": 2}, ValueError, "positive is '2', but column 'y'"),
+        ({"positive": np.bool_(True)}, ValueError, "positive is 'True', but column 'y'"),
         ({"group": "sex"}, ValueError, "group names 'sex', but the data frame has no such column"),
         ({"group": [1, 2]}, ValueError, "expected group of 6 rows as y has, found 2"),
         ({"threshold": 0.5}, ValueError, "^threshold cuts scores, but there is no score column"),
@@ -122,6 +125,9 @@ def test_a_call_that_lacks_something_says_what() -> None:
         fa.fliptest(len, np.zeros((4, 2)), [0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"expected a torch network, a fitted .* found the class Result"):
         fa.fliptest(fa.Result, np.zeros((4, 2)), [0, 1, 0, 1], source="0", target="1")
+    with pytest.raises(ValueError, match=r"'z' holds 'q'\. Encode .* leave them out, X without z$"):
+        fa.loss_ratio(len, pd.DataFrame({"a": [1, 2], "z": "q"}), [0, 1], directions=[1, 0])
+    assert in_python("pip install --editable, --null-draws", ["null_draws"]) == "pip install --editable, null_draws"
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -75,8 +75,8 @@ far_counterparts: The map {where} moves people {times:.1f} times as far as exact
 empty_flipset: Everybody in {source} is decided {decided}, so that the {flipset} flipset is empty whatever the map.
 few_rows: A group has only {fewest} rows: counterparts depend on which rows are in the file, and other rows would give
   other flipsets.
-many_columns: The map moves {columns} columns, many for {fewest} rows: few people have a near counterpart. --features or
-  --drop can leave out what the model hardly looks at, if the model allows.
+many_columns: The map moves {columns} columns, many for {fewest} rows: few people have a near counterpart. Where
+  the model allows, leave out by --features what it hardly looks at.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
 exact_map: The map is exact for these rows alone: it pairs everybody with people of the file, so it finds more flips
   than a smooth map does, more of them by chance.

@@ -174,6 +174,6 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
     if not len(moving):
         raise ValueError(
             f"{path}: every feature is the same in all rows of {groups.source.level} and in all rows of "
-            f"{groups.target.level}: a map needs features that vary; name others with --features"
+            f"{groups.target.level}: a map needs features that vary; choose others by --features"
         )
     return replace(still, moving=moving)
