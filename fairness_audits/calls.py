@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from pipeline.cli.result import Caveat, Result
 from pipeline.cli.settings import Options, documented, in_python, keywords
 from pipeline.fields import fits
-from pipeline.messages import listed, nearest, not_installed
+from pipeline.messages import check_distinct, listed, nearest, not_installed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +95,7 @@ class Columns:
         self._columns: dict[str, pd.Series] = {}
 
     def add(self, argument: str, values: Any) -> str | None:
-        """The name of a column of these values (n,): their own, or the argument's; None without values.
+        """The name of a column of these values (n,): their own, or one after the argument; None without values.
 
         Raises ValueError for values that are not one a row, or of the same rows in another order.
         """
@@ -113,8 +113,10 @@ class Columns:
             if not column.index.equals(known.index) and set(column.index) == set(known.index):
                 raise ValueError(f"{argument} has the rows of {other} in another order: put them into one, by .reindex")
         name = argument if column.name is None else str(column.name)
-        if name in self._columns and self._columns[name].tolist() != column.tolist():
-            raise ValueError(f"two columns are called {name!r}: rename the one in {argument}")
+        while name in self._columns and self._columns[name].tolist() != column.tolist():
+            if column.name is not None:
+                raise ValueError(f"two columns are called {name!r}: rename the one in {argument}")
+            name += "_"
         self._columns.setdefault(name, column)
         return name
 
@@ -144,6 +146,7 @@ class Columns:
                 raise ValueError(f"expected {argument} of shape (rows, columns), found {_shown(values)}")
             array = np.asarray(values)
             values = pd.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
+        check_distinct([str(name) for name in values.columns], argument)
         return tuple(str(self.add(argument, values[name])) for name in values.columns)
 
     def audited(self, audit: str, source: str, model: Any, given: Mapping[str, Any], **others: Any) -> Result:

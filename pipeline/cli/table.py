@@ -179,10 +179,11 @@ def feature_names(
     return tuple(asked.features)
 
 
-def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = False) -> Array:
+def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = False, wanted: str = "numbers") -> Array:
     """The named columns as (n, d) float64; ValueError for text, infinite and, unless ``gaps``, missing values.
 
-    Rows are named by the table's index, so that a part of a file speaks of the file's own rows.
+    Rows are named by the table's index, so that a part of a file speaks of the file's own rows; ``wanted`` is what the
+    message says of all features.
     """
     from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
@@ -195,8 +196,8 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = F
         found = "; ".join(f"{name!r} holds {_examples(table[name])}" for name in wrong[:SHOWN])
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise ValueError(
-            f"{path}: expected numbers in every feature column, but {found}{more}. Encode these columns as the model "
-            f"expects them (pandas.get_dummies, for example), or leave them out, --drop {','.join(wrong)}"
+            f"{path}: expected {wanted} in every feature column, but {found}{more}. Encode these columns as the model "
+            f"expects them (pandas.get_dummies of text, days of a date), or leave them out, --drop {','.join(wrong)}"
         )
     columns = [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
     features = np.column_stack(columns)

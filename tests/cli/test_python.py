@@ -58,6 +58,9 @@ def test_a_loss_ratio_is_that_of_the_command(desk: Path) -> None:
     array = fa.loss_ratio(network, rows[FEATURES].to_numpy(), rows["hired"].tolist(), directions=[0, 1, 0], steps=60)
     same(made, array)
     assert list(array.facts["data"]["features"]) == ["x0", "x1", "x2"]
+    # An array has no name, so that none can be in its way.
+    columns = rows[FEATURES].set_axis([*FEATURES[:2], "y"], axis="columns")
+    same(made, fa.loss_ratio(network, columns, rows["hired"].to_numpy(), directions=[0, 1, 0], steps=60))
 
 
 def test_a_fliptest_is_that_of_the_command(office: Path) -> None:
@@ -127,6 +130,8 @@ def test_a_call_that_lacks_something_says_what() -> None:
         fa.fliptest(fa.Result, np.zeros((4, 2)), [0, 1, 0, 1], source="0", target="1")
     with pytest.raises(ValueError, match=r"'z' holds 'q'\. Encode .* leave them out, X without z$"):
         fa.loss_ratio(len, pd.DataFrame({"a": [1, 2], "z": "q"}), [0, 1], directions=[1, 0])
+    with pytest.raises(ValueError, match=r"^X: more than one column is called a: give each its own name"):
+        fa.loss_ratio(len, pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), [0, 1], directions=[1, 0])
     assert in_python("pip install --editable, --null-draws", ["null_draws"]) == "pip install --editable, null_draws"
 
 

@@ -157,7 +157,7 @@ def test_names_may_differ_in_case_alone(tmp_path: Path, engine: Engine) -> None:
 def test_a_whole_number_is_one_group_in_all_files_and_a_code_is_another(tmp_path: Path, engine: Engine) -> None:
     for name, one in (("1.csv", "1"), ("2.csv", "1.0")):
         (tmp_path / name).write_text(f"y,d,g\n0,0,{one}\n1,1,{one}\n1,1,01\n")
-    asked = partial(contingency, tmp_path, label="y", group="g", prediction="d", engine=engine)
+    asked = partial(contingency, tmp_path / "*.csv", label="y", group="g", prediction="d", engine=engine)
     assert (asked().groups, asked().sizes.tolist()) == (("01", "1"), [2, 4])
     assert [asked(against=level).sizes.tolist() for level in ("1", "1.0", "01")] == [[4, 2], [4, 2], [2, 4]]
     with pytest.raises(ValueError, match="'001' is not one value of column 'g' but 2, '01', '1': name one"):
