@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import MISSING, replace
+from functools import partial
 from importlib import import_module
+from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from pipeline.cli.result import Caveat, Result
 from pipeline.cli.settings import Options, documented, in_python, keywords
 from pipeline.fields import fits
-from pipeline.messages import listed, nearest, not_installed
+from pipeline.messages import check_distinct, listed, nearest, not_installed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,25 +39,25 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
             kinds = {"default": default, "annotation": hints[one.name]}
             options[one.name] = inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, **kinds)
             checks[one.name] = hint
+        names = {*taken, *options}
 
         @functools.wraps(function)
         def audit(*positional: Any, **given: Any) -> Result:
             for name in given:
-                if name not in options and name not in taken:
-                    raise TypeError(
-                        f"{function.__name__}() has no argument {name!r}{nearest(name, [*taken, *options])}"
-                    )
+                if name not in names:
+                    raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest(name, names)}")
             needed = [name for name, one in options.items() if one.default is one.empty and name not in given]
             if needed:
                 raise TypeError(f"{function.__name__}() needs {listed(needed)}")
             for name, hint in checks.items():
-                # One value where several may be is a list of one.
-                if name in given and not fits(given[name], hint) and fits([given[name]], hint):
-                    given[name] = [given[name]]
+                # A number may stand for its text, and one value for a list of one.
+                if name in given and not fits(given[name], hint):
+                    value, text = given[name], as_text(given[name])
+                    given[name] = next((one for one in (text, [value], [text]) if fits(one, hint)), value)
             try:
-                return spoken(function(*positional, **given))
+                return spoken(function(*positional, **given), names)
             except ValueError as error:
-                raise ValueError(in_python(str(error))) from error
+                raise ValueError(in_python(str(error), names)) from error
             except ModuleNotFoundError as error:
                 told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
                 raise ModuleNotFoundError(told, name=error.name) from error
@@ -68,14 +70,20 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
     return decorate
 
 
-def spoken(result: Result) -> Result:
-    """The result in the words of Python."""
-    verdict = result.verdict
-    reason = None if verdict.reason is None else in_python(verdict.reason)
+def as_text(value: Any) -> Any:
+    """A number, or each in a list, as text; anything else as it is."""
+    if isinstance(value, list | tuple):
+        return [as_text(one) for one in value]
+    return str(value) if isinstance(value, Number) or type(value).__name__ == "bool" else value
+
+
+def spoken(result: Result, names: Container[str]) -> Result:
+    """The result in the words of a call with arguments of these names."""
+    verdict, told = result.verdict, partial(in_python, names=names)
     return replace(
         result,
-        verdict=replace(verdict, sentence=in_python(verdict.sentence), reason=reason),
-        caveats=tuple(Caveat(one.condition, in_python(one.text)) for one in result.caveats),
+        verdict=replace(verdict, sentence=told(verdict.sentence), reason=verdict.reason and told(verdict.reason)),
+        caveats=tuple(Caveat(one.condition, told(one.text)) for one in result.caveats),
         called=True,
     )
 
@@ -87,7 +95,7 @@ class Columns:
         self._columns: dict[str, pd.Series] = {}
 
     def add(self, argument: str, values: Any) -> str | None:
-        """The name of a column of these values (n,): their own, or the argument's; None without values.
+        """The name of a column of these values (n,): their own, or one after the argument; None without values.
 
         Raises ValueError for values that are not one a row, or of the same rows in another order.
         """
@@ -105,8 +113,10 @@ class Columns:
             if not column.index.equals(known.index) and set(column.index) == set(known.index):
                 raise ValueError(f"{argument} has the rows of {other} in another order: put them into one, by .reindex")
         name = argument if column.name is None else str(column.name)
-        if name in self._columns and self._columns[name].tolist() != column.tolist():
-            raise ValueError(f"two columns are called {name!r}: rename the one in {argument}")
+        while name in self._columns and self._columns[name].tolist() != column.tolist():
+            if column.name is not None:
+                raise ValueError(f"two columns are called {name!r}: rename the one in {argument}")
+            name += "_"
         self._columns.setdefault(name, column)
         return name
 
@@ -136,6 +146,7 @@ class Columns:
                 raise ValueError(f"expected {argument} of shape (rows, columns), found {_shown(values)}")
             array = np.asarray(values)
             values = pd.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
+        check_distinct([str(name) for name in values.columns], argument)
         return tuple(str(self.add(argument, values[name])) for name in values.columns)
 
     def audited(self, audit: str, source: str, model: Any, given: Mapping[str, Any], **others: Any) -> Result:

@@ -35,6 +35,12 @@ def check_columns(table: Columned, names: Iterable[str], asked_by: str, source: 
             )
 
 
+def check_distinct(names: Sequence[str], source: object) -> None:
+    """ValueError where columns of the ``source`` have the same name."""
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{source}: more than one column is called {listed(repeated)}: give each its own name")
+
+
 def listed(values: Sequence[object], shown: int = 40) -> str:
     """The values separated by commas, with a count of those left out beyond the first ``shown``."""
     text = ", ".join(str(value) for value in values[:shown])

@@ -81,6 +81,7 @@ class Model:
 
     ``file`` is the file that holds it, None for an importable module or an object. An estimator's ``classes`` are the
     label's values in the order of its outputs, its ``columns`` the names of its inputs; both are empty where unknown.
+    ``cut`` is where it cuts its own scores, 0 for decision values; None where it has none, or they need no cut.
     """
 
     evaluate: Callable[[Any], Any]
@@ -90,6 +91,7 @@ class Model:
     given: str = ""
     classes: tuple[Any, ...] = ()
     columns: tuple[str, ...] = ()
+    cut: float | None = None
 
 
 def load_model(
@@ -139,6 +141,7 @@ def _model(loaded: Any, origin: str, file: Path | None, given: str, computing: C
             given=given,
             classes=tuple(np.asarray(getattr(loaded, "classes_", ())).tolist()),
             columns=_columns(loaded),
+            cut=0.0 if hasattr(loaded, "decision_function") and not hasattr(loaded, "predict_proba") else None,
         )
     return Model(loaded, origin, file, "function", given)
 

@@ -82,7 +82,7 @@ class Scores:
 def row_form(names: Sequence[str], unit: str = "row") -> Form:
     """Rows of the named columns."""
     columns = listed(list(names))
-    remedy = f"It was given the columns {columns}: if it takes others, or another order, name them in --features"
+    remedy = f"It was given the columns {columns}: if it takes others, or another order, choose them by --features"
     return Form(unit, f"{unit}s of {len(names)} features", remedy)
 
 

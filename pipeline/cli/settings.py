@@ -16,7 +16,7 @@ import json
 import re
 import textwrap
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from inspect import get_annotations
@@ -31,6 +31,11 @@ Number = Annotated[float, finite]
 Standardize = Literal["continuous", "none"] | Sequence[str]
 """Which columns are measured in standard deviations."""
 FLAG = re.compile(r"--([a-z][a-z-]*[a-z])")
+ARGUMENTS = {
+    **{"data": "X", "features": "the columns of X", "drop": "X without"},
+    **{"label": "y", "id": "ids", "group": "groups"},
+}
+"""What takes the place of a flag in a call that has no keyword of its name."""
 
 
 def option(
@@ -290,14 +295,25 @@ def keywords(kind: type[Options], without: Iterable[str] = ()) -> list[tuple[Fie
 
 def documented(kind: type[Options], without: Iterable[str] = ()) -> str:
     """The keywords of Python as a section of a numpy-style docstring."""
-    lines = []
-    for one, hint in keywords(kind, without):
+    lines, every = [], keywords(kind, without)
+    names = {*without, *(one.name for one, _ in every)}
+    for one, hint in every:
         default = "" if one.default is MISSING else f", default {one.default!r}"
         lines.append(f"{one.name} : {described(hint).replace('null', 'None')}{default}")
-        lines += textwrap.wrap(in_python(one.metadata["doc"]), 112, initial_indent="    ", subsequent_indent="    ")
+        lines += textwrap.wrap(
+            in_python(one.metadata["doc"], names), 112, initial_indent="    ", subsequent_indent="    "
+        )
     return "\n".join(lines)
 
 
-def in_python(text: str) -> str:
-    """A sentence that speaks of flags, for whoever gave keywords: ``--step-size`` is ``step_size``."""
-    return FLAG.sub(lambda found: found[1].replace("-", "_"), text)
+def in_python(text: str, names: Container[str]) -> str:
+    """A sentence that speaks of flags, for whoever gave arguments of these ``names``: ``--step-size`` is ``step_size``.
+
+    A flag of another program, such as pip, stays what it is.
+    """
+
+    def said(found: re.Match[str]) -> str:
+        name = found[1].replace("-", "_")
+        return name if name in names else ARGUMENTS.get(name, found[0])
+
+    return FLAG.sub(said, text)

@@ -14,6 +14,7 @@ import pandas as pd
 from pipeline.cli import settings as options
 from pipeline.messages import SHOWN, check_columns, listed, reason
 from pipeline.seeds import generators
+from pipeline.tabulate.levels import level_of, number_of
 from pipeline.tabulate.source import csv_header
 from pipeline.types import Array
 
@@ -178,10 +179,11 @@ def feature_names(
     return tuple(asked.features)
 
 
-def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = False) -> Array:
+def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = False, wanted: str = "numbers") -> Array:
     """The named columns as (n, d) float64; ValueError for text, infinite and, unless ``gaps``, missing values.
 
-    Rows are named by the table's index, so that a part of a file speaks of the file's own rows.
+    Rows are named by the table's index, so that a part of a file speaks of the file's own rows; ``wanted`` is what the
+    message says of all features.
     """
     from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
@@ -194,8 +196,8 @@ def numeric(table: pd.DataFrame, names: Sequence[str], path: str, gaps: bool = F
         found = "; ".join(f"{name!r} holds {_examples(table[name])}" for name in wrong[:SHOWN])
         more = f"; and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise ValueError(
-            f"{path}: expected numbers in every feature column, but {found}{more}. Encode these columns as the model "
-            f"expects them (pandas.get_dummies, for example), or leave them out: --drop {','.join(wrong)}"
+            f"{path}: expected {wanted} in every feature column, but {found}{more}. Encode these columns as the model "
+            f"expects them (pandas.get_dummies of text, days of a date), or leave them out, --drop {','.join(wrong)}"
         )
     columns = [table[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
     features = np.column_stack(columns)
@@ -236,7 +238,7 @@ def two_classes(column: pd.Series, positive: str | None, path: str) -> tuple[Arr
             "This audit is for models of two classes: keep the rows of two, or code the label as 0 and 1"
         )
     if positive is None:
-        if [_number(value) for value in values] != [0.0, 1.0]:
+        if [number_of(value) for value in values] != [0.0, 1.0]:
             raise ValueError(
                 f"{path}: the label {column.name!r} holds {listed(values)}, not 0 and 1: say which one the model's "
                 f"class 1 is, with --positive {values[1]!r}"
@@ -343,10 +345,9 @@ def distinct(column: pd.Series, option: str, path: str) -> list[object]:
 
 
 def level_named(values: Sequence[object], wanted: str, option: str, column: pd.Series, path: str) -> object:
-    """The value that the user's text stands for: the same text, or the same number."""
-    for value in values:
-        if str(value) == wanted or (_number(value) is not None and _number(value) == _number(wanted)):
-            return value
+    """The value that the user's text stands for."""
+    if (found := level_of(values, wanted, column.name)) is not None:
+        return found
     raise ValueError(
         f"{option} asks for the value {wanted!r}, but column {column.name!r} of {path} holds {listed(values, SHOWN)}"
     )
@@ -355,13 +356,6 @@ def level_named(values: Sequence[object], wanted: str, option: str, column: pd.S
 def level_text(value: object) -> str:
     """A value of a column as text; a whole number without its decimals."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _number(value: object) -> float | None:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
 
 
 def _examples(column: pd.Series) -> str:

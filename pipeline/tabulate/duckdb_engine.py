@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.messages import check_distinct
 from pipeline.tabulate import sql
-from pipeline.tabulate.source import Files, header, local_files
+from pipeline.tabulate.source import Files, header, local_files, parquet_header
 from pipeline.tabulate.table import FAULTS, FIRST, MISSING_TEXTS, Cell, Faulty, Place, Request, TooManyCells
 from pipeline.types import Array
 
@@ -41,9 +42,14 @@ def opened(
         yield DuckTable(connection, source)
 
 
-def name(column: str) -> str:
-    """A column's name in a statement."""
+def quoted(column: str) -> str:
+    """The name by which DuckDB knows a column in a statement."""
     return '"' + column.replace('"', '""') + '"'
+
+
+def numbered(columns: Sequence[str]) -> list[str]:
+    """Names for DuckDB of columns by their places."""
+    return [f"c{place}" for place in range(len(columns))]
 
 
 def text(value: str) -> str:
@@ -57,11 +63,11 @@ def told(error: BaseException) -> str:
     return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
 
 
-DIALECT = sql.Dialect(name, text)
-
-
 class DuckTable:
-    """A :class:`pipeline.tabulate.table.Table`, whose methods are said there."""
+    """A :class:`pipeline.tabulate.table.Table`, whose methods are said there.
+
+    DuckDB takes names that differ in case alone for one, so that its names are c0, c1, ... or, of Parquet, its own.
+    """
 
     def __init__(
         self, connection: duckdb.DuckDBPyConnection, source: str | Path | Sequence[str | Path] | pd.DataFrame
@@ -74,10 +80,16 @@ class DuckTable:
             self._header = header(self._files) if self._files.kind == "csv" else ()
         else:
             self.name = "the data frame"
-            connection.register(FRAME, source.set_axis([str(column) for column in source.columns], axis="columns"))
-        self._types: Mapping[str, str] = {
-            row[0]: row[1] for row in self._asked(f"DESCRIBE SELECT * FROM {self._rows()}")
-        }
+            self._header = tuple(str(column) for column in source.columns)
+            check_distinct(self._header, self.name)
+            connection.register(FRAME, source.set_axis(numbered(self._header), axis="columns"))
+        known, kinds, *_ = zip(*self._asked(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
+        if self._files is not None and self._files.kind == "parquet":
+            self._header = parquet_header(self._files)
+        columns = (*self._header, *known[len(self._header) :])
+        self._types: Mapping[str, str] = dict(zip(columns, kinds, strict=True))
+        self._known: Mapping[str, str] = dict(zip(columns, known, strict=True))
+        self._dialect = sql.Dialect(lambda column: quoted(self._known[column]), text)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -87,7 +99,7 @@ class DuckTable:
         return int(self._asked(f"SELECT count(*) FROM {self._rows()}")[0][0])
 
     def cells(self, request: Request) -> list[Cell] | TooManyCells:
-        keys = sql.keys(DIALECT, request, self._column(request.outcome.column))
+        keys = sql.keys(self._dialect, request, self._column(request.outcome.column))
         selected = ", ".join(f"{expression} AS {key}" for key, expression in keys.items())
         counted = f"SELECT {', '.join(sql.KEYS)}, count(*) FROM (SELECT {selected} FROM {self._rows()})"
         found = self._asked(f"{counted} GROUP BY {', '.join(sql.KEYS)} LIMIT {request.cells + 1}")
@@ -96,13 +108,13 @@ class DuckTable:
         return [Cell(group, label, FAULTS[fault], value, n) for group, label, fault, value, n in found]
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
-        counts = ", ".join(f"approx_count_distinct({name(column)})" for column in columns)
+        counts = ", ".join(f"approx_count_distinct({self._dialect.name(column)})" for column in columns)
         (found,) = self._asked(f"SELECT {counts} FROM {self._rows()}")
         return dict(zip(columns, found, strict=True))
 
     def places(self, faulty: Faulty) -> list[Place]:
         column = self._column(faulty.column)
-        condition = sql.condition(DIALECT, faulty, column)
+        condition = sql.condition(self._dialect, faulty, column)
         if condition is None:
             return []
         found: list[Place] = []
@@ -116,13 +128,13 @@ class DuckTable:
         return found[:FIRST]
 
     def arrays(self, columns: Sequence[str]) -> dict[str, Array]:
-        selected = ", ".join(name(column) for column in columns)
+        selected = ", ".join(map(self._dialect.name, columns))
         frame = self._executed(f"SELECT {selected} FROM {self._rows()}").df()
-        return {column: frame[column].to_numpy() for column in columns}
+        return {column: frame[self._known[column]].to_numpy() for column in columns}
 
     def _column(self, column: str) -> sql.Column:
         kind = self._types[column]
-        raw = name(column)
+        raw = self._dialect.name(column)
         if kind.startswith(TEXTS):
             return sql.Column(raw, f"TRY_CAST({raw} AS DOUBLE)")
         return sql.Column(raw, f"CAST({raw} AS DOUBLE)" if any(number in kind for number in NUMBERS) else None)
@@ -135,7 +147,7 @@ class DuckTable:
         if self._files.kind == "parquet":
             # By name, or DuckDB would squeeze a later file's 1.5 into the first one's integers.
             return f"read_parquet({paths}, union_by_name = true)"
-        columns = ", ".join(f"{text(column)}: 'VARCHAR'" for column in self._header)
+        columns = ", ".join(f"{column}: 'VARCHAR'" for column in numbered(self._header))
         missing = ", ".join(text(value) for value in MISSING_TEXTS)
         return (
             f"read_csv({paths}, auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', "

@@ -4,12 +4,15 @@ Errors say which column, how many rows and where the first ones stand, and what 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.tabulate.table import Fault, Faulty, Place, Score, Table, TooManyCells
 
+WHOLE = re.compile(r"(-?[1-9]\d*|0)\.0+")
+"""A whole number with decimals, which is the same one without; 01 is none."""
 MOST_GROUPS = 50
 """A column with more values than this holds no groups, but a number or a name."""
 
@@ -31,22 +34,24 @@ def label_classes(table: Table, column: str, values: Mapping[Any, int], positive
                 f"of them counts as 1, with positive (--positive) {in_order(values)[1]!r} for example"
             )
         raise _not_two(table, column, values, strange)
-    if len(values) > 2:
+    names = {value: level_name(value) for value in values}
+    if len(set(names.values())) > 2:
         strange = [value for value in values if _binary(value) is None] or list(values)
         raise _not_two(table, column, values, sorted(strange, key=str))
-    one = [value for value in values if same(value, positive)]
-    if not one:
+    one = level_of(names.values(), level_name(positive), column)
+    if one is None:
         raise ValueError(
             f"positive is {positive!r}, but column {column!r} (label) of {table.name} holds {_shown(values)}"
         )
-    return {value: int(value == one[0]) for value in values}
+    return {value: int(name == one) for value, name in names.items()}
 
 
 def prediction_classes(
     table: Table, column: str, values: Mapping[Any, int], labels: Mapping[Any, int]
 ) -> dict[Any, int]:
     """Which class each value of the prediction is: that of the label's same value, else 0 and 1 by themselves."""
-    by_label = {value: next((labels[known] for known in labels if same(known, str(value))), None) for value in values}
+    named = {level_name(known): code for known, code in labels.items()}
+    by_label = {value: named.get(level_of(named, level_name(value), column)) for value in values}
     for found in (by_label, {value: _binary(value) for value in values}):
         if None not in found.values():
             return {value: code for value, code in found.items() if code is not None}
@@ -60,14 +65,14 @@ def prediction_classes(
 
 def group_names(table: Table, column: str, values: Mapping[Any, int], against: str | None) -> dict[Any, str]:
     """The group that each value belongs to: its own, or that of ``against`` and that of all the others."""
+    names = {value: level_name(value) for value in values}
     if against is not None:
-        if not any(same(value, against) for value in values):
+        one = level_of(names.values(), level_name(against), column)
+        if one is None:
             raise ValueError(
                 f"the group {against!r} is not in column {column!r} of {table.name}: it holds {_shown(values)}"
             )
-        names = {value: against if same(value, against) else f"not {against}" for value in values}
-    else:
-        names = {value: str(value) for value in values}
+        names = {value: against if name == one else f"not {against}" for value, name in names.items()}
     if len(set(names.values())) == 1:
         only, count = next(iter(names.values())), sum(values.values())
         raise ValueError(
@@ -86,14 +91,32 @@ def group_names(table: Table, column: str, values: Mapping[Any, int], against: s
 def in_order(values: Mapping[Any, Any]) -> list[str]:
     """The values as texts, numbers first and by size: the same order whatever engine and file they come from."""
     return sorted(
-        {str(value) for value in values}, key=lambda text: (_number(text) is None, _number(text) or 0.0, text)
+        {str(value) for value in values}, key=lambda text: (number_of(text) is None, number_of(text) or 0.0, text)
     )
 
 
-def same(value: Any, text: str) -> bool:
-    """Whether a text stands for this value: the same text, or the same number."""
-    number = _number(text)
-    return str(value) == text or (number is not None and number == _number(str(value)))
+def level_name(value: Any) -> str:
+    """A value as text, a whole number without decimals: 1 and 1.0 are one level, 01 is another."""
+    found = WHOLE.fullmatch(str(value))
+    return found[1] if found else str(value)
+
+
+def level_of(values: Iterable[Any], wanted: str, column: object) -> Any:
+    """The value that a text stands for: of the same text, else of the same number; None where there is none.
+
+    Raises ValueError where several are alike, such as 1 and 01 for 1.0.
+    """
+    known, number = list(dict.fromkeys(values)), number_of(wanted)
+    for alike in (
+        [value for value in known if str(value) == wanted],
+        [value for value in known if number is not None and number_of(value) == number],
+    ):
+        if len(alike) > 1:
+            shown = listed(sorted(map(repr, alike)))
+            raise ValueError(f"{wanted!r} is not one value of column {column!r} but {len(alike)}, {shown}: name one")
+        if alike:
+            return alike[0]
+    return None
 
 
 def _not_two(table: Table, column: str, values: Mapping[Any, int], strange: list[Any]) -> ValueError:
@@ -112,14 +135,15 @@ def _shown(values: Mapping[Any, Any]) -> str:
 
 def _binary(value: Any) -> int | None:
     """0 or 1 where the value says so as a number or as true and false."""
-    number = {"true": 1.0, "false": 0.0}.get(str(value).strip().lower(), _number(str(value)))
+    number = {"true": 1.0, "false": 0.0}.get(str(value).strip().lower(), number_of(str(value)))
     return None if number not in (0.0, 1.0) else int(number)
 
 
-def _number(text: str) -> float | None:
+def number_of(value: Any) -> float | None:
+    """The finite number that a value or its text is, None where it is none."""
     try:
-        number = float(text)
-    except ValueError:
+        number = float(value)
+    except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pipeline.messages import listed, reason
+from pipeline.messages import check_distinct, listed, reason
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
@@ -56,6 +56,24 @@ def header(files: Files) -> tuple[str, ...]:
     return first
 
 
+def parquet_header(files: Files) -> tuple[str, ...]:
+    """The column names of the first Parquet file.
+
+    Raises ValueError for several files with names that differ in case alone, which DuckDB would confuse.
+    """
+    from pyarrow.parquet import read_schema
+
+    headers = [tuple(read_schema(path).names) for path in files.paths]
+    for path, names in zip(files.paths, headers, strict=True):
+        lowered = [name.lower() for name in names]
+        if len(headers) > 1 and len(set(lowered)) < len(names):
+            alike = [name for name in names if lowered.count(name.lower()) > 1]
+            raise ValueError(
+                f"{path}: the columns {listed(alike)} differ in case alone: rename them, or take --engine pandas"
+            )
+    return headers[0]
+
+
 def csv_header(path: str | Path) -> tuple[str, ...]:
     """The column names in the first line of a CSV file.
 
@@ -77,8 +95,7 @@ def csv_header(path: str | Path) -> tuple[str, ...]:
             f"{path}: column {nameless[0]} (counted from 0) has no name. If it is the index that pandas wrote, write "
             "the file again with to_csv(..., index=False); otherwise name it in the first line"
         )
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{path}: more than one column is called {listed(repeated)}: give each its own name")
+    check_distinct(names, path)
     return tuple(names)
 
 

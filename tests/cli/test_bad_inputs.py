@@ -202,6 +202,7 @@ def spoil_studio() -> None:
     four = pd.DataFrame({"file": [f"{number}.png" for number in range(4)], "smiles": 0, "sex": ["f", "m"] * 2})
     four.to_csv("four.csv", index=False)
     np.save("pixels.npy", np.load("images.npy").astype(np.float32))
+    np.save("gaps.npy", np.where(np.arange(120)[:, None, None] < 7, 0.5, np.full((120, SIDE, SIDE), np.nan)))
     np.save("counts.npy", np.load("images.npy").astype(np.int32))
     np.save("odd.npy", np.zeros((120, 3, 5, 3), np.uint8))
     np.save("flat.npy", np.zeros((120, 16), np.uint8))

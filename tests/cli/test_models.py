@@ -189,7 +189,7 @@ def test_every_form_of_one_model_decides_the_same_and_cannot_change_the_rows(
 ) -> None:
     before = FRAME.copy()
     model = load(name, threshold)
-    assert model.kind == kind
+    assert model.output == kind
     np.testing.assert_array_equal(model.decisions(model.scores(FRAME)), LOGIT >= 0)
     pd.testing.assert_frame_equal(FRAME, before)
 
@@ -261,13 +261,15 @@ def test_features_are_all_columns_without_another_part_or_those_named_be_they_se
     ("label", "positive"),
     [
         *((label, None) for label in ([0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0], [False, True, True, False])),
-        *((label, "1") for label in ([2, 1, 1, 2], [-1.0, 1, 1, -1])),
+        *((label, "1") for label in ([2, 1, 1, 2], [-1.0, 1, 1, -1], ["01", "1", "1", "01"])),
     ],
 )
-def test_labels_0_and_1_need_no_word_and_others_do(label: list[float], positive: str | None) -> None:
+def test_labels_0_and_1_need_no_word_and_others_do(label: list[Any], positive: str | None) -> None:
     codes, levels = classes_of(pd.Series(label, name="y"), 2, None, positive, PATH)
     np.testing.assert_array_equal(codes, [0, 1, 1, 0])
     assert len(levels) == 2
+    with pytest.raises(ValueError, match=r"'1\.0' is not one value of column 'y' but 2, '01', '1': name one"):
+        classes_of(pd.Series(["01", "1"], name="y"), 2, None, "1.0", PATH)
 
 
 def test_more_classes_are_numbers_of_the_models_outputs_or_names_in_their_order() -> None:

@@ -17,7 +17,7 @@ import pytest
 import torch
 import yaml
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -25,6 +25,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fairness_audits as fa
+from pipeline.cli.settings import in_python
 from tests.cli.places import ended, json_of, run
 
 FEATURES = ["merit", "proxy", "member"]
@@ -57,6 +58,9 @@ def test_a_loss_ratio_is_that_of_the_command(desk: Path) -> None:
     array = fa.loss_ratio(network, rows[FEATURES].to_numpy(), rows["hired"].tolist(), directions=[0, 1, 0], steps=60)
     same(made, array)
     assert list(array.facts["data"]["features"]) == ["x0", "x1", "x2"]
+    # An array has no name, so that none can be in its way.
+    columns = rows[FEATURES].set_axis([*FEATURES[:2], "y"], axis="columns")
+    same(made, fa.loss_ratio(network, columns, rows["hired"].to_numpy(), directions=[0, 1, 0], steps=60))
 
 
 def test_a_fliptest_is_that_of_the_command(office: Path) -> None:
@@ -103,6 +107,8 @@ def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
         ({"alfa": 0.1}, TypeError, r"has no argument 'alfa' \(did you mean 'alpha'\?\)"),
         ({"metric": None}, ValueError, "expected metric to be a list"),
         ({"alpha": 2}, ValueError, r"expected alpha to be a number in \(0, 1\); found 2"),
+        ({"positive": 2}, ValueError, "positive is '2', but column 'y'"),
+        ({"positive": np.bool_(True)}, ValueError, "positive is 'True', but column 'y'"),
         ({"group": "sex"}, ValueError, "group names 'sex', but the data frame has no such column"),
         ({"group": [1, 2]}, ValueError, "expected group of 6 rows as y has, found 2"),
         ({"threshold": 0.5}, ValueError, "^threshold cuts scores, but there is no score column"),
@@ -122,6 +128,11 @@ def test_a_call_that_lacks_something_says_what() -> None:
         fa.fliptest(len, np.zeros((4, 2)), [0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"expected a torch network, a fitted .* found the class Result"):
         fa.fliptest(fa.Result, np.zeros((4, 2)), [0, 1, 0, 1], source="0", target="1")
+    with pytest.raises(ValueError, match=r"'z' holds 'q'\. Encode .* leave them out, X without z$"):
+        fa.loss_ratio(len, pd.DataFrame({"a": [1, 2], "z": "q"}), [0, 1], directions=[1, 0])
+    with pytest.raises(ValueError, match=r"^X: more than one column is called a: give each its own name"):
+        fa.loss_ratio(len, pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), [0, 1], directions=[1, 0])
+    assert in_python("pip install --editable, --null-draws", ["null_draws"]) == "pip install --editable, null_draws"
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -202,11 +213,22 @@ def test_scikit_learn_models_are_asked_as_they_were_fitted(people: pd.DataFrame)
     found = result.facts["results"][0]["positives"]
     assert found["source"] + found["target"] == expected
     assert result.facts["accuracy"] == pytest.approx(pipeline.score(inputs, people["paid"]))
-    other = flips(pipeline, people, positive="no").facts["results"][0]
+    assert result.facts["model"]["output"] == "probability of class yes"
+    other = flips(pipeline, people, positive="no").facts
+    assert other["model"]["output"] == "probability of class no"
+    other = other["results"][0]
     assert other["flipsets"]["positive"]["size"] == result.facts["results"][0]["flipsets"]["negative"]["size"]
     margin = make_pipeline(encode, LinearSVC()).fit(inputs, people["paid"])
-    found = flips(margin, people).facts["results"][0]["positives"]
+    result = flips(margin, people)
+    found = result.facts["results"][0]["positives"]
     assert found["source"] + found["target"] == (margin.predict(inputs) == "yes").sum()
+    assert result.facts["model"]["output"] == "score of class yes"
+    # The numbers of a regression have no cut of their own.
+    regression = make_pipeline(encode, LinearRegression()).fit(inputs, people["paid"] == "yes")
+    with pytest.raises(ValueError, match="neither decisions 0 and 1 nor probabilities: say from which number on"):
+        flips(regression, people)
+    found = flips(regression, people, threshold=0.5).facts["results"][0]["positives"]
+    assert found["source"] + found["target"] == (regression.predict(inputs) >= 0.5).sum()
 
 
 def test_of_three_classes_one_stands_against_the_rest(people: pd.DataFrame) -> None:
@@ -297,8 +319,8 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
     expected = int(model.predict(inputs).sum())
     call: dict[str, Any] = {"source": "f", "target": "m", "map": "exact", "null_draws": 0, "y": paid}
 
-    def positives(model: Any, inputs: Any) -> int:
-        found = fa.fliptest(model, inputs, people["sex"], **call).facts["results"][0]["positives"]
+    def positives(model: Any, inputs: Any, **more: Any) -> int:
+        found = fa.fliptest(model, inputs, people["sex"], **call, **more).facts["results"][0]["positives"]
         return int(found["source"] + found["target"])
 
     assert positives(model, inputs) == positives(model, inputs[["town", "net income"]]) == expected
@@ -317,7 +339,7 @@ def test_boosted_trees_are_asked_as_they_were_fitted(name: str, people: pd.DataF
             positives(model.get_booster(), inputs)
     if name == "catboost":
         raw = library.CatBoost({**model.get_params(), "loss_function": "Logloss"}).fit(inputs, paid)
-        assert positives(raw, inputs) == (raw.predict(inputs) >= 0).sum()
+        assert positives(raw, inputs, threshold=0) == (raw.predict(inputs) >= 0).sum()
 
 
 def test_an_onnx_network_of_images_is_certified_and_has_no_other_attack(studio: Path) -> None:

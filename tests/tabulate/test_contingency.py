@@ -136,6 +136,34 @@ def test_files_of_other_types_are_not_squeezed_into_the_first_ones(tmp_path: Pat
     np.testing.assert_array_equal(counts.lower, [0, 0.25, 0.75, 1])
 
 
+def test_names_may_differ_in_case_alone(tmp_path: Path, engine: Engine) -> None:
+    if engine == "spark":
+        pytest.skip("Spark refuses such files, with a message of its own")
+    frame = pd.DataFrame({"y": [0, 1] * 2, "p": [0.1, 0.9] * 2, "sex": [*"aabb"], "Sex": [*"qqqr"]})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for name in ("one", "two"):
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+        frame = frame[["y", "p", "Sex", "sex"]]
+    for source in (frame, tmp_path / "rows.csv", tmp_path / "one.parquet"):
+        asked = partial(contingency, source, label="y", score="p", engine=engine)
+        assert [asked(group=group).sizes.tolist() for group in ("sex", "Sex")] == [[2, 2], [3, 1]]
+        with opened(source, engine) as table:
+            assert table.arrays(["Sex", "sex"])["Sex"].tolist() == [*"qqqr"]
+    if engine == "duckdb":  # which would take the one file's sex for the other's Sex
+        with pytest.raises(ValueError, match=r"one.parquet: the columns sex, Sex differ in case alone: rename them"):
+            contingency(str(tmp_path / "*.parquet"), label="y", group="sex", score="p")
+
+
+def test_a_whole_number_is_one_group_in_all_files_and_a_code_is_another(tmp_path: Path, engine: Engine) -> None:
+    for name, one in (("1.csv", "1"), ("2.csv", "1.0")):
+        (tmp_path / name).write_text(f"y,d,g\n0,0,{one}\n1,1,{one}\n1,1,01\n")
+    asked = partial(contingency, tmp_path / "*.csv", label="y", group="g", prediction="d", engine=engine)
+    assert (asked().groups, asked().sizes.tolist()) == (("01", "1"), [2, 4])
+    assert [asked(against=level).sizes.tolist() for level in ("1", "1.0", "01")] == [[4, 2], [4, 2], [2, 4]]
+    with pytest.raises(ValueError, match="'001' is not one value of column 'g' but 2, '01', '1': name one"):
+        asked(against="001")
+
+
 def test_a_little_memory_is_enough_for_many_groups_of_rows(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"y": rng.integers(0, 2, 300_000), "g": rng.integers(0, 3, 300_000), "p": rng.random(300_000)})

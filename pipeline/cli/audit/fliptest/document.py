@@ -75,8 +75,8 @@ far_counterparts: The map {where} moves people {times:.1f} times as far as exact
 empty_flipset: Everybody in {source} is decided {decided}, so that the {flipset} flipset is empty whatever the map.
 few_rows: A group has only {fewest} rows: counterparts depend on which rows are in the file, and other rows would give
   other flipsets.
-many_columns: The map moves {columns} columns, many for {fewest} rows: few people have a near counterpart. --features or
-  --drop can leave out what the model hardly looks at, if the model allows.
+many_columns: The map moves {columns} columns, many for {fewest} rows: few people have a near counterpart. Where
+  the model allows, leave out by --features what it hardly looks at.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
 exact_map: The map is exact for these rows alone: it pairs everybody with people of the file, so it finds more flips
   than a smooth map does, more of them by chance.
@@ -144,7 +144,7 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
         },
         "model": {
             **model_facts(raw),
-            "output": decider.kind,
+            "output": decider.output,
             "threshold": decider.threshold,
             "threshold_given": asked.threshold is not None,
         },
@@ -375,5 +375,5 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
         "fewer_dealt": sides[0].null is not None and most > NOISE_PEOPLE and {"people": NOISE_PEOPLE},
         "no_noise_floor": sides[0].null is None,
-        "read_as_probabilities": model.kind == PROBABILITY and asked.threshold is None,
+        "read_as_probabilities": model.kind == PROBABILITY and not model.columns and asked.threshold is None,
     }

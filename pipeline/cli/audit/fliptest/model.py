@@ -26,8 +26,9 @@ class Decider:
     """Scores and decisions: 1 where the score is at least ``threshold``.
 
     ``kind`` says what the scores are; ``columns`` is how many the model returns (0: one number a row), ``positive`` the
-    one of the class that is decided positively. Of more than two, where no threshold was given, the score is the
-    probability of that class less the largest of another: at least 0 where the class is the likeliest.
+    one of the class that is decided positively, ``named`` so where it has a name. Of more than two, where no threshold
+    was given, the score is the probability of that class less the largest of another: at least 0 where the class is
+    the likeliest.
     """
 
     raw: Model
@@ -35,8 +36,16 @@ class Decider:
     threshold: float
     columns: int = 0
     positive: int = 1
+    named: str | None = None
     logits: bool = False
     likeliest: bool = False
+
+    @property
+    def output(self) -> str:
+        """What the scores are, in words."""
+        of = "" if self.named is None else f" of class {self.named}"
+        logits = ", from logits" if self.logits else ""
+        return f"{self.kind}{of}{logits}{' against the likeliest other' if self.likeliest else ''}"
 
     def scores(self, frame: pd.DataFrame) -> Array:
         """The scores (n,) of counterparts, indexed by whose they are.
@@ -99,37 +108,34 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
         raise
     check_alone(lambda some: checked(raw, some, "row"), frame, output, row_form(frame.columns))
     threshold, columns = asked.threshold, output.shape[1] if output.ndim == 2 else 0
-    positive = _positive(raw, asked, columns)
+    positive, named = _positive(raw, asked, columns)
     if not columns:
         unit = bool((output >= 0).all() and (output <= 1).all())
         kind = DECISION if set(np.unique(output)) <= {0.0, 1.0} else PROBABILITY if unit else SCORE
-        if kind == SCORE and threshold is None and raw.kind == "estimator":
-            threshold = 0.0  # decision_function
+        if raw.cut is not None:
+            kind, threshold = SCORE, raw.cut if threshold is None else threshold
         if kind == SCORE and threshold is None:
             raise ValueError(
                 f"the model returns numbers from {output.min():.4g} to {output.max():.4g}, neither decisions 0 and 1 "
                 "nor probabilities: say from which number on the decision is positive, --threshold T (0 for logits)"
             )
-        made = Decider(raw, kind, HALF if threshold is None else threshold, positive=positive)
+        made = Decider(raw, kind, HALF if threshold is None else threshold, 0, positive, named)
     else:
         logits = not ((output >= 0).all() and (np.abs(output.sum(axis=1) - 1) < ROUNDING).all())
         likeliest = columns > 2 and threshold is None
-        named = asked.positive if columns > 2 or positive == 0 else "1"
-        kind = f"probability of class {named}{', from logits' if logits else ''}"
-        kind += " against the likeliest other" if likeliest else ""
         cut = 0.0 if likeliest else HALF if threshold is None else threshold
-        made = Decider(raw, kind, cut, columns, positive, logits, likeliest)
+        made = Decider(raw, PROBABILITY, cut, columns, positive, named or str(positive), logits, likeliest)
     return made, made.score_of(output)
 
 
-def _positive(raw: Model, asked: Settings, columns: int) -> int:
-    """The place among the model's outputs of the class that is decided positively."""
+def _positive(raw: Model, asked: Settings, columns: int) -> tuple[int, str | None]:
+    """The place among the model's outputs of the class that is decided positively, and its name where it has one."""
     names = list(asked.classes or map(level_text, raw.classes))
     if names and columns and len(names) != columns:
         raise ValueError(f"--classes names {len(names)} classes, but the model returns scores of {columns}: name all")
     names = names or [str(place) for place in range(columns)] if columns > 2 else names
     if asked.positive in names:
-        return names.index(asked.positive)
+        return names.index(asked.positive), asked.positive
     if columns > 2 or (names and asked.positive is not None):
         raise ValueError(
             f"the model tells the classes {listed(names, SHOWN)} apart: say with --positive which of them counts as "
@@ -137,7 +143,7 @@ def _positive(raw: Model, asked: Settings, columns: int) -> int:
         )
     if asked.positive is not None and asked.label is None:
         raise ValueError("--positive is about the true label: name its column with --label, or leave it out")
-    return 1
+    return 1, names[1] if len(names) == 2 else None
 
 
 def checked(raw: Model, frame: pd.DataFrame, unit: str) -> Array:

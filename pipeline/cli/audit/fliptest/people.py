@@ -142,7 +142,7 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
         or (frame[name].isna().any() and frame[name].nunique() <= 2)
     ]
     numbers = [name for name in frame.columns if name not in categories]
-    values = numeric(frame, numbers, path, gaps=True) if numbers else np.zeros((len(frame), 0))
+    values = numeric(frame, numbers, path, True, "numbers or text") if numbers else np.zeros((len(frame), 0))
     measured = units(values, numbers, asked.standardize)
     inputs = []
     for name in frame.columns:
@@ -174,6 +174,6 @@ def space_of(groups: Groups, asked: Settings, path: str) -> Space:
     if not len(moving):
         raise ValueError(
             f"{path}: every feature is the same in all rows of {groups.source.level} and in all rows of "
-            f"{groups.target.level}: a map needs features that vary; name others with --features"
+            f"{groups.target.level}: a map needs features that vary; choose others by --features"
         )
     return replace(still, moving=moving)

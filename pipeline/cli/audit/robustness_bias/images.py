@@ -106,8 +106,12 @@ def in_array(source: Source, asked: Settings, array: Array | None) -> Images:
     scale = np.float32(HIGHEST if pixels.dtype == np.uint8 else 1)
     for start in range(0, len(pixels) if pixels.dtype.kind == "f" else 0, AT_ONCE):
         part = pixels[start : start + AT_ONCE]
+        if not (finite := np.isfinite(part).all(axis=(1, 2, 3))).all():
+            raise ValueError(
+                f"{path}: image {start + int(finite.argmin())} (counted from 0) has pixels that are missing or "
+                "infinite: mend such images, or leave them out"
+            )
         low, high = float(part.min()), float(part.max())
-        # NaN fails both comparisons.
         if not (low >= 0 and high <= 1):
             raise ValueError(
                 f"{path}: expected floating pixels in [0, 1], found values from {low:g} to {high:g}: divide by the "
