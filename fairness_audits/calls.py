@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, replace
 from functools import partial
 from importlib import import_module
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Audit = TypeVar("Audit", bound=Callable[..., Result])
+
+
+ARGUMENTS: set[str] = set()
+"""Of all audits: a message of one may be about a call of another."""
 
 
 def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
@@ -40,6 +44,7 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
             options[one.name] = inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, **kinds)
             checks[one.name] = hint
         names = {*taken, *options}
+        ARGUMENTS.update(names)
 
         @functools.wraps(function)
         def audit(*positional: Any, **given: Any) -> Result:
@@ -55,9 +60,9 @@ def keyworded(kind: type[Options]) -> Callable[[Audit], Audit]:
                     value, text = given[name], as_text(given[name])
                     given[name] = next((one for one in (text, [value], [text]) if fits(one, hint)), value)
             try:
-                return spoken(function(*positional, **given), names)
+                return spoken(function(*positional, **given))
             except ValueError as error:
-                raise ValueError(in_python(str(error), names)) from error
+                raise ValueError(in_python(str(error), ARGUMENTS)) from error
             except ModuleNotFoundError as error:
                 told = not_installed("this audit", "torch", "torch") if error.name == "torch" else str(error)
                 raise ModuleNotFoundError(told, name=error.name) from error
@@ -77,9 +82,9 @@ def as_text(value: Any) -> Any:
     return str(value) if isinstance(value, Number) or type(value).__name__ == "bool" else value
 
 
-def spoken(result: Result, names: Container[str]) -> Result:
-    """The result in the words of a call with arguments of these names."""
-    verdict, told = result.verdict, partial(in_python, names=names)
+def spoken(result: Result) -> Result:
+    """The result in the words of Python."""
+    verdict, told = result.verdict, partial(in_python, names=ARGUMENTS)
     return replace(
         result,
         verdict=replace(verdict, sentence=told(verdict.sentence), reason=verdict.reason and told(verdict.reason)),
