@@ -48,10 +48,10 @@ def level(alpha: float) -> str:
 
 
 def p_text(p: float | None) -> str:
-    """A p-value with two significant digits."""
+    """A p-value with two significant digits; none is 0, though the smallest are in floating point."""
     if p is None:
         return "-"
-    return "0" if p == 0 else "< 1e-16" if p < LEAST_P else f"{p:.2g}" if p >= 1e-4 else f"{p:.1e}"
+    return "< 1e-16" if p < LEAST_P else f"{p:.2g}" if p >= 1e-4 else f"{p:.1e}"
 
 
 def span(

@@ -12,7 +12,16 @@ from statsmodels.stats.proportion import proportion_confint
 
 from pipeline.attacks import Execution
 from pipeline.attacks.linear_distance import linear_distance
-from pipeline.attacks.smoothing import ESTIMATION, SamplePlan, certify, estimated, lower_limit, radius, upper_limit
+from pipeline.attacks.smoothing import (
+    ESTIMATION,
+    SamplePlan,
+    certify,
+    estimated,
+    largest_radius,
+    lower_limit,
+    radius,
+    upper_limit,
+)
 from pipeline.types import Array
 from tests.attacks.builders import linear
 
@@ -78,8 +87,12 @@ def test_more_tolerance_costs_less_and_none_costs_everything() -> None:
 
 
 @pytest.mark.parametrize(("samples", "largest"), [(1_000, 0.308), (10_000, 0.400), (100_000, 0.476)])
-def test_the_largest_radius_of_the_fixed_rule(samples: int, largest: float) -> None:
-    assert radius(lower_limit(np.array(samples), samples, 0.001), 0.125) == pytest.approx(largest, abs=6e-4)
+def test_the_largest_radius_is_that_of_the_fixed_rule_and_of_a_point_whose_class_is_certain(
+    samples: int, largest: float
+) -> None:
+    assert largest_radius(plan_of(samples, first_samples=samples)) == pytest.approx(largest, abs=6e-4)
+    looking = plan_of(samples)
+    assert largest_radius(looking) == pytest.approx(radius(tossed(np.ones(1), looking)[0], 0.125).item())
 
 
 def test_the_limits_are_those_of_clopper_and_pearson_and_up_to_one_half_there_is_no_radius() -> None:

@@ -19,6 +19,8 @@ from pipeline.cli.audit.permutation import evidence as reading
 from pipeline.cli.audit.permutation.document import of_draws
 from pipeline.cli.entry import parser, settings_of
 from pipeline.cli.render import terminal
+from pipeline.io import save_figure
+from pipeline.report.style import new_figure, paper
 from pipeline.tabulate.spark_engine import unavailable
 from tests.cli.places import documented, json_of
 
@@ -245,6 +247,44 @@ def test_a_correlation_is_pearsons_and_a_label_of_any_number_has_errors() -> Non
     for group in found["groups"]:
         own = SCORED[SCORED["sex"] == group["name"]]
         assert group["estimate"] == pytest.approx((own["p"] - own["logit"]).mean())
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("--score noise --metric mean_score --alternative less", "proof of equality: one of at most 0."),
+        ("--score noise --metric mean_score --alternative greater", "proof of equality: one of at least -0."),
+        ("--metric correlation --attribute age", "A correlation is found at level 0.05: correlation of the score"),
+        ("--metric correlation,auc --attribute age --group sex", "2 of 2 tests find a difference or correlation at"),
+        (
+            "--metric correlation --attribute age --predictions six.parquet",
+            "to 1.0000 remains possible.",
+        ),
+    ],
+)
+def test_sentences_are_of_what_was_tested(asked: str, said: str) -> None:
+    noisy = SCORED.assign(noise=np.random.default_rng(0).normal(size=N))
+    noisy.to_parquet("preds.parquet")
+    noisy[:6].assign(age=[3, 1, 4, 1, 5, 9], p=[0.3, 0.2, 0.3, 0.1, 0.2, 0.4]).to_parquet("six.parquet")
+    assert said in document(*asked.split())["verdict"]["sentence"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_figure_names_groupings_in_any_letters() -> None:
+    """Two letters of Hebrew are no two boxes; and where no type has Chinese, there is no warning."""
+    yes = np.random.default_rng(0).random((2, N)) < 0.5
+    drawn = SCORED.assign(**{name: np.where(own, "\u05d0", "\u4e2d") for name, own in zip("ab", yes, strict=True)})
+    drawn.to_parquet("preds.parquet")
+    made = documented("permutation", "--score", "p", "--metric", "auc", "--draws", "199", "--group", "a,b")
+    names = [label.get_text() for label in made.figure().axes[0].get_yticklabels()]
+    assert sorted(names) == [f"auc, {name}: \u05d0 - \u4e2d" for name in "ab"]
+    made.save(Path("out"))
+    with paper():
+        for letter, name in (("\u05d0", "one"), ("\u05d1", "other")):
+            figure = new_figure(1, 1)
+            figure.text(0.5, 0.5, letter)
+            save_figure(figure, name)
+    assert Path("one.png").read_bytes() != Path("other.png").read_bytes()
 
 
 def test_an_undefined_metric_is_a_result_with_its_reason() -> None:

@@ -152,7 +152,7 @@ def test_what_a_long_table_leaves_out_is_counted_and_in_its_file(ends: bool, sho
         (fixed(2, "+"), -0.001, "+0.00"),
         (fixed(0), 1234.4, "1,234"),
         (p_text, None, "-"),
-        (p_text, 0.0, "0"),
+        (p_text, 0.0, "< 1e-16"),
         (p_text, 1e-17, "< 1e-16"),
         (p_text, 0.0123, "0.012"),
         (p_text, 0.00001, "1.0e-05"),
@@ -184,6 +184,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DIRECTIONS = "--directions directions.npy"
 AUC = "--score p --group sex --metric auc"
 FLIP = "--null-draws 39"
+SMOOTHED = "--group place --attack smoothing --attack-setting smoothing.samples=100 --attack-setting smoothing"
 VERDICTS = f"""
 loss-ratio => {DIRECTIONS} --steps 200 --delta 1.1 => rejected =>
 loss-ratio => {DIRECTIONS} --model fair.pt => not rejected =>
@@ -212,6 +213,8 @@ robustness => --group place => not rejected =>
 robustness => --group sex --label other => inconclusive => Only 7 % of the images are classified correctly
 robustness => --group sex --label rare --model nets.py:ball --attack fmn => inconclusive => , no more than
 robustness => --group sex --permutations 19 => inconclusive => 19 permutations cannot reject at level 0.01 in 1 comp
+robustness => {SMOOTHED}.sigma=50 => inconclusive => The radii of smoothing are all 0, nothing could be certified
+robustness => {SMOOTHED}.sigma=0.02 => inconclusive => % of the certified radii are the largest that so many
 robustness => --group sex --points 16 --min-group 2 --alpha 0.0001 => inconclusive => A group has only
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => inconclusive => carlini_wagner fa
 """

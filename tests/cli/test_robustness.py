@@ -88,6 +88,10 @@ def test_a_budget_caps_every_distance() -> None:
     sigma = level(document, "sex", "female")["paper"]["sigma"]
     assert sigma == pytest.approx(capped[women].mean() / capped[~women].mean() - 1)
     assert document["results"][0]["budget"] == 0.1
+    means = [points["distance_exact"][who].clip(upper=0.1).mean() for who in (women, ~women)]
+    less, words = 100 * (1 - means[0] / means[1]), "their distances up to T = 0.1 are"
+    said = f"{words} {less:.0f} % smaller than those of the others, mean {means[0]:.3g} against {means[1]:.3g} (sigma"
+    assert said in document["verdict"]["sentence"]
 
 
 @pytest.mark.parametrize("attack", ["deepfool", "fmn", "carlini_wagner"])
@@ -360,7 +364,7 @@ def test_many_levels_are_drawn_and_listed_at_their_ends() -> None:
 
 def entry(name: str, sigma: float, p: float, other: float) -> dict[str, Any]:
     """A level as it stands in a result, with what the verdict reads."""
-    shared = {"mean": 1.0 + sigma, "mean_of_others": 1.0, "interval": [sigma - 0.1, sigma + 0.1], "n": 50}
+    shared = {"auc": 1.0 + sigma, "auc_of_others": 1.0, "interval": [sigma - 0.1, sigma + 0.1], "n": 50}
     return {
         "level": name,
         "paper": {**shared, "sigma": sigma, "p_adjusted": p},

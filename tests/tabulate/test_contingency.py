@@ -231,9 +231,12 @@ def test_clusters_are_codes_of_their_values(engine: Engine) -> None:
         predictions(table, label="y", group="g", score="p", cluster="who")
 
 
-def test_columns_come_as_numbers(folder: Path, frame: pd.DataFrame, engine: Engine) -> None:
-    for source in ("whole.parquet", "whole.csv"):
-        with opened(folder / source, engine) as table:
+def test_columns_come_as_numbers_and_a_saved_index_is_one(
+    folder: Path, frame: pd.DataFrame, engine: Engine, tmp_path: Path
+) -> None:
+    frame.set_index(["age", "income"]).to_parquet(tmp_path / "index.parquet")
+    for source in (folder / "whole.parquet", folder / "whole.csv", tmp_path / "index.parquet"):
+        with opened(source, engine) as table:
             found = numbers(table, ["age", "income"], label="income", positive=">50K")
         assert found["age"].dtype == np.float64
         np.testing.assert_array_equal(found["age"], frame["age"])

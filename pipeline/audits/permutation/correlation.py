@@ -35,9 +35,9 @@ def correlation_test(
     """Test of zero correlation of ``value`` (n,) with ``attribute`` (n,), by T (studentized) or r (unstudentized).
 
     ``settings`` are those of ``monte_carlo.Settings``. In the result ``groups`` are the two names, ``difference`` and
-    both ``estimates`` the correlation, ``sizes`` n. The interval for r is r +- q s, q from the permuted |T| and s the
-    standard error of r by the delta method. Raises ValueError for arrays of other shapes, values that are not finite,
-    and other methods.
+    both ``estimates`` the correlation, ``sizes`` n. The interval for r is r +- q s within -1 to 1, q from the permuted
+    |T| and s the standard error of r by the delta method. Raises ValueError for arrays of other shapes, values that are
+    not finite, and other methods.
     """
     asked = Settings(**settings)
     for name, values in zip(names, (value, attribute), strict=True):
@@ -60,7 +60,9 @@ def correlation_test(
     reference, stopped = until_safe(block, observed, asked)
     error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
     found = MonteCarlo(r, observed, error, reference, stopped)
-    return with_monte_carlo(replace(blank, estimates=(r, r)), found, asked)
+    made = with_monte_carlo(replace(blank, estimates=(r, r)), found, asked)
+    low, high = np.clip((made.ci_low, made.ci_high), -1, 1).tolist()
+    return replace(made, ci_low=low, ci_high=high)
 
 
 def correlation_p(x: Array, y: Array, *, rng: np.random.Generator, method: Method, draws: int) -> Array:

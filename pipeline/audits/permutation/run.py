@@ -9,7 +9,15 @@ import numpy as np
 from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, score_interval
 from pipeline.audits.permutation.exact import statistic as exact_statistic
 from pipeline.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
-from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, Method, MonteCarlo, Settings, monte_carlo
+from pipeline.audits.permutation.monte_carlo import (
+    ROUNDING,
+    SIDED,
+    Alternative,
+    Method,
+    MonteCarlo,
+    Settings,
+    monte_carlo,
+)
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.resamplers import countable, decisions, resampler
 from pipeline.audits.permutation.statistics import MetricEstimate
@@ -303,15 +311,16 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
 def without_variance(data: Predictions | Counts, metric: Metric, observed: MetricEstimate) -> str:
     """Which group's variance says nothing about the metric's error; empty where both do.
 
-    Smoothed rates always have a variance. Elsewhere 0 means that the rows of a group happen to be all alike (a perfect
-    AUC in a few rows, say). Dividing by it would make any difference significant; and where the metrics are equal, the
-    interval would be the one point 0, as if no difference were possible.
+    Smoothed rates always have a variance. Elsewhere 0, up to rounding, means that the rows of a group happen to be all
+    alike (a perfect AUC in a few rows, say). Dividing by it would make any difference significant; and where the
+    metrics are equal, the interval would be the one point 0, as if no difference were possible.
     """
     if isinstance(metric, Rate):
         return ""
     for group, name in enumerate(data.groups):
-        if not observed.variance[group] > 0:
-            found = "zero" if observed.variance[group] == 0 else "undefined (too few rows)"
+        variance, least = observed.variance[group], (ROUNDING * observed.value[group]) ** 2
+        if not least < variance < np.inf:
+            found = "zero" if variance <= least else "undefined (too few rows)"
             return (
                 f"the estimated variance of the {metric.title} in group {name!r} is {found}, so the difference cannot "
                 "be studentised: get more rows of this group, or use method unstudentized knowing its limits"

@@ -11,6 +11,9 @@ import numpy as np
 
 from pipeline.types import Array
 
+CANCELLED = 1e-13
+"""A sum of squares that is a smaller share of the terms whose difference it is, is what rounding left of 0."""
+
 
 class MetricEstimate(NamedTuple):
     """A metric and the estimated variance of that estimate, arrays of one shape; NaN where they do not exist."""
@@ -22,6 +25,11 @@ class MetricEstimate(NamedTuple):
     def difference(self) -> Array:
         """That of the metric between the first group and the second: estimates (2, ...) -> (...)."""
         return np.asarray(self.value[0] - self.value[1])
+
+
+def freedom(n: Array) -> Array:
+    """n - 1, the denominator of a sample variance; NaN where a sample of n has none."""
+    return np.where(n > 1, n - 1, np.nan)
 
 
 class Statistic(Protocol):
@@ -80,8 +88,9 @@ class RatioOfSums:
         a, b, aa, ab, bb, n = np.moveaxis(sums, -1, 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             f = a / b
-            squares = np.maximum(aa - 2 * f * ab + f * f * bb, 0)
-            return MetricEstimate(self.centre + f, n / (n - 1) * squares / b**2)
+            squares = aa - 2 * f * ab + f * f * bb
+            squares = np.where(squares < CANCELLED * (aa + f * f * bb), 0.0, squares)
+            return MetricEstimate(self.centre + f, n / freedom(n) * squares / b**2)
 
     def __call__(self, counts: Array) -> MetricEstimate:
         moments = self.moments()
@@ -129,8 +138,8 @@ class BinnedAuc:
             v10 = (np.cumsum(negative, axis=-1) - negative / 2) / n
             v01 = 1 - (np.cumsum(positive, axis=-1) - positive / 2) / m
             auc = (positive * v10).sum(axis=-1, keepdims=True) / m
-            s10 = (positive * (v10 - auc) ** 2).sum(axis=-1, keepdims=True) / (m - 1)
-            s01 = (negative * (v01 - auc) ** 2).sum(axis=-1, keepdims=True) / (n - 1)
+            s10 = (positive * (v10 - auc) ** 2).sum(axis=-1, keepdims=True) / freedom(m)
+            s01 = (negative * (v01 - auc) ** 2).sum(axis=-1, keepdims=True) / freedom(n)
             return MetricEstimate(auc[..., 0], (s10 / m + s01 / n)[..., 0])
 
 
@@ -146,6 +155,6 @@ def of_moments(
     m, n = m.astype(float), n.astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):
         auc = lower / (m * n)
-        s10 = np.maximum(lower_squared / n**2 - m * auc**2, 0) / (m - 1)
-        s01 = np.maximum(under_squared / m**2 - n * (1 - auc) ** 2, 0) / (n - 1)
+        s10 = np.maximum(lower_squared / n**2 - m * auc**2, 0) / freedom(m)
+        s01 = np.maximum(under_squared / m**2 - n * (1 - auc) ** 2, 0) / freedom(n)
         return MetricEstimate(auc, s10 / m + s01 / n)

@@ -21,8 +21,8 @@ from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.scores import scores_of, threshold_tables
 from pipeline.seeds import generators
 from pipeline.types import Dataset
+from tests.audits.permutation.builders import BIAS, delong, simulate, tabulated
 from tests.audits.permutation.builders import ROWS as LOGITS
-from tests.audits.permutation.builders import delong, simulate, tabulated
 from tests.builders import chosen, dataset, logistic
 
 METHODS = ("studentized", "unstudentized", "lift", "bootstrap")
@@ -177,6 +177,23 @@ def test_a_metric_that_does_not_exist_says_why(
     assert (result.p_value, result.ci_low, result.ci_high, result.rejected) == (None, None, None, False)
     assert (result.difference is None) == (estimates < 2)
     assert sum(estimate is not None for estimate in result.estimates) == estimates
+
+
+@pytest.mark.parametrize("case", ["few scores", "many scores", "ranks", "own", "one positive", "one negative"])
+def test_rounding_is_no_variance(case: str) -> None:
+    """The rows of group a are all alike, ranked without a fault, or hold one row of a label: T does not exist."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        label, group, score = rng.integers(0, 2, 90), np.repeat([0, 1], (40, 50)), rng.random(90)
+        if one := case.startswith("one"):
+            label[:40] = (np.arange(40) == 3) == (case == "one positive")
+        else:
+            alike = {"ranks": label + score, "own": label + rng.random()}.get(case, rng.random())
+            score = np.where(group == 0, alike, rng.random() if case == "few scores" else score)
+        rows = Predictions(label, score, group, ("a", "b"), weight=rng.random(90) if case == "ranks" else None)
+        metric = {"few scores": "mean_score", "many scores": "mean_score", "own": BIAS}.get(case, "auc")
+        found = permutation_test(rows, metric, rng=rng, draws=39, bootstraps=20)
+        assert f"in group 'a' is {'undefined (too few rows)' if one else 'zero'}, so the difference" in found.undefined
 
 
 def test_sequential_draws_stop_early_with_the_decision_of_all_or_say_that_they_could_not() -> None:

@@ -183,26 +183,28 @@ def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
     tested = f"at level {alpha:g}" + (f" ({CORRECTIONS[correction]})" if len(known) > 1 else "")
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
+    correlated = {entry["metric"] in CORRELATIONS for entry in known}
+    what = " or ".join("correlation" if one else "difference" for one in sorted(correlated))
     found = sorted((entry for entry in known if entry["rejected"]), key=lambda entry: entry["adjusted_p_value"])
     if not found:
         entry = known[0]
-        remain = f"{span(entry['interval'], without_ends=UNBOUNDED)} remain possible."
+        remains = f"of {span(entry['interval'], without_ends=UNBOUNDED)} remains possible."
         if len(known) > 1:
             return (
-                f"No difference is found {tested} in {plural(len(known), 'test')}. This is no proof of equality: the "
-                "intervals say which differences remain possible."
+                f"No {what} is found {tested} in {plural(len(known), 'test')}. This is no proof of equality: the "
+                "intervals say what remains possible."
             )
         if entry["metric"] in CORRELATIONS:
             of = f"{entry['title']} with {entry['grouping']}"
-            return f"No {of} is found {tested}. This is no proof: values from {remain}"
+            return f"No {of} is found {tested}. This is no proof: one {remains}"
         of = f"{entry['title']} between {' and '.join(group['name'] for group in entry['groups'])}"
-        return f"No difference of {of} is found {tested}. This is no proof of equality: differences from {remain}"
-    named = "; ".join(difference(entry) for entry in found[:NAMED])
+        return f"No difference of {of} is found {tested}. This is no proof of equality: one {remains}"
+    told = "; ".join(difference(entry) for entry in found[:NAMED])
     more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
     if len(known) == 1:
-        return f"A difference is found {tested}: {named}."
+        return f"A {what} is found {tested}: {told}."
     finds = "finds" if len(found) == 1 else "find"
-    return f"{len(found)} of {plural(len(known), 'test')} {finds} a difference {tested}: {named}{more}."
+    return f"{len(found)} of {plural(len(known), 'test')} {finds} a {what} {tested}: {told}{more}."
 
 
 def difference(entry: Entry) -> str:
@@ -304,23 +306,27 @@ def _place(entry: Entry) -> tuple[str, ...]:
     return entry["grouping"], *(group["name"] for group in entry["groups"])
 
 
-def _tests(entries: Sequence[Entry], named: bool, plan: Plan) -> Table:
-    """A line for each test; ``named``: whether of several pairs of groups, which the line then names."""
+def named(entry: Entry) -> str:
+    """``auc, sex: f - m``; ``correlation, age``."""
+    grouping, *groups = _place(entry)
+    return f"{entry['metric']}, {grouping}" + (f": {' - '.join(groups)}" if groups else "")
+
+
+def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
+    """A line for each test; ``several``: whether of several pairs of groups, which the line then names."""
     until = "" if plan.asked.resampling_risk is None else " until the decision was safe"
-    one = not named and entries[0]["metric"] not in CORRELATIONS
+    one = not several and entries[0]["metric"] not in CORRELATIONS
     heads = [group["name"] for group in entries[0]["groups"]] if one else ["first", "second"]
 
     def name(entry: Entry) -> str:
-        alone = entry["metric"] in CORRELATIONS
-        of = entry["grouping"] if alone else ": ".join([entry["grouping"], " - ".join(_place(entry)[1:])])
-        return f"{entry['metric']}, {of}" if named or alone else entry["metric"]
+        return named(entry) if several or entry["metric"] in CORRELATIONS else str(entry["metric"])
 
     def estimate(place: int) -> Callable[[Entry], str]:
         return lambda entry: "-" if entry["metric"] in CORRELATIONS else decimal(entry["groups"][place]["estimate"])
 
     def worth(entry: Entry) -> str:
-        low, high = map(p_text, entry["p_value_interval"])
-        drawn = f"{entry['method']}, {entry['draws']:,} draws{until}: p in {low} to {high}"
+        low, high = entry["p_value_interval"]
+        drawn = f"{entry['method']}, {entry['draws']:,} draws{until}: p {span((low or None, high), p_text)}"
         return "exact" if entry["exact"] else drawn
 
     columns = (

@@ -5,13 +5,14 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from pipeline.cli.audit.permutation.document import named
 from pipeline.cli.audit.permutation.evidence import CORRELATIONS
 from pipeline.cli.numbers import label_text
 from pipeline.report.style import FAINT, METHODS, new_figure
 
 LINES = 60
 """Tests in the figure at most, the first of the table; a larger one fits no page."""
-LETTERS = 40
+LETTERS = 56
 BEYOND = 1.15
 """Ends of intervals without a bound are drawn so many times as far out as the furthest bound."""
 
@@ -30,8 +31,7 @@ def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
         axes.plot([-furthest if low is None else low, furthest if high is None else high], [place] * 2, color=color)
         face = color if entry["rejected"] else "white"
         axes.plot(entry["difference"], place, marker="o", markersize=4.5, color=color, markerfacecolor=face)
-    names = [f"{entry['metric']}, {' and '.join(group['name'] for group in entry['groups'])}" for entry in entries]
-    axes.set_yticks(range(len(entries)), [label_text(name, LETTERS) for name in names])
+    axes.set_yticks(range(len(entries)), [label_text(named(entry), LETTERS) for entry in entries])
     axes.set_ylim(len(entries) - 0.4, -0.6)
     axes.set_xlabel("difference" if any(entry["metric"] not in CORRELATIONS for entry in entries) else "correlation")
     return drawn

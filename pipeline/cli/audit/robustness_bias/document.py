@@ -14,7 +14,7 @@ from pipeline.audits.robustness_bias.measures import DENOMINATORS
 from pipeline.cli import words
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
-from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, at_ceiling, measured, settings_text
+from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, at_ceiling, ceiling, measured, settings_text
 from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points, sizes
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
@@ -62,6 +62,8 @@ gain > 0: The model classifies {percent:.0f} % of the images correctly, no more 
 failed <= 10: {attack} failed on {value:.0f} % of the images, more than {limit:.0f} %.
 saturated <= 10: The model's probability is exactly 0 or 1 in {value:.0f} % of the images, more than {limit:.0f} %: an
   attack has no gradient to follow there.
+certified > 0: The radii of {attack} are all 0, nothing could be certified: the noise may hide what the images show, and
+  a smaller sigma certify some.
 ceiling <= 50 unless rejected: {value:.0f} % of the certified radii are the largest that so many samples can certify:
   among these no difference can be seen.
 fewest >= 10 unless rejected: A group has only {value} images that count, and needs {limit:.0f}.
@@ -181,6 +183,7 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
     """
     found, label, alpha = first.entry, subjects.points.label, asked.alpha
     count, known = found["images"], first.distance[np.isfinite(first.distance)]
+    lower = found["bound"] == "lower" and len(known) > 0
     trivial = None if label is None else float(np.unique(label, return_counts=True)[1].max() / count)
     accuracy = None if label is None else found["n_correct"] / count
     comparisons = sum(len(np.unique(one.comparisons)) for one in subjects.points.partitions)
@@ -193,13 +196,14 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
         "attack": found["attack"],
         "failed": 100 * found["failed"] / max(1, found["n_correct"]),
         "saturated": 100 * subjects.classifier.saturated / count,
-        "ceiling": 100 * at_ceiling(known) if found["bound"] == "lower" and len(known) else None,
+        "certified": 100 * (known > 0).mean() if lower else None,
+        "ceiling": 100 * at_ceiling(first.chosen, known) if lower else None,
         "fewest": min(one[asked.denominator]["n"] for one in levels),
         "least_p": comparisons / (asked.permutations + 1) / alpha,
         **{"permutations": asked.permutations, "alpha": alpha, "comparisons": comparisons},
         "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
     }
-    rejected, said, facts = conclusion(found, asked.denominator, alpha, label is not None)
+    rejected, said, facts = conclusion(found, asked.denominator, alpha, label is not None, asked.budget)
     headlines = ("ROBUSTNESS BIAS", "NO BIAS SHOWN")
     return words.concluded(rejected, headlines, said, LIMITS, quantities, "biased", facts)
 
@@ -231,7 +235,9 @@ def _numbers(group: Entry, alpha: float) -> str:
     return f"sigma {group['sigma']:+.2f}, {level(alpha)} interval {interval}, adjusted p {p}, n = {group['n']:,}"
 
 
-def conclusion(found: Entry, denominator: str, alpha: float, labelled: bool) -> tuple[bool | None, str, dict[str, Any]]:
+def conclusion(
+    found: Entry, denominator: str, alpha: float, labelled: bool, budget: float | None = None
+) -> tuple[bool | None, str, dict[str, Any]]:
     """What the tests say, whatever they are worth: whether one rejects (None without tests), in words, and of whom."""
     everyone = sorted(comparisons(found, denominator), key=_sigma)
     # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
@@ -258,11 +264,12 @@ def conclusion(found: Entry, denominator: str, alpha: float, labelled: bool) -> 
     else:
         first, *others = shown if shown[0]["sigma"] < 0 else shown[::-1]
         change = "certified radii" if found["bound"] == "lower" else "distances"
+        change += "" if budget is None else f" up to T = {_number(budget)}"
         place, than = ("closer to", "smaller") if first["sigma"] < 0 else ("farther from", "larger")
         said = (
             f"Images of {first['title']} are {place} the decision boundary: their {change} are "
-            f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, mean {first['mean']:.3g} against "
-            f"{first['mean_of_others']:.3g} ({_numbers(first, alpha)})."
+            f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, mean {first['auc']:.3g} against "
+            f"{first['auc_of_others']:.3g} ({_numbers(first, alpha)})."
         )
         said += f" {_otherwise(first, denominator, alpha)}" if labelled else ""
         if others:
@@ -422,7 +429,8 @@ def table_of_groups(results: Sequence[Entry]) -> pd.DataFrame:
                 "partition": partition["name"],
                 **{name: one[name] for name in ("level", "images", "n_correct", "failed")},
                 "budget": found["budget"],
-                **{name: own[name] for name in ("n", "mean", "mean_of_others", "median", "auc", "sigma")},
+                **{name: own[name] for name in ("n", "mean", "mean_of_others", "median")},
+                **{name: own[name] for name in ("auc", "auc_of_others", "sigma")},
                 "sigma_ci_low": own["interval"][0],
                 "sigma_ci_high": own["interval"][1],
                 "sigma_p": own["p"],
@@ -453,7 +461,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
     few = [f"{name} ({100 * right:.0f} %)" for name, right in share.items() if right < POOR]
     upper = [one.chosen.name for one in attacks if one.chosen.bound == "upper"]
     certified = [(one, one.distance[np.isfinite(one.distance)]) for one in attacks if one.chosen.bound == "lower"]
-    ceilings = [(one, known, at_ceiling(known)) for one, known in certified if len(known)]
+    ceilings = [(one.chosen, at_ceiling(one.chosen, known)) for one, known in certified if len(known)]
     failures = []
     for one in (one for one in attacks if one.failed.any()):
         lost = {name: (one.failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
@@ -475,9 +483,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
         "linear_model": any(one.chosen.bound == "exact" for one in attacks),
         "certified_radii": [{"attack": one.chosen.name, **one.chosen.settings} for one, _ in certified],
         "certified_ceiling": [
-            {**one.chosen.settings, "share": 100 * at, "largest": known.max()}
-            for one, known, at in ceilings
-            if at > CEILING
+            {**one.settings, "share": 100 * at, "largest": ceiling(one)} for one, at in ceilings if at > CEILING
         ],
         "closer_is_not_worse": True,
         "failed_attacks": failures,

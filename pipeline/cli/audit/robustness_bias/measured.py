@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.attacks.smoothing import SamplePlan, largest_radius
 from pipeline.audits.robustness_bias.inference import sigma_intervals, significance
 from pipeline.audits.robustness_bias.measures import DENOMINATORS, Lengths, by_level, counted, curves
 from pipeline.cli.audit.robustness_bias import Settings
@@ -70,6 +71,7 @@ def measured(chosen: Chosen, distance: Array, subjects: Subjects, asked: Setting
                     "mean_of_others": outside.mean() if len(outside) else None,
                     "median": np.median(inside) if len(inside) else None,
                     "auc": measures.area[place],
+                    "auc_of_others": np.minimum(outside, budget).mean() if len(outside) else None,
                     "sigma": measures.sigma[place],
                     "interval": interval[:, place],
                     "p": test.p[place],
@@ -101,6 +103,11 @@ def settings_text(found: Entry) -> str:
     return f"{found['attack']}: {told}" if told else str(found["attack"])
 
 
-def at_ceiling(radii: Array) -> float:
-    """The share of certified radii (n,) that are the largest one."""
-    return float((radii >= (1 - ALIKE) * radii.max()).mean())
+def ceiling(one: Chosen) -> float:
+    """The largest radius that so many samples can certify."""
+    return largest_radius(SamplePlan(**one.settings, seed=0))
+
+
+def at_ceiling(one: Chosen, radii: Array) -> float:
+    """The share of certified radii (n,) that are the largest possible."""
+    return float((radii >= (1 - ALIKE) * ceiling(one)).mean())
