@@ -214,7 +214,7 @@ robustness => --group sex --label other => inconclusive => Only 7 % of the image
 robustness => --group sex --label rare --model nets.py:ball --attack fmn => inconclusive => , no more than
 robustness => --group sex --permutations 19 => inconclusive => 19 permutations cannot reject at level 0.01 in 1 comp
 robustness => {SMOOTHED}.sigma=50 => inconclusive => The radii of smoothing are all 0, nothing could be certified
-robustness => {SMOOTHED}.sigma=0.02 => inconclusive => % of the certified radii are the largest that so many
+robustness => {SMOOTHED}.sigma=0.01 => inconclusive => % of the certified radii are the largest that so many
 robustness => --group sex --points 16 --min-group 2 --alpha 0.0001 => inconclusive => A group has only
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => inconclusive => carlini_wagner fa
 """
