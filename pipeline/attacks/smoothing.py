@@ -223,8 +223,9 @@ def estimated(votes: Votes, plan: SamplePlan, points: Array, selected: Array) ->
 def largest_radius(plan: SamplePlan) -> float:
     """That of a point all of whose samples hit, by all that :func:`estimated` draws of it."""
     for size in plan.sizes:
-        lower = lower_limit(size, size, plan.level)
-        if gain(size, size, lower, plan) <= 0:
+        hits = np.array(size)
+        lower = lower_limit(hits, size, plan.level)
+        if gain(hits, size, lower, plan) <= 0:
             break
     return float(radius(lower, plan.sigma))
 

@@ -148,7 +148,12 @@ def _read(path: str) -> pd.DataFrame:
 
     try:
         if not path.lower().endswith(CSV):
-            return _unindexed(pd.read_parquet(path))
+            frame = pd.read_parquet(path)
+            if isinstance(frame.index, pd.RangeIndex):
+                return frame
+            # What pandas makes an index is a column of the file, called so where it has no name of its own.
+            own = enumerate(frame.index.names)
+            return frame.reset_index(names=[f"__index_level_{i}__" if n in (None, *frame) else n for i, n in own])
         missing = list(MISSING_TEXTS)
         return pd.read_csv(
             path, dtype=str, index_col=False, keep_default_na=False, na_values=missing, encoding="utf-8-sig"
@@ -159,13 +164,3 @@ def _read(path: str) -> pd.DataFrame:
         raise ValueError(f"{path} is not a well-formed CSV file ({reason(error)}): mend that line") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
-
-
-def _unindexed(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame with the index that its file has as columns, under the names that they have there."""
-    import pandas as pd
-
-    if isinstance(frame.index, pd.RangeIndex):
-        return frame
-    given = [f"__index_level_{i}__" if name in (None, *frame) else name for i, name in enumerate(frame.index.names)]
-    return frame.reset_index(names=given)

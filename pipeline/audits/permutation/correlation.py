@@ -61,7 +61,7 @@ def correlation_test(
     error = _standard_error(x[:, 0], y[:, 0], r) if used == "studentized" else 1.0
     found = MonteCarlo(r, observed, error, reference, stopped)
     made = with_monte_carlo(replace(blank, estimates=(r, r)), found, asked)
-    low, high = np.clip((made.ci_low, made.ci_high), -1, 1).tolist()
+    low, high = np.clip(np.array([made.ci_low, made.ci_high], dtype=float), -1, 1).tolist()
     return replace(made, ci_low=low, ci_high=high)
 
 

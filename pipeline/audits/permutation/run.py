@@ -9,18 +9,10 @@ import numpy as np
 from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, score_interval
 from pipeline.audits.permutation.exact import statistic as exact_statistic
 from pipeline.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
-from pipeline.audits.permutation.monte_carlo import (
-    ROUNDING,
-    SIDED,
-    Alternative,
-    Method,
-    MonteCarlo,
-    Settings,
-    monte_carlo,
-)
+from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, Method, MonteCarlo, Settings, monte_carlo
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.resamplers import countable, decisions, resampler
-from pipeline.audits.permutation.statistics import MetricEstimate
+from pipeline.audits.permutation.statistics import CANCELLED, MetricEstimate
 from pipeline.types import Array
 
 
@@ -318,7 +310,7 @@ def without_variance(data: Predictions | Counts, metric: Metric, observed: Metri
     if isinstance(metric, Rate):
         return ""
     for group, name in enumerate(data.groups):
-        variance, least = observed.variance[group], (ROUNDING * observed.value[group]) ** 2
+        variance, least = observed.variance[group], (CANCELLED * observed.value[group]) ** 2
         if not least < variance < np.inf:
             found = "zero" if variance <= least else "undefined (too few rows)"
             return (

@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.types import Array
 
 CANCELLED = 1e-13
-"""A sum of squares that is a smaller share of the terms whose difference it is, is what rounding left of 0."""
+"""A difference that is a smaller share of its terms is what rounding left of 0."""
 
 
 class MetricEstimate(NamedTuple):

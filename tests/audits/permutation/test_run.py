@@ -191,7 +191,7 @@ def test_rounding_is_no_variance(case: str) -> None:
             alike = {"ranks": label + score, "own": label + rng.random()}.get(case, rng.random())
             score = np.where(group == 0, alike, rng.random() if case == "few scores" else score)
         rows = Predictions(label, score, group, ("a", "b"), weight=rng.random(90) if case == "ranks" else None)
-        metric = {"few scores": "mean_score", "many scores": "mean_score", "own": BIAS}.get(case, "auc")
+        metric: Any = {"few scores": "mean_score", "many scores": "mean_score", "own": BIAS}.get(case, "auc")
         found = permutation_test(rows, metric, rng=rng, draws=39, bootstraps=20)
         assert f"in group 'a' is {'undefined (too few rows)' if one else 'zero'}, so the difference" in found.undefined
 

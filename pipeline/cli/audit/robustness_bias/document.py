@@ -14,7 +14,7 @@ from pipeline.audits.robustness_bias.measures import DENOMINATORS
 from pipeline.cli import words
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
-from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, at_ceiling, ceiling, measured, settings_text
+from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, at_ceiling, measured, settings_text
 from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points, sizes
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
@@ -461,7 +461,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
     few = [f"{name} ({100 * right:.0f} %)" for name, right in share.items() if right < POOR]
     upper = [one.chosen.name for one in attacks if one.chosen.bound == "upper"]
     certified = [(one, one.distance[np.isfinite(one.distance)]) for one in attacks if one.chosen.bound == "lower"]
-    ceilings = [(one.chosen, at_ceiling(one.chosen, known)) for one, known in certified if len(known)]
+    ceilings = [(one.chosen, known, at_ceiling(one.chosen, known)) for one, known in certified if len(known)]
     failures = []
     for one in (one for one in attacks if one.failed.any()):
         lost = {name: (one.failed[inside].sum(), correct[inside].sum()) for name, inside in members.items()}
@@ -483,7 +483,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
         "linear_model": any(one.chosen.bound == "exact" for one in attacks),
         "certified_radii": [{"attack": one.chosen.name, **one.chosen.settings} for one, _ in certified],
         "certified_ceiling": [
-            {**one.settings, "share": 100 * at, "largest": ceiling(one)} for one, at in ceilings if at > CEILING
+            {**one.settings, "share": 100 * at, "largest": known.max()} for one, known, at in ceilings if at > CEILING
         ],
         "closer_is_not_worse": True,
         "failed_attacks": failures,

@@ -103,11 +103,6 @@ def settings_text(found: Entry) -> str:
     return f"{found['attack']}: {told}" if told else str(found["attack"])
 
 
-def ceiling(one: Chosen) -> float:
-    """The largest radius that so many samples can certify."""
-    return largest_radius(SamplePlan(**one.settings, seed=0))
-
-
 def at_ceiling(one: Chosen, radii: Array) -> float:
-    """The share of certified radii (n,) that are the largest possible."""
-    return float((radii >= (1 - ALIKE) * ceiling(one)).mean())
+    """The share of certified radii (n,) that are the largest which so many samples can certify."""
+    return float((radii >= (1 - ALIKE) * largest_radius(SamplePlan(**one.settings, seed=0))).mean())
