@@ -134,6 +134,12 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
     raise ValueError(f"there is no study {study!r}{nearest(study, known)}. There are: {', '.join(known)}")
 
 
+def place_of(conf: Path, study: str, block: str) -> str:
+    """Where a block of a study or a sweep is written, for messages."""
+    folder = "sweep" if study in declared(conf, "sweep") else "experiment"
+    return f"conf/{folder}/{study}.yaml, block {block!r}"
+
+
 def declared(conf: Path, folder: str) -> tuple[str, ...]:
     """The names of the studies (``experiment``) or sweeps (``sweep``) that the folder declares."""
     return tuple(sorted(path.stem for path in (conf / folder).glob("*.yaml")))
@@ -148,19 +154,18 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
     """
     expanded: list[Point] = []
     for block, written in experiment(conf, study)["grid"].items():
+        where = place_of(conf, study, block)
         if not NOTHING.keys() & written.keys():
             written = NOTHING | written
-        grid = {key: several(value, f"study {study!r}, block {block!r}, {key}") for key, value in written.items()}
+        grid = {key: several(value, f"{where}, {key}") for key, value in written.items()}
         for key in map(str, grid):
             if key != REPETITIONS and key.split(".")[0] not in GROUPS:
                 known = (*GROUPS, REPETITIONS)
                 hint = nearest(key.split(".")[0], known)
-                raise ValueError(
-                    f"study {study!r}, block {block!r}: there is no key {key!r}{hint}: keys are of {', '.join(known)}"
-                )
+                raise ValueError(f"{where}: there is no key {key!r}{hint}: keys are of {', '.join(known)}")
         absent = [group for group in REQUIRED if group not in grid]
         if absent:
-            raise ValueError(f"study {study!r}, block {block!r}: {', '.join(absent)} is not given")
+            raise ValueError(f"{where}: {', '.join(absent)} is not given")
         swept = tuple(key for key, value in grid.items() if isinstance(value, list) and len(value) > 1)
         for values in itertools.product(*(listed(value) for value in grid.values())):
             chosen = dict(zip(grid, values, strict=True))
@@ -231,5 +236,5 @@ def _frozen(value: Any) -> Any:
 
 
 def _label(value: Any) -> str:
-    """A value as part of a file's name."""
-    return re.sub(r"[^\w.+-]+", "-", str(value)).strip("-")
+    """A value as part of a file's name: a list without its brackets, a number with its sign."""
+    return "-".join(filter(None, re.split(r"[^\w.+-]+", str(value))))

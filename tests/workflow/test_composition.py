@@ -44,6 +44,9 @@ def test_a_model_is_named_by_its_settings_and_a_point_with_a_transport_map_names
     assert mapped.name("transport") == "t@source=women@steps=9"
     assert mapped.columns() == {"steps": 9, "transport": "t"}
     assert Point("s", "b", "d", "m", "a").columns() == {}
+    values = (-0.5, 0.5, 1e-5, (-1, 2), (None, 0), "a b", ["x"])
+    labels = [Point("s", "b", "d", "m", "a", (("method.k", value),)).name("method")[4:] for value in values]
+    assert labels == ["-0.5", "0.5", "1e-05", "-1-2", "None-0", "a-b", "x"]
 
 
 def test_a_block_may_lack_dataset_and_method_and_a_dataset_has_as_many_splits_as_any_method_asks_for(
@@ -314,6 +317,11 @@ def sweep_of(sweep: Path, old: str, new: str) -> object:
     return points(sweep, "w")
 
 
+def planned(sweep: Path, old: str, new: str) -> object:
+    sweep_of(sweep, old, new)
+    return small(sweep, studies=["s"])
+
+
 def sweep_called(sweep: Path, name: str) -> object:
     (sweep / "sweep" / "w.yaml").rename(sweep / "sweep" / f"{name}.yaml")
     return Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
@@ -325,7 +333,7 @@ def sweep_called(sweep: Path, name: str) -> object:
         (lambda c: points(CONF, "individual_fairnes"), "no study .* .did you mean 'individual_fairness'"),
         (lambda c: composed(c, ("method=othr",)), r"no conf/method/othr\.yaml \(did you mean 'other'"),
         (lambda c: study_of(c, "title: nothing\n"), r"conf/experiment/wrong\.yaml has no grid"),
-        (lambda c: study_of(c, NO_METHOD), "study 'wrong', block 'main': method is not given"),
+        (lambda c: study_of(c, NO_METHOD), r"conf/experiment/wrong\.yaml, block 'main': method is not given"),
         *(
             (lambda c, wrong=wrong: scale_of(c, wrong), message)
             for wrong, message in (
@@ -338,6 +346,11 @@ def sweep_called(sweep: Path, name: str) -> object:
         (lambda c: small(c, overrides=["method.m.rte=7"]), r"no key 'method\.rte' \(did you mean 'method\.rate'"),
         (lambda c: Workflow.of({"scal": "smoke"}, {}), r"--config scal=\.\.\. is unknown \(did you mean 'scale'\?\)"),
         (lambda c: Workflow(source="offical"), "expected auto, official or twin"),
+        (
+            lambda c: planned(c, "choice(1, 5, 7)", "[a b, a-b]"),
+            r"w\.yaml, block 'main': .*'a b'.*'a-b'.*one file, d/m@.*=a-b",
+        ),
+        (lambda c: planned(c, "audit.delta: 2", "audit.delta: [2, 2]"), "would be one file, w/main/d/.*/a@delta=2:"),
         (lambda c: several("range(one)", "'main', delta"), "'main', delta: cannot read .*: write range"),
         (
             lambda c: sweep_of(c, "method.rate:", "metod.rate:"),
