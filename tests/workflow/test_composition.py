@@ -338,6 +338,11 @@ def sweep_called(sweep: Path, name: str) -> object:
             (lambda c, wrong=wrong: scale_of(c, wrong), message)
             for wrong, message in (
                 ("where: {metod: m}, set: {repetitions: 2}", "'metod' is unknown .did you mean 'method'"),
+                (
+                    "whre: {method: m}, set: {repetitions: 2}",
+                    r"wrong\.yaml: there is no key 'whre' .did you mean 'where'",
+                ),
+                ("where: {method: m}, sett: {repetitions: 2}", r"there is no key 'sett' .did you mean 'set'"),
                 ("where: {block: main}, set: {repetitions: 2}", "may be set by dataset, method and transport only"),
                 ("where: {audit: a}, set: {method.rate: 2}", "method may be set by dataset and method only"),
                 ("where: {method: m}, set: {dataset.rows: 2}", "dataset may be set by dataset only"),
