@@ -54,12 +54,12 @@ class Resolver:
         """The values of ``conf/<group>/<name>.yaml``, and those that it has for some points."""
         if (group, name) not in self._files:
             values = plain(section(self.conf, group, name))
-            found = [
-                Setting({"dataset": (dataset,)}, {f"{group}.{key}": value for key, value in special.items()})
+            written = [
+                {"where": {"dataset": dataset}, "set": {f"{group}.{key}": value for key, value in special.items()}}
                 for dataset, special in (values.pop("per_dataset", None) or {}).items()
             ]
-            found += read(self.conf, values.pop("settings", None), f"conf/{group}/{name}.yaml")
-            self._files[group, name] = values, found
+            written += values.pop("settings", None) or []
+            self._files[group, name] = values, read(self.conf, written, f"conf/{group}/{name}.yaml")
         return self._files[group, name]
 
     def _laid_over(self, point: Point) -> dict[str, Any]:

@@ -306,6 +306,11 @@ def scale_of(conf: Path, setting: str) -> object:
     return of_scale(conf, "wrong")
 
 
+def method_of(conf: Path, text: str) -> object:
+    (conf / "method" / "m.yaml").write_text(text)
+    return small(conf, studies=["s"]).asked("train", "d", "m")
+
+
 def study_of(conf: Path, text: str) -> object:
     (conf / "experiment" / "wrong.yaml").write_text(text)
     return points(conf, "wrong")
@@ -347,6 +352,10 @@ def sweep_called(sweep: Path, name: str) -> object:
                 ("where: {audit: a}, set: {method.rate: 2}", "method may be set by dataset and method only"),
                 ("where: {method: m}, set: {dataset.rows: 2}", "dataset may be set by dataset only"),
             )
+        ),
+        (
+            lambda c: method_of(c, "rate: 1\nper_dataset: {dd: {rate: 3}}"),
+            r"method/m\.yaml: there is no dataset 'dd' .*'d'",
         ),
         (lambda c: small(c, overrides=["method.m.rte=7"]), r"no key 'method\.rte' \(did you mean 'method\.rate'"),
         (lambda c: Workflow.of({"scal": "smoke"}, {}), r"--config scal=\.\.\. is unknown \(did you mean 'scale'\?\)"),
