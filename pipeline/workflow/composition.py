@@ -13,6 +13,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import RangeSweep
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -163,6 +164,8 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
                 known = (*GROUPS, REPETITIONS)
                 hint = nearest(key.split(".")[0], known)
                 raise ValueError(f"{where}: there is no key {key!r}{hint}: keys are of {', '.join(known)}")
+        if empty := [key for key, value in grid.items() if value == []]:
+            raise ValueError(f"{where}, {empty[0]}: {written[empty[0]]} has no value: give at least one")
         absent = [group for group in REQUIRED if group not in grid]
         if absent:
             raise ValueError(f"{where}: {', '.join(absent)} is not given")
@@ -180,9 +183,12 @@ def several(value: Any, where: str) -> Any:
     if not (isinstance(value, str) and SWEPT.fullmatch(value)):
         return value
     try:
-        values = OverridesParser.create().parse_override(f"key={value}").sweep_iterator()
+        override = OverridesParser.create().parse_override(f"key={value}")
         # Not 0.30000000000000004 for .1 + .1 + .1, which would be in the names of files.
-        return [float(f"{item:.12g}") if isinstance(item, float) else item for item in values]
+        values = [float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator()]
+        read = override.value()
+        # Nor 1.3 for 1 + .1 + .1 + .1 below 1.3: the stop is never reached.
+        return [item for item in values if item != read.stop] if isinstance(read, RangeSweep) else values
     except HydraException as error:
         raise ValueError(
             f"{where}: cannot read {value!r}: write range(start, stop, step), choice(a, b, c) or a list"

@@ -62,6 +62,8 @@ def test_overrides_are_typed_as_yaml_is_and_hydras_notations_are_lists_without_d
     assert of_user("audit.loss_ratio.record=[1, 2]").values == {"audit.record": [1, 2]}
     assert several("range(0, 3)", "") == [0, 1, 2]
     assert several("range(0.1, 0.45, 0.1)", "") == [0.1, 0.2, 0.3, 0.4]
+    assert several("range(1.0, 1.3, 0.1)", "") == [1.0, 1.1, 1.2]
+    assert several("range(3, 1, -1)", "") == [3, 2]
     assert several("choice(a, 2, 1e-3)", "") == ["a", 2, 0.001]
     assert several("Black", "") == "Black"
     assert several([1, 2], "") == [1, 2]
@@ -365,6 +367,13 @@ def sweep_called(sweep: Path, name: str) -> object:
             r"w\.yaml, block 'main': .*'a b'.*'a-b'.*one file, d/m@.*=a-b",
         ),
         (lambda c: planned(c, "audit.delta: 2", "audit.delta: [2, 2]"), "would be one file, w/main/d/.*/a@delta=2:"),
+        *(
+            (
+                lambda c, none=none: sweep_of(c, "choice(1, 5, 7)", none),
+                r"'main', method\.rate: .* has no value: give at",
+            )
+            for none in ("[]", "range(3, 2, 1)")
+        ),
         (lambda c: several("range(one)", "'main', delta"), "'main', delta: cannot read .*: write range"),
         (
             lambda c: sweep_of(c, "method.rate:", "metod.rate:"),
