@@ -18,7 +18,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.messages import nearest
+from pipeline.messages import check_keys, nearest
 
 GROUPS = ("dataset", "method", "transport", "audit")
 REQUIRED = ("dataset", "method", "audit")
@@ -28,6 +28,8 @@ NOTHING = {"dataset": "none", "method": "none"}
 REPETITIONS, FITTED = "repetitions", ("method", "transport")
 NAME = re.compile(r"\w+", re.ASCII)
 """What a study, a sweep or a block may be called: its name is a folder's, and stands in rules and commands."""
+KEYS = {"experiment": ("title", "paper", "grid"), "sweep": ("title", "grid", "figure")}
+"""What the file of a study and that of a sweep may have."""
 SWEPT = re.compile(r"(range|choice)\(.*\)")
 """Hydra's own notations for several values."""
 
@@ -119,10 +121,12 @@ def section(conf: Path, group: str, name: str) -> DictConfig:
 @functools.cache
 def experiment(conf: Path, study: str) -> dict[str, Any]:
     """The declaration of a study or a sweep."""
-    for folder in ("experiment", "sweep"):
+    for folder in KEYS:
         path = conf / folder / f"{study}.yaml"
         if path.is_file():
-            declaration = {"name": study, **plain(OmegaConf.load(path))}
+            written = plain(OmegaConf.load(path))
+            check_keys(written, KEYS[folder], f"conf/{folder}/{study}.yaml")
+            declaration = {"name": study, **written}
             if not declaration.get("grid"):
                 raise ValueError(f"conf/{folder}/{study}.yaml has no grid: give it blocks of dataset, method and audit")
             for name in (study, *map(str, declaration["grid"])):

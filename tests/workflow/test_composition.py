@@ -340,6 +340,7 @@ def sweep_called(sweep: Path, name: str) -> object:
         (lambda c: points(CONF, "individual_fairnes"), "no study .* .did you mean 'individual_fairness'"),
         (lambda c: composed(c, ("method=othr",)), r"no conf/method/othr\.yaml \(did you mean 'other'"),
         (lambda c: study_of(c, "title: nothing\n"), r"conf/experiment/wrong\.yaml has no grid"),
+        (lambda c: sweep_of(c, "figure:", "figrue:"), r"w\.yaml: there is no key 'figrue' .did you mean 'figure'"),
         (lambda c: study_of(c, NO_METHOD), r"conf/experiment/wrong\.yaml, block 'main': method is not given"),
         *(
             (lambda c, wrong=wrong: scale_of(c, wrong), message)
