@@ -129,6 +129,9 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
             declaration = {"name": study, **written}
             if not declaration.get("grid"):
                 raise ValueError(f"conf/{folder}/{study}.yaml has no grid: give it blocks of dataset, method and audit")
+            blocks = declaration["grid"].values() if isinstance(declaration["grid"], dict) else [None]
+            if not all(isinstance(block, dict) for block in blocks):
+                raise ValueError(f"conf/{folder}/{study}.yaml: write each block of grid as name: {{key: value, ...}}")
             for name in (study, *map(str, declaration["grid"])):
                 if not NAME.fullmatch(name):
                     raise ValueError(

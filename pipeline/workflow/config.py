@@ -24,7 +24,7 @@ from pipeline.workflow.composition import GROUPS, REPETITIONS, Point, composed, 
 from pipeline.workflow.jobs import STAGES
 from pipeline.workflow.plan import Plan
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.resolution import Resolver, left_out, of_scale
+from pipeline.workflow.resolution import Resolver, left_out
 from pipeline.workflow.resources import Resources
 from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure
@@ -68,7 +68,7 @@ class Workflow:
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
         self.overrides = tuple(map(of_user, overrides))
-        self._resolver = Resolver(self.conf, of_scale(self.conf, scale), self.overrides)
+        self._resolver = Resolver(self.conf, scale, self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.blocks = frozenset(blocks)

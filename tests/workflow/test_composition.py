@@ -303,6 +303,12 @@ def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
 # What is refused, with the nearest that there is.
 
 
+def test_a_wrong_key_of_a_scale_names_its_file(conf: Path) -> None:
+    (conf / "scale" / "small.yaml").write_text("settings:\n  - {where: {method: m}, set: {method.rte: 2}}\n")
+    with pytest.raises(ValueError, match=r"conf/scale/small\.yaml: there is no key 'method\.rte'"):
+        small(conf, studies=["s"]).asked("train", "d", "m")
+
+
 def scale_of(conf: Path, setting: str) -> object:
     (conf / "scale" / "wrong.yaml").write_text(f"settings:\n  - {{{setting}}}\n")
     return of_scale(conf, "wrong")
@@ -324,7 +330,7 @@ def sweep_of(sweep: Path, old: str, new: str) -> object:
     return points(sweep, "w")
 
 
-def planned(sweep: Path, old: str, new: str) -> object:
+def planned(sweep: Path, old: str, new: str) -> Workflow:
     sweep_of(sweep, old, new)
     return small(sweep, studies=["s"])
 
@@ -341,6 +347,17 @@ def sweep_called(sweep: Path, name: str) -> object:
         (lambda c: composed(c, ("method=othr",)), r"no conf/method/othr\.yaml \(did you mean 'other'"),
         (lambda c: study_of(c, "title: nothing\n"), r"conf/experiment/wrong\.yaml has no grid"),
         (lambda c: sweep_of(c, "figure:", "figrue:"), r"w\.yaml: there is no key 'figrue' .did you mean 'figure'"),
+        *(
+            (
+                lambda c, wrong=wrong: study_of(c, f"grid: {wrong}"),
+                r"wrong\.yaml: write each block of grid as name: .key",
+            )
+            for wrong in ("[a, b]", "{a: }")
+        ),
+        (
+            lambda c: planned(c, "audit.delta: 2", "audit.dlta: 2").section("audit", points(c, "w")[0]),
+            r"conf/sweep/w\.yaml, b",
+        ),
         (lambda c: study_of(c, NO_METHOD), r"conf/experiment/wrong\.yaml, block 'main': method is not given"),
         *(
             (lambda c, wrong=wrong: scale_of(c, wrong), message)
