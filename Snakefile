@@ -15,7 +15,7 @@ workflow_config.export_tracker(os.environ, workflow_config.sweeps_among(sys.argv
 
 wildcard_constraints:
     scale=workflow_config.scale,
-    study="[a-z_]+",
+    study=r"\w+",
     dataset="[^/]+",
 
 

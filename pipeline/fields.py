@@ -22,7 +22,7 @@ from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pipeline.messages import enumerated, nearest
+from pipeline.messages import check_keys, enumerated
 
 Made = TypeVar("Made")
 
@@ -120,9 +120,7 @@ def made(kind: type[Made], values: Mapping[str, Any], source: str) -> Made:
     Raises ValueError for a value too many, with the nearest that there is, for one too few, and for a wrong one.
     """
     known = {field.name: field.default is MISSING is field.default_factory for field in fields(kind)}  # type: ignore[arg-type]
-    if unknown := [key for key in values if key not in known]:
-        hint = nearest(unknown[0], known)
-        raise ValueError(f"{source}: there is no key {unknown[0]!r}{hint}. There are: {', '.join(known)}")
+    check_keys(values, known, source)
     if missing := [key for key, needed in known.items() if needed and key not in values]:
         raise ValueError(f"{source}: {enumerated(missing)} is not given")
     try:

@@ -47,6 +47,14 @@ def listed(values: Sequence[object], shown: int = 40) -> str:
     return text if len(values) <= shown else f"{text} and {len(values) - shown} more"
 
 
+def check_keys(keys: Iterable[str], known: Iterable[str], source: str) -> None:
+    """ValueError for a key that is not known, with the nearest that is; ``source`` is the file that has the keys."""
+    names = list(known)
+    if unknown := [key for key in map(str, keys) if key not in names]:
+        hint = nearest(unknown[0], names)
+        raise ValueError(f"{source}: there is no key {unknown[0]!r}{hint}. There are: {', '.join(names)}")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name most like ``name``, as the end of an error's sentence; nothing where none is like it."""
     close = difflib.get_close_matches(name, list(known), n=1)

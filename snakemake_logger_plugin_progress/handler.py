@@ -32,6 +32,7 @@ class LogHandler(LogHandlerBase):
         common = self.common_settings
         self.run = Run(began=time.monotonic())
         self.nothing_to_do = False
+        self.made: list[tuple[str, ...]] = []
         self.ending = ""
         self.journal = Journal(getattr(self.settings, "failures", None) or "")
         self.detailed = _snakemake_handler(common) if common.dryrun or common.verbose or common.debug_dag else None
@@ -68,6 +69,7 @@ class LogHandler(LogHandlerBase):
             job = self.run.running.get(fields["job_id"])
             self.run = self.run.finish(fields["job_id"])
             if job is not None and job.makes_files:
+                self.made.append(job.output)
                 self.say(lines.done(self.run, job, now), "done")
                 for line in lines.warnings({path: end_of(Path(path)) for path in job.log}):
                     self.screen.print(line, "warning")
@@ -95,6 +97,7 @@ class LogHandler(LogHandlerBase):
             began=now,
             log=tuple(fields["log"]),
             makes_files=bool(fields["output"]),
+            output=tuple(map(str, fields["output"] or ())),
         )
         self.run = self.run.start(fields["jobid"], job)
         if job.makes_files and not self.screen.live:
@@ -171,10 +174,15 @@ class LogHandler(LogHandlerBase):
             self.summary()
 
     def summary(self) -> None:
-        """Print the summary that the workflow wrote."""
+        """Print the summary that this run wrote, or else what its last job made; where no job did, name the summary."""
         path = getattr(self.settings, "summary", None)
-        if path and Path(path).is_file():
+        there = bool(path) and Path(path).is_file()
+        if there and any(path in output for output in self.made):
             self.say(Path(path).read_text(encoding="utf-8").rstrip())
+        elif self.made:
+            self.say(lines.made(self.made[-1]))
+        elif there:
+            self.say(f"Summary of the last whole run: {path}")
 
 
 def _whole(logs: list[str]) -> str:

@@ -9,6 +9,7 @@ from snakemake_logger_plugin_progress.run import Job, Run
 
 TITLE_WIDTH = 52
 LAST_LINES = 12
+MOST_FILES = 3
 
 CHATTER = (
     "Assuming unrestricted shared filesystem",
@@ -32,6 +33,12 @@ AFTERMATH = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
 )
+
+
+def made(output: Sequence[str]) -> str:
+    """The files that a job made, of many the first."""
+    more = f" and {len(output) - MOST_FILES} more" if len(output) > MOST_FILES else ""
+    return f"made: {', '.join(output[:MOST_FILES])}{more}"
 
 
 def duration(seconds: float) -> str:

@@ -14,6 +14,7 @@ class Job:
     began: float
     log: tuple[str, ...] = ()
     makes_files: bool = True
+    output: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

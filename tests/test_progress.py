@@ -102,7 +102,7 @@ rule all:
     input: expand("out/{d}-{m}.txt", d=["adult"], m=["a", "b"])
 rule prepare:
     output: "prep/{d}.txt"
-    shell: "touch {output}"
+    shell: "echo prepared > {output}"
 rule train:
     message: "train {wildcards.m} on {wildcards.d}"
     input: "prep/{d}.txt"
@@ -135,10 +135,14 @@ def test_a_workflow_is_followed_from_failure_to_success(tmp_path: Path) -> None:
     ):
         assert expected in failed.stdout
     (tmp_path / "summary.txt").write_text("two artefacts made")
-    passed = snakemake(tmp_path, "--config", "bad=none", "--forceall", "--logger-progress-summary", "summary.txt")
+    again = ("--config", "bad=none", "--forceall", "--logger-progress-summary")
+    older = snakemake(tmp_path, *again, "summary.txt").stdout
+    assert "two artefacts made" not in older, "it is of an earlier run"
+    assert older.splitlines()[-1].startswith("made: out/adult-")
+    passed = snakemake(tmp_path, *again, "prep/adult.txt")
     assert passed.returncode == 0, passed.stdout
     assert [line[:7] for line in passed.stdout.splitlines() if "of 4, " in line] == ["done   "] * 3
-    assert passed.stdout.splitlines()[-1] == "two artefacts made"
+    assert passed.stdout.splitlines()[-1] == "prepared"
     assert "4 of 4 jobs done in" in passed.stdout.splitlines()[-2]
     assert "Nothing to be done" in snakemake(tmp_path, "--config", "bad=none").stdout
 

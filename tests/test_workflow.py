@@ -153,7 +153,7 @@ def test_an_audits_parameter_and_a_report_module_train_nothing_again(finished: P
 
 def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Path) -> None:
     (finished / "conf" / "sweep").mkdir(exist_ok=True)
-    path = finished / "conf" / "sweep" / "tiny.yaml"
+    path = finished / "conf" / "sweep" / "Tiny_2.yaml"
     path.write_text(
         "title: A tiny one\n"
         "grid:\n"
@@ -161,17 +161,17 @@ def test_a_sweep_is_one_file_and_gives_rows_a_summary_and_a_figure(finished: Pat
         "figure: {statistic: rejected, x: audit.delta, lines: method, where: {steps: 1000}}\n"
     )
     try:
-        run = snakemake(finished, "sweep_tiny")
+        run = snakemake(finished, "sweep_Tiny_2")
         assert run.returncode == 0, run.stdout + run.stderr
         assert "3 of 3 steps (100%) done" in run.stderr, "an audit, its rows and the sweep: nothing is trained for it"
-        made = finished / "results" / "sweeps" / "smoke" / "tiny"
+        made = finished / "results" / "sweeps" / "smoke" / "Tiny_2"
         with (made / "summary.csv").open(newline="") as file:
             lines = list(csv.DictReader(file))
         every = set(itertools.product(("1.1", "2.0"), ("baseline", "sensr")))
         assert {(line["delta"], line["method"]) for line in lines} == every
         assert (made / "figure.pdf").stat().st_size > 5_000
         path.write_text(path.read_text().replace("audit.delta", "audit.dleta"))
-        run = snakemake(finished, "-n", "sweep_tiny")
+        run = snakemake(finished, "-n", "sweep_Tiny_2")
         assert run.returncode != 0
         assert "no key 'audit.dleta' (did you mean 'audit.delta'?)" in run.stdout + run.stderr
     finally:

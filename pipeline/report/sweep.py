@@ -10,7 +10,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as DrawnFigure
 
-from pipeline.messages import nearest
+from pipeline.messages import enumerated, nearest
 from pipeline.report import words as w
 from pipeline.report.numbers import plain
 from pipeline.report.stamp import Picture, Stamp
@@ -29,8 +29,9 @@ LIGHTEST = 0.82
 def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
     """The rows that the figure is made of, one for each setting, statistic and repetition.
 
-    Raises ValueError for a column or a statistic that the rows do not have, for a filter that leaves none, and where
-    rows of one setting differ in a column that the figure does not name: their mean would mix what is not alike.
+    Raises ValueError for a column or a statistic that the rows do not have, for a value of a filter that no
+    row has, for filters that leave none of a statistic, and where rows of one setting differ in a column that the
+    figure does not name: their mean would mix what is not alike.
     """
     columns = sorted(map(str, rows.columns))
     for name in [*figure.axes.values(), *map(column, figure.along), *figure.where]:
@@ -43,18 +44,21 @@ def chosen(rows: pd.DataFrame, figure: Figure) -> pd.DataFrame:
             raise ValueError(
                 f"the sweep's rows have no statistic {name!r}{nearest(name, statistics)}: they have {statistics}"
             )
-    kept = rows[rows["statistic"].isin(shown)]
+    kept = of_shown = rows[rows["statistic"].isin(shown)]
     x = figure.axes["x"]
     for name in map(column, figure.along):
         kept = kept.assign(**{x: kept[x].fillna(kept[name])})
     for name, wanted in figure.where.items():
-        found = kept[name].isin(wanted if isinstance(wanted, list) else [wanted])
-        if not found.any():
-            there = sorted(kept[name].dropna().unique())
-            raise ValueError(
-                f"figure.where: no row has {name} {wanted!r}{nearest(str(wanted), map(str, there))}: {there}"
-            )
-        kept = kept[found | kept[name].isna()]
+        values = wanted if isinstance(wanted, list) else [wanted]
+        for value in values:
+            if not of_shown[name].isin([value]).any():
+                there = sorted(of_shown[name].dropna().unique())
+                raise ValueError(
+                    f"figure.where: no row has {name} {value!r}{nearest(str(value), map(str, there))}: {there}"
+                )
+        kept = kept[kept[name].isin(values) | kept[name].isna()]
+    if lost := [name for name in shown if name not in set(kept["statistic"])]:
+        raise ValueError(f"figure.where leaves no row of {enumerated(lost)}: change it, or do not ask for {lost[0]!r}")
     if figure.against:
         # Several audits of a model may tell it.
         told = ["statistic", "repetition", "value", *figure.axes.values()]

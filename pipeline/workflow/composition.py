@@ -13,11 +13,12 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import RangeSweep
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.messages import nearest
+from pipeline.messages import check_keys, nearest
 
 GROUPS = ("dataset", "method", "transport", "audit")
 REQUIRED = ("dataset", "method", "audit")
@@ -27,6 +28,8 @@ NOTHING = {"dataset": "none", "method": "none"}
 REPETITIONS, FITTED = "repetitions", ("method", "transport")
 NAME = re.compile(r"\w+", re.ASCII)
 """What a study, a sweep or a block may be called: its name is a folder's, and stands in rules and commands."""
+KEYS = {"experiment": ("title", "paper", "grid"), "sweep": ("title", "grid", "figure")}
+"""What the file of a study and that of a sweep may have."""
 SWEPT = re.compile(r"(range|choice)\(.*\)")
 """Hydra's own notations for several values."""
 
@@ -118,12 +121,17 @@ def section(conf: Path, group: str, name: str) -> DictConfig:
 @functools.cache
 def experiment(conf: Path, study: str) -> dict[str, Any]:
     """The declaration of a study or a sweep."""
-    for folder in ("experiment", "sweep"):
+    for folder in KEYS:
         path = conf / folder / f"{study}.yaml"
         if path.is_file():
-            declaration = {"name": study, **plain(OmegaConf.load(path))}
+            written = plain(OmegaConf.load(path))
+            check_keys(written, KEYS[folder], f"conf/{folder}/{study}.yaml")
+            declaration = {"name": study, **written}
             if not declaration.get("grid"):
                 raise ValueError(f"conf/{folder}/{study}.yaml has no grid: give it blocks of dataset, method and audit")
+            blocks = declaration["grid"].values() if isinstance(declaration["grid"], dict) else [None]
+            if not all(isinstance(block, dict) for block in blocks):
+                raise ValueError(f"conf/{folder}/{study}.yaml: write each block of grid as name: {{key: value, ...}}")
             for name in (study, *map(str, declaration["grid"])):
                 if not NAME.fullmatch(name):
                     raise ValueError(
@@ -132,6 +140,12 @@ def experiment(conf: Path, study: str) -> dict[str, Any]:
             return declaration
     known = [*declared(conf, "experiment"), *declared(conf, "sweep")]
     raise ValueError(f"there is no study {study!r}{nearest(study, known)}. There are: {', '.join(known)}")
+
+
+def place_of(conf: Path, study: str, block: str) -> str:
+    """Where a block of a study or a sweep is written, for messages."""
+    folder = "sweep" if study in declared(conf, "sweep") else "experiment"
+    return f"conf/{folder}/{study}.yaml, block {block!r}"
 
 
 def declared(conf: Path, folder: str) -> tuple[str, ...]:
@@ -148,19 +162,20 @@ def points(conf: Path, study: str) -> tuple[Point, ...]:
     """
     expanded: list[Point] = []
     for block, written in experiment(conf, study)["grid"].items():
+        where = place_of(conf, study, block)
         if not NOTHING.keys() & written.keys():
             written = NOTHING | written
-        grid = {key: several(value, f"study {study!r}, block {block!r}, {key}") for key, value in written.items()}
+        grid = {key: several(value, f"{where}, {key}") for key, value in written.items()}
         for key in map(str, grid):
             if key != REPETITIONS and key.split(".")[0] not in GROUPS:
                 known = (*GROUPS, REPETITIONS)
                 hint = nearest(key.split(".")[0], known)
-                raise ValueError(
-                    f"study {study!r}, block {block!r}: there is no key {key!r}{hint}: keys are of {', '.join(known)}"
-                )
+                raise ValueError(f"{where}: there is no key {key!r}{hint}: keys are of {', '.join(known)}")
+        if empty := [key for key, value in grid.items() if value == []]:
+            raise ValueError(f"{where}, {empty[0]}: {written[empty[0]]} has no value: give at least one")
         absent = [group for group in REQUIRED if group not in grid]
         if absent:
-            raise ValueError(f"study {study!r}, block {block!r}: {', '.join(absent)} is not given")
+            raise ValueError(f"{where}: {', '.join(absent)} is not given")
         swept = tuple(key for key, value in grid.items() if isinstance(value, list) and len(value) > 1)
         for values in itertools.product(*(listed(value) for value in grid.values())):
             chosen = dict(zip(grid, values, strict=True))
@@ -175,9 +190,12 @@ def several(value: Any, where: str) -> Any:
     if not (isinstance(value, str) and SWEPT.fullmatch(value)):
         return value
     try:
-        values = OverridesParser.create().parse_override(f"key={value}").sweep_iterator()
+        override = OverridesParser.create().parse_override(f"key={value}")
         # Not 0.30000000000000004 for .1 + .1 + .1, which would be in the names of files.
-        return [float(f"{item:.12g}") if isinstance(item, float) else item for item in values]
+        values = [float(f"{item:.12g}") if isinstance(item, float) else item for item in override.sweep_iterator()]
+        read = override.value()
+        # Nor 1.3 for 1 + .1 + .1 + .1 below 1.3: the stop is never reached.
+        return [item for item in values if item != read.stop] if isinstance(read, RangeSweep) else values
     except HydraException as error:
         raise ValueError(
             f"{where}: cannot read {value!r}: write range(start, stop, step), choice(a, b, c) or a list"
@@ -231,5 +249,5 @@ def _frozen(value: Any) -> Any:
 
 
 def _label(value: Any) -> str:
-    """A value as part of a file's name."""
-    return re.sub(r"[^\w.+-]+", "-", str(value)).strip("-")
+    """A value as part of a file's name: a list without its brackets, a number with its sign."""
+    return "-".join(filter(None, re.split(r"[^\w.+-]+", str(value))))

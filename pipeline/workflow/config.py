@@ -24,7 +24,7 @@ from pipeline.workflow.composition import GROUPS, REPETITIONS, Point, composed, 
 from pipeline.workflow.jobs import STAGES
 from pipeline.workflow.plan import Plan
 from pipeline.workflow.plugins import module_name
-from pipeline.workflow.resolution import Resolver, left_out, of_scale
+from pipeline.workflow.resolution import Resolver, left_out
 from pipeline.workflow.resources import Resources
 from pipeline.workflow.settings import of_user
 from pipeline.workflow.sweep import Figure
@@ -68,7 +68,7 @@ class Workflow:
             raise ValueError(f"source={source!r} (DATA_SOURCE): expected auto, official or twin")
         self.resources = Resources.read(self.conf, scale)
         self.overrides = tuple(map(of_user, overrides))
-        self._resolver = Resolver(self.conf, of_scale(self.conf, scale), self.overrides)
+        self._resolver = Resolver(self.conf, scale, self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
         self.blocks = frozenset(blocks)
@@ -79,7 +79,7 @@ class Workflow:
         known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
         self._of_scale = {study: self._run(study) for study in known}
         points = [point for study in known for point in self.points(study)]
-        self._points = {stage: {self.place(point, stage): point for point in points} for stage in STAGES}
+        self._points = {stage: self._placed(stage, points) for stage in STAGES}
 
     @classmethod
     def of(cls, config: Mapping[str, Any], environment: Mapping[str, str]) -> Workflow:
@@ -185,6 +185,24 @@ class Workflow:
             "sections": self._sections(study),
             "published": published._sections(study, self.points(study)),
         }
+
+    def _placed(self, stage: str, points: Iterable[Point]) -> dict[tuple[str, ...], Point]:
+        """The points by the place of what a stage makes for them; ValueError where two points would be one file.
+
+        Points share what is made of the same values; an audit is each point's own.
+        """
+        placed: dict[tuple[str, ...], Point] = {}
+        for point in points:
+            place = self.place(point, stage)
+            first = placed.setdefault(place, point)
+            one, other = ([s for s in p.settings if s[0].split(".")[0] in STAGES[stage].groups] for p in (first, point))
+            if one != other or (stage == "audit" and first is not point):
+                raise ValueError(
+                    f"{composition.place_of(self.conf, point.study, point.block)}: {dict(first.settings)} and "
+                    f"{dict(point.settings)} would be one file, {'/'.join(place)}: give values that differ in a "
+                    "letter, a digit or one of . + - _"
+                )
+        return placed
 
     # Where the files of a study lie.
 

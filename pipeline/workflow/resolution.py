@@ -21,7 +21,17 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline.messages import enumerated
-from pipeline.workflow.composition import GROUPS, REPETITIONS, Point, composed, declared, plain, section, update
+from pipeline.workflow.composition import (
+    GROUPS,
+    REPETITIONS,
+    Point,
+    composed,
+    declared,
+    place_of,
+    plain,
+    section,
+    update,
+)
 from pipeline.workflow.settings import Setting, laid_over, read
 
 
@@ -31,9 +41,10 @@ class Resolver:
     Raises ValueError for a user's setting of what is not there.
     """
 
-    def __init__(self, conf: Path, of_scale: Sequence[Setting], of_user: Sequence[Setting]) -> None:
+    def __init__(self, conf: Path, scale: str, of_user: Sequence[Setting]) -> None:
         self.conf = conf
-        self.of_scale = of_scale
+        self.scale = scale
+        self.of_scale = of_scale(conf, scale)
         self.of_user = of_user
         self._sweeps = declared(conf, "sweep")
         self._files: dict[tuple[str, str], tuple[dict[str, Any], list[Setting]]] = {}
@@ -54,12 +65,12 @@ class Resolver:
         """The values of ``conf/<group>/<name>.yaml``, and those that it has for some points."""
         if (group, name) not in self._files:
             values = plain(section(self.conf, group, name))
-            found = [
-                Setting({"dataset": (dataset,)}, {f"{group}.{key}": value for key, value in special.items()})
+            written = [
+                {"where": {"dataset": dataset}, "set": {f"{group}.{key}": value for key, value in special.items()}}
                 for dataset, special in (values.pop("per_dataset", None) or {}).items()
             ]
-            found += read(self.conf, values.pop("settings", None), f"conf/{group}/{name}.yaml")
-            self._files[group, name] = values, found
+            written += values.pop("settings", None) or []
+            self._files[group, name] = values, read(self.conf, written, f"conf/{group}/{name}.yaml")
         return self._files[group, name]
 
     def _laid_over(self, point: Point) -> dict[str, Any]:
@@ -74,10 +85,15 @@ class Resolver:
         }
         # What stands in the name of a file, and all that a sweep declares, is the grid's alone.
         last = {key for key, _ in point.settings if not key.startswith("audit.") or point.study in self._sweeps}
-        of_scale = {key: value for key, value in laid_over(self.of_scale, parts).items() if key not in last}
+        by_scale = {key: value for key, value in laid_over(self.of_scale, parts).items() if key not in last}
         layers = [(f"conf/{group}/{named[group]}.yaml", laid_over(own, parts)) for group, (_, own) in files.items()]
-        where = f"study {point.study!r}, block {point.block!r}"
-        layers += [(where, {**dict(point.settings), **of_scale, **laid_over(self.of_user, parts)})]
+        # What several points share is asked for without their study.
+        of_grid = f"the grid's settings of {' and '.join(named.values())} (conf/experiment, conf/sweep)"
+        layers += [
+            (place_of(self.conf, point.study, point.block) if point.study else of_grid, dict(point.settings)),
+            (f"conf/scale/{self.scale}.yaml", by_scale),
+            ("set", laid_over(self.of_user, parts)),
+        ]
         for source, values in layers:
             for key, value in values.items():
                 if key == REPETITIONS or key.split(".")[0] not in GROUPS or key.split(".")[0] in named:

@@ -14,7 +14,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from pipeline.messages import nearest
+from pipeline.messages import check_keys, nearest
 from pipeline.workflow.composition import GROUPS, REPETITIONS, declared, experiment, listed, sections
 
 CONDITIONS = ("study", "block", *GROUPS)
@@ -49,6 +49,7 @@ def read(
     """
     found = []
     for entry in written or ():
+        check_keys(entry, ("where", "set"), source)
         where = {key: tuple(map(str, listed(value))) for key, value in (entry.get("where") or {}).items()}
         for key, wanted in where.items():
             known = (of_jobs or {}).get(key) or known_names(conf, key)

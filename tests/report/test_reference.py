@@ -274,11 +274,14 @@ def test_rows_that_differ_in_a_column_without_a_name_are_not_averaged_and_a_filt
             Figure(("T_n",), "delta", where={"method": "sensor"}),
             r"no row has method 'sensor' \(did you mean 'sensr'\?\)",
         ),
+        (Figure(("T_n",), "delta", where={"method": ["baseline", "sensor"]}), "no row has method 'sensor' .*'sensr'"),
+        (Figure(("T_n", "ks"), "delta", where={"method": "sensr"}), "figure.where leaves no row of ks: change it"),
     ],
 )
 def test_what_the_rows_do_not_have_is_refused_with_the_nearest(figure: Figure, message: str) -> None:
+    other = [rows().query("method == 'baseline'").assign(statistic="ks")] if "ks" in figure.statistic else []
     with pytest.raises(ValueError, match=message):
-        summary(rows(), figure)
+        summary(pd.concat([rows(), *other]), figure)
 
 
 def test_panels_lines_and_points_are_those_of_the_rows() -> None:

@@ -44,6 +44,9 @@ def test_a_model_is_named_by_its_settings_and_a_point_with_a_transport_map_names
     assert mapped.name("transport") == "t@source=women@steps=9"
     assert mapped.columns() == {"steps": 9, "transport": "t"}
     assert Point("s", "b", "d", "m", "a").columns() == {}
+    values = (-0.5, 0.5, 1e-5, (-1, 2), (None, 0), "a b", ["x"])
+    labels = [Point("s", "b", "d", "m", "a", (("method.k", value),)).name("method")[4:] for value in values]
+    assert labels == ["-0.5", "0.5", "1e-05", "-1-2", "None-0", "a-b", "x"]
 
 
 def test_a_block_may_lack_dataset_and_method_and_a_dataset_has_as_many_splits_as_any_method_asks_for(
@@ -59,6 +62,8 @@ def test_overrides_are_typed_as_yaml_is_and_hydras_notations_are_lists_without_d
     assert of_user("audit.loss_ratio.record=[1, 2]").values == {"audit.record": [1, 2]}
     assert several("range(0, 3)", "") == [0, 1, 2]
     assert several("range(0.1, 0.45, 0.1)", "") == [0.1, 0.2, 0.3, 0.4]
+    assert several("range(1.0, 1.3, 0.1)", "") == [1.0, 1.1, 1.2]
+    assert several("range(3, 1, -1)", "") == [3, 2]
     assert several("choice(a, 2, 1e-3)", "") == ["a", 2, 0.001]
     assert several("Black", "") == "Black"
     assert several([1, 2], "") == [1, 2]
@@ -298,9 +303,20 @@ def test_runs_of_a_sweep_are_grouped_by_its_name(sweep: Path) -> None:
 # What is refused, with the nearest that there is.
 
 
+def test_a_wrong_key_of_a_scale_names_its_file(conf: Path) -> None:
+    (conf / "scale" / "small.yaml").write_text("settings:\n  - {where: {method: m}, set: {method.rte: 2}}\n")
+    with pytest.raises(ValueError, match=r"conf/scale/small\.yaml: there is no key 'method\.rte'"):
+        small(conf, studies=["s"]).asked("train", "d", "m")
+
+
 def scale_of(conf: Path, setting: str) -> object:
     (conf / "scale" / "wrong.yaml").write_text(f"settings:\n  - {{{setting}}}\n")
     return of_scale(conf, "wrong")
+
+
+def method_of(conf: Path, text: str) -> object:
+    (conf / "method" / "m.yaml").write_text(text)
+    return small(conf, studies=["s"]).asked("train", "d", "m")
 
 
 def study_of(conf: Path, text: str) -> object:
@@ -314,6 +330,11 @@ def sweep_of(sweep: Path, old: str, new: str) -> object:
     return points(sweep, "w")
 
 
+def planned(sweep: Path, old: str, new: str) -> Workflow:
+    sweep_of(sweep, old, new)
+    return small(sweep, studies=["s"])
+
+
 def sweep_called(sweep: Path, name: str) -> object:
     (sweep / "sweep" / "w.yaml").rename(sweep / "sweep" / f"{name}.yaml")
     return Workflow(scale="small", tracker="none", conf=sweep, studies=["s"])
@@ -325,19 +346,52 @@ def sweep_called(sweep: Path, name: str) -> object:
         (lambda c: points(CONF, "individual_fairnes"), "no study .* .did you mean 'individual_fairness'"),
         (lambda c: composed(c, ("method=othr",)), r"no conf/method/othr\.yaml \(did you mean 'other'"),
         (lambda c: study_of(c, "title: nothing\n"), r"conf/experiment/wrong\.yaml has no grid"),
-        (lambda c: study_of(c, NO_METHOD), "study 'wrong', block 'main': method is not given"),
+        (lambda c: sweep_of(c, "figure:", "figrue:"), r"w\.yaml: there is no key 'figrue' .did you mean 'figure'"),
+        *(
+            (
+                lambda c, wrong=wrong: study_of(c, f"grid: {wrong}"),
+                r"wrong\.yaml: write each block of grid as name: .key",
+            )
+            for wrong in ("[a, b]", "{a: }")
+        ),
+        (
+            lambda c: planned(c, "audit.delta: 2", "audit.dlta: 2").section("audit", points(c, "w")[0]),
+            r"conf/sweep/w\.yaml, b",
+        ),
+        (lambda c: study_of(c, NO_METHOD), r"conf/experiment/wrong\.yaml, block 'main': method is not given"),
         *(
             (lambda c, wrong=wrong: scale_of(c, wrong), message)
             for wrong, message in (
                 ("where: {metod: m}, set: {repetitions: 2}", "'metod' is unknown .did you mean 'method'"),
+                (
+                    "whre: {method: m}, set: {repetitions: 2}",
+                    r"wrong\.yaml: there is no key 'whre' .did you mean 'where'",
+                ),
+                ("where: {method: m}, sett: {repetitions: 2}", r"there is no key 'sett' .did you mean 'set'"),
                 ("where: {block: main}, set: {repetitions: 2}", "may be set by dataset, method and transport only"),
                 ("where: {audit: a}, set: {method.rate: 2}", "method may be set by dataset and method only"),
                 ("where: {method: m}, set: {dataset.rows: 2}", "dataset may be set by dataset only"),
             )
         ),
+        (
+            lambda c: method_of(c, "rate: 1\nper_dataset: {dd: {rate: 3}}"),
+            r"method/m\.yaml: there is no dataset 'dd' .*'d'",
+        ),
         (lambda c: small(c, overrides=["method.m.rte=7"]), r"no key 'method\.rte' \(did you mean 'method\.rate'"),
         (lambda c: Workflow.of({"scal": "smoke"}, {}), r"--config scal=\.\.\. is unknown \(did you mean 'scale'\?\)"),
         (lambda c: Workflow(source="offical"), "expected auto, official or twin"),
+        (
+            lambda c: planned(c, "choice(1, 5, 7)", "[a b, a-b]"),
+            r"w\.yaml, block 'main': .*'a b'.*'a-b'.*one file, d/m@.*=a-b",
+        ),
+        (lambda c: planned(c, "audit.delta: 2", "audit.delta: [2, 2]"), "would be one file, w/main/d/.*/a@delta=2:"),
+        *(
+            (
+                lambda c, none=none: sweep_of(c, "choice(1, 5, 7)", none),
+                r"'main', method\.rate: .* has no value: give at",
+            )
+            for none in ("[]", "range(3, 2, 1)")
+        ),
         (lambda c: several("range(one)", "'main', delta"), "'main', delta: cannot read .*: write range"),
         (
             lambda c: sweep_of(c, "method.rate:", "metod.rate:"),
