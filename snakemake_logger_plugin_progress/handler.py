@@ -175,7 +175,7 @@ class LogHandler(LogHandlerBase):
 
     def summary(self) -> None:
         """Print the summary that this run wrote, or else what its last job made; where no job did, name the summary."""
-        path = getattr(self.settings, "summary", None)
+        path = str(getattr(self.settings, "summary", None) or "")
         there = bool(path) and Path(path).is_file()
         if there and any(path in output for output in self.made):
             self.say(Path(path).read_text(encoding="utf-8").rstrip())
