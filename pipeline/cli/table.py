@@ -14,7 +14,7 @@ import pandas as pd
 from pipeline.cli import settings as options
 from pipeline.messages import SHOWN, check_columns, listed, reason
 from pipeline.seeds import generators
-from pipeline.tabulate.levels import level_of, number_of
+from pipeline.tabulate.levels import level_name, level_of, number_of
 from pipeline.tabulate.source import csv_header
 from pipeline.types import Array
 
@@ -257,7 +257,7 @@ def class_numbers(column: pd.Series, classes: Sequence[str] | None, path: str) -
     """
     distinct(column, "--label", path)
     holds = f"{path}: the label {column.name!r}"
-    texts = [level_text(value) for value in column]
+    texts = [level_name(value) for value in column]
     number = {name: place for place, name in enumerate(classes or ())}
     if classes is not None and len(number) < len(classes):
         raise ValueError(f"--classes names a class more than once: {listed(classes)}")
@@ -351,11 +351,6 @@ def level_named(values: Sequence[object], wanted: str, option: str, column: pd.S
     raise ValueError(
         f"{option} asks for the value {wanted!r}, but column {column.name!r} of {path} holds {listed(values, SHOWN)}"
     )
-
-
-def level_text(value: object) -> str:
-    """A value of a column as text; a whole number without its decimals."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _examples(column: pd.Series) -> str:

@@ -14,7 +14,7 @@ Repetitions are mostly splits of the same rows: an interval says what further sp
 The quantity of a part, from the rows that ``where`` (of the claim) and ``of`` (of the part) select, is
 
 * their mean over repetitions, with Student's interval; with ``magnitude``, that of their absolute values;
-  with ``averaged``, that of the mean of each repetition's rows;
+  with ``averaged``, that of the mean of each repetition's rows; with ``limits``, no further than a mean can be;
 * with ``less_than``, ``more_than`` or ``minus`` (another selection), the mean of the paired differences, since
   repetitions share splits; ``less_than`` and ``more_than`` are regions too, below and above 0. Of what is 0 or 1 it is
   Newcombe's interval of two shares, which leaves the pairs out. Other values that are all the same have themselves
@@ -59,7 +59,7 @@ COMPARED = {"less_than": "below", "more_than": "above"}
 OTHERS = ("minus", *COMPARED)
 CLAIM_KEYS = {"says", "source", "artefact", "where", "provided", "parts"}
 PART_KEYS = {
-    "label", "of", "magnitude", "averaged", "counted", "share_of", "rank_correlation_with", "decimals",
+    "label", "of", "magnitude", "averaged", "counted", "share_of", "rank_correlation_with", "limits", "decimals",
     *OTHERS, *REGIONS,
 }  # fmt: skip
 
@@ -265,7 +265,9 @@ class _Quantity:
         if len(errors) == len(self.rows):
             value = sides[0].mean() - (sides[1].mean() if len(sides) > 1 else 0.0)
             half = float(norm.ppf((1 + level) / 2)) * math.hypot(*(error.mean() for error in errors))
-            return Estimate(value, n=len(sides[0]), low=value - half, high=value + half)
+            # Of one row n are the draws that its error is over.
+            n = int(self.rows[0]["draws"].sum()) if "draws" in self.rows[0] else 0
+            return Estimate(value, n=n or len(sides[0]), low=value - half, high=value + half)
         if "counted" in self.part:
             region = Region.of(self.part["counted"])
             inside = np.array([float(region.holds(value, value)) for value in sides[0]])
@@ -274,7 +276,8 @@ class _Quantity:
             one, other = (Estimate.share(side.to_numpy(float)) for side in sides)
             return _less(one, other, level)
         values = sides[0] if len(sides) == 1 else (sides[0] - sides[1])
-        found = Estimate.mean(values.to_numpy(float)).with_t_interval(level)
+        limits = map(float, self.part.get("limits", (-math.inf, math.inf)))
+        found = Estimate.mean(values.to_numpy(float)).with_t_interval(level, *limits)
         return found if found.n > 1 else Estimate(found.value, n=found.n, low=-math.inf, high=math.inf)
 
 

@@ -197,12 +197,22 @@ def _flipsets(rows: pd.DataFrame, causal: bool) -> pd.DataFrame:
     return _wide(audited.assign(statistic=names), keys, {name: name for name in names.unique()})
 
 
+def _flipped(whole: pd.DataFrame, statistic: str = "size") -> pd.Series:
+    """Both flipsets' sizes as a share of the group."""
+    both = [whole[f"{statistic} {flipset}"] for flipset in BOTH]
+    return (both[0] + both[1]) / whole["n_source"]
+
+
 def _counterfactuals(rows: pd.DataFrame) -> pd.DataFrame:
     whole = _flipsets(rows, causal=True)
     if whole.empty:
         return whole
-    flipped = sum(whole[f"size {flipset}"] for flipset in BOTH) / whole["n_source"]
-    found = whole.assign(effect=flipped).groupby([*BOTH_WAYS, "repetition", "origin"])["effect"].mean().reset_index()
+    found = (
+        whole.assign(effect=_flipped(whole))
+        .groupby([*BOTH_WAYS, "repetition", "origin"])["effect"]
+        .mean()
+        .reset_index()
+    )
     return found.assign(measure=CAUSAL, unfairness=found["effect"], p=np.nan)
 
 
@@ -210,15 +220,14 @@ def _flips(rows: pd.DataFrame) -> pd.DataFrame:
     whole, keys = _flipsets(rows, causal=False), [*BOTH_WAYS, "direction"]
 
     def share(statistic: str) -> pd.Series:
-        """Both flipsets' size as a share of the group; what is known of the first repetition alone is that of all."""
-        size = sum(whole[f"{statistic} {flipset}"] for flipset in BOTH) / whole["n_source"]
-        return size.groupby([whole[key] for key in keys]).transform("max") if statistic != "size" else size
+        """What is known of the first repetition alone is that of all."""
+        return _flipped(whole, statistic).groupby([whole[key] for key in keys]).transform("max")
 
     least = 1 / whole["noise_people"].groupby([whole[key] for key in keys]).transform("max")
     floor = np.clip(share("noise_size_upper"), least, 1.0)
     people = whole["n_source"].to_numpy()
-    flips = np.rint(share("size") * people)
-    found = whole.assign(effect=share("size") - share("noise_size"), p=binom.sf(flips - 1, people, floor))
+    flips = np.rint(_flipped(whole) * people)
+    found = whole.assign(effect=_flipped(whole) - share("noise_size"), p=binom.sf(flips - 1, people, floor))
     grouped = found.groupby([*BOTH_WAYS, "repetition", "origin"])
     both_ways = grouped.agg(effect=("effect", "mean"), p=("p", "min"), ways=("p", "size")).reset_index()
     p = np.minimum(1.0, both_ways.pop("ways") * both_ways["p"])
@@ -315,10 +324,9 @@ def _facts(inputs: Inputs) -> Iterator[dict[str, Any]]:
         for line in (*_concordance(unfairness), *_decisions(rejected)):
             if np.isfinite(line["value"]):
                 yield {**place, **line}
-    whole = _flipsets(plain(inputs), causal=False)
-    shares = sum(whole[f"size {flipset}"] for flipset in BOTH) / whole["n_source"]
-    flipped = whole[[*BOTH_WAYS, "direction", "repetition", "origin"]].assign(statistic="flipped", value=shares)
-    yield from flipped.to_dict("records")
+    flips = _flipsets(plain(inputs), causal=False)
+    shares = flips[[*BOTH_WAYS, "direction", "repetition", "origin"]].assign(statistic="flipped", value=_flipped(flips))
+    yield from shares.to_dict("records")
     yield from _most_unfair(inputs)
 
 

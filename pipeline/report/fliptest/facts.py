@@ -1,6 +1,7 @@
 """What the study derives from its rows, its data and its configuration, as tidy rows: :mod:`pipeline.report.facts`."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -183,58 +184,59 @@ def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
 def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
     """What section 3.2 says of the WGAN, in each of its distributions, which take a trial's place in ``repetition``.
 
-    ``steadier_than_exact``, ``steadier_than_stochastic``: the smaller variance at 0; ``nearer_than_exact``: a mean
-    image of 1 that is nearer to 1. What these are the signs of, ``log_variance_over_exact``,
-    ``log_variance_over_stochastic`` and ``distance_beyond_exact``, has a jackknife ``error`` over the draws. Of exact
-    maps ``regression_grows``: their mean image of 1 falls from each number of independent features to the next.
+    :data:`COMPARED` with another map, with a jackknife ``error`` over the draws that both have, and whether that is
+    below 0. Of exact maps ``regression_grows``: their mean image of 1 falls from each number of independent features
+    to the next.
     """
-    measured = which_map.of_draws(inputs)
-    mean, variance = (
-        {place: float(values[key].iloc[0]) for place, values in measured.items()}
-        for key in ("mean at 1", "variance at 0")
-    )
-    settings = sorted({place[:2] for place in measured})
-
-    def paired(values: Mapping[Any, float], other: str) -> list[tuple[float, float]]:
-        both = [((*setting, w.WGAN), (*setting, other)) for setting in settings]
-        return [(values[one], values[two]) for one, two in both if one in values and two in values]
-
-    found = {
-        (w.WGAN, f"steadier_than_{other}"): [one < two for one, two in paired(variance, other)]
-        for other in (w.EXACT, w.STOCHASTIC)
-    }
-    found[w.WGAN, "nearer_than_exact"] = [abs(one - 1) < abs(two - 1) for one, two in paired(mean, w.EXACT)]
-    falling = [mean[r, d, w.EXACT] for r, d in settings if r == 0 and (r, d, w.EXACT) in mean]
-    found[w.EXACT, "regression_grows"] = [bool((np.diff(falling) < 0).all())] if len(falling) > 1 else []
     common = {"block": "stability", "dataset": w.GAUSSIAN, "method": "none", "origin": "simulated"}
-    for (transport, statistic), holds in found.items():
-        if holds:
-            places = pd.DataFrame({"repetition": np.arange(len(holds))}).assign(transport=transport, **common)
-            yield _flag(places, statistic, holds)
-    yield pd.DataFrame([{**common, "repetition": 0, **line} for line in _over_draws(inputs)])
+    found: list[dict[str, Any]] = []
+    falling = []
+    by_distribution = which_map.stability_rows(inputs).groupby(["correlation", "dimension"])
+    for number, ((correlation, dimension), rows) in enumerate(by_distribution):
+        place = {"repetition": number, "correlation": correlation, "dimension": dimension, "transport": w.WGAN}
+        images = {
+            (name, point): which_map.images(rows[rows["transport"] == name], point)
+            for name in (w.WGAN, w.EXACT, w.STOCHASTIC)
+            for point in which_map.POINTS
+        }
+        for holds, statistic, other, point, gap in COMPARED:
+            both = images[w.WGAN, point], images[other, point]
+            if min(map(len, both)) > 1:
+                value, error = gap(*both), jackknife(gap, *both)
+                found.append({**place, "statistic": holds, "value": float(value < 0)})
+                found.append({**place, "statistic": statistic, "value": value, "error": error, "draws": len(both[0])})
+        if correlation == 0 and len(images[w.EXACT, which_map.ONES]):
+            falling.append(np.nanmean(images[w.EXACT, which_map.ONES]))
+    if len(falling) > 1:
+        grows = float((np.diff(falling) < 0).all())
+        found.append({"repetition": 0, "transport": w.EXACT, "statistic": "regression_grows", "value": grows})
+    yield pd.DataFrame(found).assign(**common)
 
 
-def _over_draws(inputs: Inputs) -> Iterator[dict[str, Any]]:
-    """How far the WGAN's images of a fixed point differ from another map's, in each distribution."""
+def jackknife(gap: Callable[[Array, Array], float], one: Array, other: Array) -> float:
+    """Standard error of ``gap`` of two maps' images (n, d) of the same n draws, sqrt((n - 1) / n sum (g_-i - g)^2), of
+    the values g_-i without draw i about their mean g; NaN for fewer than three draws, and where one leaves no value.
+    """
+    if one.shape != other.shape or len(one) < FEWEST:
+        return math.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.array([gap(np.delete(one, i, axis=0), np.delete(other, i, axis=0)) for i in range(len(one))])
+    return float(np.sqrt((len(left) - 1) * left.var())) if np.isfinite(left).all() else math.nan
 
-    def log_ratio(one: Array, other: Array) -> float:
-        return float(np.log(which_map.variances(one).mean() / which_map.variances(other).mean()))
 
-    def further(one: Array, other: Array) -> float:
-        return float(abs(one.mean() - 1) - abs(other.mean() - 1))
+def log_variance_ratio(one: Array, other: Array) -> float:
+    """Of the variances of images (n, d) over the draws, means over the features."""
+    return float(np.log(which_map.variances(one).mean() / which_map.variances(other).mean()))
 
-    compared = [
-        ("log_variance_over_exact", w.EXACT, which_map.ZEROS, log_ratio),
-        ("log_variance_over_stochastic", w.STOCHASTIC, which_map.ZEROS, log_ratio),
-        ("distance_beyond_exact", w.EXACT, which_map.ONES, further),
-    ]
-    for (correlation, dimension), rows in which_map.stability_rows(inputs).groupby(["correlation", "dimension"]):
-        for statistic, other, point, of in compared:
-            both = [which_map.images(rows[rows["transport"] == name], point) for name in (w.WGAN, other)]
-            if min(map(len, both)) < FEWEST or both[0].shape != both[1].shape:
-                continue
-            with np.errstate(divide="ignore"):
-                left = np.array([of(*(np.delete(x, draw, axis=0) for x in both)) for draw in range(len(both[0]))])
-            place = {"correlation": correlation, "dimension": dimension, "transport": w.WGAN, "statistic": statistic}
-            if np.isfinite(left).all():
-                yield {**place, "value": of(*both), "error": float(np.sqrt((len(left) - 1) * left.var()))}
+
+def further_from_1(one: Array, other: Array) -> float:
+    """By how much the mean image (n, d) of one map is further from 1."""
+    return float(abs(np.nanmean(one) - 1) - abs(np.nanmean(other) - 1))
+
+
+COMPARED = (
+    ("steadier_than_exact", "log_variance_over_exact", w.EXACT, which_map.ZEROS, log_variance_ratio),
+    ("steadier_than_stochastic", "log_variance_over_stochastic", w.STOCHASTIC, which_map.ZEROS, log_variance_ratio),
+    ("nearer_than_exact", "distance_beyond_exact", w.EXACT, which_map.ONES, further_from_1),
+)
+"""Whether the WGAN is better and by how much, than which map, at which point, and the number that is then below 0."""

@@ -21,8 +21,9 @@ from pipeline.cli.model import Computing, Model, load_model, named_as
 from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plain, plural, span
 from pipeline.cli.probe import model_facts
 from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
-from pipeline.cli.table import Source, level_text
+from pipeline.cli.table import Source
 from pipeline.messages import SHOWN, check_columns, enumerated, listed
+from pipeline.tabulate.levels import level_name
 from pipeline.transport.quality import WORST_HEALTHY_KS
 
 SHOWN_LINES = 5
@@ -106,9 +107,9 @@ def audited(asked: Settings, source: Source, model: Model) -> Result:
     check_columns(source.table, named, "the model was fitted on columns by name: it", source.name)
     if not asked.features:
         asked = replace(asked, features=tuple(name for name in named if name != asked.label))
-    classes = list(map(level_text, model.classes))
+    classes = list(map(level_name, model.classes))
     if asked.positive is None and asked.label in source.table and len(classes) == 2 and classes != ["0", "1"]:
-        own = set(map(level_text, source.table[asked.label].dropna().unique()))
+        own = set(map(level_name, source.table[asked.label].dropna().unique()))
         asked = replace(asked, positive=classes[1]) if own == set(classes) else asked
     groups = read_groups(source, asked)
     space = space_of(groups, asked, source.name)

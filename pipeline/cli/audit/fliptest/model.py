@@ -10,9 +10,10 @@ from scipy.special import softmax
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.model import Computing, Model
 from pipeline.cli.probe import BLOCK_ROWS, array_of, check_alone, check_finite, row_form
-from pipeline.cli.table import FILL, gaps, level_text, numeric
+from pipeline.cli.table import FILL, gaps, numeric
 from pipeline.messages import SHOWN, listed
 from pipeline.models.outputs import ROUNDING
+from pipeline.tabulate.levels import level_name
 from pipeline.types import Array
 
 WANTED = "a torch network, a fitted scikit-learn model, or a function of a data frame"
@@ -130,7 +131,7 @@ def probed(raw: Model, frame: pd.DataFrame, asked: Settings, path: str) -> tuple
 
 def _positive(raw: Model, asked: Settings, columns: int) -> tuple[int, str | None]:
     """The place among the model's outputs of the class that is decided positively, and its name where it has one."""
-    names = list(asked.classes or map(level_text, raw.classes))
+    names = list(asked.classes or map(level_name, raw.classes))
     if names and columns and len(names) != columns:
         raise ValueError(f"--classes names {len(names)} classes, but the model returns scores of {columns}: name all")
     names = names or [str(place) for place in range(columns)] if columns > 2 else names

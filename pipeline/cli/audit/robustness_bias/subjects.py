@@ -22,10 +22,11 @@ from pipeline.cli.model import Computing, Model, no_gradient
 from pipeline.cli.numbers import plural
 from pipeline.cli.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
 from pipeline.cli.progress import followed
-from pipeline.cli.table import Source, class_numbers, level_text, sha256
+from pipeline.cli.table import Source, class_numbers, sha256
 from pipeline.datasets.image_sets import stratified_order
 from pipeline.messages import SHOWN, check_columns, listed
 from pipeline.seeds import generators
+from pipeline.tabulate.levels import level_name
 from pipeline.types import Array
 
 FEW_LEVELS = 20
@@ -148,7 +149,7 @@ def _chosen(source: Source, asked: Settings, file: str | None) -> tuple[list[str
 
 def partition_of(column: pd.Series, path: str) -> Partition:
     """The partition of all rows by a column; a missing value is an unknown level."""
-    texts = column.map(level_text, na_action="ignore")
+    texts = column.map(level_name, na_action="ignore")
     try:
         ordered = sorted(column.dropna().unique().tolist())
     except TypeError as error:
@@ -156,7 +157,7 @@ def partition_of(column: pd.Series, path: str) -> Partition:
             f"{path}: column {column.name!r} holds values that cannot be compared, of types "
             f"{listed(sorted({type(value).__name__ for value in column.dropna()}))}: write all of them alike"
         ) from error
-    levels = list(dict.fromkeys(map(level_text, ordered)))
+    levels = list(dict.fromkeys(map(level_name, ordered)))
     codes = pd.Categorical(texts, categories=levels).codes.astype(np.int64)
     return Partition(str(column.name), tuple(levels), codes)
 
