@@ -26,7 +26,7 @@ from pipeline.workflow.config import CONF, Workflow
 from tests.files import jpeg, packed, python2
 
 WORKFLOW = Workflow(scale="smoke")
-POINTS = [point for study in WORKFLOW.studies for point in WORKFLOW.points(study)]
+POINTS = [point for name in (*WORKFLOW.studies, *WORKFLOW.sweeps) for point in WORKFLOW.points(name)]
 
 
 def shipped(group: str) -> list[str]:
@@ -43,11 +43,11 @@ def large(point: Point) -> bool:
 
 
 def point_with(group: str, name: str) -> Point:
-    """A point of a study that uses ``name``: a configuration file that no study runs fails here, but for a dataset."""
+    """A point that uses ``name``: a configuration file that neither study nor sweep runs fails here, but for a dataset."""
     found = [point for point in POINTS if getattr(point, group) == name]
     if group == "dataset" and not found:
         return Point("", "", name, "", "", ())
-    assert found, f"conf/{group}/{name}.yaml is run by no study"
+    assert found, f"conf/{group}/{name}.yaml is run by no study and no sweep"
     return sorted(found, key=large)[0]
 
 
