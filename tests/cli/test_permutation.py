@@ -300,11 +300,10 @@ def test_sequential_draws_stop_early_and_say_so() -> None:
 
 def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
     """Three tests, two hypotheses: Holm doubles the least p-value, and both tests of a hypothesis have its larger p."""
-    known = {"metric": "auc", "groups": ("f", "m"), "method": "studentized", "alternative": "two-sided", "alpha": 0.05}
-    sizes: dict[str, Any] = {"estimates": (0.5, 0.6), "sizes": (100, 100), "units": (100, 100)}
+    known = PermutationTest("auc", ("f", "m"), "studentized", "two-sided", 0.05, (0.5, 0.6), (100, 100), (100, 100))
     made = reading._corrected(
         [
-            reading.Finding("sex", "AUC", PermutationTest(**known, **sizes, p_value=p), "every row", 100, (name,))
+            reading.Finding("sex", "AUC", replace(known, p_value=p), "every row", 100, (name,))
             for p, name in ((0.01, "tpr"), (0.012, "tpr"), (0.4, "fpr"))
         ],
         "holm",

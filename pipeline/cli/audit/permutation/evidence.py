@@ -19,10 +19,10 @@ from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, tails
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import all_pairs
 from pipeline.audits.permutation.run import PermutationTest, tested
+from pipeline.cli.audit import followed
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.model import named_object
 from pipeline.cli.numbers import plural
-from pipeline.cli.progress import followed
 from pipeline.cli.table import Attribute, attribute
 from pipeline.cli.words import refuse
 from pipeline.messages import reason
@@ -311,9 +311,11 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
     plan = with_enough_draws(plan, jobs)
     together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
     try:
-        with followed(lambda job: job.tests(plan), len(jobs), "permutations") as tests:
-            for finding in (finding for job in jobs for finding in tests(job)):
-                together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
+        with followed("permutations", len(jobs)) as step:
+            for job in jobs:
+                for finding in job.tests(plan):
+                    together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
+                step()
     except FailedMetric as error:
         raise ValueError(str(error)) from error
     findings = [finding for pair in together.values() for finding in pair]
