@@ -109,7 +109,7 @@ BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
     ("dataset", "cifar100"): {"rows": ["medium"]},
     ("dataset", "adience"): {"split": ["fold"], "train_fraction": SHARES},
     ("method", "baseline"): {"batch_size": [25], "steps": [0], "learning_rate": [-1.0], "hidden_units": [0]},
-    ("method", "sensr"): {"batch_size": [7], "radius": [0.0], "engine": ["fast"]},
+    ("method", "sensr"): {"batch_size": [7], "radius": [0.0]},
     ("method", "reductions"): {"difference_bound": [0.0], "max_iter": [0], "solver": ["saga"]},
     ("method", "logistic"): {"validation_fraction": [1.0], "inverse_penalties": [[], [1.0, 0.1], [0.0, 0.1]]},
     ("method", "logistic_grid"): {"intercept": ["free"], "low": [1e6], "points_per_axis": [0]},
@@ -129,7 +129,7 @@ BAD: dict[tuple[str, str], dict[str, list[Any]]] = {
     },
     ("transport", "wgan"): {
         **{"steps": [0], "learning_rate": [-1.0], "epsilon": [0.0], "cost_weight": [-1e-4], "decay": [1.0]},
-        **{"selection": ["first"], "engine": ["jax"]},
+        "selection": ["first"],
     },
     ("transport", "counterfactual"): {"inference": ["vi"], "image": ["mode"], "chains": [0], "draws": [3]},
     ("transport", "between"): {"given_label": [2], "split": ["both"], "points": [1]},

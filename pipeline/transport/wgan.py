@@ -27,12 +27,11 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 
 from pipeline.fields import Checked, Count, NonNegative, Positive, interval, one_of
-from pipeline.models.device import gpu_is_visible
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import fingerprint
 from pipeline.types import Array, Keeper, TransportMap
@@ -44,7 +43,6 @@ ROWS = 10_000
 """Of each group, watched."""
 BLOCK = 8192
 """Rows that are evaluated together: bounds the memory."""
-ENGINES = ("auto", "compiled", "torch")
 SELECTIONS = ("last", "best")
 CURVES = ("max_ks", "mean_cost", "mean_l1", "critic_gap")
 
@@ -57,9 +55,8 @@ class Config(Checked, of="transport"):
     for each of ``steps`` of the generator; ``batch_size`` n; ``cost_weight`` lambda. Every ``check_every`` steps, and
     after the last, the maps are measured (see :class:`Watch`): ``selection`` "last" keeps the last map, "best" the
     measured one whose largest Kolmogorov-Smirnov statistic over the features is smallest; a kept map in which that
-    statistic is above ``diverged_above`` is reported as diverged. ``engine``: ``compiled`` runs on ``threads`` threads,
-    a trial in each, and gives the same numbers for any of them; ``torch`` runs on the visible device; ``auto`` is torch
-    where a GPU is visible and compiled elsewhere.
+    statistic is above ``diverged_above`` is reported as diverged. It runs on ``threads`` threads of the processor, a
+    trial in each, and gives the same numbers for any of them.
     """
 
     hidden_units: Count
@@ -74,27 +71,7 @@ class Config(Checked, of="transport"):
     selection: Annotated[str, one_of(SELECTIONS)]
     check_every: Count
     diverged_above: Positive
-    engine: Annotated[str, one_of(ENGINES)]
     threads: Count
-
-
-class Training(Protocol):
-    """T generators and critics in training."""
-
-    def advance(self, rows: Array, running: Array) -> None:
-        """Train on the minibatches ``rows`` (T, steps, 2 rounds + 1, n); those not ``running`` (T,) may be left out."""
-
-    def generators(self) -> dict[str, Array]:
-        """The generators' parameters as stated above, float64."""
-
-    def critics(self) -> dict[str, Array]:
-        """The critics' parameters as stated above, float64."""
-
-    def state(self) -> dict[str, Array]:
-        """What the steps change, by name."""
-
-    def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a ``state``."""
 
 
 def fit(
@@ -114,18 +91,19 @@ def fit(
 
     Raises ValueError for rows that are not finite or do not fit together.
     """
+    from pipeline.transport.wgan_compiled import CompiledTraining
+
     d = _features(source, target, len(rngs))
     hidden = config.hidden_units
     generators = glorot_networks(rngs, (d, hidden, hidden, d))
     critics = glorot_networks(rngs, (d, hidden, hidden, 1))
-    training = started(source, target, generators, critics, config)
+    training = CompiledTraining(source, target, generators, critics, config)
     watch, sizes = Watch(source, target), [(len(x), len(y)) for x, y in zip(source, target, strict=True)]
     measured = watch.measure(generators, critics)
     selection = Selection(config.selection, generators, measured)
     curves = {name: values[:, None] for name, values in measured.items()}
     steps = [0, *range(config.check_every, config.steps, config.check_every), config.steps]
-    described = (replace(config, threads=1), type(training).__name__)
-    own = fingerprint(described, (*generators.values(), *critics.values(), *source, *target))
+    own = fingerprint(replace(config, threads=1), (*generators.values(), *critics.values(), *source, *target))
     if keeper is not None and (kept := keeper.load(own)):
         for part, name in ((training, "training/"), (selection, "selection/")):
             part.resume({key.removeprefix(name): values for key, values in kept.items() if key.startswith(name)})
@@ -175,23 +153,6 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
         outputs({name: values[t] for name, values in parameters.items()}, np.asarray(x, dtype=float))
         for t, x in enumerate(rows)
     ]
-
-
-def started(
-    source: Sequence[Array],
-    target: Sequence[Array],
-    generators: Mapping[str, Array],
-    critics: Mapping[str, Array],
-    config: Config,
-) -> Training:
-    """The engine that ``config`` asks for, before its first step."""
-    if config.engine == "torch" or (config.engine == "auto" and gpu_is_visible()):
-        from pipeline.transport.wgan_torch import TorchTraining
-
-        return TorchTraining(source, target, generators, critics, config)
-    from pipeline.transport.wgan_compiled import CompiledTraining
-
-    return CompiledTraining(source, target, generators, critics, config)
 
 
 def minibatches(

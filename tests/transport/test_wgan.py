@@ -1,7 +1,7 @@
-"""The Wasserstein GAN: both engines train as a plain torch loop does, trials are independent, divergence shows."""
+"""The Wasserstein GAN: it trains as a plain torch loop does, trials are independent, divergence shows."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,15 +17,13 @@ from pipeline.transport import wgan, wgan_compiled, wgan_kernels
 from pipeline.transport.wgan import CURVES, Marginals, Selection, Watch, minibatches, outputs
 from pipeline.transport.wgan_compiled import CompiledTraining
 from pipeline.transport.wgan_kernels import LANES, ROWS, add_products
-from pipeline.transport.wgan_torch import TorchTraining
 from pipeline.types import Array, TransportMap
 from tests.methods.builders import Kept
 
 CONFIG = wgan.Config(
     hidden_units=10, learning_rate=1e-3, decay=0.9, epsilon=1e-7, clip=0.01, rounds=2, batch_size=24, steps=30,
-    cost_weight=1e-2, selection="last", check_every=10, diverged_above=0.12, engine="compiled", threads=1,
+    cost_weight=1e-2, selection="last", check_every=10, diverged_above=0.12, threads=1,
 )  # fmt: skip
-Engine = Callable[..., wgan.Training]
 
 
 def groups(trials: int, d: int = 2) -> tuple[list[Array], list[Array]]:
@@ -36,7 +34,7 @@ def groups(trials: int, d: int = 2) -> tuple[list[Array], list[Array]]:
 
 
 class Setting:
-    """Data, initial networks and minibatches that engines can be run on."""
+    """Data, initial networks and minibatches."""
 
     def __init__(self, trials: int, d: int, steps: int, **values: Any) -> None:
         self.config = replace(CONFIG, **values)
@@ -46,9 +44,9 @@ class Setting:
         sizes = [(len(x), len(y)) for x, y in zip(self.source, self.target, strict=True)]
         self.rows = minibatches(sizes, steps, self.config.rounds, self.config.batch_size, rngs)
 
-    def run(self, engine: Engine) -> tuple[dict[str, Array], dict[str, Array]]:
+    def run(self) -> tuple[dict[str, Array], dict[str, Array]]:
         """The generators and critics after all minibatches, in double precision."""
-        training = engine(self.source, self.target, self.generators, self.critics, self.config, "float64")
+        training = CompiledTraining(self.source, self.target, self.generators, self.critics, self.config, "float64")
         training.advance(self.rows, np.ones(len(self.source), dtype=bool))
         return training.generators(), training.critics()
 
@@ -105,11 +103,10 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("engine", [CompiledTraining, TorchTraining])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_training_is_that_of_automatic_differentiation(shape: str, engine: Engine) -> None:
+def test_a_training_is_that_of_automatic_differentiation(shape: str) -> None:
     setting = Setting(trials=2, steps=15, **SHAPES[shape])
-    trained = setting.run(engine)
+    trained = setting.run()
     for t in range(2):
         starts = (setting.generators, setting.critics)
         for networks, start, plain in zip(trained, starts, plain_loop(setting, t), strict=True):
@@ -141,9 +138,6 @@ def test_a_trial_does_not_depend_on_how_many_there_are_nor_on_the_number_of_thre
     assert same(fitted(3), fitted(3, threads=3))
     assert not same(fitted(3), fitted(3, names="other"))
     assert same(fitted(1), fitted(3), trials=1)
-    many = fitted(3, engine="torch").parameters
-    for name, values in fitted(1, engine="torch").parameters.items():
-        np.testing.assert_allclose(values[0], many[name][0], rtol=1e-5, atol=1e-6)
 
 
 def test_how_often_one_looks_does_not_change_what_is_trained() -> None:
@@ -157,11 +151,9 @@ def test_how_often_one_looks_does_not_change_what_is_trained() -> None:
         np.testing.assert_array_equal(many.facts[name], many.history[name][:, -1])
 
 
-@pytest.mark.parametrize(
-    ("engine", "selection", "kill_after"), [("compiled", "best", 1), ("compiled", "last", 2), ("torch", "best", 2)]
-)
-def test_a_killed_fit_goes_on_to_the_same_bytes(engine: str, selection: str, kill_after: int) -> None:
-    how: dict[str, Any] = {"engine": engine, "selection": selection}
+@pytest.mark.parametrize(("selection", "kill_after"), [("best", 1), ("last", 2)])
+def test_a_killed_fit_goes_on_to_the_same_bytes(selection: str, kill_after: int) -> None:
+    how: dict[str, Any] = {"selection": selection}
     everything = ("parameters", "facts", "history")
     keeper = Kept(kill_after)
     with pytest.raises(KeyboardInterrupt):
@@ -200,15 +192,14 @@ def test_one_feature_is_mapped_onto_the_target_where_distance_is_cheap_and_stays
     assert still.facts["diverged"][0]
 
 
-@pytest.mark.parametrize("engine", ["compiled", "torch"])
-def test_a_trial_that_is_not_finite_stops_alone(engine: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_trial_that_is_not_finite_stops_alone(caplog: pytest.LogCaptureFixture) -> None:
     source, target = groups(3)
     # So large that its squared gradient is beyond single precision.
     source[1] = source[1] * 1e25
-    config = replace(CONFIG, engine=engine, diverged_above=1.0)
+    config = replace(CONFIG, diverged_above=1.0)
     with caplog.at_level(logging.INFO, logger="pipeline.transport.wgan"):
         broken = wgan.fit(source, target, config, generators("fit", repetitions=3))
-    whole = fitted(3, engine=engine, diverged_above=1.0)
+    whole = fitted(3, diverged_above=1.0)
     assert broken.facts["non_finite"].tolist() == [0, 1, 0]
     assert broken.facts["diverged"].tolist() == [0, 1, 0]
     assert broken.facts["trained_steps"].tolist() == [30, 0, 30]
