@@ -30,7 +30,6 @@ SAID = {
     "audit.points": "audited points",
     "audit.draws": "random draws",
     "method.steps": "training steps",
-    "method.points": "training points",
     "transport.steps": "training steps",
     "transport.points": "fitted points of a group",
     "dataset.train": "people of a group to train on",
