@@ -26,10 +26,10 @@ AUDITS = {
 }
 LEFT_OUT = (
     "dataset.dimension", "dataset.correlation", "transport.given_label", "transport.check_every",
-    "transport.diverged_above", *NEUTRAL,
+    *NEUTRAL,
 )  # fmt: skip
 """What distinguishes the experiments of a block, which every artefact says, and what no number depends on."""
-IN_ALL = ("transport.points", "method.points")
+IN_ALL = ("transport.points",)
 """Limits that may be absent."""
 WORDS = {
     "dataset.n": "people of each group",
