@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from pipeline.attacks import Execution, autograd
-from pipeline.attacks.engines import mixture_flow, relu_flow
+from pipeline.attacks.engines import relu_flow
 from pipeline.attacks.gradient_flow import Plan, gradient_flow, gradient_flow_in_blocks, step_schedule
 from pipeline.attacks.minimum_norm import deepfool, fmn
 from pipeline.attacks.smoothing import certify
 from pipeline.fair_metric import from_directions
-from tests.attacks.builders import linear, mixture, network, points
+from tests.attacks.builders import linear, network, points
 
 # Four images of three channels, in five classes; points and labels of a table.
 MODEL = linear(0, n=4)
@@ -44,7 +44,6 @@ SETTINGS: list[tuple[Callable[..., object], dict[str, Any], str]] = [
 FLOWS = (
     partial(gradient_flow, lambda x: (x[..., 0], x), X),
     partial(relu_flow, network(1), X, Y),
-    partial(mixture_flow, mixture(1), X, Y),
 )
 planned = partial(Plan, from_directions(np.ones((1, 5))))
 PLANS = [
