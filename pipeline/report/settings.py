@@ -21,10 +21,13 @@ GROUPS = ("dataset", "method", "transport", "audit")
 """Of a point; not every point has a transport map."""
 
 NEUTRAL = (
-    *("method.threads", "transport.threads"),
+    *("method.engine", "method.threads", "transport.engine", "transport.threads"),
     *("audit.examples", "audit.bootstraps", "audit.permutations", "audit.noise_deals", "audit.noise_people"),
 )
-"""Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
+"""Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is.
+
+The references still name engines, of which there is one.
+"""
 SAID = {
     "audit.steps": "attack steps",
     "audit.points": "audited points",
