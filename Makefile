@@ -40,7 +40,7 @@ help:
 	@echo 'make soak        smoke runs that are killed at random: the same bytes each time? (MOMENTS=50 SEED=0 STUDY=name)'
 	@echo 'make report      the workflow report of the last run, results/workflow.html'
 	@echo 'make test-cluster  the tests of running on Slurm, on one of a single node that is set up for them (as root)'
-	@echo 'make test-gpu    every engine that changes with the device, on a GPU and on the processor; without a GPU it says so'
+	@echo 'make test-gpu    whatever changes with the device, on a GPU and on the processor; without a GPU it says so'
 	@echo 'make check       all tests, lint and types, as continuous integration runs them'
 	@echo 'make lint        ruff: rules and formatting'
 	@echo 'make types       mypy'

@@ -369,7 +369,7 @@ def compare_smoothing(subject: Subject, options: argparse.Namespace) -> None:
     """Forward passes and radii of the adaptive rule beside those of the fixed one, at the same confidence."""
     count, samples = options.slow_points, options.samples
     print(f"\nCertified radii, sigma .125, alpha .001, {count} points, at most {samples:,} samples")
-    print(f"{'':34}{'passes':>10}{'seconds':>9}{'median radius':>15}{'mean':>9}{'abstained':>11}")
+    print(f"{'':34}{'passes':>10}{'seconds':>9}{'median radius':>15}{'mean':>9}{'radius 0':>11}")
     fixed: Array | None = None
     for name, settings in (
         ("fixed sample size", {"first_samples": samples}),
@@ -384,7 +384,7 @@ def compare_smoothing(subject: Subject, options: argparse.Namespace) -> None:
         fixed = found.distance if fixed is None else fixed
         print(
             f"{name:34}{found.forward_passes / count:10,.0f}{spent:9.1f}{np.median(found.distance):15.4f}"
-            f"{found.distance.mean():9.4f}{(found.predicted == -1).sum():11}",
+            f"{found.distance.mean():9.4f}{(found.distance == 0).sum():11}",
             flush=True,
         )
 

@@ -14,21 +14,20 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.common import drawn_dataset, plain_network, seconds, study_settings
+from benchmarks.common import drawn_dataset, plain_network, study_settings
 from pipeline import io
 from pipeline.attacks import autograd
-from pipeline.attacks.engines import mixture_flow, relu_flow
-from pipeline.attacks.gradient_flow import Plan, closed_form_flow, gradient_flow_in_blocks, points_of_each
+from pipeline.attacks.engines import relu_flow
+from pipeline.attacks.gradient_flow import Plan, gradient_flow_in_blocks
 from pipeline.audits.loss_ratio.ratio_tests import loss_ratio_test
 from pipeline.fair_metric import FairMetric, learn
 from pipeline.methods import baseline
-from pipeline.models import logistic_mixture, mlp
+from pipeline.models import mlp
 from pipeline.seeds import generators
 from pipeline.types import Classifier, Dataset
 from pipeline.workflow.plugins import configure
@@ -94,7 +93,6 @@ def main() -> None:
             runs = [run() for _ in range(1 if "extrapolated" in name else options.repeats)]
             outcomes[name] = min(runs, key=lambda outcome: outcome.seconds)
         report(problem, outcomes)
-        compare_mixtures(problem)
 
 
 def trained(dataset: Dataset) -> Classifier:
@@ -241,19 +239,6 @@ def report(problem: Problem, outcomes: dict[str, Outcome]) -> None:
         "\nT_n as our test computes it from the engine's losses. The difference is the largest relative one of an "
         "attacked loss\nto the plain NumPy loop's; in float32, losses near the rounding error of a logit differ most."
     )
-
-
-def compare_mixtures(problem: Problem) -> None:
-    """Mixtures of logistic regressions in the space of their margins against the plain loop, as in the study."""
-    rng, (n, d) = np.random.default_rng(0), problem.x.shape
-    x, y = points_of_each(1, problem.x, problem.y)
-    print(f"\nMixtures of logistic regressions, {n:,} points x {problem.steps:,} steps, CPU s")
-    for members in (1, 8):
-        weight, intercept = rng.dirichlet(np.ones(members), 1), rng.normal(size=(1, members))
-        parameters = {"weight": weight, "coef": rng.normal(size=(1, members, d)), "intercept": intercept}
-        fast = seconds(partial(mixture_flow, parameters, x, y, problem.plan), 1)
-        slow = seconds(partial(closed_form_flow, logistic_mixture.loss_and_gradient, parameters, x, y, problem.plan), 1)
-        print(f"  {members} members: margins {fast:.2f}, plain loop {slow:.2f}, {slow / fast:.1f} times")
 
 
 def multiplication_speed(dtype: str) -> float:

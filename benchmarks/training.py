@@ -18,11 +18,11 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import drawn_dataset, plain_network, seconds, study_settings
+from benchmarks.plain_sensr import PlainIterations
 from pipeline import io
 from pipeline.fair_metric import learn_batch
 from pipeline.methods import baseline, reductions, sensr
 from pipeline.methods.sensr_compiled import CompiledIterations
-from pipeline.methods.sensr_torch import TorchIterations
 from pipeline.models import mlp
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
@@ -92,7 +92,7 @@ def compare_baseline(dataset: Dataset, repetitions: int, repeats: int) -> None:
 
 def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
     """Compiled iterations of one repetition against those by automatic differentiation."""
-    config = configure(sensr, {**study_settings("method", "sensr", dataset.name), "engine": "compiled"})
+    config = configure(sensr, study_settings("method", "sensr", dataset.name))
     data = dataset.batch("train", 1)
     metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
     rngs = generators("benchmark", repetitions=1)
@@ -100,11 +100,17 @@ def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
     drawn = baseline.balanced_rows(data.label[0], config.batch_size, iterations, rngs[0])
     rows = np.concatenate(list(drawn))[None]
     few = rows[:, :PLAIN_SENSR_ITERATIONS]
-    compile_time = seconds(lambda: CompiledIterations(data, metric, start, config).advance(few[:, :1]), 1)
-    both = [engine(data, metric, start, config).advance(few) for engine in (CompiledIterations, TorchIterations)]
-    difference = np.abs(both[0] / both[1] - 1)[..., 0].max()
-    fast = seconds(lambda: CompiledIterations(data, metric, start, config).advance(rows), repeats) / iterations
-    plain = seconds(lambda: TorchIterations(data, metric, start, config).advance(few), 1) / few.shape[1]
+
+    def compiled(rows: Array) -> Array:
+        return CompiledIterations(data, metric, start, config).advance(rows)[0]
+
+    def by_autograd() -> Array:
+        return PlainIterations(data, metric, start, config, dtype=torch.float32).advance(few[0])
+
+    compile_time = seconds(lambda: compiled(few[:, :1]), 1)
+    difference = np.abs(compiled(few) / by_autograd() - 1)[:, 0].max()
+    fast = seconds(lambda: compiled(rows), repeats) / iterations
+    plain = seconds(by_autograd, 1) / few.shape[1]
     total = config.iterations
     print(f"SenSR, {total:,} iterations, extrapolated; largest relative difference of a loss {difference:.0e}")
     print(f"  autograd, 1 repetition       {plain * total:8.0f} s, from {few.shape[1]} iterations")
@@ -113,12 +119,10 @@ def compare_sensr(dataset: Dataset, iterations: int, repeats: int) -> None:
 
 
 def time_reductions(dataset: Dataset) -> None:
-    """Seconds of one repetition by each solver of the learner."""
-    print("Reductions, 1 repetition")
-    for solver in reductions.SOLVERS:
-        config = configure(reductions, {**study_settings("method", "reductions", dataset.name), "solver": solver})
-        spent = seconds(lambda: reductions.fit(dataset, config, generators("benchmark", repetitions=1)), 1)  # noqa: B023
-        print(f"  {solver:<26} {spent:10.2f} s")
+    """Seconds of one repetition."""
+    config = configure(reductions, study_settings("method", "reductions", dataset.name))
+    spent = seconds(lambda: reductions.fit(dataset, config, generators("benchmark", repetitions=1)), 1)
+    print(f"Reductions, 1 repetition       {spent:8.2f} s")
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ def flipset_of(kind: str) -> tuple[float, float, float]:
     module, rng = importlib.import_module(f"pipeline.transport.{kind}"), np.random.default_rng(2)
     untrained: dict[str, dict[str, Any]] = {
         "stochastic": {"steps": 10},
-        "wgan": {"steps": 10, "check_every": 10, "engine": "torch"},
+        "wgan": {"steps": 10, "check_every": 10},
     }
     rows, others = hiring_laws(FLIPSET_ROWS, rng)
     known = FLIPSET_ROWS if kind == "exact" else FITTED_ROWS

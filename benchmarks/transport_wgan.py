@@ -24,6 +24,7 @@ from pipeline.seeds import generators
 from pipeline.transport import wgan
 from pipeline.transport.between import parted
 from pipeline.transport.wgan import minibatches, outputs
+from pipeline.transport.wgan_compiled import CompiledTraining
 from pipeline.types import Array
 from pipeline.workflow.plugins import configure
 
@@ -42,9 +43,9 @@ class Problem:
     rows: Array
     config: wgan.Config
 
-    def started(self) -> wgan.Training:
+    def started(self) -> CompiledTraining:
         """Ours, before the first step."""
-        return wgan.started(self.source, self.target, self.generators, self.critics, self.config)
+        return CompiledTraining(self.source, self.target, self.generators, self.critics, self.config)
 
 
 def main() -> None:
@@ -62,7 +63,7 @@ def main() -> None:
 
 def compare(trials: Sequence[int], features: Sequence[int], steps: int, repeats: int) -> None:
     """Print seconds for 1,000 steps of the plain loop and of ours, for each number of features and of trials."""
-    print("WGAN, seconds for 1,000 steps of the generator, one thread, compiled engine")
+    print("WGAN, seconds for 1,000 steps of the generator, one thread")
     for d in features:
         problem = posed(1, d, PLAIN_STEPS)
         training = problem.started()
@@ -88,7 +89,7 @@ def compare(trials: Sequence[int], features: Sequence[int], steps: int, repeats:
 def posed(trials: int, d: int, steps: int) -> Problem:
     """The study's configuration on drawn rows."""
     _, own = parted(study_settings("transport", "wgan"))
-    config = configure(wgan, {**own, "engine": "compiled"})
+    config = configure(wgan, own)
     rngs, hidden = generators("benchmark", repetitions=trials), config.hidden_units
     source = [rng.normal(size=(ROWS, d)) for rng in rngs]
     target = [0.5 + 1.5 * rng.normal(size=(ROWS, d)) for rng in rngs]
@@ -102,7 +103,7 @@ def posed(trials: int, d: int, steps: int) -> Problem:
     )
 
 
-def advance(training: wgan.Training, problem: Problem) -> None:
+def advance(training: CompiledTraining, problem: Problem) -> None:
     """All of a problem's minibatches once."""
     training.advance(problem.rows, np.ones(len(problem.source), dtype=bool))
 

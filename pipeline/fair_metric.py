@@ -79,14 +79,6 @@ class FairMetric:
         form = (penalised**2 if self.basis is not None else difference * penalised).sum(axis=-1)
         return np.maximum(form, 0.0)
 
-    def repetition(self, index: int) -> FairMetric:
-        """The metric of one repetition of a stack."""
-        return FairMetric(
-            self.matrix[index],
-            None if self.basis is None else self.basis[index],
-            None if self.directions is None else self.directions[index],
-        )
-
 
 def from_directions(directions: Array) -> FairMetric:
     """Sigma = I - U U', U an orthonormal basis of the span of the rows of ``directions`` (m, d).
@@ -200,17 +192,13 @@ def learn_batch(batch: Batch, sensitive_inputs: Sequence[int] = ()) -> FairMetri
 def principal_angles(a: FairMetric, b: FairMetric) -> Array:
     """Angles theta_1 <= theta_2 <= ... in degrees between two sensitive subspaces: (..., min(k_a, k_b)).
 
-    cos theta_i are the singular values of U_a' U_b and sin theta_i those of (I - U_a U_a') U_b; each angle is taken
-    from the one of the two that is well conditioned there. Raises ValueError for a metric without a basis.
+    Raises ValueError for a metric without a basis.
     """
+    from scipy.linalg import subspace_angles
+
     if a.basis is None or b.basis is None:
         raise ValueError("principal angles need two metrics with a sensitive subspace (a basis)")
-    wide, narrow = (a.basis, b.basis) if a.basis.shape[-1] >= b.basis.shape[-1] else (b.basis, a.basis)
-    overlap = wide.swapaxes(-1, -2) @ narrow
-    cosine = np.linalg.svd(overlap, compute_uv=False)
-    sine = np.linalg.svd(narrow - wide @ overlap, compute_uv=False)[..., ::-1]
-    by_cosine, by_sine = np.arccos(np.clip(cosine, 0, 1)), np.arcsin(np.clip(sine, 0, 1))
-    return np.rad2deg(np.where(cosine**2 < 0.5, by_cosine, by_sine))
+    return np.rad2deg(subspace_angles(a.basis, b.basis))[..., ::-1]
 
 
 def _logistic_coefficients(features: Array, group: Array, name: str) -> Array:

@@ -7,7 +7,7 @@ A plug-in's ``Config`` derives from :class:`Checked`; each annotation says what 
         steps: Count                                    # a whole number of at least 1
         learning_rate: Positive
         points: Annotated[int, at_least(2)] | None      # null, or a whole number of at least 2
-        solver: Annotated[str, one_of(SOLVERS)]
+        schedule: Annotated[str, one_of(SCHEDULES)]
         tests: Annotated[list[str], some_of(TESTS)]     # at least one of them, none twice
 
 and a wrong value raises ``expected method.steps to be a whole number of at least 1; found 0``. What concerns several

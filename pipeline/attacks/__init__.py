@@ -17,17 +17,14 @@ class Distances:
 
     ``distance`` (n,) float64 is ||x' - x||_2 of the closest adversarial image x', 0 for a point that the network gets
     wrong as it is, and NaN where ``failed`` (n,): the attack found none. ``adversarial`` (n, c, h, w) float32 holds
-    x', and the image itself where none was found; None where it was not kept or does not exist. ``steps`` (n,) counts
-    the steps that led to x', or all steps where none was found. ``forward_passes`` and ``backward_passes`` count
-    single images.
+    x', and the image itself where none was found; None where it was not kept or does not exist. ``forward_passes``
+    count single images.
     """
 
     distance: Array
     failed: Array
     adversarial: Array | None
-    steps: Array
     forward_passes: int
-    backward_passes: int
 
 
 @dataclass(frozen=True)
@@ -35,14 +32,12 @@ class Execution:
     """How an attack runs; none of it changes the result, but for rounding.
 
     ``batch_size`` points go together (None: what suits the device). ``device`` is where the network is; None: where its
-    first parameter is, or where the images are for a network that is a plain function. ``channels_last`` hands the
-    network its images in that order of memory, about a tenth faster on a processor; a network that flattens with
-    ``view`` refuses them. ``keep_adversarial`` False saves their memory.
+    first parameter is, or where the images are for a network that is a plain function. ``keep_adversarial``
+    False saves their memory.
     """
 
     batch_size: int | None = None
     device: str | torch.device | None = None
-    channels_last: bool = False
     keep_adversarial: bool = True
 
     def __post_init__(self) -> None:

@@ -76,11 +76,8 @@ def attack(
     a GPU). ``features`` (..., n, d), ``labels`` (..., n); the network's parameters must be on ``device``, of ``dtype``.
     The rest, and what is raised, is as in :func:`pipeline.attacks.gradient_flow.gradient_flow`.
     """
-    torch_dtype = getattr(torch, dtype, None)
-    if not isinstance(torch_dtype, torch.dtype) or not torch_dtype.is_floating_point:
-        raise ValueError(f"expected a floating dtype such as 'float32' or 'float64', found {dtype!r}")
     rows = block_rows or (CPU_BLOCK_ROWS if torch.device(device).type == "cpu" else GPU_BLOCK_ROWS)
-    x0 = torch.as_tensor(np.asarray(features), dtype=torch_dtype, device=device)
+    x0 = torch.as_tensor(np.asarray(features), dtype=getattr(torch, dtype), device=device)
     y = torch.as_tensor(np.asarray(labels), dtype=torch.int64, device=device)
     with evaluation(log_probabilities):
         flow = gradient_flow_in_blocks(

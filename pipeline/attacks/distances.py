@@ -30,7 +30,6 @@ class CountedNetwork:
         self.model = model
         self.classes = classes
         self.forward_passes = 0
-        self.backward_passes = 0
 
     def logits(self, x: Tensor) -> Tensor:
         """The logits alone."""
@@ -45,7 +44,6 @@ class CountedNetwork:
 
     def gradient(self, values: Tensor, leaf: Tensor, *, again: bool = False) -> Tensor:
         """The gradient of each point's value in that point's leaf; ``again`` keeps the trace for the next call."""
-        self.backward_passes += len(leaf)
         (gradient,) = torch.autograd.grad(values.sum(), leaf, retain_graph=again)
         return gradient
 
@@ -67,16 +65,14 @@ class Closest:
         self.x = x
         self.adversarial = x.clone()
         self.distance = torch.full((len(x),), torch.inf, device=x.device)
-        self.steps = torch.zeros(len(x), dtype=torch.int64, device=x.device)
 
-    def offer(self, rows: Tensor, candidate: Tensor, fooled: Tensor, step: int | Tensor) -> None:
+    def offer(self, rows: Tensor, candidate: Tensor, fooled: Tensor) -> None:
         """Keep the candidates (m, c, h, w) of points ``rows`` (m,) that fool the network from less far away."""
         distance = norms(candidate - self.x[rows])
         better = fooled & (distance < self.distance[rows])
         rows = rows[better]
         self.adversarial[rows] = candidate[better]
         self.distance[rows] = distance[better]
-        self.steps[rows] = step if isinstance(step, int) else step[better]
 
     @property
     def found(self) -> Tensor:
@@ -94,36 +90,30 @@ def measured(
     label: Array | Tensor,
     search: Search,
     how: Execution,
-    bisections: int = 0,
 ) -> Distances:
-    """The distances of all points, ``how.batch_size`` at a time; ``bisections`` as in :func:`drawn_in`.
+    """The distances of all points, ``how.batch_size`` at a time.
 
     ``images`` (n, c, h, w) in [0, 1], ``label`` (n,) integer classes. A ``torch.nn.Module`` is run in evaluation mode
     with its parameters frozen, and handed back as it came. Raises ValueError for images or labels of another kind, and
     for a network without logits for every class that the labels name.
     """
-    if bisections < 0:
-        raise ValueError(f"expected bisections >= 0, found {bisections}")
     x, y = checked(images, label)
     device = device_of(model, x, how.device)
     size = how.batch_size or (CPU_BATCH if device.type == "cpu" else GPU_BATCH)
     network = CountedNetwork(model, classes_of(y))
-    distance, steps = np.full(len(x), np.nan), np.zeros(len(x), dtype=np.int64)
+    distance = np.full(len(x), np.nan)
     kept = np.empty(x.shape, dtype=np.float32) if how.keep_adversarial else None
-    order = torch.channels_last if how.channels_last else torch.contiguous_format
     with evaluation(model):
         for start in range(0, len(x), size):
             rows = slice(start, start + size)
-            batch = x[rows].to(device).contiguous(memory_format=order)
-            own = y[rows].to(device)
-            closest = drawn_in(network, search(network, batch, own), own, bisections)
+            batch = x[rows].to(device)
+            closest = search(network, batch, y[rows].to(device))
             # In float32 the difference of two images would be rounded.
             exact = norms(closest.adversarial.double() - batch.double())
             distance[rows] = exact.where(closest.found, torch.nan).cpu().numpy()
-            steps[rows] = closest.steps.cpu().numpy()
             if kept is not None:
                 kept[rows] = closest.adversarial.cpu().numpy()
-    return Distances(distance, np.isnan(distance), kept, steps, network.forward_passes, network.backward_passes)
+    return Distances(distance, np.isnan(distance), kept, network.forward_passes)
 
 
 def checked(images: Array | Tensor, label: Array | Tensor) -> tuple[Tensor, Tensor]:
@@ -196,23 +186,6 @@ def norms(x: Tensor) -> Tensor:
 def spread(values: Tensor) -> Tensor:
     """One number a point, (n,), in the shape (n, 1, 1, 1) that multiplies images."""
     return values[:, None, None, None]
-
-
-def drawn_in(network: CountedNetwork, closest: Closest, label: Tensor, bisections: int) -> Closest:
-    """Bisection for the boundary between x and x': the point x + t (x' - x) of another class with the least t found.
-
-    Every bisection costs one forward pass a point; after b of them t is above the boundary by at most 2^-b.
-    """
-    rows = (closest.found & (closest.distance > 0)).nonzero()[:, 0]
-    x, away, label = closest.x[rows], closest.adversarial[rows] - closest.x[rows], label[rows]
-    low, high = torch.zeros_like(closest.distance[rows]), torch.ones_like(closest.distance[rows])
-    for _ in range(bisections if len(rows) else 0):
-        middle = (low + high) / 2
-        candidate = (x + spread(middle) * away).clamp(0, 1)
-        fooled = fooled_by(network.logits(candidate), label)
-        closest.offer(rows, candidate, fooled, closest.steps[rows])
-        low, high = torch.where(fooled, low, middle), torch.where(fooled, middle, high)
-    return closest
 
 
 def affine(logits: Callable[[Tensor], Tensor], origin: Tensor) -> tuple[Array, Array]:

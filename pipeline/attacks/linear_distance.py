@@ -18,7 +18,7 @@ def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> 
 
     Parameters: ``weight`` (K, d) and ``bias`` (K,) act on flattened pixels; ``images`` (n, ...) with d pixels each;
     ``label`` (n,). Computed in float64. Classes of equal weights have no boundary between them; a point whose class has
-    none with any other has failed. Raises ValueError where shapes do not fit.
+    none with any other has failed.
     Source: Nanda et al. 2021, section 4.1.
     """
 
@@ -33,7 +33,7 @@ def linear_distance(weight: Array, bias: Array, images: Array, label: Array) -> 
 def linear_distance_in_box(weight: Array, bias: Array, images: Array, label: Array) -> Distances:
     """min_{k != y} min ||delta||_2  subject to  z_k(x + delta) >= z_y(x + delta)  and  x + delta in [0, 1]^d.
 
-    A class that the box holds no point of is infinitely far. Parameters, failures and errors as
+    A class that the box holds no point of is infinitely far. Parameters and failures as
     :func:`linear_distance`, which is never above this.
     """
 
@@ -82,12 +82,6 @@ def _distances(
 ) -> Distances:
     """The least of ``each``(W, gaps, labels, pixels) over the other classes; failures and wrong predictions marked."""
     w, b, y = np.asarray(weight, dtype=float), np.asarray(bias, dtype=float), np.asarray(label)
-    shape = np.shape(images)
-    if w.ndim != 2 or len(w) < 2 or b.shape != w.shape[:1] or y.shape != shape[:1] or np.prod(shape[1:]) != w.shape[1]:
-        raise ValueError(
-            "expected weight (K, d) with K >= 2, bias (K,), images of d pixels and one label each, found shapes "
-            f"{w.shape}, {b.shape}, {shape} and {y.shape}"
-        )
     distance = np.empty(len(y))
     size = max(1, BLOCK_NUMBERS // (arrays * w.shape[1]))
     for start in range(0, len(y), size):
@@ -99,5 +93,4 @@ def _distances(
         np.put_along_axis(far, own, np.inf, axis=1)
         distance[rows] = np.where(z.argmax(axis=1) == y[rows], far.min(axis=1), 0.0)
     failed = ~np.isfinite(distance)
-    steps = np.zeros(len(y), dtype=np.int64)
-    return Distances(np.where(failed, np.nan, distance), failed, None, steps, len(y), 0)
+    return Distances(np.where(failed, np.nan, distance), failed, None, len(y))

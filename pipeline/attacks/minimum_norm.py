@@ -36,14 +36,13 @@ def deepfool(
     candidates: int = 10,
     overshoot: float = 0.05,
     slack: float = 3.0,
-    bisections: int = 0,
     execution: Execution = DEFAULT,
 ) -> Distances:
     """x <- clip(x + (1 + overshoot) (d_k + 1e-4) w_k / ||w_k||_2),  k = argmin_k d_k,  d_k = (z_y - z_k) / ||w_k||_2.
 
     z are the logits at x, w_k = grad (z_k - z_y), and k runs over the ``candidates`` - 1 other classes of largest logit
     at x; a point stops at the first x that is not of class y, at most ``steps`` steps. Without overshoot this is exact
-    for a linear network; for others it is an upper bound. ``bisections`` > 0 then draws x' in along the line to x.
+    for a linear network; for others it is an upper bound.
 
     A class k whose gradient is unknown is left out while (z_y - z_k) / (slack m) is no less than the least d_j seen, m
     the largest ||w_j|| of that point so far: it would have to be ``slack`` times as steep as any to be the argmin. No
@@ -61,7 +60,7 @@ def deepfool(
     def search(network: CountedNetwork, x: Tensor, y: Tensor) -> Closest:
         return crossed(network, x, y, steps, candidates, overshoot, slack)
 
-    return measured(model, images, label, search, execution, bisections)
+    return measured(model, images, label, search, execution)
 
 
 def crossed(
@@ -74,17 +73,16 @@ def crossed(
     for step in range(steps + 1):
         if step == steps:
             # The last iterate needs no gradient.
-            closest.offer(rows, x, fooled_by(network.logits(x), label), step)
+            closest.offer(rows, x, fooled_by(network.logits(x), label))
             break
         leaf, logits = network.traced(x)
         active = ~fooled_by(logits.detach(), label)
-        closest.offer(rows, x, ~active, step)
+        closest.offer(rows, x, ~active)
         if not bool(active.any()):
             break
         length, direction, steepest = nearest_plane(network, leaf, logits, label, active, steepest, candidates, slack)
         x, rows, label, steepest = x[active], rows[active], label[active], steepest[active]
         x = (x + spread((1 + overshoot) * (length[active] + PUSH)) * direction[active]).clamp(0, 1)
-    closest.steps[~closest.found] = steps
     return closest
 
 
@@ -152,7 +150,6 @@ def fmn(
     step_size: float = 1.0,
     radius_change: float = 0.05,
     last_radius_change: float = 0.001,
-    bisections: int = 0,
     execution: Execution = DEFAULT,
 ) -> Distances:
     """delta <- clip(P_eps(delta - a_t D grad g / ||grad g||_2)),  eps <- eps (1 - c_t) where x + delta fools, else
@@ -163,7 +160,7 @@ def fmn(
     begins at D and never exceeds the least norm that fooled; a_t falls from ``step_size`` to a hundredth of it, c_t
     from ``radius_change`` to ``last_radius_change``, both along a half cosine over ``steps``. Steps in units of D, not
     of the pixel scale, are what lets twenty of them do the work of a hundred. The closest image that fooled is kept, so
-    no distance is above DeepFool's with the same start. ``bisections`` as in :func:`deepfool`.
+    no distance is above DeepFool's with the same start.
 
     A point that DeepFool fails on has failed. Raises ValueError for settings out of range, and for images or labels as
     :func:`pipeline.attacks.distances.measured` says.
@@ -181,7 +178,7 @@ def fmn(
         start = crossed(network, x, y, start_steps, START_CANDIDATES, START_OVERSHOOT, START_SLACK)
         return shrunk(network, start, y, steps, step_size, (radius_change, last_radius_change))
 
-    return measured(model, images, label, search, execution, bisections)
+    return measured(model, images, label, search, execution)
 
 
 def shrunk(
@@ -192,22 +189,22 @@ def shrunk(
     if len(rows) == 0:
         return closest
     x, label = closest.x[rows], label[rows]
-    start, first_step = closest.distance[rows], closest.steps[rows]
-    image, radius = closest.adversarial[rows], start
+    image, start = closest.adversarial[rows], closest.distance[rows]
+    radius = start
     for step in range(steps):
         cosine = (1 + math.cos(math.pi * step / steps)) / 2
         length = step_size * (STEP_DECAY + (1 - STEP_DECAY) * cosine) * start
         rate = change[1] + (change[0] - change[1]) * cosine
         leaf, logits = network.traced(image)
         fooled = fooled_by(logits.detach(), label)
-        closest.offer(rows, leaf.detach(), fooled, first_step + step)
+        closest.offer(rows, leaf.detach(), fooled)
         slope = network.gradient(margin(logits, label), leaf)
         smaller = torch.minimum(radius * (1 - rate), closest.distance[rows])
         radius = torch.where(fooled, smaller, radius * (1 + rate))
         delta = image - x - spread(length / norms(slope).clamp_min(TINY)) * slope
         delta = delta * spread((radius / norms(delta).clamp_min(TINY)).clamp(max=1))
         image = (x + delta).clamp(0, 1)
-    closest.offer(rows, image, fooled_by(network.logits(image), label), first_step + steps)
+    closest.offer(rows, image, fooled_by(network.logits(image), label))
     return closest
 
 
@@ -258,7 +255,6 @@ class Points:
     least: Tensor
     before: Tensor
     steepest: Tensor
-    taken: Tensor
 
     def only(self, wanted: Tensor) -> Points:
         """The points where ``wanted`` (m,)."""
@@ -278,7 +274,6 @@ def carlini_wagner(
     patience: int = 25,
     improvement: float = 1e-3,
     slack: float = 4.0,
-    bisections: int = 0,
     execution: Execution = DEFAULT,
 ) -> Distances:
     """min_w ||x'(w) - x||_2^2 + c max(z_y - max_{k != y} z_k + confidence, 0),  x'(w) = (tanh(w) + 1) / 2.
@@ -295,19 +290,13 @@ def carlini_wagner(
     For a linear network c succeeds from 2 z / s^2 on, with z = z_y - max_{k != y} z_k + confidence at x and s the slope
     of z. A search with ``slack`` c s^2 < 2 z, s the largest slope seen of that point, counts as one that failed, after
     its first iteration: its c is hopeless by the factor ``slack``. An infinite slack makes every search.
-    ``bisections`` as in :func:`deepfool`.
 
     Raises ValueError for settings out of range, and for images or labels as
     :func:`pipeline.attacks.distances.measured` says.
     """
     settings = Settings(iterations, searches, learning_rate, initial_c, confidence, patience, improvement, slack)
-    if bisections and confidence:
-        raise ValueError(
-            f"expected no bisections with a confidence, found {bisections} and {confidence}: a bisection ends on the "
-            "boundary, where no confidence is left"
-        )
     search = partial(minimised, settings=settings)
-    return measured(model, images, label, search, execution, bisections)
+    return measured(model, images, label, search, execution)
 
 
 def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Settings) -> Closest:
@@ -319,7 +308,6 @@ def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Setti
         points.fooled = points.fooled | fooled
         points.least = points.least.minimum(value)
         points.iteration = points.iteration + 1
-        points.taken = points.taken + 1
         descend(points, slope, settings)
         check = points.iteration % settings.patience == 0
         stalled = check & (points.least > (1 - settings.improvement) * points.before)
@@ -330,8 +318,6 @@ def minimised(network: CountedNetwork, x: Tensor, label: Tensor, settings: Setti
         if bool((over | at_once).any()):
             next_search(points, over)
             done = at_once | (points.search == settings.searches)
-            lost = points.rows[done & ~closest.found[points.rows]]
-            closest.steps[lost] = points.taken[done & ~closest.found[points.rows]]
             points = points.only(~done)
     return closest
 
@@ -362,7 +348,6 @@ def started(x: Tensor, label: Tensor, settings: Settings) -> Points:
         least=each(torch.inf),
         before=each(torch.inf),
         steepest=each(0.0),
-        taken=counter(),
     )
 
 
@@ -377,13 +362,13 @@ def objective(
     """
     squashed = torch.tanh(points.origin + points.change)
     # The very first iterate is x itself, not its image after a round trip through arctanh.
-    first = spread(points.taken == 0)
+    first = spread((points.search == 0) & (points.iteration == 0))
     leaf, logits = network.traced(torch.where(first, points.x, (squashed + 1) / 2))
     away = leaf.detach() - points.x
     excess = margin(logits, points.label) + settings.confidence
     hinge = excess.detach().clamp_min(0)
     fooled = fooled_by(logits.detach(), points.label) & (hinge == 0)
-    closest.offer(points.rows, leaf.detach(), fooled, points.taken)
+    closest.offer(points.rows, leaf.detach(), fooled)
     slope = network.gradient(points.c * excess * (hinge > 0), leaf)
     points.steepest = points.steepest.maximum(norms(slope) / points.c)
     hopeless = (points.iteration == 0) & (settings.slack * points.c * points.steepest.square() < 2 * hinge)

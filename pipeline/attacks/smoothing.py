@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import torch
@@ -24,21 +23,6 @@ BLOCK = 100
 SELECTION, ESTIMATION = 0, 1
 STOP_LEVEL = 0.05
 """Level of the upper limit that decides when to stop. It bears on the cost alone, not on the certificate."""
-
-
-@dataclass(frozen=True)
-class Certificates(Distances):
-    """Certified radii of n points, as distances.
-
-    ``distance`` is the radius; it is 0 where the smoothed network abstains and, by default, where its class is not the
-    label: 0 is a valid certificate, so nothing has ``failed``. ``predicted`` (n,) is the smoothed class, -1 where it
-    abstains. ``lower`` (n,) is the lower confidence limit of its probability, NaN where the class was wrong
-    and nothing was estimated. ``steps`` counts the samples that were drawn of each point, those that select the class
-    included.
-    """
-
-    predicted: Array
-    lower: Array
 
 
 @dataclass(frozen=True)
@@ -94,9 +78,8 @@ def certify(
     seed: int = 0,
     rows: Array | None = None,
     channel_scale: Sequence[float] | None = None,
-    radius_of: Literal["right", "all"] = "right",
     execution: Execution = DEFAULT,
-) -> Certificates:
+) -> Distances:
     """R = sigma Phi^-1(p),  p a lower confidence limit of P(f(x + sigma eps) = c),  eps ~ N(0, I); 0 where p <= 1/2.
 
     f is the network's class, c the class that it gives most of ``selection_samples`` noisy copies of x. No point
@@ -114,16 +97,14 @@ def certify(
     normalised units. R is then certified in the norm ||delta / s||, and R min_j s_j, which is returned, in pixels. The
     noise is not clipped to the box.
 
-    ``radius_of`` "right" gives a point whose c is not its label radius 0 and draws no more of it; "all" certifies c
-    whatever it is. ``rows`` (n,) numbers the points (0, 1, ...): point i's noise is the stream of (``seed``, rows[i]),
-    whatever it is computed with; a GPU has other streams than a processor.
+    A point whose c is not its label has radius 0, and no more of it is drawn: 0 is a valid certificate, so nothing has
+    failed. ``rows`` (n,) numbers the points (0, 1, ...): point i's noise is the stream of (``seed``, rows[i]), whatever
+    it is computed with; a GPU has other streams than a processor.
 
     Raises ValueError for settings out of range, and for images or labels as
     :func:`pipeline.attacks.distances.measured` says.
     """
     plan = SamplePlan(sigma, selection_samples, samples, alpha, first_samples, growth, tolerance, seed)
-    if radius_of not in ("right", "all"):
-        raise ValueError(f"expected radius_of 'right' or 'all', found {radius_of!r}")
     x, y = checked(images, label)
     streams = np.arange(len(x)) if rows is None else np.asarray(rows)
     if streams.shape != (len(x),):
@@ -134,21 +115,9 @@ def certify(
     votes = Votes(network, x, streams, plan, sigma * scale, device, execution)
     with evaluation(model):
         selected = most_voted(votes, plan)
-        certified = selected == y.cpu().numpy() if radius_of == "right" else np.ones(len(x), dtype=bool)
-        lower, drawn = estimated(votes, plan, np.flatnonzero(certified), selected)
-    abstained = certified & ~(lower > 0.5)
-    counts = certified & ~abstained
-    distance = np.where(counts, radius(np.where(counts, lower, 0.5), sigma), 0.0) * float(scale.min())
-    return Certificates(
-        distance=distance,
-        failed=np.zeros(len(x), dtype=bool),
-        adversarial=None,
-        steps=plan.selection_samples + drawn,
-        forward_passes=network.forward_passes,
-        backward_passes=0,
-        predicted=np.where(abstained, -1, selected),
-        lower=lower,
-    )
+        lower, _ = estimated(votes, plan, np.flatnonzero(selected == y.cpu().numpy()), selected)
+    distance = radius(np.nan_to_num(lower), sigma) * float(scale.min())
+    return Distances(distance, np.zeros(len(x), dtype=bool), None, network.forward_passes)
 
 
 def scales(channel_scale: Sequence[float] | None, channels: int) -> Array:
@@ -179,8 +148,6 @@ class Votes:
         for first in range(0, len(blocks), together):
             batch = blocks[first : first + together]
             noisy = torch.cat([self.noisy(point, phase, block) for point, block in batch])
-            if self.execution.channels_last:
-                noisy = noisy.contiguous(memory_format=torch.channels_last)
             classes = self.network.logits(noisy).argmax(1).cpu().numpy()
             yield np.array([point for point, _ in batch]), classes.reshape(len(batch), BLOCK)
 

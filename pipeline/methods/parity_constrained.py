@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.fields import Checked, Names
 from pipeline.models import logistic_mixture
 from pipeline.types import Array, Classifier, Dataset, Generators
 
@@ -29,26 +28,21 @@ SMALLEST_VARIANCE = 1e-10
 
 
 @dataclass(frozen=True)
-class Config(Checked, of="method"):
-    """``attributes`` to hold the score uncorrelated with; None for every protected attribute of the dataset."""
-
-    attributes: Names | None
+class Config:
+    """Nothing to choose."""
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One regression for each of the first len(rngs) splits; nothing is drawn.
 
     Facts: ``correlation``, the largest |r| of the score with an attribute on the training rows (0 up to rounding), and
-    ``free_weights``, the number of directions left. Raises ValueError for an attribute that the dataset does not have,
-    and where the rows can be told apart without error, so that no finite weights are best.
+    ``free_weights``, the number of directions left. Raises ValueError where the rows can be told apart without error,
+    so that no finite weights are best.
     """
-    names = list(dataset.protected) if config.attributes is None else config.attributes
-    if unknown := sorted(set(names) - set(dataset.protected)):
-        raise ValueError(f"expected method.attributes among {sorted(dataset.protected)}, found {unknown}")
     data = dataset.batch("train", len(rngs))
     coef, intercept, correlation, free = [], [], [], []
     for r, (x, y) in enumerate(zip(data.features, data.label, strict=True)):
-        attributes = {name: data.protected[name][r] for name in names}
+        attributes = {name: values[r] for name, values in data.protected.items()}
         basis = independent(x, orthogonal(constraints(x, attributes)))
         v, b = unpenalised(x @ basis, y)
         coef.append(basis @ v)

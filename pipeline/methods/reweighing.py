@@ -21,10 +21,7 @@ Config = logistic.Config
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
-    """One regression for each of the first len(rngs) splits; nothing is drawn.
-
-    Facts beside those of the regression: ``smallest_weight`` and ``largest_weight``.
-    """
+    """One regression for each of the first len(rngs) splits; nothing is drawn. Facts: those of the regression."""
     data = dataset.batch("train", len(rngs))
     weight = np.stack(
         [
@@ -32,8 +29,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
             for r, label in enumerate(data.label)
         ]
     )
-    facts = {"smallest_weight": weight.min(axis=1), "largest_weight": weight.max(axis=1)}
-    return logistic.classifier("reweighing", dataset, logistic.fits(data, config, weight), facts)
+    return logistic.classifier("reweighing", dataset, logistic.fits(data, config, weight))
 
 
 def weights(group: Array, label: Array) -> Array:

@@ -18,7 +18,7 @@ networks, one iteration draws a class-balanced batch x_1, ..., x_n and, from a =
 Where 2 lambda times the rate exceeds 2 n times Adam's epsilon, as it does before lambda has fallen, the full attack
 is unstable on a sample whose loss is all but 0: each step overshoots the penalty's minimum and the next corrects it by
 more. What seeds this is rounding, so the displacement of such a sample is arbitrary, in any implementation; it has no
-gradient to give, and only enters the mean fair distance. (The compiled engine leaves it where it is below e^-60.)
+gradient to give, and only enters the mean fair distance. (The compiled code leaves it where it is below e^-60.)
 
 Adam is TensorFlow 1's, its state new in each attack. The metric is learned on the training rows; sensitive inputs add
 their axes to the directions. Weights start uniform on +-sqrt(6 / (fan-in + fan-out)), biases at .1.
@@ -28,25 +28,21 @@ Maity et al. 2021, appendix F.3.2.
 """
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol
 
 import numpy as np
 
-from pipeline.fair_metric import FairMetric, learn_batch
-from pipeline.fields import Checked, Count, Positive, one_of
+from pipeline.fair_metric import learn_batch
+from pipeline.fields import Checked, Count, Positive
 from pipeline.methods.baseline import CHUNK, HalfAndHalf, balanced_loss_and_accuracy, balanced_rows, recorded_chunks
-from pipeline.models.device import gpu_is_visible
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import fingerprint
-from pipeline.types import Array, Batch, Classifier, Dataset, Generators, Keeper
+from pipeline.types import Array, Classifier, Dataset, Generators, Keeper
 
 INITIAL_BIAS = 0.1
 POINTS = ("steps", "means", "accuracies")
 """Of the points of the training curve so far, in a kept state."""
 LOG = logging.getLogger(__name__)
-ENGINES = ("auto", "compiled", "torch")
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 """Of Adam, in both attacks and for the parameters."""
 PENALTY_MIN, PENALTY_MAX = 1e-5, 10.0
@@ -60,9 +56,8 @@ class Config(Checked, of="method"):
     """What one iteration does, and how many there are.
 
     ``hidden_units`` H; ``learning_rate`` of the parameters' Adam; ``batch_size`` n, half of each class; ``iterations``;
-    steps and rate of the two attacks; ``radius`` rho; ``initial_lambda``. ``engine``: ``compiled`` runs on ``threads``
-    threads, a repetition in each, and gives the same numbers for any of them; ``torch`` runs on the visible device;
-    ``auto`` is torch where a GPU is visible and compiled elsewhere.
+    steps and rate of the two attacks; ``radius`` rho; ``initial_lambda``. It runs on ``threads`` threads of the
+    processor, a repetition in each, and gives the same numbers for any of them.
     """
 
     hidden_units: Count
@@ -75,27 +70,7 @@ class Config(Checked, of="method"):
     full_rate: Positive
     radius: Positive
     initial_lambda: Positive
-    engine: Annotated[str, one_of(ENGINES)]
     threads: Count
-
-
-class Iterations(Protocol):
-    """R networks in training."""
-
-    def advance(self, rows: Array) -> Array:
-        """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
-
-    def parameters(self) -> dict[str, Array]:
-        """The parameters of ``pipeline.models.mlp``, float64."""
-
-    def facts(self) -> dict[str, Array]:
-        """How many attacks failed, and the final lambda: arrays (R,)."""
-
-    def state(self) -> dict[str, Array]:
-        """What the iterations change, of all repetitions: (R, ...) by name."""
-
-    def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a ``state``."""
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | None = None) -> Classifier:
@@ -103,23 +78,24 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | Non
 
     ``keeper`` makes a killed training go on at its last hundred iterations, to the same bytes.
     """
+    from pipeline.methods.sensr_compiled import CompiledIterations
+
     count = len(rngs)
     data, held_out = dataset.batch("train", count), dataset.batch("test", count)
     held_out = replace(held_out, features=held_out.features.astype(np.float32))
     metric = learn_batch(data, [dataset.feature_names.index(name) for name in dataset.sensitive_inputs])
     start = glorot_networks(rngs, (data.features.shape[-1], config.hidden_units, 2), INITIAL_BIAS)
-    training = started(data, metric, start, config)
+    training = CompiledIterations(data, metric, start, config)
     draws = (
         balanced_rows(y, config.batch_size, config.iterations, rng) for y, rng in zip(data.label, rngs, strict=True)
     )
     recorded = recorded_chunks(config.iterations)
-    described = (replace(config, threads=1), type(training).__name__)
-    own = fingerprint(described, (*start.values(), data.features, data.label, metric.matrix))
+    own = fingerprint(replace(config, threads=1), (*start.values(), data.features, data.label, metric.matrix))
     curve: list[Array] = []
     points: list[tuple[int, Array, Array]] = []
     before = 0
     if keeper is not None and (kept := keeper.load(own)):
-        training.resume({name.removeprefix("engine/"): value for name, value in kept.items() if "/" in name})
+        training.resume({name.removeprefix("training/"): value for name, value in kept.items() if "/" in name})
         before, curve = int(kept["chunks"]), [kept["curve"]]
         points = list(zip(*(kept[name] for name in POINTS), strict=True))
         LOG.info("iteration %s of %s was reached before", f"{before * CHUNK:,}", f"{config.iterations:,}")
@@ -136,7 +112,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | Non
             LOG.info("iteration %s of %s, loss %.3f", f"{done:,}", f"{config.iterations:,}", points[-1][1][:, 0].mean())
         if keeper is not None:
             told = {name: np.array(values) for name, values in zip(POINTS, zip(*points, strict=True), strict=False)}
-            state = {f"engine/{name}": values for name, values in training.state().items()}
+            state = {f"training/{name}": values for name, values in training.state().items()}
             chunks = {"chunks": np.array(chunk + 1), "curve": np.concatenate(curve, axis=1)}
             keeper.save(own, {**chunks, **dict.fromkeys(POINTS, np.zeros(0)), **told, **state})
     steps, means, accuracies = (np.array(values) for values in zip(*points, strict=True))
@@ -146,14 +122,3 @@ def fit(dataset: Dataset, config: Config, rngs: Generators, keeper: Keeper | Non
         "balanced_accuracy": accuracies.T,
     }
     return Classifier.of("sensr", dataset, "mlp", training.parameters(), history=history, facts=training.facts())
-
-
-def started(data: Batch, metric: FairMetric, start: Mapping[str, Array], config: Config) -> Iterations:
-    """The engine that ``config`` asks for, before its first iteration."""
-    if config.engine == "torch" or (config.engine == "auto" and gpu_is_visible()):
-        from pipeline.methods.sensr_torch import TorchIterations
-
-        return TorchIterations(data, metric, start, config)
-    from pipeline.methods.sensr_compiled import CompiledIterations
-
-    return CompiledIterations(data, metric, start, config)

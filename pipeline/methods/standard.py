@@ -32,7 +32,7 @@ class Config(Checked, of="method"):
 
     ``model``: an architecture of ``pipeline.models.networks``. ``width`` multiplies its channels, 1 as published.
     ``input_size``: side that pictures are resized to inside the network, None for their own. ``pretrained``: ImageNet
-    weights where they can be had (``auto``), ``never``, or not without (``required``). ``epochs``, ``learning_rate``,
+    weights where they can be had (``auto``), or ``never``. ``epochs``, ``learning_rate``,
     ``momentum``, ``batch_size``. ``train_points``: at most so many training rows, the first; None for all.
     ``checkpoints``: which are kept of ``first``, ``middle`` (epoch (1 + epochs) // 2) and ``last``.
 

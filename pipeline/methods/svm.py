@@ -9,12 +9,12 @@ boundary of section 5.1 of Black et al. 2020, which is there to amplify every er
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
-from pipeline.fields import Checked, Names, Positive, at_least
-from pipeline.models import kernel, stacked
+from pipeline.fields import Checked, Names, Positive
+from pipeline.models import stacked
 from pipeline.types import Array, Classifier, Dataset, Generators
 
 CACHE = 100
@@ -25,27 +25,24 @@ CACHE = 100
 class Config(Checked, of="method"):
     """``inverse_penalty`` C; ``gamma``, None for 1 / (number of features looked at).
 
-    ``features`` are the names J, None for all. ``points``: at most so many training rows, the first; None for all.
+    ``features`` are the names J, None for all.
     """
 
     inverse_penalty: Positive
     gamma: Positive | None
     features: Names | None
-    points: Annotated[int, at_least(2)] | None
 
 
 def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
     """One machine for each of the first len(rngs) splits; nothing is drawn.
 
-    Facts: ``support_vectors``, their number, and ``training_accuracy``. Raises ValueError for a feature that the
-    dataset does not have, and for training rows of one label.
+    Raises ValueError for a feature that the dataset does not have, and for training rows of one label.
     """
     data = dataset.batch("train", len(rngs))
     columns = _columns(dataset, config.features)
     gamma = 1 / len(columns) if config.gamma is None else config.gamma
-    limit = slice(config.points)
     machines = [
-        _machine(x[limit][:, columns], y[limit], config.inverse_penalty, gamma)
+        _machine(x[:, columns], y, config.inverse_penalty, gamma)
         for x, y in zip(data.features, data.label, strict=True)
     ]
     parameters = {
@@ -55,10 +52,7 @@ def fit(dataset: Dataset, config: Config, rngs: Generators) -> Classifier:
         "intercept": np.array([float(machine.intercept_[0]) for machine in machines]),
         "columns": np.tile(columns, (len(rngs), 1)),
     }
-    right = kernel.predict(parameters, data.features[:, limit]) == data.label[:, limit]
-    vectors = np.array([float(len(machine.support_)) for machine in machines])
-    facts = {"support_vectors": vectors, "training_accuracy": right.mean(axis=1)}
-    return Classifier.of("svm", dataset, "kernel", parameters, facts=facts)
+    return Classifier.of("svm", dataset, "kernel", parameters)
 
 
 def _machine(x: Array, y: Array, inverse_penalty: float, gamma: float) -> Any:

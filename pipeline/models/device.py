@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,19 +15,6 @@ if TYPE_CHECKING:
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 DETERMINISTIC_WORKSPACE = ":4096:8"
 """The workspace with which matrix products on a GPU are deterministic."""
-TRACES = (
-    *("/dev/nvidiactl", "/proc/driver/nvidia"),
-    *("/dev/nvmap", "/dev/nvhost-gpu", "/dev/nvgpu"),
-    *("/dev/kfd", "/dev/dxg"),
-)
-"""What a driver that torch can use leaves on Linux: NVIDIA's, on a board or in a system on a chip, AMD's, or WSL's."""
-
-
-def gpu_is_visible() -> bool:
-    """Whether torch sees a GPU. It is not even imported, which takes seconds, where no driver has left a trace."""
-    if sys.platform == "linux" and not any(os.access(trace, os.F_OK) for trace in TRACES):
-        return False
-    return visible_device().type == "cuda"
 
 
 def visible_device() -> torch.device:

@@ -24,13 +24,15 @@ NEUTRAL = (
     *("method.engine", "method.threads", "transport.engine", "transport.threads"),
     *("audit.examples", "audit.bootstraps", "audit.permutations", "audit.noise_deals", "audit.noise_people"),
 )
-"""Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is."""
+"""Configured values that say how, or how finely, a number is computed or what is kept beside it, not what it is.
+
+The references still name engines, of which there is one.
+"""
 SAID = {
     "audit.steps": "attack steps",
     "audit.points": "audited points",
     "audit.draws": "random draws",
     "method.steps": "training steps",
-    "method.points": "training points",
     "transport.steps": "training steps",
     "transport.points": "fitted points of a group",
     "dataset.train": "people of a group to train on",

@@ -7,8 +7,8 @@ The model of ``law_school`` is fitted on all rows of the split, those in neither
 inferred from its own LSAT, UGPA and attributes a, and LSAT and UGPA are made anew with the attributes a' of the other
 group. Everything else stays: this is a map for data with one count, one grade and 0/1 columns of attributes.
 
-The counterfactual is random. ``image`` is a draw of u, LSAT and UGPA, as published, or their means given the row. A
-draw is reproducible: each trial keeps a seed, so the same rows in the same order have the same images.
+The counterfactual is random: u, LSAT and UGPA are drawn, as published. A draw is reproducible: each trial keeps a seed,
+so the same rows in the same order have the same images.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,9 @@ from pipeline.transport.between import Between, groups, levels
 from pipeline.transport.law_school import LOADINGS, FittedStudents, Sampling, Students, estimates
 from pipeline.types import Array, Dataset, TransportMap
 
+SCORE, GRADE, OUTCOME = "LSAT", "UGPA", "ZFYA"
+"""A feature that is a count, whose fractions are rounded; another feature; and the dataset's outcome."""
 INFERENCES = ("map", "nuts")
-IMAGES = ("sample", "mean")
 SEEDS = 2**31
 SPAN = 8.0
 """Standard deviations between the mode and either end of the grid."""
@@ -34,21 +35,16 @@ MAXIMUM_ITERATIONS = 200
 
 @dataclass(frozen=True)
 class Config(Checked, of="transport"):
-    """Names of the columns, how the model is fitted, and what an image is.
+    """How the model is fitted.
 
-    ``score``: a feature, a count, whose fractions are rounded. ``grade``: a feature. ``outcome``: a column of
-    ``dataset.outcomes``. ``inference``: map (the posterior's mode) or nuts (posterior means of ``chains`` times
-    ``draws`` draws, after ``warmup`` steps each). ``image``: sample or mean.
+    ``inference``: map (the posterior's mode) or nuts (posterior means of ``chains`` times ``draws`` draws, after
+    ``warmup`` steps each).
     """
 
-    score: str
-    grade: str
-    outcome: str
     inference: Annotated[str, one_of(INFERENCES)]
     chains: Count
     warmup: Count
     draws: Annotated[int, at_least(4)]
-    image: Annotated[str, one_of(IMAGES)]
 
 
 def fit_dataset(
@@ -64,8 +60,8 @@ def fit_dataset(
             "the causal model is fitted on every row of the split: expected transport.given_label and transport.points "
             f"null, found {between.given_label} and {between.points}"
         )
-    dummies = independent_dummies(dataset, config)
-    trials = _students(dataset, between, config, dummies, len(rngs))
+    dummies = independent_dummies(dataset)
+    trials = _students(dataset, between, dummies, len(rngs))
     seeds = [int(rng.integers(SEEDS)) for rng in rngs]
     sampling = Sampling(config.chains, config.warmup, config.draws) if config.inference == "nuts" else None
     found = estimates(trials, sampling, seeds)
@@ -73,7 +69,7 @@ def fit_dataset(
     codes = levels(dataset, between.attribute, between.source)
     ends = [_fixed(dataset, between.attribute, columns, code) for code in codes]
     forward, reverse = (
-        _parameters(dataset, config, found, dummies, columns, start, end, rngs) for start, end in (ends, ends[::-1])
+        _parameters(dataset, found, dummies, columns, start, end, rngs) for start, end in (ends, ends[::-1])
     )
     facts = [{**one.facts, **{name: float(one.coefficients[name]) for name in (*LOADINGS, "sigma")}} for one in found]
     return TransportMap(
@@ -97,53 +93,35 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
     ]
 
 
-def independent_dummies(dataset: Dataset, config: Config) -> list[int]:
+def independent_dummies(dataset: Dataset) -> list[int]:
     """The numbers of the 0/1 columns that repeat neither the intercept nor each other: a level of each attribute goes.
 
     The more frequent a level, the sooner it is the one without a dummy. Raises ValueError for a dataset without the
-    named columns, with standardised ones, or with further columns that are not 0 or 1.
+    columns of the law-school data.
     """
-    names = list(dataset.feature_names)
-    for role, name, known in (
-        ("score", config.score, names),
-        ("grade", config.grade, names),
-        ("outcome", config.outcome, list(dataset.outcomes)),
-    ):
-        if name not in known:
-            raise ValueError(
-                f"the causal model needs transport.{role} among {known} of {dataset.name!r}, found {name!r}: it is a "
-                "model of the law-school data; choose another transport for other data"
-            )
-    score = dataset.features[:, names.index(config.score)]
-    if dataset.continuous or score.min() < 0:
+    if missing := sorted({SCORE, GRADE} - set(dataset.feature_names) | {OUTCOME} - set(dataset.outcomes)):
         raise ValueError(
-            f"the causal model needs counts and grades in their own units: {dataset.name!r} standardises "
-            f"{list(dataset.continuous)}, and its smallest {config.score} is {score.min():g}"
+            f"the causal model is of the law-school data, and {dataset.name!r} has no {', '.join(missing)}: choose "
+            "another transport for other data"
         )
-    others = [c for c, name in enumerate(names) if name not in (config.score, config.grade)]
-    if wrong := [names[c] for c in others if not np.isin(dataset.features[:, c], (0, 1)).all()]:
-        raise ValueError(
-            f"the causal model knows 0/1 columns besides score and grade; {wrong} of {dataset.name!r} are not"
-        )
+    others = [c for c, name in enumerate(dataset.feature_names) if name not in (SCORE, GRADE)]
     kept: list[int] = []
     for column in sorted(others, key=lambda c: float(dataset.features[:, c].mean())):
-        tried = np.column_stack([np.ones(len(score)), dataset.features[:, [*kept, column]]])
+        tried = np.column_stack([np.ones(len(dataset.label)), dataset.features[:, [*kept, column]]])
         if np.linalg.matrix_rank(tried.T @ tried) == tried.shape[1]:
             kept.append(column)
     return sorted(kept)
 
 
-def _students(
-    dataset: Dataset, between: Between, config: Config, dummies: Sequence[int], trials: int
-) -> list[Students]:
+def _students(dataset: Dataset, between: Between, dummies: Sequence[int], trials: int) -> list[Students]:
     """Every row of the split, in each trial."""
     features = dataset.features
-    grade, score = (dataset.feature_names.index(name) for name in (config.grade, config.score))
+    grade, score = (dataset.feature_names.index(name) for name in (GRADE, SCORE))
     return [
         Students(
             grade=features[rows, grade],
             score=np.rint(features[rows, score]),
-            outcome=dataset.outcomes[config.outcome][rows],
+            outcome=dataset.outcomes[OUTCOME][rows],
             attributes=features[rows][:, dummies],
         )
         for rows in dataset.rows(between.split)[:trials]
@@ -160,7 +138,6 @@ def _fixed(dataset: Dataset, attribute: str, columns: Array, code: int) -> Array
 
 def _parameters(
     dataset: Dataset,
-    config: Config,
     found: Sequence[FittedStudents],
     dummies: Sequence[int],
     columns: Array,
@@ -176,8 +153,8 @@ def _parameters(
     order = list(columns)
     trials = len(found)
     parameters: dict[str, Array] = {}
-    for name in ("grade", "score"):
-        column = dataset.feature_names.index(getattr(config, name))
+    for name, feature in (("grade", GRADE), ("score", SCORE)):
+        column = dataset.feature_names.index(feature)
         coef = np.zeros((trials, dataset.features.shape[1]))
         coef[:, dummies] = [one.coefficients[f"{name}_coef"] for one in found]
         intercept = np.array([float(one.coefficients[f"{name}_intercept"]) for one in found])
@@ -186,7 +163,6 @@ def _parameters(
         parameters[f"{name}_mean"] = intercept[:, None] + coef @ np.column_stack([start, end])
         parameters[f"{name}_loading"] = np.array([float(one.coefficients[f"{name}_loading"]) for one in found])
     parameters["sigma"] = np.array([float(one.coefficients["sigma"]) for one in found])
-    parameters["sampled"] = np.full(trials, config.image == "sample")
     parameters["seed"] = np.array([int(rng.integers(SEEDS)) for rng in rngs])
     return parameters
 
@@ -205,16 +181,10 @@ def _image(own: Mapping[str, Array], rows: Array) -> Array:
         for group in (0, 1)
     )
     u, probability = posterior(rows[:, grade], np.rint(rows[:, score]), at_zero)
-    image = rows.copy()
-    if own["sampled"]:
-        rng = np.random.default_rng(int(own["seed"]))
-        known = drawn(u, probability, rng)
-        image[:, score] = rng.poisson(np.exp(other.score_mean + other.score_loading * known))
-        image[:, grade] = rng.normal(other.grade_mean + other.grade_loading * known, other.sigma)
-    else:
-        rate = np.exp(other.score_mean[:, None] + other.score_loading * u)
-        image[:, score] = (rate * probability).sum(axis=1)
-        image[:, grade] = other.grade_mean + other.grade_loading * (u * probability).sum(axis=1)
+    image, rng = rows.copy(), np.random.default_rng(int(own["seed"]))
+    known = drawn(u, probability, rng)
+    image[:, score] = rng.poisson(np.exp(other.score_mean + other.score_loading * known))
+    image[:, grade] = rng.normal(other.grade_mean + other.grade_loading * known, other.sigma)
     return image
 
 

@@ -64,14 +64,14 @@ def fit(
 
     Parameters, with at most K centres of each group and Q quantiles: ``source_centres``, ``target_centres`` (T, K, d);
     ``source_potential``, ``target_potential`` (T, K), minus infinity where there are fewer; ``knots`` and ``moves``
-    (T, Q, d); ``epsilon`` and ``tie_break`` (T,), ``cost`` (T,) its name. Facts: ``iterations`` and the largest
+    (T, Q, d); ``epsilon`` and ``tie_break`` (T,), ``cost`` (T,) its name. Fact: the larger
     ``marginal_error`` of the two plans, a Euclidean norm. Raises ValueError for groups whose points are all equal.
     """
     fitted = [_fitted(x, y, config, rng) for x, y, rng in zip(source, target, rngs, strict=True)]
     return TransportMap(
         kind="entropic",
         parameters={name: _stacked([parameters[name] for parameters, _ in fitted]) for name in fitted[0][0]},
-        facts={name: np.array([facts[name] for _, facts in fitted]) for name in fitted[0][1]},
+        facts={"marginal_error": np.array([error for _, error in fitted])},
     )
 
 
@@ -84,17 +84,17 @@ def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array
     return moved
 
 
-def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tuple[dict[str, Array], dict[str, float]]:
-    """The parameters of one trial's map, and how its fit went."""
+def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tuple[dict[str, Array], float]:
+    """The parameters of one trial's map, and the larger error of its plans' marginals."""
     x_centres, y_centres = (points[rng.permutation(len(points))[: config.centres]] for points in (x, y))
     within = [_costs(points, points, config.cost, config.tie_break) for points in (x_centres, y_centres)]
     epsilon = config.regularization * float(np.mean([costs.mean() for costs in within]))
     if epsilon == 0:
         raise ValueError("expected groups of different rows, but within each group all are equal: map other columns")
-    _, g, first = sinkhorn(_costs(x_centres, y_centres, config.cost, config.tie_break), epsilon)
+    _, g, error = sinkhorn(_costs(x_centres, y_centres, config.cost, config.tie_break), epsilon)
     # No row is its own counterpart, as none is in the other group.
     np.fill_diagonal(within[0], np.inf)
-    left, right, second = sinkhorn(within[0], epsilon)
+    left, right, error_within = sinkhorn(within[0], epsilon)
     parameters = {
         "source_centres": x_centres,
         "target_centres": y_centres,
@@ -106,14 +106,11 @@ def _fitted(x: Array, y: Array, config: Config, rng: np.random.Generator) -> tup
         "cost": np.array(config.cost),
     }
     parameters["knots"], parameters["moves"] = quantile_moves(_debiased(parameters, x), y, config.quantiles)
-    return parameters, {
-        "iterations": first["iterations"] + second["iterations"],
-        "marginal_error": max(first["marginal_error"], second["marginal_error"]),
-    }
+    return parameters, max(error, error_within)
 
 
-def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, dict[str, float]]:
-    """Potentials f (n,), g (m,) of the entropic plan exp((f_i + g_j - c_ij) / epsilon) / (n m), by POT.
+def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, float]:
+    """Potentials f (n,), g (m,) of the entropic plan exp((f_i + g_j - c_ij) / epsilon) / (n m), by POT; its error.
 
     Epsilon starts coarser and is halved to its value; the potentials so far are taken off the costs each time, which
     keeps exponentials in range. Raises ValueError where they leave it all the same.
@@ -123,7 +120,7 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, dict[str, floa
     n, m = costs.shape
     f = costs.min(axis=1)
     g = (costs - f[:, None]).min(axis=0)
-    current, iterations = max(epsilon, float(costs[np.isfinite(costs)].max()) / ANNEALING), 0
+    current = max(epsilon, float(costs[np.isfinite(costs)].max()) / ANNEALING)
     while True:
         last = current == epsilon
         with warnings.catch_warnings():
@@ -139,16 +136,10 @@ def sinkhorn(costs: Array, epsilon: float) -> tuple[Array, Array, dict[str, floa
                 log=True,
             )
             f, g = f + current * np.log(log["u"]), g + current * np.log(log["v"])
-        iterations += int(log["niter"])
         if not (np.isfinite(f).all() and np.isfinite(g).all()):
             raise ValueError(f"the entropic plan overflowed at epsilon {current:.3g}: raise transport.regularization")
         if last:
-            constant = epsilon * np.log(m)
-            return (
-                f + epsilon * np.log(n),
-                g + constant,
-                {"iterations": float(iterations), "marginal_error": float(log["err"][-1])},
-            )
+            return f + epsilon * np.log(n), g + epsilon * np.log(m), float(log["err"][-1])
         current = max(epsilon, current / 2)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline.fields import Checked, one_of
 from pipeline.models import stacked
-from pipeline.transport.cost import CostOrName
+from pipeline.transport.cost import CostName
 from pipeline.transport.plan import TransportPlan, best_plan, overlaps
 from pipeline.types import Array, TransportMap
 
@@ -26,9 +26,9 @@ IMAGES = ("expectation", "sample")
 
 @dataclass(frozen=True)
 class Config(Checked, of="transport"):
-    """``cost``: a name of :mod:`pipeline.transport.cost`, or a function. ``image``: expectation or sample."""
+    """``cost``: a name of :mod:`pipeline.transport.cost`. ``image``: expectation or sample."""
 
-    cost: CostOrName
+    cost: CostName
     image: Annotated[str, one_of(IMAGES)]
 
 
@@ -38,8 +38,8 @@ def fit(
     """The best plan of each trial, (n_t, d) to (m_t, d), kept as the image of every source row.
 
     Parameters ``rows`` and ``images`` (T, N, d), with N the largest n_t, of which ``size`` (T,) count. Facts:
-    ``mean_cost`` of the plan; ``gap``, by how much a plan could be cheaper at most; ``split``, the share of rows with
-    more than one counterpart. Raises ValueError for rows that are not finite.
+    ``mean_cost`` of the plan, and ``gap``, by how much a plan could be cheaper at most. Raises ValueError for rows that
+    are not finite.
     """
     return _map([best_plan(x, y, config.cost) for x, y in zip(source, target, strict=True)], source, config, rngs)
 
@@ -53,15 +53,12 @@ def fit_both(
 ) -> TransportMap:
     """As :func:`fit`, with the opposite direction in ``reverse``, which draws from ``opposite``.
 
-    The named costs are symmetric, so it is the same plans read along their columns; a cost of one's own need not be,
-    and is solved again. The opposite facts have the prefix ``reverse_``.
+    Costs are symmetric, so it is the same plans read along their columns. The opposite facts have the prefix
+    ``reverse_``.
     """
     plans = [best_plan(x, y, config.cost) for x, y in zip(source, target, strict=True)]
-    if isinstance(config.cost, str):
-        reversed_plans = [plan.transposed for plan in plans]
-    else:
-        reversed_plans = [best_plan(y, x, config.cost) for x, y in zip(source, target, strict=True)]
-    forward, back = _map(plans, source, config, rngs), _map(reversed_plans, target, config, opposite)
+    forward = _map(plans, source, config, rngs)
+    back = _map([plan.transposed for plan in plans], target, config, opposite)
     facts = {**forward.facts, **{f"reverse_{name}": values for name, values in back.facts.items()}}
     return replace(forward, reverse=back.parameters, facts=facts)
 
@@ -82,21 +79,19 @@ def _map(
     plans: Sequence[TransportPlan], source: Sequence[Array], config: Config, rngs: Sequence[np.random.Generator]
 ) -> TransportMap:
     """What :func:`fit` returns, of plans that are solved."""
-    drawn = [_images(plan, config.image, rng) for plan, rng in zip(plans, rngs, strict=True)]
-    facts = zip(*((plan.cost, plan.gap, split) for plan, (_, split) in zip(plans, drawn, strict=True)), strict=True)
     return TransportMap(
         kind="exact",
         parameters={
             "rows": stacked(source),
-            "images": stacked([images for images, _ in drawn]),
+            "images": stacked([_images(plan, config.image, rng) for plan, rng in zip(plans, rngs, strict=True)]),
             "size": np.array([len(rows) for rows in source]),
         },
-        facts={name: np.array(values) for name, values in zip(("mean_cost", "gap", "split"), facts, strict=True)},
+        facts={"mean_cost": np.array([plan.cost for plan in plans]), "gap": np.array([plan.gap for plan in plans])},
     )
 
 
-def _images(found: TransportPlan, image: str, rng: np.random.Generator) -> tuple[Array, float]:
-    """The image of every source point (n, d), and the share of points with more than one counterpart.
+def _images(found: TransportPlan, image: str, rng: np.random.Generator) -> Array:
+    """The image of every source point, (n, d).
 
     The points of an atom stand in random order beside what the atom sends, in random order too; each gets its part.
     """
@@ -110,7 +105,7 @@ def _images(found: TransportPlan, image: str, rng: np.random.Generator) -> tuple
         images[points] = counterparts[np.searchsorted(np.cumsum(mass), drawn, side="right")]
     else:
         np.add.at(images, points[place], counterparts * (mass / found.unit)[:, None])
-    return images, float((np.bincount(place) > 1).mean())
+    return images
 
 
 def _grouped(atom: Array, rng: np.random.Generator) -> Array:

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.transport.cost import Cost, cost_matrix, paired_costs
+from pipeline.transport.cost import cost_matrix, paired_costs
 from pipeline.types import Array
 
 DENSE = 4_000_000
@@ -80,7 +80,7 @@ class TransportPlan:
         )
 
 
-def best_plan(x: Array, y: Array, cost: str | Cost = "squared_l1") -> TransportPlan:
+def best_plan(x: Array, y: Array, cost: str = "squared_l1") -> TransportPlan:
     """A plan of least cost from x (n, d) to y (m, d).
 
     Raises ValueError for points that are not finite, and where the solver stops before its end.
@@ -144,11 +144,11 @@ class _Problem:
     y: Array
     a: Array
     b: Array
-    cost: str | Cost
+    cost: str
 
     def solved(self) -> _Solved:
         """The best plan: in order, or of all pairs at once, or of growing sets of them."""
-        if self.x.shape[1] == 1 and isinstance(self.cost, str):
+        if self.x.shape[1] == 1:
             row, column, mass = overlaps(self.a, self.b)
             least = float(mass @ self._paired(row, column))
             return _Solved(row, column, mass, least, np.zeros(len(self.x)), np.zeros(len(self.y)), bound=least)
@@ -281,7 +281,7 @@ def _evenly(chosen: Array) -> Array:
 
 def _finite(costs: Array) -> Array:
     if not np.isfinite(costs).all():
-        raise ValueError("exact transport needs finite costs, and the cost function gave NaN or infinite ones: mend it")
+        raise ValueError("exact transport needs finite costs, and these points are too far apart: scale them")
     return costs
 
 

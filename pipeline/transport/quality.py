@@ -9,29 +9,15 @@ Source: Black et al. 2020, section 5.1 and Table 1, whose "squared L1" distances
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.transport.cost import Cost, paired_costs
+from pipeline.transport.cost import paired_costs
 from pipeline.transport.plan import best_plan
 from pipeline.types import Array
 
 WORST_HEALTHY_KS = 0.12
 """A map with a larger KS statistic in some feature has failed."""
-
-
-@dataclass(frozen=True)
-class RegressionErrors:
-    """Mean squared errors (d,) of each feature's regression: on held-out real rows, and on generated ones."""
-
-    real: Array
-    generated: Array
-
-    @property
-    def difference(self) -> Array:
-        """Generated minus real, (d,)."""
-        return self.generated - self.real
 
 
 def ks(real: Array, generated: Array) -> Array:
@@ -56,10 +42,11 @@ def nearest_values(real: Array, generated: Array) -> Array:
     return snapped
 
 
-def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -> RegressionErrors:
-    """The errors of each feature's regression on the others, with an intercept; (m, d) and (n, d).
+def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Mean squared errors of each feature's regression on the others, with an intercept; (m, d) and (n, d).
 
-    Raises ValueError where half the real rows are no more than the features.
+    Returns those on held-out real rows (d,) and those on generated rows (d,). Raises ValueError where half the real
+    rows are no more than the features.
     """
     _finite(real, generated)
     d = real.shape[1]
@@ -71,10 +58,10 @@ def regression_errors(real: Array, generated: Array, rng: np.random.Generator) -
     for j in range(d):
         weights, *_ = np.linalg.lstsq(_without(half, j), half[:, j], rcond=None)
         errors[:, j] = [np.mean((rows[:, j] - _without(rows, j) @ weights) ** 2) for rows in (other, generated)]
-    return RegressionErrors(*errors)
+    return errors[0], errors[1]
 
 
-def mean_distance(rows: Array, images: Array, cost: str | Cost = "squared_l1") -> float:
+def mean_distance(rows: Array, images: Array, cost: str = "squared_l1") -> float:
     """The mean of c(x, G(x)), (n, d) and (n, d); "l1" is what Table 1 prints."""
     _finite(rows, images)
     return float(paired_costs(rows, images, cost).mean())
@@ -83,7 +70,7 @@ def mean_distance(rows: Array, images: Array, cost: str | Cost = "squared_l1") -
 def exact_distances(
     source: Array,
     target: Array,
-    cost: str | Cost = "squared_l1",
+    cost: str = "squared_l1",
     report: Sequence[str] = ("l1", "squared_l1"),
 ) -> dict[str, float]:
     """The mean of each cost in ``report`` under the plan that is exact for ``cost``, (n, d) to (m, d)."""

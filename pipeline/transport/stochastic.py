@@ -22,7 +22,7 @@ from typing import Annotated
 import numpy as np
 
 from pipeline.fields import Checked, Count, Positive, one_of
-from pipeline.transport.cost import CostOrName
+from pipeline.transport.cost import CostName
 from pipeline.types import Array, TransportMap
 
 REGULARIZERS = ("entropic", "quadratic")
@@ -33,13 +33,13 @@ MAP_WIDTHS = (128, 256, 128)
 
 @dataclass(frozen=True)
 class Config(Checked, of="transport"):
-    """``cost``: a name of :mod:`pipeline.transport.cost`, or a function of arrays and tensors alike.
+    """``cost``: a name of :mod:`pipeline.transport.cost`.
 
     ``regularizer``: entropic or quadratic; ``regularization``: epsilon, as a share of the mean cost. Adam trains the
     potentials, of ``hidden_units`` each, for ``steps`` at ``dual_rate``, then the map for as many at ``map_rate``.
     """
 
-    cost: CostOrName
+    cost: CostName
     regularizer: Annotated[str, one_of(REGULARIZERS)]
     regularization: Positive
     hidden_units: Count

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pipeline.models import stacked
-from pipeline.transport.cost import Cost, cost_function
+from pipeline.transport.cost import COSTS
 from pipeline.types import Array
 
 if TYPE_CHECKING:
@@ -143,12 +143,12 @@ class DualProblem:
         return output(network, (rows - self.shift[part]) / self.scale[part])[..., 0]
 
 
-def pair_costs(x: torch.Tensor, y: torch.Tensor, cost: str | Cost) -> torch.Tensor:
+def pair_costs(x: torch.Tensor, y: torch.Tensor, cost: str) -> torch.Tensor:
     """Costs of all pairs: (..., n, d) and (..., m, d) to (..., n, m)."""
     if cost in ("l1", "squared_l1"):
         distance = torch.cdist(x, y, p=1.0)
         return distance**2 if cost == "squared_l1" else distance
-    found: torch.Tensor = cost_function(cost)(x[..., :, None, :], y[..., None, :, :])
+    found: torch.Tensor = COSTS[cost](x[..., :, None, :], y[..., None, :, :])
     return found
 
 

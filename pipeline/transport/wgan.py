@@ -27,14 +27,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 
 from pipeline.fields import Checked, Count, NonNegative, Positive, interval, one_of
-from pipeline.models.device import gpu_is_visible
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import fingerprint
+from pipeline.transport import quality
 from pipeline.types import Array, Keeper, TransportMap
 
 LOG = logging.getLogger(__name__)
@@ -44,9 +44,8 @@ ROWS = 10_000
 """Of each group, watched."""
 BLOCK = 8192
 """Rows that are evaluated together: bounds the memory."""
-ENGINES = ("auto", "compiled", "torch")
 SELECTIONS = ("last", "best")
-CURVES = ("max_ks", "mean_cost", "mean_l1", "critic_gap")
+CURVES = ("max_ks", "mean_cost", "critic_gap")
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,8 @@ class Config(Checked, of="transport"):
     ``hidden_units`` H; RMSprop's ``learning_rate``, ``decay`` of v, and ``epsilon``; ``clip``; ``rounds`` of the critic
     for each of ``steps`` of the generator; ``batch_size`` n; ``cost_weight`` lambda. Every ``check_every`` steps, and
     after the last, the maps are measured (see :class:`Watch`): ``selection`` "last" keeps the last map, "best" the
-    measured one whose largest Kolmogorov-Smirnov statistic over the features is smallest; a kept map in which that
-    statistic is above ``diverged_above`` is reported as diverged. ``engine``: ``compiled`` runs on ``threads`` threads,
-    a trial in each, and gives the same numbers for any of them; ``torch`` runs on the visible device; ``auto`` is torch
-    where a GPU is visible and compiled elsewhere.
+    measured one whose largest Kolmogorov-Smirnov statistic over the features is smallest. It runs on ``threads``
+    threads of the processor, a trial in each, and gives the same numbers for any of them.
     """
 
     hidden_units: Count
@@ -73,28 +70,7 @@ class Config(Checked, of="transport"):
     cost_weight: NonNegative
     selection: Annotated[str, one_of(SELECTIONS)]
     check_every: Count
-    diverged_above: Positive
-    engine: Annotated[str, one_of(ENGINES)]
     threads: Count
-
-
-class Training(Protocol):
-    """T generators and critics in training."""
-
-    def advance(self, rows: Array, running: Array) -> None:
-        """Train on the minibatches ``rows`` (T, steps, 2 rounds + 1, n); those not ``running`` (T,) may be left out."""
-
-    def generators(self) -> dict[str, Array]:
-        """The generators' parameters as stated above, float64."""
-
-    def critics(self) -> dict[str, Array]:
-        """The critics' parameters as stated above, float64."""
-
-    def state(self) -> dict[str, Array]:
-        """What the steps change, by name."""
-
-    def resume(self, state: Mapping[str, Array]) -> None:
-        """Go on from a ``state``."""
 
 
 def fit(
@@ -107,25 +83,23 @@ def fit(
     """Maps from ``source[t]`` (n_t, d) to the distribution of ``target[t]`` (m_t, d), one for each generator.
 
     ``parameters`` are the kept networks G. ``history`` has ``step`` (L,), 0 first, and the curves ``max_ks``,
-    ``mean_cost``, ``mean_l1`` and ``critic_gap`` (T, L) of :class:`Watch`, NaN once a trial has stopped. ``facts``
-    (T,) are the same four of the kept networks, their step ``selected_step``, the last finite checkpoint
-    ``trained_steps``, ``non_finite`` (0 or 1), and ``diverged`` (0 or 1): not finite, or max_ks above the bound.
-    ``keeper`` makes a killed training go on where it was measured last, to the same bytes.
-
-    Raises ValueError for rows that are not finite or do not fit together.
+    ``mean_cost`` and ``critic_gap`` (T, L) of :class:`Watch`, NaN once a trial has stopped. ``facts`` (T,) are the
+    same three of the kept networks, their step ``selected_step``, ``non_finite`` (0 or 1), and ``diverged`` (0 or 1):
+    not finite, or max_ks above ``quality.WORST_HEALTHY_KS``. ``keeper`` makes a killed training go on where it was
+    measured last, to the same bytes.
     """
-    d = _features(source, target, len(rngs))
-    hidden = config.hidden_units
+    from pipeline.transport.wgan_compiled import CompiledTraining
+
+    d, hidden = source[0].shape[1], config.hidden_units
     generators = glorot_networks(rngs, (d, hidden, hidden, d))
     critics = glorot_networks(rngs, (d, hidden, hidden, 1))
-    training = started(source, target, generators, critics, config)
+    training = CompiledTraining(source, target, generators, critics, config)
     watch, sizes = Watch(source, target), [(len(x), len(y)) for x, y in zip(source, target, strict=True)]
     measured = watch.measure(generators, critics)
     selection = Selection(config.selection, generators, measured)
     curves = {name: values[:, None] for name, values in measured.items()}
     steps = [0, *range(config.check_every, config.steps, config.check_every), config.steps]
-    described = (replace(config, threads=1), type(training).__name__)
-    own = fingerprint(described, (*generators.values(), *critics.values(), *source, *target))
+    own = fingerprint(replace(config, threads=1), (*generators.values(), *critics.values(), *source, *target))
     if keeper is not None and (kept := keeper.load(own)):
         for part, name in ((training, "training/"), (selection, "selection/")):
             part.resume({key.removeprefix(name): values for key, values in kept.items() if key.startswith(name)})
@@ -154,44 +128,16 @@ def fit(
         kind="wgan",
         parameters=selection.parameters,
         history={"step": np.array(steps), **curves},
-        facts=selection.facts(config.diverged_above),
+        facts=selection.facts(),
     )
 
 
 def images(parameters: Mapping[str, Array], rows: Sequence[Array]) -> list[Array]:
-    """G_t(x) for x in ``rows[t]`` (n_t, d): (n_t, d) each. Not finite where a row is not.
-
-    Raises ValueError for a number of trials or of columns that the maps do not have.
-    """
-    trials, d = parameters["w1"].shape[:2]
-    if len(rows) != trials:
-        raise ValueError(f"expected the rows of {trials} trials, one for each map, found {len(rows)}")
-    for t, x in enumerate(rows):
-        if x.ndim != 2 or x.shape[1] != d:
-            raise ValueError(
-                f"expected rows (n, {d}) of the features that the map was fitted on, found {x.shape} in {t}"
-            )
+    """G_t(x) for x in ``rows[t]`` (n_t, d): (n_t, d) each. Not finite where a row is not."""
     return [
         outputs({name: values[t] for name, values in parameters.items()}, np.asarray(x, dtype=float))
         for t, x in enumerate(rows)
     ]
-
-
-def started(
-    source: Sequence[Array],
-    target: Sequence[Array],
-    generators: Mapping[str, Array],
-    critics: Mapping[str, Array],
-    config: Config,
-) -> Training:
-    """The engine that ``config`` asks for, before its first step."""
-    if config.engine == "torch" or (config.engine == "auto" and gpu_is_visible()):
-        from pipeline.transport.wgan_torch import TorchTraining
-
-        return TorchTraining(source, target, generators, critics, config)
-    from pipeline.transport.wgan_compiled import CompiledTraining
-
-    return CompiledTraining(source, target, generators, critics, config)
 
 
 def minibatches(
@@ -224,54 +170,16 @@ def outputs(network: Mapping[str, Array], rows: Array) -> Array:
     return values
 
 
-def _features(source: Sequence[Array], target: Sequence[Array], trials: int) -> int:
-    """The number d of features; ValueError unless both groups have finite rows with d columns in every trial."""
-    if not len(source) == len(target) == trials > 0:
-        raise ValueError(
-            f"expected the rows of as many trials as generators ({trials}), found {len(source)} of the source group "
-            f"and {len(target)} of the target group"
-        )
-    shapes = [rows.shape for side in (source, target) for rows in side]
-    if any(len(shape) != 2 or 0 in shape or shape[1] != shapes[0][-1] for shape in shapes):
-        raise ValueError(f"expected non-empty rows (n, d) with the same d in every trial, found shapes {shapes}")
-    for name, side in (("source", source), ("target", target)):
-        for t, rows in enumerate(side):
-            if not np.isfinite(rows).all():
-                raise ValueError(f"the {name} group has values that are not finite in trial {t}: leave those rows out")
-    return int(shapes[0][1])
-
-
 def _log(step: int, steps: int, measured: Mapping[str, Array], running: Array) -> None:
     if running.any():
         shown = {name: np.nanmean(values) for name, values in measured.items()}
         LOG.info(
-            "generator step %s of %s, largest KS %.3f, mean L1 %.3f, critic gap %.2g%s",
-            *(f"{step:,}", f"{steps:,}", shown["max_ks"], shown["mean_l1"], shown["critic_gap"]),
+            "generator step %s of %s, largest KS %.3f, mean cost %.3g, critic gap %.2g%s",
+            *(f"{step:,}", f"{steps:,}", shown["max_ks"], shown["mean_cost"], shown["critic_gap"]),
             "" if running.all() else f", {np.sum(~running)} of {len(running)} trials stopped: not finite",
         )
     else:
         LOG.info("generator step %s of %s: no trial is finite any more", f"{step:,}", f"{steps:,}")
-
-
-class Marginals:
-    """The distributions of the target's features, rows (m, d)."""
-
-    def __init__(self, target: Array) -> None:
-        self._values, self._cumulative = [], []
-        for column in target.T:
-            values, counts = np.unique(column, return_counts=True)
-            self._values.append(values)
-            self._cumulative.append(np.cumsum(counts) / len(column))
-
-    def statistics(self, images: Array) -> Array:
-        """The Kolmogorov-Smirnov statistic of each feature of images (n, d): (d,); NaN where one is not finite."""
-        result = np.full(images.shape[1], np.nan)
-        for j, (values, cumulative) in enumerate(zip(self._values, self._cumulative, strict=True)):
-            if np.isfinite(images[:, j]).all():
-                between = (values[1:] + values[:-1]) / 2
-                counts = np.bincount(np.searchsorted(between, images[:, j]), minlength=len(values))
-                result[j] = np.abs(np.cumsum(counts) / len(images) - cumulative).max()
-        return result
 
 
 class Watch:
@@ -281,20 +189,17 @@ class Watch:
 
     .. math:: \sup_v |\hat F_{G(x)_j}(v) - \hat F_{x'_j}(v)|,
 
-    the mean cost :math:`(\sum_j |x_j - G(x)_j|)^2`, the mean L1 distance, and the critic's gap, mean D(x') - mean
-    D(G(x)). For the statistic an image counts as the nearest value that the target has. Between the values of a
-    continuous feature this changes next to nothing; a map that is learned by gradients never hits the value of a count
-    or of an indicator exactly, and without it the statistic would be large however well they agree.
+    the mean cost :math:`(\sum_j |x_j - G(x)_j|)^2`, and the critic's gap, mean D(x') - mean D(G(x)). For the statistic
+    an image counts as the nearest value that the target has, see :func:`pipeline.transport.quality.nearest_values`.
     """
 
     def __init__(self, source: Sequence[Array], target: Sequence[Array]) -> None:
         self._source, self._target = ([rows[:ROWS].astype(np.float32) for rows in side] for side in (source, target))
-        self._marginals = [Marginals(rows) for rows in self._target]
 
     def measure(self, generators: Mapping[str, Array], critics: Mapping[str, Array]) -> dict[str, Array]:
         """Each of CURVES for every trial: arrays (T,); NaN where the networks are not finite."""
         measured = {name: np.full(len(self._source), np.nan) for name in CURVES}
-        for t, (x, real, marginals) in enumerate(zip(self._source, self._target, self._marginals, strict=True)):
+        for t, (x, real) in enumerate(zip(self._source, self._target, strict=True)):
             generator, critic = ({name: values[t] for name, values in each.items()} for each in (generators, critics))
             if not all(np.isfinite(values).all() for values in (*generator.values(), *critic.values())):
                 continue
@@ -302,9 +207,9 @@ class Watch:
             with np.errstate(over="ignore", invalid="ignore"):
                 distance = np.abs(x - images).sum(axis=1, dtype=float)
                 gap = outputs(critic, real).mean(dtype=float) - outputs(critic, images).mean(dtype=float)
-            measured["max_ks"][t] = marginals.statistics(images).max()
+            if np.isfinite(images).all():
+                measured["max_ks"][t] = quality.ks(real, quality.nearest_values(real, images)).max()
             measured["mean_cost"][t] = (distance**2).mean()
-            measured["mean_l1"][t] = distance.mean()
             measured["critic_gap"][t] = gap
         return measured
 
@@ -322,12 +227,11 @@ class Selection:
         self._kept = {name: values.copy() for name, values in measured.items()}
         self.parameters = {name: values.copy() for name, values in generators.items()}
         self.running = np.ones(count, dtype=bool)
-        self._step, self._trained = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        self._step = np.zeros(count, dtype=np.int64)
 
     def consider(self, step: int, generators: Mapping[str, Array], measured: Mapping[str, Array]) -> None:
         """Look at the networks after ``step`` steps; a trial where they are not finite is in training no longer."""
         self.running &= np.isfinite(np.stack([measured[name] for name in CURVES])).all(axis=0)
-        self._trained[self.running] = step
         taken = self.running & ((self._rule == "last") | (measured["max_ks"] < self._least))
         self._least[taken] = measured["max_ks"][taken]
         self._step[taken] = step
@@ -338,7 +242,7 @@ class Selection:
 
     def state(self) -> dict[str, Array]:
         """What :meth:`consider` changes, as it stands here."""
-        own = {"running": self.running, "least": self._least, "step": self._step, "trained": self._trained}
+        own = {"running": self.running, "least": self._least, "step": self._step}
         return {**own, **{f"of {name}": values for name, values in {**self._kept, **self.parameters}.items()}}
 
     def resume(self, state: Mapping[str, Array]) -> None:
@@ -346,16 +250,15 @@ class Selection:
         for name, values in self.state().items():
             values[...] = state[name]
 
-    def facts(self, diverged_above: float) -> dict[str, Array]:
+    def facts(self) -> dict[str, Array]:
         """Of each trial (T,): what was measured of the kept networks, their step, and whether training went wrong.
 
-        ``diverged`` (0 or 1): networks that are not finite, or a statistic above ``diverged_above``.
+        ``diverged`` (0 or 1): networks that are not finite, or a statistic above ``quality.WORST_HEALTHY_KS``.
         """
-        diverged = ~self.running | ~(self._kept["max_ks"] <= diverged_above)
+        diverged = ~self.running | ~(self._kept["max_ks"] <= quality.WORST_HEALTHY_KS)
         return {
             "diverged": diverged.astype(np.int64),
             "non_finite": (~self.running).astype(np.int64),
             "selected_step": self._step,
-            "trained_steps": self._trained,
             **self._kept,
         }

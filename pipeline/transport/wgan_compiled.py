@@ -15,7 +15,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class CompiledTraining:
-    """T generators and critics, each in one of ``plan.threads`` threads; see ``pipeline.transport.wgan.Training``."""
+    """T generators and critics in training, each in one of ``plan.threads`` threads."""
 
     def __init__(
         self,
@@ -61,9 +61,11 @@ class CompiledTraining:
             list(pool.map(work, np.flatnonzero(running)))
 
     def generators(self) -> dict[str, Array]:
+        """The generators' parameters as ``pipeline.transport.wgan`` states them, float64."""
         return _unpacked(self._generators, self._generator_shapes)
 
     def critics(self) -> dict[str, Array]:
+        """The critics' parameters as stated there, float64."""
         return _unpacked(self._critics, self._critic_shapes)
 
     def state(self) -> dict[str, Array]:

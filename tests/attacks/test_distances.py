@@ -1,4 +1,4 @@
-"""What all attacks share: batches, passes, evaluation mode, bisection, and what they refuse."""
+"""What all attacks share: batches, passes, evaluation mode, and what they refuse."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from pipeline.attacks import Execution
 from pipeline.attacks import linear_distance as module
-from pipeline.attacks.distances import Closest, CountedNetwork, drawn_in, fooled_by, margin, measured, norms
+from pipeline.attacks.distances import Closest, CountedNetwork, fooled_by, margin, measured, norms
 from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box, to_plane_in_box
 from tests.attacks.builders import in_the_corner, linear
 
@@ -18,7 +18,7 @@ from tests.attacks.builders import in_the_corner, linear
 def brighter(network: CountedNetwork, x: torch.Tensor, label: torch.Tensor) -> Closest:
     """The attack that adds a tenth to every pixel."""
     closest, everyone = Closest(x), torch.arange(len(x))
-    closest.offer(everyone, x + 0.1, fooled_by(network.logits(x + 0.1), label), 1)
+    closest.offer(everyone, x + 0.1, fooled_by(network.logits(x + 0.1), label))
     return closest
 
 
@@ -42,8 +42,7 @@ def test_distances_do_not_depend_on_the_batch_and_failures_are_counted(batch_siz
     np.testing.assert_allclose(found.distance[crosses], 0.2, rtol=1e-6)
     np.testing.assert_allclose(found.adversarial[crosses], IMAGES[crosses] + np.float32(0.1))
     np.testing.assert_array_equal(found.adversarial[~crosses], IMAGES[~crosses])
-    np.testing.assert_array_equal(found.steps, crosses)
-    assert (found.forward_passes, found.backward_passes) == (21, 0)
+    assert found.forward_passes == 21
 
 
 def test_no_points_have_no_distances_and_adversarial_images_are_kept_only_if_asked_for() -> None:
@@ -73,7 +72,7 @@ def test_passes_are_counted_in_images_and_gradients_are_those_of_each_point() ->
     leaf, logits = network.traced(x)
     first = network.gradient(logits[:, 0], leaf, again=True)
     second = network.gradient(logits[:, 1], leaf)
-    assert (network.forward_passes, network.backward_passes) == (7, 10)
+    assert network.forward_passes == 7
     torch.testing.assert_close(first, 2 * x)
     torch.testing.assert_close(second, torch.ones_like(x))
 
@@ -82,26 +81,11 @@ def test_only_closer_images_that_fool_are_kept() -> None:
     x = torch.zeros(3, 1, 1, 1)
     closest = Closest(x)
     rows, yes = torch.tensor([0, 2]), torch.tensor([True, True])
-    closest.offer(rows, torch.full((2, 1, 1, 1), 0.5), yes, 1)
-    closest.offer(rows, torch.full((2, 1, 1, 1), 0.25), torch.tensor([True, False]), torch.tensor([2, 2]))
-    closest.offer(rows, torch.full((2, 1, 1, 1), 0.75), yes, 3)
+    closest.offer(rows, torch.full((2, 1, 1, 1), 0.5), yes)
+    closest.offer(rows, torch.full((2, 1, 1, 1), 0.25), torch.tensor([True, False]))
+    closest.offer(rows, torch.full((2, 1, 1, 1), 0.75), yes)
     assert closest.distance.tolist() == [0.25, torch.inf, 0.5]
-    assert closest.steps.tolist() == [2, 0, 1]
     assert closest.found.tolist() == [True, False, True]
-
-
-@pytest.mark.parametrize("bisections", [0, 1, 4, 12])
-def test_bisection_comes_as_near_to_the_boundary_as_its_number_says(bisections: int) -> None:
-    x, label = torch.tensor(IMAGES), torch.tensor(LABEL)
-    closest = Closest(x)
-    closest.offer(torch.arange(21), x + 0.5, torch.ones(21, dtype=torch.bool), 1)
-    network = CountedNetwork(sums)
-    drawn = drawn_in(network, closest, label, bisections)
-    exact = 2 * (0.5 - x.flatten(1).mean(1))
-    assert fooled_by(sums(drawn.adversarial), label).all()
-    assert (drawn.distance >= exact - 1e-6).all()
-    assert (drawn.distance <= exact + 1.0 * 2.0**-bisections + 1e-6).all()
-    assert network.forward_passes == 21 * bisections
 
 
 def test_the_margin_is_positive_for_the_predicted_class_alone() -> None:
@@ -124,7 +108,7 @@ def test_two_pixels_by_hand() -> None:
     # The last is misclassified.
     np.testing.assert_allclose(found.distance, [0.3, 0.26, 0.0], rtol=1e-12)
     assert not found.failed.any()
-    assert (found.forward_passes, found.backward_passes, found.adversarial) == (3, 0, None)
+    assert (found.forward_passes, found.adversarial) == (3, None)
 
 
 def test_the_box_by_hand_with_a_point_of_a_class_or_none() -> None:

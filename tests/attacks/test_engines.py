@@ -1,4 +1,4 @@
-"""Automatic differentiation, closed forms, hidden-unit space and margin space all compute the same flow."""
+"""Automatic differentiation, closed forms and hidden-unit space all compute the same flow."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.attacks import autograd, engines
-from pipeline.attacks.engines import eigenprojectors, mixture_flow, relu_flow
+from pipeline.attacks import autograd
+from pipeline.attacks.engines import relu_flow, unfair_map
 from pipeline.attacks.gradient_flow import Flow, Plan, gradient_flow, step_schedule
-from pipeline.fair_metric import FairMetric, diagonal, from_directions
-from pipeline.models import logistic_mixture, mlp
+from pipeline.fair_metric import FairMetric, from_directions
+from pipeline.models import architecture, mlp
 from pipeline.types import Classifier
 from tests.attacks.builders import Parameters, mixture, network, points
 
@@ -38,8 +38,7 @@ REMEMBERING = planned("remembering", metric_of(1))
 
 
 def plain(parameters: Parameters, x: np.ndarray, y: np.ndarray, plan: Plan) -> Flow:
-    model = logistic_mixture if "coef" in parameters else mlp
-    return gradient_flow(lambda z: model.loss_and_gradient(parameters, z, y), x, plan)
+    return gradient_flow(lambda z: mlp.loss_and_gradient(parameters, z, y), x, plan)
 
 
 def assert_same(one: Flow, other: Flow, tolerance: float = 1e-9) -> None:
@@ -50,18 +49,14 @@ def assert_same(one: Flow, other: Flow, tolerance: float = 1e-9) -> None:
 
 
 def assert_computed(parameters: Parameters, data: tuple[np.ndarray, np.ndarray], plan: Plan) -> None:
-    """The engine of these parameters computes the flow of the plain loop."""
-    engine = mixture_flow if "coef" in parameters else relu_flow
-    assert_same(engine(parameters, *data, plan), plain(parameters, *data, plan))
+    """Hidden-unit space has the flow of the plain loop."""
+    assert_same(relu_flow(parameters, *data, plan), plain(parameters, *data, plan))
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("number", [0, 1, 2, 5])
-@pytest.mark.parametrize("members", [0, 1, 3])
-def test_the_fast_engines_compute_the_flow(schedule: str, number: int, members: int) -> None:
-    """In the space of hidden units, and in that of the members' margins."""
-    parameters = mixture(1, repetitions=2, members=members) if members else network(1, repetitions=2)
-    assert_computed(parameters, points(2, repetitions=2), planned(schedule, metric_of(number)))
+def test_hidden_units_compute_the_flow(schedule: str, number: int) -> None:
+    assert_computed(network(1, repetitions=2), points(2, repetitions=2), planned(schedule, metric_of(number)))
 
 
 def test_units_do_change_sign_along_these_flows() -> None:
@@ -99,42 +94,6 @@ def test_repetitions_have_their_own_networks_points_and_metrics() -> None:
 @pytest.mark.parametrize("schedule", ["remembering", "decaying"])
 def test_a_metric_without_a_subspace_takes_the_plain_loop(schedule: str) -> None:
     assert_computed(network(3), points(4), planned(schedule, FairMetric(np.diag([1.0, 0.5, 0.2, 0.1, 0.0]))))
-
-
-@pytest.mark.parametrize(("d", "members"), [(2, 1), (5, 1), (5, 3)])
-def test_a_general_metric_in_margin_space(d: int, members: int) -> None:
-    root = np.random.default_rng(9).normal(size=(d, d))
-    metric = diagonal(30) if d == 2 else FairMetric(root @ root.T / d)
-    plan = Plan(metric, 4.0, step_schedule("constant", 0.02, 0, 120), RECORD)
-    assert_computed(mixture(7, repetitions=3, d=d, members=members), points(8, d=d), plan)
-
-
-def test_members_of_weight_zero_are_padding() -> None:
-    parameters, data = mixture(1, members=3), points(2)
-    extra = {"weight": np.zeros((1, 2)), "coef": np.full((1, 2, 5), 9.0), "intercept": np.zeros((1, 2))}
-    padded = {name: np.concatenate([values, extra[name]], axis=1) for name, values in parameters.items()}
-    assert_same(mixture_flow(padded, *data, REMEMBERING), mixture_flow(parameters, *data, REMEMBERING))
-
-
-@pytest.mark.parametrize("members", [1, 2])
-def test_margins_beyond_the_range_of_the_exponential_are_left_to_logarithms(members: int) -> None:
-    parameters, data = mixture(1, members=members), points(2)
-    parameters["coef"] *= 400
-    plan = Plan(metric_of(1), 50.0, step_schedule("constant", 1e-5, 0, 120), RECORD)
-    engine = mixture_flow(parameters, *data, plan)
-    assert np.isfinite(engine.x).all()
-    np.testing.assert_allclose(engine.x, plain(parameters, *data, plan).x, rtol=1e-7)
-
-
-def test_a_metric_is_the_sum_of_its_eigenprojectors() -> None:
-    sigma = np.array([[2.0, 0, 0], [0, 1, 1], [0, 1, 1]])  # eigenvalues 2 (twice) and 0
-    for metric, count in ((FairMetric(sigma), 2), (metric_of(2), 2), (diagonal(30), 2), (FairMetric(np.eye(3)), 1)):
-        parts = eigenprojectors(metric)
-        assert len(parts) == count
-        np.testing.assert_allclose(sum(value * p for value, p in parts), metric.matrix, atol=1e-12)
-        np.testing.assert_allclose(sum(p for _, p in parts), np.eye(metric.dimension), atol=1e-12)
-        for _, p in parts:
-            np.testing.assert_allclose(p @ p, p, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -204,15 +163,14 @@ def test_a_gpu_computes_the_flow() -> None:
     assert_same(flow, plain(parameters, x, y, REMEMBERING), 1e-8)
 
 
-def test_classifiers_are_attacked_by_the_engine_of_their_kind_or_the_plain_loop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    kinds = {"mlp": network(1, repetitions=2), "logistic_mixture": mixture(1, repetitions=2, members=2)}
-    classifiers = [Classifier("m", "d", "simulated", kind, parameters) for kind, parameters in kinds.items()]
-    fast = [engines.unfair_map(classifier, *points(2), REMEMBERING) for classifier in classifiers]
-    monkeypatch.setattr(engines, "ENGINES", {})
-    for classifier, flow in zip(classifiers, fast, strict=True):
-        assert_same(engines.unfair_map(classifier, *points(2), REMEMBERING), flow)
+@pytest.mark.parametrize("kind", ["mlp", "logistic_mixture"])
+def test_every_kind_of_classifier_is_attacked_along_the_flow(kind: str) -> None:
+    parameters = network(1, repetitions=2) if kind == "mlp" else mixture(1, repetitions=2, members=2)
+    x, y = points(2)
+    found = unfair_map(Classifier("m", "d", "simulated", kind, parameters), x, y, REMEMBERING)
+    model = architecture(kind)
+    expected = gradient_flow(lambda z: model.loss_and_gradient(parameters, z, y), x.repeat(2, axis=0), REMEMBERING)
+    assert_same(found, expected)
 
 
 def test_points_of_a_diverging_network_are_counted() -> None:

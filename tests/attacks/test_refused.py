@@ -9,13 +9,12 @@ import pytest
 import torch
 
 from pipeline.attacks import Execution, autograd
-from pipeline.attacks.engines import mixture_flow, relu_flow
+from pipeline.attacks.engines import relu_flow
 from pipeline.attacks.gradient_flow import Plan, gradient_flow, gradient_flow_in_blocks, step_schedule
-from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
-from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
+from pipeline.attacks.minimum_norm import deepfool, fmn
 from pipeline.attacks.smoothing import certify
 from pipeline.fair_metric import from_directions
-from tests.attacks.builders import linear, mixture, network, points
+from tests.attacks.builders import linear, network, points
 
 # Four images of three channels, in five classes; points and labels of a table.
 MODEL = linear(0, n=4)
@@ -26,10 +25,8 @@ STEPS = np.full(5, 0.1)
 DEEPFOOL = "expected steps >= 1, candidates >= 2, overshoot >= 0 and slack >= 1"
 CERTIFY = "expected sigma > 0, 0 < alpha < 1, growth > 1 and tolerance >= 0, found "
 SETTINGS: list[tuple[Callable[..., object], dict[str, Any], str]] = [
-    *((attack, {"bisections": -1}, "expected bisections >= 0, found -1") for attack in (deepfool, carlini_wagner, fmn)),
     *((deepfool, {name: value}, DEEPFOOL)
       for name, value in (("steps", 0), ("candidates", 1), ("overshoot", -0.1), ("slack", 0.9))),
-    (carlini_wagner, {"bisections": 3, "confidence": 1.0}, "ends on the boundary, where no confidence is left"),
     (fmn, {"steps": 0}, "expected steps >= 1, start_steps >= 1 and step_size > 0, found 0"),
     (fmn, {"start_steps": 0}, "start_steps >= 1"),
     (fmn, {"step_size": 0.0}, "step_size > 0"),
@@ -39,25 +36,14 @@ SETTINGS: list[tuple[Callable[..., object], dict[str, Any], str]] = [
       for name, value in (("sigma", 0.0), ("alpha", 1.0), ("growth", 1.0), ("tolerance", -0.1))),
     (certify, {"samples": 150}, r"multiples of 100, the noisy images drawn at once, found \{'samples': 150\}"),
     (certify, {"selection_samples": 0}, "expected multiples of 100"),
-    (certify, {"radius_of": "wrong"}, "expected radius_of 'right' or 'all', found 'wrong'"),
     (certify, {"rows": np.arange(3)}, r"one row number for each of 4 images, found shape \(3,\)"),
     (certify, {"channel_scale": (1.0, 1.0)}, "one positive channel_scale for each of 3 channels"),
     (certify, {"channel_scale": (1.0, 1.0, 0.0)}, "one positive channel_scale"),
 ]  # fmt: skip
 
-W, B, SQUARES, ONES = np.ones((3, 4)), np.zeros(3), np.zeros((2, 1, 2, 2)), np.ones(2, dtype=int)
-UNFIT = [
-    (W[0], B[:1], SQUARES, ONES),
-    (W[:1], B[:1], SQUARES, ONES),
-    (W, B[:2], SQUARES, ONES),
-    (W, B, SQUARES[:, :, :1], ONES),
-    (W, B, SQUARES, ONES[:1]),
-]
-
 FLOWS = (
     partial(gradient_flow, lambda x: (x[..., 0], x), X),
     partial(relu_flow, network(1), X, Y),
-    partial(mixture_flow, mixture(1), X, Y),
 )
 planned = partial(Plan, from_directions(np.ones((1, 5))))
 PLANS = [
@@ -75,8 +61,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: deepfool(lambda x: MODEL(x)[:, :1], IMAGES, LABEL), r"at least 2 classes, .* found shape \(4, 1\)"),
     (lambda: Execution(batch_size=0), "batch_size >= 1, found 0"),
     *((partial(attack, MODEL, IMAGES, LABEL, **wrong), message) for attack, wrong, message in SETTINGS),
-    *((partial(measure, *arrays), r"expected weight \(K, d\) with K >= 2, bias \(K,\), images of d pixels")
-      for measure in (linear_distance, linear_distance_in_box) for arrays in UNFIT),
     *((partial(flow, plan), message) for flow in FLOWS for plan, message in PLANS),
     (lambda: gradient_flow(lambda x: (x, x), X - 9, planned(5.0, STEPS, [5]), (np.full(5, -5.0), np.full(5, 5.0))),
      "points within the bounds, found 40 of 40 outside"),
@@ -86,8 +70,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (partial(step_schedule, "constant", 0.0, 1.0, 3), "expected step_size > 0 and steps >= 1, found 0.0 and 3"),
     (partial(step_schedule, "linear", 0.1, 1.0, 3), "expected schedule 'constant' or 'power', found 'linear'"),  # type: ignore[arg-type]
     (lambda: autograd.cross_entropy(torch.ones(6, 1), torch.zeros(6)), r"at least 2 classes .*, found shape \(6, 1\)"),
-    (lambda: autograd.attack(torch.nn.Identity(), X, Y, planned(5.0, STEPS, [5]), dtype="int64"),
-     "expected a floating dtype such as 'float32' or 'float64', found 'int64'"),
 ]  # fmt: skip
 
 

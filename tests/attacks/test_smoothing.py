@@ -107,12 +107,11 @@ def test_of_a_half_space_it_certifies_nearly_the_distance_and_never_more() -> No
     found = certify(*model.first(), sigma=0.1, samples=10_000, tolerance=0.05)
     # P(class) = Phi(d / sigma): smoothing leaves the boundary where it is.
     assert (found.distance <= exact).all()
-    within, certain = exact < 0.2, found.distance > 0
+    within = exact < 0.2
     assert within.sum() > 5
     assert (found.distance[within] >= exact[within] - 0.015).all()
     assert not found.failed.any()
     assert found.adversarial is None
-    np.testing.assert_array_equal(found.predicted[certain], model.label[certain])
 
 
 def test_on_the_boundary_it_abstains() -> None:
@@ -120,23 +119,17 @@ def test_on_the_boundary_it_abstains() -> None:
     w = model.weight[0] - model.weight[1]
     x = model.images.reshape(10, -1).astype(float)
     x = (x - ((x - 0.5) @ w / (w @ w))[:, None] * w).reshape(model.images.shape)
-    found = certify(model, x, model.label, samples=1000, radius_of="all")
-    np.testing.assert_array_equal(found.predicted, -1)
+    found = certify(model, x, model.label, samples=1000)
     np.testing.assert_array_equal(found.distance, 0.0)
 
 
-def test_a_wrong_class_has_radius_zero_or_its_own() -> None:
+def test_a_wrong_class_has_radius_zero_and_is_sampled_no_further() -> None:
     model = linear(2, classes=2, n=12)
-    wrong = 1 - model.label
-    right = certify(model, model.images, wrong, samples=500)
-    every = certify(model, model.images, wrong, samples=500, radius_of="all")
-    own = certify(*model.first(), samples=500)
-    sure = own.distance > 0
+    sure = certify(*model.first(), samples=500).distance > 0
     assert sure.any()
-    np.testing.assert_array_equal(right.distance[sure], 0.0)
-    np.testing.assert_array_equal(right.steps[sure], 100)
-    assert np.isnan(right.lower[sure]).all()
-    np.testing.assert_array_equal(every.distance[sure], own.distance[sure])
+    found = certify(model, model.images[sure], 1 - model.label[sure], samples=500)
+    np.testing.assert_array_equal(found.distance, 0.0)
+    assert found.forward_passes == 100 * sure.sum()
 
 
 def test_noise_in_normalised_units_certifies_the_smallest_channel_scale() -> None:
@@ -156,25 +149,6 @@ def test_a_points_noise_is_its_own_in_any_batch_and_company(digits: Any) -> None
     rows = np.array([7, 3, 40])
     part = certify(digits.network, digits.images[rows], digits.label[rows], **settings, rows=rows)
     np.testing.assert_array_equal(part.distance, whole.distance[rows])
-    np.testing.assert_array_equal(part.steps, whole.steps[rows])
-    assert len(np.unique(whole.lower)) > 3
+    assert len(np.unique(whole.distance)) > 3
     other = certify(*digits.first(), **settings, seed=1)
-    assert (other.lower != whole.lower).any()
-
-
-def test_samples_are_counted(digits: Any) -> None:
-    fixed = certify(*digits.first(5), samples=300, first_samples=300)
-    np.testing.assert_array_equal(fixed.steps, 400)
-    assert (fixed.forward_passes, fixed.backward_passes) == (5 * 400, 0)
-    adaptive = certify(*digits.first(5), samples=300, tolerance=1.0)
-    assert adaptive.forward_passes == adaptive.steps.sum() < fixed.forward_passes
-
-
-def test_the_fixed_rule_is_that_of_the_source(digits: Any) -> None:
-    found = certify(*digits.first(6), samples=500, first_samples=500, sigma=0.3)
-    limits, _ = proportion_confint(np.arange(501), 500, alpha=2 * 0.001, method="beta")
-    nearest = np.abs(limits - found.lower[:, None]).argmin(axis=1)
-    np.testing.assert_allclose(found.lower, limits[nearest], rtol=1e-9)
-    certain = found.lower > 0.5
-    np.testing.assert_array_equal(found.predicted == -1, ~certain)
-    np.testing.assert_allclose(ndtr(found.distance[certain] / 0.3), found.lower[certain], rtol=1e-9)
+    assert (other.distance != whole.distance).any()

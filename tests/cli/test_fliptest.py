@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("office")
 flipped, written = partial(json_of, "fliptest"), partial(undrawn, "fliptest")
 
 ONE = ("--features", "experience", "--predict", "models.py:experienced")
-SMOOTH = ("--map", "wgan", "--map-setting", "steps=30", "--map-setting", "engine=torch")
+SMOOTH = ("--map", "wgan", "--map-setting", "steps=30")
 
 
 def shifted(n: int = 60, by: float = 1.0) -> np.ndarray:
@@ -245,7 +245,7 @@ def test_the_first_map_that_is_sound_on_people_held_out_is_taken(monkeypatch: py
     settings = Path("conf")
     settings.mkdir()
     for path in maps.CONF.glob("*.yaml"):
-        text = path.read_text().replace("steps: 20001", "steps: 1").replace("engine: auto", "engine: torch")
+        text = path.read_text().replace("steps: 20001", "steps: 1")
         (settings / path.name).write_text(text)
     monkeypatch.setattr("pipeline.cli.audit.fliptest.maps.CONF", settings)
     made = flipped("--map", "auto")

@@ -187,7 +187,7 @@ fliptest => {FLIP} => rejected =>
 fliptest => {FLIP} --source north --target south --group region --predict models.py:experienced => not rejected =>
 fliptest => => inconclusive => 0 deals of the noise floor cannot tell flips from noise at level 0.05: --null-draws 39
 fliptest => --null-draws 38 => inconclusive => 38 deals of the noise floor
-fliptest => --map wgan --map-setting steps=30 --map-setting engine=torch => inconclusive => The map is poor: the Kolmog
+fliptest => --map wgan --map-setting steps=30 => inconclusive => The map is poor: the Kolmog
 fliptest => {FLIP} --threshold 0 => inconclusive => The model decides alike about all people and counterparts
 fliptest => {FLIP} --label other => inconclusive => no better than the 0.5 of a model that always decides the same
 robustness => --group sex => rejected =>
@@ -327,7 +327,7 @@ def test_the_page_of_each_audit_documents_its_limits_and_the_gate(name: str) -> 
 # What a reader must know is said where its condition holds, and nowhere else.
 
 
-SMOOTH = "--map wgan --map-setting steps=30 --map-setting engine=torch"
+SMOOTH = "--map wgan --map-setting steps=30"
 CAVEATS = f"""
 loss-ratio => {DIRECTIONS} --steps 200 => held_out_rows whole_columns => not_rejected
 loss-ratio => {DIRECTIONS} --model fair.pt --points 20 => not_rejected => still_growing

@@ -138,14 +138,17 @@ def of_the_fair_metric() -> Named:
     assert isinstance(data, Dataset)
     learned = fair_metric.learn_batch(data.batch("test"), [data.feature_names.index(c) for c in data.sensitive_inputs])
     assert learned.directions is not None
+    assert learned.basis is not None
     yield "fair metric of adult, trace", np.trace(learned.matrix[0])
     yield "fair metric of adult, first entry", learned.matrix[0, 0, 0]
     yield "fair metric of adult, mean absolute entry", np.abs(learned.matrix).mean()
     yield "fair metric of adult, largest entry of a direction", np.abs(learned.directions).max()
-    angles = fair_metric.principal_angles(learned.repetition(0), learned.repetition(1))
-    yield "fair metric of adult, angle between two splits", angles.max()
+    first, second = (
+        fair_metric.FairMetric(learned.matrix[r], learned.basis[r], learned.directions[r]) for r in range(2)
+    )
+    yield "fair metric of adult, angle between two splits", fair_metric.principal_angles(first, second).max()
     x = data.batch("test").features[0, :100]
-    yield "fair metric of adult, mean squared distance", learned.repetition(0).squared_distance(x[:50], x[50:]).mean()
+    yield "fair metric of adult, mean squared distance", first.squared_distance(x[:50], x[50:]).mean()
     yield "fair metric of the plane, rotated", fair_metric.rotated(5).matrix[0, 1]
     yield "fair metric of the plane, diagonal", fair_metric.diagonal(5).matrix[0, 0]
 

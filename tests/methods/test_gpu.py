@@ -1,7 +1,6 @@
-"""Every engine that changes with the device: what the GPU gives is what the processor gives.
+"""Whatever changes with the device: what the GPU gives is what the processor gives.
 
-`make test-gpu` runs these where CUDA is visible; elsewhere each engine is run on the processor alone, twice, which
-shows that the comparison itself works, and the rest is skipped and said.
+`make test-gpu` runs these where CUDA is visible; elsewhere they are skipped, and that is said.
 """
 
 from collections.abc import Mapping
@@ -11,16 +10,12 @@ import numpy as np
 import pytest
 
 from pipeline.audits.robustness_bias.robustness_bias import run
-from pipeline.methods import adverm, baseline, sensr
-from pipeline.transport import wgan
+from pipeline.methods import adverm, baseline
 from pipeline.types import Array
 from tests.audits.robustness_bias.test_robustness_bias import CONFIG
 from tests.methods.builders import population
 from tests.methods.test_adverm import PENALTY
-from tests.methods.test_sensr import VALUES
 from tests.methods.test_standard import SETTINGS, fit, stripes
-from tests.transport.test_wgan import CONFIG as WGAN
-from tests.transport.test_wgan import groups
 
 torch = pytest.importorskip("torch")
 Numbers = Mapping[str, Array]
@@ -54,33 +49,19 @@ def distances() -> Numbers:
     return {**kept, "rows": found.rows["value"].to_numpy(float)}
 
 
-def fair() -> Numbers:
-    """SenSR, by the engine that ``auto`` chooses."""
-    config = sensr.Config(**{**VALUES, "engine": "auto"})
-    return sensr.fit(population(400, 2), config, [np.random.default_rng(r) for r in range(2)]).parameters
-
-
 def adam() -> Numbers:
     """Baseline's two networks."""
     config = baseline.Config(hidden_units=5, learning_rate=1e-3, batch_size=50, steps=40)
     return baseline.fit(population(400, 2), config, [np.random.default_rng(r) for r in range(2)]).parameters
 
 
-def mapped() -> Numbers:
-    """The GAN's generators, by the engine that ``auto`` chooses."""
-    config = replace(WGAN, engine="auto")
-    return wgan.fit(*groups(2), config, [np.random.default_rng(t) for t in range(2)]).parameters
-
-
-ENGINES = {
+COMPUTATIONS = {
     "training": (lambda: trained("logistic_regression"), 1e-4),
     "training of a deep network": (lambda: trained("resnet18"), 1e-2),
     "training in bfloat16": (lambda: trained("logistic_regression", "bfloat16"), 1e-2),
     "training with a penalty": (lambda: penalised(), 1e-4),
     "attacks, certificates and audit": (lambda: distances(), 1e-2),
-    "SenSR": (fair, 1e-3),
     "Adam": (adam, 1e-4),
-    "GAN": (lambda: mapped(), 1e-3),
 }
 """Each with the largest difference, relative to the largest number of an array."""
 
@@ -94,18 +75,11 @@ def assert_close(one: Numbers, other: Numbers, tolerance: float) -> None:
         np.testing.assert_allclose(other[name], values, rtol=0, atol=tolerance * scale, err_msg=name)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_processor_gives_the_same_twice(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make, _ = ENGINES[engine]
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert_close(make(), make(), 0.0)
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason=WITHOUT_A_GPU)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_gpu_gives_what_the_processor_gives(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make, tolerance = ENGINES[engine]
+@pytest.mark.parametrize("computation", COMPUTATIONS)
+def test_a_gpu_gives_what_the_processor_gives(computation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, tolerance = COMPUTATIONS[computation]
     on_gpu = make()
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert_close(make(), on_gpu, tolerance)

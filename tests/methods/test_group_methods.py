@@ -58,7 +58,6 @@ def test_reweighing_is_a_weighted_regression_and_lowers_the_groups_difference(ot
         train.features[0][:cut], train.label[0][:cut], weight[:cut]
     )
     np.testing.assert_allclose(found.parameters["coef"][0, 0], expected.coef_[0], rtol=1e-6)
-    assert found.facts["largest_weight"][0] == pytest.approx(weight.max())
     score = [logistic_mixture.score(one.parameters, train.features) for one in (found, plain)]
     for r in range(2):
         reweighed, own = (threshold_optimizer.spread(s[r], train.protected["sex"][r]) for s in score)

@@ -24,7 +24,7 @@ from pipeline.methods import (
     svm,
 )
 from pipeline.methods.logistic_grid import best_intercepts
-from pipeline.methods.parity_constrained import orthogonal, unpenalised
+from pipeline.methods.parity_constrained import unpenalised
 from pipeline.methods.reductions import CERTAIN
 from pipeline.models import architecture, kernel, linear, logistic_mixture
 from pipeline.seeds import generators
@@ -62,25 +62,19 @@ def test_a_random_rule_has_even_odds_at_its_threshold_and_is_certain_elsewhere()
 
 def test_decision_values_are_those_of_scikit_learn() -> None:
     data = population()
-    found = svm.fit(data, svm.Config(2.0, None, None, None), RNGS)
+    found = svm.fit(data, svm.Config(2.0, None, None), RNGS)
     train, test = data.batch("train"), data.batch("test")
     for r in range(2):
         machine = SVC(C=2.0, gamma=1 / 5).fit(train.features[r], train.label[r])
         scores = kernel.score({name: v[r : r + 1] for name, v in found.parameters.items()}, test.features[r : r + 1])
         np.testing.assert_allclose(scores[0], machine.decision_function(test.features[r]), atol=1e-10)
-        assert found.facts["support_vectors"][r] == len(machine.support_)
-        assert found.facts["training_accuracy"][r] == machine.score(train.features[r], train.label[r])
 
 
-def test_other_features_and_later_rows_do_not_matter() -> None:
-    data, config = population(), svm.Config(1.0, 0.7, ["skill", "noise"], 100)
+def test_other_features_do_not_matter() -> None:
+    data, config = population(), svm.Config(1.0, 0.7, ["skill", "noise"])
     changed = data.features.copy()
     changed[:, [0, 1, 3]] = 0.0
-    unseen = data.train[:, 100:]
-    label = data.label.copy()
-    only_late = np.setdiff1d(unseen, data.train[:, :100])
-    label[only_late] = 1 - label[only_late]
-    other = replace(data, features=changed, label=label, continuous=("skill", "noise"))
+    other = replace(data, features=changed, continuous=("skill", "noise"))
     one, two = (svm.fit(d, config, RNGS) for d in (data, other))
     for name in ("dual", "support", "gamma"):
         np.testing.assert_array_equal(one.parameters[name], two.parameters[name])
@@ -104,20 +98,17 @@ def students(n: int = 500) -> Dataset:
 
 def test_the_residual_is_orthogonal_to_every_column_and_to_one() -> None:
     data = students()
-    found = linear_regression.fit(data, linear_regression.Config("average", 0.0), RNGS)
+    found = linear_regression.fit(data, linear_regression.Config(0.0), RNGS)
     x = data.batch("train").features
     t = data.outcomes["average"][data.train]
     residual = t - linear.score(found.parameters, x)
     np.testing.assert_allclose(residual.sum(axis=1), 0, atol=1e-8)
     np.testing.assert_allclose(np.einsum("rn,rnd->rd", residual, x - x.mean(axis=1, keepdims=True)), 0, atol=1e-7)
-    np.testing.assert_allclose(found.facts["rmse"], np.sqrt((residual**2).mean(axis=1)))
-    np.testing.assert_allclose(found.facts["r_squared"], 1 - (residual**2).sum(axis=1) / t.var(axis=1) / 300)
-    assert found.facts["rank"].tolist() == [2, 2]
 
 
 def test_the_levels_of_an_attribute_have_weights_of_sum_0() -> None:
     data = students()
-    coef = linear_regression.fit(data, linear_regression.Config(None, None), RNGS).parameters["coef"]
+    coef = linear_regression.fit(data, linear_regression.Config(None), RNGS).parameters["coef"]
     np.testing.assert_allclose(coef[:, 1] + coef[:, 2], 0, atol=1e-8)
     columns = np.column_stack([data.features[data.train[0]][:, [0, 2]], np.ones(300)])
     plain = np.linalg.lstsq(columns, data.outcomes["average"][data.train[0]])[0]
@@ -130,7 +121,7 @@ def test_the_decision_is_that_the_prediction_exceeds_the_threshold_or_the_median
     x = data.batch("test").features
     median = np.median(data.outcomes["average"][data.train], axis=1)
     for threshold, expected in ((1.25, np.full(2, 1.25)), (None, median)):
-        parameters = linear_regression.fit(data, linear_regression.Config(None, threshold), RNGS).parameters
+        parameters = linear_regression.fit(data, linear_regression.Config(threshold), RNGS).parameters
         np.testing.assert_allclose(parameters["threshold"], expected)
         prediction = linear.score(parameters, x)
         np.testing.assert_array_equal(linear.predict(parameters, x), prediction > expected[:, None])
@@ -139,34 +130,32 @@ def test_the_decision_is_that_the_prediction_exceeds_the_threshold_or_the_median
 # The regression is uncorrelated with the attribute, and the best among all that are.
 
 
-@pytest.mark.parametrize(
-    ("attributes", "outside", "free"), [(None, False, 3), (["sex"], False, 4), (["race"], True, 4)]
-)
-def test_scores_are_uncorrelated_with_every_attribute_that_is_named_and_no_other(
-    attributes: list[str] | None, outside: bool, free: int
-) -> None:
+SEX_ALONE = {"sex": population().protected["sex"]}
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_scores_are_uncorrelated_with_every_attribute(outside: bool) -> None:
     """Over the rows in its groups; rows in neither train, but do not bind."""
     data = population()
     if outside:
         race = np.where(data.features[:, 4] > 0, -1, data.protected["race"])
         data = replace(data, protected={**data.protected, "race": race})
-    found = parity_constrained.fit(data, parity_constrained.Config(attributes), RNGS)
+    found = parity_constrained.fit(data, parity_constrained.Config(), RNGS)
     batch = data.batch("train")
     score = (batch.features @ found.parameters["coef"][:, 0, :, None])[..., 0]
-    for name, z in batch.protected.items():
+    for z in batch.protected.values():
         for r in range(2):
             inside = z[r] >= 0
-            correlation = abs(np.corrcoef(score[r][inside], z[r][inside])[0, 1])
-            assert correlation < 1e-12 if attributes is None or name in attributes else correlation > 1e-3
+            assert abs(np.corrcoef(score[r][inside], z[r][inside])[0, 1]) < 1e-12
     residual = expit(score + found.parameters["intercept"]) - batch.label
     np.testing.assert_allclose(residual.sum(axis=1), 0, atol=1e-5)
     assert (found.facts["correlation"] < 1e-12).all()
-    assert found.facts["free_weights"].tolist() == [free, free]
+    assert found.facts["free_weights"].tolist() == [3, 3]
 
 
 def test_it_is_the_minimum_of_the_constrained_problem() -> None:
     """A general solver of constrained problems ends in the same weights."""
-    data = population(repetitions=1)
+    data = replace(population(repetitions=1), protected=SEX_ALONE)
     batch = data.batch("train")
     x, y, z = batch.features[0], batch.label[0], batch.protected["sex"][0]
     a = (z - z.mean()) @ x / len(x)
@@ -180,7 +169,7 @@ def test_it_is_the_minimum_of_the_constrained_problem() -> None:
 
     parity = {"type": "eq", "fun": lambda w: a @ w[:-1], "jac": lambda w: np.append(a, 0)}
     solved = minimize(loss, np.zeros(6), jac=slope, constraints=[parity], method="SLSQP", options={"ftol": 1e-14})
-    found = parity_constrained.fit(data, parity_constrained.Config(["sex"]), RNGS[:1])
+    found = parity_constrained.fit(data, parity_constrained.Config(), RNGS[:1])
     np.testing.assert_allclose(found.parameters["coef"][0, 0], solved.x[:-1], atol=1e-5)
     assert found.parameters["intercept"][0, 0] == pytest.approx(solved.x[-1], abs=1e-5)
 
@@ -188,7 +177,7 @@ def test_it_is_the_minimum_of_the_constrained_problem() -> None:
 def test_it_rewards_hair_to_make_up_for_experience() -> None:
     """Lipton et al. 2018: hire iff 1.4 work + 1.2 hair > .9, though the label depends on work alone."""
     data = hiring.prepare(None, hiring.Config(train=10_000, test=10), generators("h", repetitions=2), "simulated")
-    found = parity_constrained.fit(data, parity_constrained.Config(None), RNGS)
+    found = parity_constrained.fit(data, parity_constrained.Config(), RNGS)
     coef, intercept = found.parameters["coef"][:, 0], found.parameters["intercept"][:, 0]
     np.testing.assert_allclose(coef, np.tile([1.46, 1.20], (2, 1)), atol=0.15)
     np.testing.assert_allclose(-intercept, 0.89, atol=0.05)
@@ -202,9 +191,9 @@ def test_the_correlation_that_is_reported_is_the_largest_over_the_rows_of_each_g
 
 
 def test_where_no_direction_is_left_the_score_is_constant() -> None:
-    data = population()
+    data = replace(population(), protected=SEX_ALONE)
     only = replace(data, features=data.features[:, :1], feature_names=("proxy_sex",), continuous=("proxy_sex",))
-    found = parity_constrained.fit(only, parity_constrained.Config(["sex"]), RNGS)
+    found = parity_constrained.fit(only, parity_constrained.Config(), RNGS)
     assert found.facts["free_weights"].tolist() == [0, 0]
     assert (found.parameters["coef"] == 0).all()
     shares = data.batch("train").label.mean(axis=1)
@@ -217,7 +206,7 @@ def test_repeated_features_share_their_weight_and_change_no_score() -> None:
     names = (*data.feature_names, "none", "one")
     columns = np.column_stack([data.features, 1 - degree, np.ones(len(degree))])
     twice = replace(data, features=columns, feature_names=names)
-    one, two = (parity_constrained.fit(d, parity_constrained.Config(None), RNGS) for d in (data, twice))
+    one, two = (parity_constrained.fit(d, parity_constrained.Config(), RNGS) for d in (data, twice))
     assert two.facts["free_weights"].tolist() == [3, 3]
     score = [
         (d.batch("test").features @ f.parameters["coef"][:, 0, :, None])[..., 0] + f.parameters["intercept"]
@@ -226,15 +215,6 @@ def test_repeated_features_share_their_weight_and_change_no_score() -> None:
     np.testing.assert_allclose(score[0], score[1], atol=1e-6)
     np.testing.assert_allclose(two.parameters["coef"][..., 3], -two.parameters["coef"][..., 5], atol=1e-9)
     np.testing.assert_allclose(two.parameters["coef"][..., 6], 0, atol=1e-9)
-
-
-def test_the_basis_is_orthonormal_and_orthogonal_to_the_constraints() -> None:
-    a = np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0]])
-    basis = orthogonal(a)
-    assert basis.shape == (3, 2)
-    np.testing.assert_allclose(a @ basis, 0, atol=1e-14)
-    np.testing.assert_allclose(basis.T @ basis, np.eye(2), atol=1e-14)
-    assert orthogonal(np.zeros((1, 3))).shape == (3, 3)
 
 
 # Logistic regression: its penalty, and a grid of coefficients.
@@ -323,10 +303,8 @@ REFUSED: list[tuple[Any, dict[str, Any], Dataset, str]] = [
     ),
     (svm, {"features": ["age", "skill"]}, PEOPLE, r"method\.features among .* 'population', .*; found \['age'\]"),
     (svm, {}, replace(PEOPLE, label=np.zeros_like(PEOPLE.label)), "both labels, found label 0 alone"),
-    (linear_regression, {"outcome": "score"}, STUDENTS, r"outcome among .* 'students' \(average\), found 'score'"),
-    (linear_regression, {}, replace(STUDENTS, outcomes=OUTCOMES), r"\(average, other\), found None"),
-    (linear_regression, {}, replace(STUDENTS, outcomes={}), "none: its label is all that there is to predict"),
-    (parity_constrained, {"attributes": ["age"]}, PEOPLE, r"attributes among \['race', 'sex'\], found \['age'\]"),
+    (linear_regression, {}, replace(STUDENTS, outcomes=OUTCOMES), r"of 'students' to .*, found \['average', 'other'\]"),
+    (linear_regression, {}, replace(STUDENTS, outcomes={}), r"expected one outcome .*, found \[\]"),
     (logistic_grid, {}, plane([1] * 60), r"all 60 labels are 1, so no finite intercept.*use .*intercept=zero"),
     (logistic_grid, {}, plane(columns=3), "a dataset of two features, found .*x2"),
 ]
@@ -368,7 +346,7 @@ def test_no_coefficients_give_the_log_odds_of_the_labels_and_margins_shift_the_i
 # Reductions meets its constraint, is logistic regression where nothing binds, and weighs classes by their rows.
 
 
-VALUES = settings("reductions", solver="newton-cholesky")
+VALUES = settings("reductions")
 GAME_RNGS = generators("r", repetitions=2)
 
 
@@ -382,10 +360,10 @@ def drawn_rates(parameters: dict[str, Array], x: Array) -> Array:
     return np.einsum("rnk,rk->rn", margins > 0, parameters["weight"])
 
 
-@pytest.mark.parametrize(("solver", "bound"), [("liblinear", 0.02), ("newton-cholesky", 0.05)])
-def test_equalized_odds_hold_on_the_training_rows(bound: float, solver: str) -> None:
+@pytest.mark.parametrize("bound", [0.02, 0.05])
+def test_equalized_odds_hold_on_the_training_rows(bound: float) -> None:
     dataset = population(n=1200, proxy=3.0)
-    classifier = reductions.fit(dataset, config(difference_bound=bound, solver=solver), GAME_RNGS)
+    classifier = reductions.fit(dataset, config(difference_bound=bound), GAME_RNGS)
     data = dataset.batch("train")
     rates = drawn_rates(dict(classifier.parameters), data.features)
     for r in range(2):
@@ -398,7 +376,7 @@ def test_equalized_odds_hold_on_the_training_rows(bound: float, solver: str) -> 
         # The game ends within its duality gap over the bound of the multipliers, 1 / epsilon.
         assert max(gaps) <= bound * (1 + 2 * classifier.facts["duality_gap"][r]) + 1e-9
         assert classifier.facts["violation"][r] == pytest.approx(max(gaps), abs=1e-12)
-    unconstrained = reductions.fit(dataset, config(difference_bound=0.9, solver=solver), GAME_RNGS)
+    unconstrained = reductions.fit(dataset, config(difference_bound=0.9), GAME_RNGS)
     assert (unconstrained.facts["violation"] > bound).all()
 
 
@@ -409,7 +387,7 @@ def test_a_constraint_that_does_not_bind_costs_no_accuracy() -> None:
     tight = reductions.fit(dataset, config(difference_bound=0.005, class_balance=False), GAME_RNGS)
     data = dataset.batch("train")
     for r in range(2):
-        plain = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(data.features[r], data.label[r])
+        plain = LogisticRegression(solver="liblinear").fit(data.features[r], data.label[r])
         least = (plain.predict(data.features[r]) != data.label[r]).mean()
         errors = [
             np.where(data.label[r] == 1, 1 - rates[r], rates[r]).mean()
@@ -426,7 +404,7 @@ def test_classes_are_weighed_by_their_rows_not_by_the_weights_of_their_rows() ->
     weight = np.where(y == 1, 2.0, 1.0)
     found = reductions.learner(config()).fit(x, y, sample_weight=weight)
     rows = np.where(y == 1, 300 / (2 * y.sum()), 300 / (2 * (1 - y).sum()))
-    expected = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(x, y, sample_weight=weight * rows)
+    expected = LogisticRegression(solver="liblinear").fit(x, y, sample_weight=weight * rows)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-8)
     # The log odds rise by about log(2) over the balanced fit.
     balanced = reductions.learner(config()).fit(x, y, sample_weight=np.ones(300))
@@ -435,12 +413,7 @@ def test_classes_are_weighed_by_their_rows_not_by_the_weights_of_their_rows() ->
     assert balanced.intercept_[0] - unbalanced.intercept_[0] == pytest.approx(np.log((1 - y).sum() / y.sum()), abs=0.05)
 
 
-def test_solvers_agree_where_rows_are_many_and_a_member_that_always_says_the_same_is_certain() -> None:
-    dataset = population(n=8000, repetitions=1)
-    x = dataset.batch("test").features
-    first, second = (reductions.fit(dataset, config(solver=s), GAME_RNGS[:1]).parameters for s in reductions.SOLVERS)
-    agree = logistic_mixture.predict(first, x) == logistic_mixture.predict(second, x)
-    assert agree.mean() > 0.99
+def test_a_member_that_always_says_the_same_is_certain() -> None:
     for label in (0, 1):
         member = DummyClassifier(strategy="constant", constant=label).fit(np.zeros((2, 3)), [0, 1])
         coef, intercept = reductions._coefficients(member, 3)

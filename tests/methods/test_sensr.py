@@ -1,14 +1,13 @@
-"""SenSR: both engines give the same iterates, failures are counted and skipped, and the result is fairer; its Adam."""
+"""SenSR: its iterates are those of autograd, failures are counted and skipped, the result is fairer; its Adam."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numba import njit
 
+from benchmarks.plain_sensr import PlainIterations, updated_lambda
 from pipeline import fair_metric
 from pipeline.fair_metric import FairMetric
 from pipeline.methods import baseline, sensr
@@ -18,7 +17,6 @@ from pipeline.methods.sensr_compiled import CompiledIterations
 from pipeline.methods.sensr_compiled.attacks import DELTA, SHARED, SLOPE, STATE, Q, _adam_step
 from pipeline.methods.sensr_compiled.lanes import LANES, TINIEST, Attack, corrected_rates, largest_step, second_moment
 from pipeline.methods.sensr_compiled.training import _updated_lambda
-from pipeline.methods.sensr_torch import Adam, TorchIterations, updated_lambda
 from pipeline.models import mlp
 from pipeline.models.mlp import glorot_networks
 from pipeline.seeds import generators
@@ -28,12 +26,12 @@ from tests.methods.builders import Kept, population
 
 VALUES = settings(
     "sensr", hidden_units=13, learning_rate=1e-3, batch_size=70, iterations=15, subspace_steps=5, subspace_rate=0.1,
-    full_steps=8, full_rate=1e-3, engine="compiled",
+    full_steps=8, full_rate=1e-3,
 )  # fmt: skip
 
 
 class Setting:
-    """Data, metric, initial networks and batches that engines can be run on."""
+    """Data, metric, initial networks and batches."""
 
     def __init__(self, dataset: Dataset, metric: FairMetric | None = None, **values: Any) -> None:
         self.config = sensr.Config(**{**VALUES, **values})
@@ -49,10 +47,10 @@ class Setting:
         ]
         self.rows = np.stack([np.concatenate(list(rows)) for rows in draws])
 
-    def run(self, engine: Callable[..., sensr.Iterations], precision: str = "float64") -> tuple[Any, Any, Any]:
+    def run(self, precision: str = "float64") -> tuple[Any, Any, Any]:
         """The curve, the parameters and the facts after all batches."""
-        iterations = engine(self.data, self.metric, self.start, self.config, precision)  # type: ignore[call-arg]
-        return iterations.advance(self.rows), iterations.parameters(), iterations.facts()
+        training = CompiledIterations(self.data, self.metric, self.start, self.config, precision)
+        return training.advance(self.rows), training.parameters(), training.facts()
 
     def moved(self, parameters: dict[str, Array]) -> float:
         """The largest change of a parameter since the start."""
@@ -84,52 +82,40 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("case", "directions"), [*((case, 3) for case in CASES), *(("as published", count) for count in (0, 2, 4))]
 )
-def test_engines_give_the_same_iterates(case: str, directions: int) -> None:
+def test_iterates_are_those_of_automatic_differentiation(case: str, directions: int) -> None:
     """For the learned metric, of two attributes and with their two columns, and for drawn ones."""
     dataset = population(sensitive_inputs=directions == 4)
     setting = Setting(dataset, drawn_metric(dataset, directions) if directions in (0, 3) else None, **CASES[case])
     assert setting.metric.directions is not None
     assert setting.metric.directions.shape[1] == directions
-    curve, parameters, facts = setting.run(CompiledIterations)
-    expected_curve, expected, expected_facts = setting.run(TorchIterations)
-    np.testing.assert_allclose(curve, expected_curve, rtol=1e-8)
-    for name, values in expected.items():
-        np.testing.assert_allclose(parameters[name], values, atol=1e-9)
+    curve, parameters, facts = setting.run()
     assert setting.moved(parameters) > 0.005
-    for name, counts in expected_facts.items():
-        np.testing.assert_allclose(facts[name], counts, rtol=1e-8)
+    for r, rows in enumerate(setting.rows):
+        plain = PlainIterations(setting.data, setting.metric, setting.start, setting.config, r)
+        np.testing.assert_allclose(curve[r], plain.advance(rows), rtol=1e-8)
+        for name, values in plain.parameters().items():
+            np.testing.assert_allclose(parameters[name][r], values, atol=1e-9)
+        for name, count in plain.facts().items():
+            np.testing.assert_allclose(facts[name][r], count, rtol=1e-8)
 
 
-def test_float32_costs_the_compiled_engine_no_more_than_the_plain_one() -> None:
-    setting = Setting(population())
-    _, exact, _ = setting.run(TorchIterations)
-
-    def error(engine: Callable[..., sensr.Iterations]) -> float:
-        _, parameters, _ = setting.run(engine, "float32")
-        return float(np.sqrt(sum(((parameters[name] - values) ** 2).sum() for name, values in exact.items())))
-
-    assert error(CompiledIterations) < 2 * error(TorchIterations) + 1e-6
-    assert error(CompiledIterations) < 1e-2 * setting.moved(exact)
-
-
-@pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
-def test_repetitions_trained_together_are_those_trained_alone(engine: Callable[..., sensr.Iterations]) -> None:
+def test_repetitions_trained_together_are_those_trained_alone() -> None:
     setting = Setting(population(repetitions=2))
-    _, together, _ = setting.run(engine)
+    _, together, _ = setting.run()
     whole, metric, start, rows = setting.data, setting.metric, setting.start, setting.rows
     for r in range(2):
         setting.data = Batch(whole.features[r : r + 1], whole.label[r : r + 1], {})
         setting.metric = FairMetric(*(getattr(metric, part)[r : r + 1] for part in PARTS))
         setting.start, setting.rows = {name: values[r : r + 1] for name, values in start.items()}, rows[r : r + 1]
-        _, alone, _ = setting.run(engine)
+        _, alone, _ = setting.run()
         for name, values in alone.items():
             np.testing.assert_allclose(together[name][r], values[0], atol=1e-10)
 
 
 def test_threads_and_chunks_change_nothing() -> None:
     one, two = Setting(population(repetitions=3)), Setting(population(repetitions=3), threads=2)
-    expected = one.run(CompiledIterations, "float32")[1]
-    found = two.run(CompiledIterations, "float32")[1]
+    expected = one.run("float32")[1]
+    found = two.run("float32")[1]
     chunked = CompiledIterations(one.data, one.metric, one.start, one.config)
     for part in np.array_split(one.rows, 4, axis=1):
         chunked.advance(part)
@@ -138,15 +124,12 @@ def test_threads_and_chunks_change_nothing() -> None:
         assert chunked.parameters()[name].tobytes() == values.tobytes()
 
 
-@pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
-def test_a_full_attack_that_lowers_its_objective_is_skipped_and_slows_the_next(
-    engine: Callable[..., sensr.Iterations],
-) -> None:
+def test_a_full_attack_that_lowers_its_objective_is_skipped_and_slows_the_next() -> None:
     """One step of length 1000 in every coordinate costs lambda times a million, more than any loss can gain."""
     setting = Setting(population(), full_rate=1e3, full_steps=1, initial_lambda=10.0)
     # The same batch again and again: with the parameters unchanged, only the length of the step differs.
     setting.rows = setting.rows[:, :1].repeat(setting.config.iterations, axis=1)
-    curve, parameters, facts = setting.run(engine)
+    curve, parameters, facts = setting.run()
     assert facts["failed_full_attacks"].tolist() == [setting.config.iterations] * 2
     assert setting.moved(parameters) < 1e-15
     assert (facts["final_lambda"] == 10).all()
@@ -154,17 +137,15 @@ def test_a_full_attack_that_lowers_its_objective_is_skipped_and_slows_the_next(
     np.testing.assert_allclose(lengths[:, 1:] / lengths[:, :-1], 0.999, rtol=1e-9)
 
 
-@pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
-def test_attacks_that_are_not_finite_are_counted_and_skipped(engine: Callable[..., sensr.Iterations]) -> None:
+def test_attacks_that_are_not_finite_are_counted_and_skipped() -> None:
     setting = Setting(population(), subspace_rate=1e308)
-    _, parameters, facts = setting.run(engine)
+    _, parameters, facts = setting.run()
     assert facts["non_finite_attacks"].tolist() == [setting.config.iterations] * 2
     assert facts["failed_full_attacks"].tolist() == [0, 0]
     assert setting.moved(parameters) < 1e-15
 
 
-@pytest.mark.parametrize("engine", [CompiledIterations, TorchIterations])
-def test_a_subspace_attack_that_lowers_the_loss_is_undone(engine: Callable[..., sensr.Iterations]) -> None:
+def test_a_subspace_attack_that_lowers_the_loss_is_undone() -> None:
     """The loss rises up to x_1 = 1 and falls beyond it: from x_1 = 1/2, a step of 10 along the first axis overshoots.
 
     With t = x_1 and label 1, z = -max(t, 0) + 3 max(t - 1, 0); with label 0, which x_2 tells, -z is that.
@@ -182,12 +163,12 @@ def test_a_subspace_attack_that_lowers_the_loss_is_undone(engine: Callable[..., 
         "b2": np.zeros(2),
     }
     setting.start = {name: np.stack([values, values]) for name, values in start.items()}
-    curve, _, facts = setting.run(engine)
+    curve, _, facts = setting.run()
     assert facts["failed_subspace_attacks"].tolist() == [setting.config.iterations] * 2
     np.testing.assert_allclose(curve[:, 0, 0], np.log1p(np.exp(0.5)), rtol=1e-9)
     # A step of 1/4 raises the loss, and is kept.
     setting.config = sensr.Config(**{**VALUES, "subspace_rate": 0.25, "subspace_steps": 1, "full_rate": 1e-12})
-    curve, _, facts = setting.run(engine)
+    curve, _, facts = setting.run()
     assert facts["failed_subspace_attacks"].tolist() == [0, 0]
     np.testing.assert_allclose(curve[:, 0, 0], np.log1p(np.exp(0.75)), rtol=1e-4)
 
@@ -216,26 +197,11 @@ def test_sensr_is_flatter_along_the_sensitive_directions_than_the_baseline() -> 
     assert all(curve.shape == (2, 4) for name, curve in fair.history.items() if name != "step")
 
 
-def test_engines_are_chosen_by_name_and_by_what_is_visible(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = Setting(population())
-
-    def chosen(engine: str) -> type:
-        config = sensr.Config(**{**VALUES, "engine": engine})
-        return type(sensr.started(setting.data, setting.metric, setting.start, config))
-
-    assert chosen("compiled") is CompiledIterations
-    assert chosen("torch") is TorchIterations
-    monkeypatch.setattr(sensr, "gpu_is_visible", lambda: False)
-    assert chosen("auto") is CompiledIterations
-    monkeypatch.setattr(sensr, "gpu_is_visible", lambda: True)
-    assert chosen("auto") is TorchIterations
-
-
-@pytest.mark.parametrize(("engine", "kill_after"), [("compiled", 1), ("compiled", 2), ("torch", 1)])
-def test_a_killed_training_goes_on_to_the_same_bytes(engine: str, kill_after: int) -> None:
+@pytest.mark.parametrize("kill_after", [1, 2])
+def test_a_killed_training_goes_on_to_the_same_bytes(kill_after: int) -> None:
     """After its first hundred iterations, and after its second, whose curve is not whole."""
     dataset = population()
-    config = sensr.Config(**{**VALUES, "iterations": 230, "engine": engine, "subspace_steps": 1, "full_steps": 1})
+    config = sensr.Config(**{**VALUES, "iterations": 230, "subspace_steps": 1, "full_steps": 1})
 
     def fit(keeper: Kept | None, config: sensr.Config = config, seed: str = "kept") -> Classifier:
         return sensr.fit(dataset, config, generators(seed, repetitions=dataset.repetitions), keeper)
@@ -263,31 +229,6 @@ def test_a_killed_training_goes_on_to_the_same_bytes(engine: str, kill_after: in
 
 
 # Adam as SenSR takes it, its moments, the bound on its steps, and the update of lambda, each against its formula.
-
-
-def test_adam_is_the_recursion_of_tensorflow_1() -> None:
-    """Gradients as small as epsilon: where it is added decides the step."""
-    gradients = np.random.default_rng(0).normal(size=(12, 2, 3)) * 1e-8
-    adam, everyone = Adam(torch.zeros(2, 3, dtype=torch.float64)), torch.ones(2) > 0
-    rate = torch.full((2,), 0.1, dtype=torch.float64)
-    m = v = np.zeros((2, 3))
-    for t, g in enumerate(gradients, 1):
-        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
-        expected = 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m / (np.sqrt(v) + 1e-8)
-        np.testing.assert_allclose(adam.step(torch.tensor(g), rate, everyone).numpy(), expected, rtol=1e-12)
-
-
-def test_a_repetition_that_is_left_out_does_not_move_and_does_not_count_the_step() -> None:
-    gradients = torch.randn(6, 2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    adam, rate = Adam(torch.zeros(2, 3).double()), torch.full((2,), 0.1, dtype=torch.float64)
-    alone = Adam(torch.zeros(1, 3).double())
-    for t, gradient in enumerate(gradients):
-        part = torch.tensor([True, t % 2 == 0])
-        step = adam.step(gradient, rate, part)
-        if t % 2 == 0:
-            torch.testing.assert_close(step[1:], alone.step(gradient[1:], rate[1:], part[1:]))
-        else:
-            assert (step[1] == 0).all()
 
 
 def test_no_gradients_move_adam_further_than_the_bound_and_some_reach_it() -> None:
@@ -377,5 +318,4 @@ def test_the_full_attack_makes_no_subnormal_numbers_of_samples_whose_loss_is_all
 def test_lambda_falls_inside_the_radius_and_rises_outside(penalty: float, distance: float, expected: float) -> None:
     expected = min(max(expected, 1e-5), 10.0)
     assert _updated_lambda.py_func(penalty, distance, 0.001) == pytest.approx(expected, rel=1e-9)
-    found = updated_lambda(torch.tensor([penalty]).double(), torch.tensor([distance]).double(), 0.001)
-    assert found.item() == pytest.approx(expected, rel=1e-9)
+    assert updated_lambda(penalty, distance, 0.001) == pytest.approx(expected, rel=1e-9)

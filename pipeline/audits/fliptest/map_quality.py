@@ -86,9 +86,9 @@ def _by_feature(image: Array, real: Array, names: Sequence[str], rng: np.random.
     generated = image[_finite(image)]
     statistics = dict.fromkeys(BY_FEATURE, np.full(len(names), NAN))
     if len(generated):
-        errors = quality.regression_errors(real, generated, rng)
+        error, error_of_images = quality.regression_errors(real, generated, rng)
         nearest, raw = (quality.ks(real, rows) for rows in (quality.nearest_values(real, generated), generated))
-        found = (nearest, raw, errors.real, errors.generated, errors.difference)
+        found = (nearest, raw, error, error_of_images, error_of_images - error)
         statistics = dict(zip(BY_FEATURE, found, strict=True))
     for statistic, values in statistics.items():
         yield from ((name, statistic, value) for name, value in zip(names, values, strict=True))

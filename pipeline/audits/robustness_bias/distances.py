@@ -94,7 +94,7 @@ def _exact(
         for first in range(0, len(images), size)
     ]
     distance = np.concatenate([np.zeros(0), *(one.distance for one in found)])
-    return Distances(distance, np.isnan(distance), None, np.zeros(len(distance), dtype=np.int64), len(distance), 0)
+    return Distances(distance, np.isnan(distance), None, len(distance))
 
 
 LOG = logging.getLogger(__name__)

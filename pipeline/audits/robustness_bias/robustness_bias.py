@@ -65,7 +65,6 @@ class Config(Checked, of="audit"):
     smoothing_growth: float
     smoothing_tolerance: float
     smoothing_alpha: float
-    smoothing_radius_of: str
     budget: Positive | None
     alpha: Share
     bootstraps: Count

@@ -2,7 +2,7 @@
 
 The two columns of the output layer receive opposite gradients, so Adam moves them oppositely: only half their
 difference is kept, and their mean stays what it was. Computed in float32, as the authors of the method did; the
-compiled code is generic, and agrees with ``pipeline.methods.sensr_torch`` to rounding in float64.
+compiled code is generic, and agrees with ``benchmarks.plain_sensr`` to rounding in float64.
 """
 
 import math
@@ -43,7 +43,7 @@ class Repetition(NamedTuple):
 
 
 class CompiledIterations:
-    """R networks in training, each in one of ``plan.threads`` threads; see ``pipeline.methods.sensr.Iterations``."""
+    """R networks in training, each in one of ``plan.threads`` threads."""
 
     def __init__(
         self, data: Batch, metric: FairMetric, start: Mapping[str, Array], plan: Config, precision: str = "float32"
@@ -52,8 +52,8 @@ class CompiledIterations:
         self._repetitions = [_packed(data, metric, start, plan, np.dtype(precision), r) for r in range(len(data.label))]
 
     def advance(self, rows: Array) -> Array:
+        """Iterate on the batches ``rows`` (R, iterations, n): loss, lambda, fair distance (R, iterations, 3)."""
         curves = np.empty((*rows.shape[:2], 3))
-
         rates = float(self._plan.learning_rate), float(self._plan.radius)
 
         def work(r: int) -> None:
@@ -64,6 +64,7 @@ class CompiledIterations:
         return curves
 
     def parameters(self) -> dict[str, Array]:
+        """The parameters of ``pipeline.models.mlp``, float64."""
         d, units = self._start["w1"].shape[1:]
         flat = np.stack([own.parameters for own in self._repetitions]).astype(float)
         width = self._repetitions[0].features.shape[1]
@@ -79,14 +80,17 @@ class CompiledIterations:
         }
 
     def state(self) -> dict[str, Array]:
+        """What the iterations change, of all repetitions: (R, ...) by name."""
         return {name: np.stack([getattr(own, name) for own in self._repetitions]) for name in CHANGED}
 
     def resume(self, state: Mapping[str, Array]) -> None:
+        """Go on from a ``state``."""
         for r, own in enumerate(self._repetitions):
             for name in CHANGED:
                 getattr(own, name)[...] = state[name][r]
 
     def facts(self) -> dict[str, Array]:
+        """How many attacks failed, and the final lambda: arrays (R,)."""
         _, subspace, full, non_finite = np.stack([own.counts for own in self._repetitions], axis=1)
         return {
             "failed_subspace_attacks": subspace,

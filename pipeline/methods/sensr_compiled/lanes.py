@@ -1,4 +1,4 @@
-r"""Both of SenSR's attacks on LANES samples at once, compiled; the iterates of ``pipeline.methods.sensr_torch``.
+r"""Both of SenSR's attacks on LANES samples at once, compiled.
 
 What makes it fast:
 

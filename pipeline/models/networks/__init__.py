@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from pipeline.models.networks.pixels import PixelNetwork
 
-PRETRAINED = ("auto", "never", "required")
-"""ImageNet weights: taken where they can be had, never, or not without."""
+PRETRAINED = ("auto", "never")
+"""ImageNet weights: taken where they can be had, or never."""
 MADE_FOR = ("classes", "channels", "size")
 LOG = logging.getLogger(__name__)
 
@@ -202,7 +202,7 @@ def _known(architecture: str) -> Architecture:
 def _pretrained(
     architecture: str, known: Architecture, classes: int, channels: int, width: float, wanted: str
 ) -> torch.nn.Module | None:
-    """The network with ImageNet weights; None where they are not wanted, or wanted only if they can be had."""
+    """The network with ImageNet weights; None where they are not wanted, or cannot be had."""
     from pipeline.models.networks.imagenet import WeightsMissing
 
     if wanted not in PRETRAINED:
@@ -216,7 +216,5 @@ def _pretrained(
             raise WeightsMissing(f"the ImageNet weights of {architecture} are of width 1, not {width:g}")
         return known.pretrained(classes, channels)
     except WeightsMissing as missing:
-        if wanted == "required":
-            raise ValueError(f"{missing}; or set method.pretrained to auto, which trains from scratch then") from None
         LOG.info("from scratch: %s", missing)
         return None

@@ -28,9 +28,12 @@ LEFT_OUT = (
     "dataset.dimension", "dataset.correlation", "transport.given_label", "transport.check_every",
     "transport.diverged_above", *NEUTRAL,
 )  # fmt: skip
-"""What distinguishes the experiments of a block, which every artefact says, and what no number depends on."""
+"""What distinguishes the experiments of a block, which every artefact says, and what no number depends on.
+
+The bound of a diverged map stands in references alone.
+"""
 IN_ALL = ("transport.points", "method.points")
-"""Limits that may be absent."""
+"""Limits that may be absent; that of the machine's rows stands in references alone."""
 WORDS = {
     "dataset.n": "people of each group",
     "dataset.train": "people of each group to train on",
@@ -39,7 +42,6 @@ WORDS = {
     "dataset.shared": "features with one law in both groups",
     "dataset.extra": "features that depend on the group",
     "dataset.delta": "distance of the groups in the features that depend on them",
-    "method.points": "people to train on at most",
     "transport.steps": "training steps",
     "transport.rounds": "steps of the critic for each of the generator",
     "transport.cost_weight": "weight of the cost lambda",

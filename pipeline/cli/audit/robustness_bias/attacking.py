@@ -41,7 +41,7 @@ FUNCTIONS: Mapping[str, Callable[..., Distances]] = {
 }
 BOUNDS = {EXACT: "exact", SMOOTHING: "lower"}
 """What the distances are: exact, lower bounds, or else upper bounds."""
-OURS = ("execution", "seed", "rows", "channel_scale", "radius_of")
+OURS = ("execution", "seed", "rows", "channel_scale")
 """Arguments of the attacks that the audit sets itself."""
 CERTIFIED_TOGETHER = 16
 """Images that are certified between two looks at the clock: each may take thousands of samples."""

@@ -1,0 +1,129 @@
+"""SenSR's iterations as ``pipeline.methods.sensr`` states them, of one network in torch, by automatic differentiation.
+
+The compiled iterations are tested against these, and timed beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+
+from pipeline.fair_metric import FairMetric
+from pipeline.methods.sensr import BETA_1, BETA_2, EPSILON, PENALTY_MAX, PENALTY_MIN, RATE_DECAY, Config
+from pipeline.models import mlp
+from pipeline.models.device import arrays
+from pipeline.types import Array, Batch
+
+
+class Adam:
+    r"""m <- b_1 m + (1 - b_1) g,  v <- b_2 v + (1 - b_2) g^2,  step = lr_t m / (sqrt(v) + epsilon).
+
+    lr_t = lr sqrt(1 - b_2^t) / (1 - b_1^t): epsilon joins the square root before the bias of v is corrected, as in
+    TensorFlow 1. With gradients of a mean over a thousand samples it is not negligible.
+    """
+
+    def __init__(self, like: torch.Tensor) -> None:
+        self.first, self.second = torch.zeros_like(like), torch.zeros_like(like)
+        self.taken = 0
+
+    def step(self, gradient: torch.Tensor, rate: float) -> torch.Tensor:
+        self.taken += 1
+        self.first = BETA_1 * self.first + (1 - BETA_1) * gradient
+        self.second = BETA_2 * self.second + (1 - BETA_2) * gradient**2
+        corrected = rate * math.sqrt(1 - BETA_2**self.taken) / (1 - BETA_1**self.taken)
+        return corrected * self.first / (self.second.sqrt() + EPSILON)
+
+
+def ascend(
+    objective: Callable[[torch.Tensor], torch.Tensor], start: torch.Tensor, rate: float, steps: int
+) -> torch.Tensor:
+    """Adam's ascent."""
+    adam, at = Adam(start), start
+    for _ in range(steps):
+        at = at.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(objective(at), at)
+        at = at.detach() + adam.step(gradient, rate)
+    return at
+
+
+def updated_lambda(penalty: float, distance: float, radius: float) -> float:
+    """lambda + max(d, rho) / min(d, rho) (d - rho), kept within its bounds; d = 0 gives the lower one."""
+    if distance == 0:
+        return PENALTY_MIN
+    factor = max(distance, radius) / min(distance, radius)
+    return min(max(penalty + factor * (distance - radius), PENALTY_MIN), PENALTY_MAX)
+
+
+class PlainIterations:
+    """One network in training, that of ``repetition``."""
+
+    def __init__(
+        self,
+        data: Batch,
+        metric: FairMetric,
+        start: Mapping[str, Array],
+        plan: Config,
+        repetition: int = 0,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        def tensor(values: Array) -> torch.Tensor:
+            return torch.tensor(values[repetition], dtype=dtype)
+
+        assert metric.directions is not None
+        self.plan, self.penalty, self.full_rate = plan, plan.initial_lambda, plan.full_rate
+        self.features, self.label = tensor(data.features), torch.tensor(data.label[repetition])
+        self.directions, self.complement = tensor(metric.directions), tensor(metric.matrix)
+        self.network = {name: tensor(values).requires_grad_() for name, values in start.items()}
+        self.optimizers = {name: Adam(values) for name, values in self.network.items()}
+        self.failures = dict.fromkeys(("failed_subspace_attacks", "failed_full_attacks", "non_finite_attacks"), 0)
+
+    def advance(self, rows: Array) -> Array:
+        """Iterate on the batches ``rows`` (iterations, n): loss, lambda and fair distance (iterations, 3)."""
+        return np.array([self.iterate(self.features[batch], self.label[batch]) for batch in torch.as_tensor(rows)])
+
+    def iterate(self, x: torch.Tensor, label: torch.Tensor) -> tuple[float, float, float]:
+        """One iteration on the batch x (n, d), label (n,)."""
+
+        def mean_loss(points: torch.Tensor) -> torch.Tensor:
+            return -mlp.log_probabilities(self.network, points).gather(-1, label[:, None]).mean()
+
+        def mean_distance(points: torch.Tensor) -> torch.Tensor:
+            return ((points - x) @ self.complement).square().sum(-1).mean()
+
+        def objective(points: torch.Tensor) -> torch.Tensor:
+            return mean_loss(points) - self.penalty * mean_distance(points)
+
+        plan, near = self.plan, x
+        weights = x.new_zeros((len(x), len(self.directions)))
+        weights = ascend(lambda a: mean_loss(x + a @ self.directions), weights, plan.subspace_rate, plan.subspace_steps)
+        if mean_loss(x + weights @ self.directions) < mean_loss(x):
+            self.failures["failed_subspace_attacks"] += 1
+        else:
+            near = x + weights @ self.directions
+        delta = ascend(lambda delta: objective(near + delta), torch.zeros_like(x), self.full_rate, plan.full_steps)
+        points = near + delta
+
+        loss, distance = mean_loss(points), mean_distance(points).item()
+        curve = (loss.item(), self.penalty, distance)
+        if not all(map(math.isfinite, curve)):
+            self.failures["non_finite_attacks"] += 1
+        elif objective(points) < objective(near):
+            self.failures["failed_full_attacks"] += 1
+            self.full_rate *= RATE_DECAY
+        else:
+            self.penalty = updated_lambda(self.penalty, distance, plan.radius)
+            gradients = torch.autograd.grad(loss, list(self.network.values()))
+            for (name, values), gradient in zip(self.network.items(), gradients, strict=True):
+                values.data -= self.optimizers[name].step(gradient, plan.learning_rate)
+        return curve
+
+    def parameters(self) -> dict[str, Array]:
+        """The parameters of ``pipeline.models.mlp``, of one network."""
+        return arrays(self.network)
+
+    def facts(self) -> dict[str, float]:
+        """How many attacks failed, and the final lambda."""
+        return {**self.failures, "final_lambda": self.penalty}
