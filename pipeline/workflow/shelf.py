@@ -1,6 +1,6 @@
 """References on disk: ``data/reference/<study>/``, many small values in few files of at most a megabyte.
 
-- ``manifest.json``: where the numbers come from, see :func:`pipeline.report.provenance.manifest`.
+- ``manifest.json``: where the numbers come from, see :func:`pipeline.stages.artefacts.manifest_of`.
 - ``config.json.gz``: the resolved configuration of every point.
 - ``rows/<block>.parquet``: the tidy rows of a block.
 - ``datasets.json``: the data sets as described.
