@@ -33,7 +33,7 @@ help:
 	@echo 'make figures     every table and figure from the committed reference results, without data, in two minutes'
 	@echo '                 (NAME=fliptest/figure_2: those of one study); results/reference/report.html'
 	@echo 'make gallery     the same, and docs/figures.md with all figures in it'
-	@echo 'make reference   put the results of a finished run into data/reference/ (STUDY=name, SCALE=paper; BLOCKS=... of its grid)'
+	@echo 'make reference   put the results of a finished run into data/reference/ (STUDY=name, SCALE=paper)'
 	@echo 'make fetch       only get and verify the raw data'
 	@echo 'make sweep       run one sweep, for example make sweep NAME=attack; conf/sweep/ holds them'
 	@echo 'make resume      continue an interrupted run (make reproduce does this by itself)'

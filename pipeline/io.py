@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from pipeline.types import Absent, AuditResult, Classifier, Dataset, ImageDataset, TransportMap
+from pipeline.types import Absent, AuditResult, Classifier, Dataset, Described, ImageDataset, TransportMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the ``.npz`` layout; a file of another version is refused rather than misread."""
 
-Stored = Dataset | ImageDataset | Classifier | TransportMap | AuditResult | Absent
-Value = TypeVar("Value", Dataset, ImageDataset, Classifier, TransportMap, AuditResult, Absent)
+Stored = Dataset | ImageDataset | Described | Classifier | TransportMap | AuditResult | Absent
+Value = TypeVar("Value", Dataset, ImageDataset, Described, Classifier, TransportMap, AuditResult, Absent)
 LOCAL_HEADER = "<4s5H3I2H"
 """What stands before a member of a zip archive, down to the lengths of its name and of what follows that."""
 NETWORKS = "networks."
 """The architectures whose weights may be large."""
-KINDS = {kind.__name__: kind for kind in (Dataset, ImageDataset, Classifier, TransportMap, AuditResult, Absent)}
+KINDS = {kind.__name__: kind for kind in get_args(Stored)}
 
 
 @contextmanager

@@ -1,8 +1,5 @@
 """What every dataset, method, transport and audit in ``conf`` promises, checked by a run of each at smoke scale."""
 
-import functools
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,22 +7,20 @@ import pandas as pd
 import pytest
 import torch
 
-from pipeline import io
 from pipeline.datasets import adience, cifar10, cifar100, utkface
 from pipeline.datasets.image_sets import ImageConfig
 from pipeline.models import architecture as architecture_of
 from pipeline.models import networks
 from pipeline.seeds import generators
-from pipeline.stages import fetch, prepare
-from pipeline.stages import transport as fit_maps
 from pipeline.transport.between import mapped, parted
-from pipeline.types import AuditResult, Classifier, Dataset, ImageDataset, TransportMap
-from pipeline.workflow import availability, plugins
+from pipeline.types import Dataset, ImageDataset
+from pipeline.workflow import plugins
 from pipeline.workflow.composition import Point
-from pipeline.workflow.config import CONF, Workflow
+from pipeline.workflow.config import CONF
 from tests.files import jpeg, packed, python2
+from tests.lock import quantities
 
-WORKFLOW = Workflow(scale="smoke")
+WORKFLOW = quantities.WORKFLOW
 POINTS = [point for name in (*WORKFLOW.studies, *WORKFLOW.sweeps) for point in WORKFLOW.points(name)]
 
 
@@ -51,63 +46,18 @@ def point_with(group: str, name: str) -> Point:
     return sorted(found, key=large)[0]
 
 
-@functools.cache
-def prepared(name: str, folder: Path) -> Dataset | ImageDataset:
-    config = WORKFLOW.asked("prepare", name)
-    kind = config["dataset"]["kind"]
-    output = folder / f"{name}.npz"
-    if (folder / "raw" / kind).is_dir():
-        # Made-up files would not pass the fetch stage, which checks that they are the published ones.
-        module = plugins.load("dataset", kind)
-        rngs = generators("prepare", kind, repetitions=config["repetitions"])
-        rows = module.parse(folder / "raw" / kind)
-        io.save(module.prepare(rows, plugins.configure(module, config["dataset"]), rngs, "official"), output)
-    else:
-        manifest, raw, module = folder / f"{kind}.json", availability.RAW / kind, plugins.load("dataset", kind)
-        source = "twin" if availability.twins(module) else "auto"
-        wanted, copies = availability.sources(module), availability.copies(kind, module, raw)
-        if source == "auto" and not copies and availability.reachable(wanted, raw) != "there":
-            pytest.skip(f"{kind} has no twin, and its files are neither in {raw} nor in a DATA_MIRROR folder")
-        raw = raw if raw.is_dir() else folder / kind
-        fetch.main(["--dataset", kind, "--source", source, "--raw", str(raw), "--output", str(manifest)])
-        prepare.main(["--config", json.dumps(config), "--manifest", str(manifest), "--output", str(output)])
-    dataset = io.load_if_present(output)
-    assert isinstance(dataset, (Dataset, ImageDataset))
-    return dataset
-
-
-@functools.cache
-def fitted(dataset_name: str, method_name: str, folder: Path) -> Classifier:
-    dataset, config = prepared(dataset_name, folder), WORKFLOW.asked("train", dataset_name, method_name)
-    module = plugins.load("method", config["method"]["kind"])
-    rngs = generators("train", dataset.name, config["method"]["name"], repetitions=config["repetitions"])
-    classifier = module.fit(dataset, plugins.configure(module, config["method"]), rngs)
-    assert isinstance(classifier, Classifier)
-    return classifier
-
-
-@functools.cache
-def transported(point: Point, folder: Path) -> TransportMap:
-    dataset, transport = point.name("dataset"), point.name("transport")
-    prepared(dataset, folder)
-    output = folder / f"{dataset}+{transport}.npz"
-    config = json.dumps(WORKFLOW.asked("transport", dataset, transport))
-    fit_maps.main(["--config", config, "--dataset", str(folder / f"{dataset}.npz"), "--output", str(output)])
-    return io.load(output, TransportMap)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for what is made, with small made-up files of the image datasets below ``raw``."""
+@pytest.fixture(scope="module", autouse=True)
+def _images(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The image datasets of small made-up files, prepared; the others are twins, drawn, or come with a dependency."""
     folder = tmp_path_factory.mktemp("contract")
-    raw = {name: folder / "raw" / name for name in ("cifar10", "cifar100", "utkface", "adience")}
+    raw = {name: folder / name for name in ("cifar10", "cifar100", "utkface", "adience")}
     for path in raw.values():
-        path.mkdir(parents=True)
+        path.mkdir()
 
     for name, published in (("cifar10", cifar10.PUBLISHED), ("cifar100", cifar100.PUBLISHED)):
         greys = np.arange(200, dtype=np.uint8)
         data = np.repeat(greys[:, None], 3 * 32 * 32, axis=1)
-        batches = {published.meta: python2({published.names: list(published.classes)})}
+        batches = {}
         for part in (part for parts in published.batches.values() for part in parts):
             labels = [int(grey) % len(published.classes) for grey in greys]
             files = [f"{part.rpartition('/')[2]}_{grey}.png" for grey in greys]
@@ -126,13 +76,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             pictures[f"aligned/{fold}@N03/landmark_aligned_face.{i}.{i}_o.jpg"] = jpeg(3 * i)
         (raw["adience"] / table).write_text("\n".join(lines) + "\n")
     packed(raw["adience"] / adience.ARCHIVE, pictures)
-    return folder
+    shown = [*POINTS, *(point_with("dataset", name) for name in shipped("dataset"))]
+    for name in {point.name("dataset") for point in shown}:
+        if (kind := WORKFLOW.kind("dataset", name)) in raw:
+            module, asked = plugins.load("dataset", kind), WORKFLOW.asked("prepare", name)
+            config = plugins.configure(module, asked["dataset"])
+            rngs = generators("prepare", kind, repetitions=asked["repetitions"])
+            quantities.PREPARED[name] = module.prepare(module.parse(raw[kind]), config, rngs, "official")
 
 
 @pytest.mark.parametrize("name", [name for name in shipped("dataset") if of_images(name)])
-def test_dataset_of_images(name: str, folder: Path) -> None:
+def test_dataset_of_images(name: str) -> None:
     point = point_with("dataset", name)
-    data, section = prepared(point.name("dataset"), folder), WORKFLOW.section("dataset", point)
+    data, section = quantities.dataset(point.name("dataset")), WORKFLOW.section("dataset", point)
     assert isinstance(data, ImageDataset)
     n, channels, *sides = data.images.shape
     assert data.images.dtype == np.uint8
@@ -151,11 +107,11 @@ def test_dataset_of_images(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in shipped("dataset") if of_images(name)])
-def test_dataset_of_images_is_trained_on_and_audited(name: str, folder: Path) -> None:
+def test_dataset_of_images_is_trained_on_and_audited(name: str) -> None:
     point = next((point for point in POINTS if point.dataset == name and point.block == "linear"), None)
     if point is None:
         pytest.skip(f"no study audits a linear model of {name}")
-    data, result = prepared(point.name("dataset"), folder), audited(point, folder)
+    data, result = quantities.dataset(point.name("dataset")), quantities.audited(point)
     assert isinstance(data, ImageDataset)
     assert (result.origin, result.dataset) == (data.origin, data.name)
     groups = {(key, level) for key, levels in data.levels.items() for level in levels}
@@ -164,8 +120,8 @@ def test_dataset_of_images_is_trained_on_and_audited(name: str, folder: Path) ->
 
 
 @pytest.mark.parametrize("name", [name for name in shipped("dataset") if not of_images(name)])
-def test_dataset(name: str, folder: Path) -> None:
-    data = prepared(point_with("dataset", name).name("dataset"), folder)
+def test_dataset(name: str) -> None:
+    data = quantities.dataset(point_with("dataset", name).name("dataset"))
     assert isinstance(data, Dataset)
     rows, columns = data.features.shape
     assert len(data.feature_names) == columns == len(set(data.feature_names))
@@ -187,11 +143,11 @@ def test_dataset(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", shipped("method"))
-def test_method(name: str, folder: Path) -> None:
+def test_method(name: str) -> None:
     point = point_with("method", name)
-    classifier = fitted(point.name("dataset"), point.name("method"), folder)
-    data = prepared(point.name("dataset"), folder)
-    assert (classifier.method, classifier.origin) == (WORKFLOW.kind("method", name), data.origin)
+    classifier = quantities.classifier(point)
+    data = quantities.dataset(point.name("dataset"))
+    assert classifier.origin == data.origin
     assert all(len(array) == classifier.repetitions for array in classifier.parameters.values())
     assert all(np.isfinite(array).all() for array in classifier.parameters.values())
     assert all(array.shape == (classifier.repetitions,) for array in classifier.facts.values())
@@ -220,9 +176,9 @@ def test_method(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", shipped("transport"))
-def test_transport(name: str, folder: Path) -> None:
+def test_transport(name: str) -> None:
     point = point_with("transport", name)
-    data, maps = prepared(point.name("dataset"), folder), transported(point, folder)
+    data, maps = quantities.dataset(point.name("dataset")), quantities.maps(point)
     assert isinstance(data, Dataset)
     assert (maps.transport, maps.dataset, maps.origin) == (name, data.name, data.origin)
     assert all(len(array) == maps.trials for array in (*maps.parameters.values(), *maps.reverse.values()))
@@ -236,25 +192,11 @@ def test_transport(name: str, folder: Path) -> None:
             assert np.isfinite(person.images).all()
 
 
-@functools.cache
-def audited(point: Point, folder: Path) -> AuditResult:
-    data = prepared(point.name("dataset"), folder)
-    classifier = fitted(point.name("dataset"), point.name("method"), folder)
-    section = WORKFLOW.section("audit", point)
-    module = plugins.load("audit", section["kind"])
-    rngs = generators("audit", data.name, classifier.method, point.audit, repetitions=classifier.repetitions)
-    maps = [transported(point, folder)] if point.transport else []
-    data = data.with_inputs(classifier.reads) if isinstance(data, Dataset) else data
-    result = module.run(data, classifier, plugins.configure(module, section), rngs, *maps)
-    assert isinstance(result, AuditResult)
-    return result
-
-
 @pytest.mark.parametrize("name", shipped("audit"))
-def test_audit(name: str, folder: Path) -> None:
+def test_audit(name: str) -> None:
     point = point_with("audit", name)
-    data, result = prepared(point.name("dataset"), folder), audited(point, folder)
-    classifier = fitted(point.name("dataset"), point.name("method"), folder)
+    data, result = quantities.dataset(point.name("dataset")), quantities.audited(point)
+    classifier = quantities.classifier(point)
     assert isinstance(result.rows, pd.DataFrame)
     assert {"repetition", "statistic", "value"} <= set(result.rows.columns)
     assert result.rows["value"].dtype.kind == "f"

@@ -31,28 +31,6 @@ def test_rules_that_are_made_in_a_loop_count_as_one_and_a_cluster_is_not_taken_f
     assert lines.plan(replace(run, nodes=True)) == "2 jobs on a cluster, 50 at once: 2 train"
 
 
-def test_durations() -> None:
-    said = {0.04: "0.0 s", 9.94: "9.9 s", 9.96: "10 s", 59.6: "1 min", 72.0: "1 min 12 s", 3599.7: "1 h"}
-    said |= {3720.0: "1 h 2 min"}
-    assert {seconds: lines.duration(seconds) for seconds in said} == said
-
-
-def test_a_job_is_called_by_its_message_or_by_its_rule_and_wildcards() -> None:
-    assert lines.title("train", "train SenSR on Adult", {"d": "adult"}) == "train SenSR on Adult"
-    assert lines.title("train", None, {"dataset": "adult", "method": "sensr"}) == "train adult sensr"
-    assert lines.title("report", None, None) == "report"
-
-
-def test_a_failure_shows_the_end_of_its_log_or_else_its_command() -> None:
-    log = [f"line {number}" for number in range(100)]
-    shown = lines.failure("train sensr", 72.0, {"sensr.log": log}, "python train.py", "its command died")
-    assert shown[0] == "FAILED  train sensr after 1 min 12 s: its command died"
-    assert "sensr.log" in shown[1]
-    assert [line.split("| ")[1] for line in shown[2:]] == log[-lines.LAST_LINES :]
-    assert "python train.py" in lines.failure("train", None, {"sensr.log": None}, "python train.py")[-1]
-    assert "does not exist" in lines.failure("train", None, {"sensr.log": None}, "")[-1]
-
-
 def test_a_finished_jobs_warnings_are_shown_whole_and_nothing_else_of_its_log() -> None:
     log = "fetching\n=====\nWARNING: a twin stands in\nfor the data.\n\nno network\n=====\ndone\n"
     shown = [line.strip() for line in lines.warnings({"fetch.log": log, "absent.log": None})]

@@ -50,16 +50,13 @@ ALLOWED = {
 class Published:
     """What is known of a published set: its ``archive``, and ``classes`` by their numbers.
 
-    ``batches`` are the archive's members by split, ``meta`` the one that names the classes; ``labels`` and ``names``
-    are the keys of the labels and of the classes' names. ``images`` is the number of images of a class, ``digests``
-    that of the content, by split; None where it is not recorded.
+    ``batches`` are the archive's members by split, ``labels`` is the key of the labels in one. ``images`` is the number
+    of images of a class, ``digests`` that of the content, by split; None where it is not recorded.
     """
 
     archive: str
     batches: Mapping[str, tuple[str, ...]]
-    meta: str
     labels: str
-    names: str
     classes: tuple[str, ...]
     images: Mapping[str, int]
     digests: Mapping[str, str | None]
@@ -153,20 +150,14 @@ def _of_image_files(path: Path, published: Published) -> Photographs:
 
 
 def _of_batches(path: Path, published: Published) -> Photographs:
-    batches = read(path, [*(name for names in published.batches.values() for name in names), published.meta])
-    classes = tuple(_texts(batches[published.meta], published.names, published.meta))
-    if classes != published.classes:
-        raise ValueError(
-            f"{path}, {published.meta}: expected the classes {', '.join(published.classes)}, found {', '.join(classes)}"
-        )
-    found = []
+    """The images of the official archive, which is read only after its checksum was found to be the recorded one."""
+    batches = read(path, [name for names in published.batches.values() for name in names])
+    found: list[tuple[str, Array]] = []
     for split, names in published.batches.items():
-        for name in names:
-            data = images(batches[name], name)
-            codes = labels(batches[name], published.labels, len(classes), len(data), name)
-            files = _texts(batches[name], "filenames", name, len(data))
-            places = [f"{split}/{classes[code]}/{file}" for code, file in zip(codes, files, strict=True)]
-            found += list(zip(places, data, strict=True))
+        for batch in (batches[name] for name in names):
+            files = zip(batch[published.labels.encode()], batch[b"filenames"], strict=True)
+            places = [f"{split}/{published.classes[code]}/{file.decode()}" for code, file in files]
+            found += zip(places, batch[b"data"].reshape(-1, CHANNELS, SIDE, SIDE), strict=True)
     return Photographs.of(path, found)
 
 
@@ -180,46 +171,10 @@ def read(path: Path, names: Sequence[str]) -> dict[str, Mapping[bytes, Any]]:
     for name in names:
         try:
             # The batches were pickled by Python 2: their texts are bytes.
-            batch = _Loader(io.BytesIO(members[name]), encoding="bytes").load()
+            batches[name] = _Loader(io.BytesIO(members[name]), encoding="bytes").load()
         except Exception as error:
             raise ValueError(f"{path}, {name}: {error}; delete the archive and fetch it again") from error
-        if not isinstance(batch, dict):
-            raise ValueError(f"{path}, {name}: expected a dictionary, found a {type(batch).__name__}")
-        batches[name] = batch
     return batches
-
-
-def images(batch: Mapping[bytes, Any], name: str) -> Array:
-    """A batch's images (n, 3, 32, 32) uint8."""
-    data = batch.get(b"data")
-    wide = CHANNELS * SIDE * SIDE
-    if not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != wide:
-        shape = f"{data.dtype} {data.shape}" if isinstance(data, np.ndarray) else f"a {type(data).__name__}"
-        raise ValueError(f"{name}: expected images as uint8 (n, {wide}), found {shape}")
-    return data.reshape(-1, CHANNELS, SIDE, SIDE)
-
-
-def labels(batch: Mapping[bytes, Any], key: str, classes: int, n: int, name: str) -> Array:
-    """A batch's labels under ``key``, (n,) int64 in 0 to ``classes`` - 1."""
-    codes = np.array(_list(batch, key, name, n), dtype=np.int64)
-    if n and not 0 <= codes.min() <= codes.max() < classes:
-        raise ValueError(f"{name}: expected {key} of 0 to {classes - 1}, found {codes.min()} to {codes.max()}")
-    return codes
-
-
-def _texts(batch: Mapping[bytes, Any], key: str, name: str, n: int | None = None) -> list[str]:
-    found = _list(batch, key, name, n)
-    if not all(isinstance(text, bytes) for text in found):
-        raise ValueError(f"{name}: expected a list of names under {key}")
-    return [text.decode() for text in found]
-
-
-def _list(batch: Mapping[bytes, Any], key: str, name: str, n: int | None) -> list[Any]:
-    found = batch.get(key.encode())
-    if not isinstance(found, list) or len(found) != (len(found) if n is None else n):
-        amount = f"{len(found)}" if isinstance(found, list) else f"a {type(found).__name__}"
-        raise ValueError(f"{name}: expected a list of {'' if n is None else f'{n} '}{key}, found {amount}")
-    return found
 
 
 class _Loader(pickle.Unpickler):

@@ -18,9 +18,7 @@ PUBLISHED = cifar.Published(
         "train": tuple(f"{FOLDER}/data_batch_{number}" for number in range(1, 6)),
         "test": (f"{FOLDER}/test_batch",),
     },
-    meta=f"{FOLDER}/batches.meta",
     labels="labels",
-    names="label_names",
     classes=CLASSES,
     images={"train": 5_000, "test": 1_000},
     digests={

@@ -20,21 +20,20 @@ Two things can go wrong and they are different: nobody has the file (:class:`Una
 do), or somebody has a wrong one (:class:`Corrupt`, a person must look).
 """
 
-import http.client
-import queue
-import re
+from __future__ import annotations
+
 import shutil
-import threading
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeline.datasets.source import Corrupt, Fetched, Source, Unavailable, verify
+
+if TYPE_CHECKING:
+    import requests
 
 BLOCK = 1 << 16
 """Bytes read at a time."""
@@ -44,9 +43,9 @@ BLOCK = 1 << 16
 class Patience:
     """How long to wait for a server, in seconds.
 
-    ``connect``: to be answered at all, name look-up and all addresses of the host together. ``stall``: between two
-    pieces of the body. ``grace``: after that long, a download slower than ``rate`` bytes a second is given up.
-    ``attempts``: how often a cut download is continued before the call gives up.
+    ``connect``: to be connected to an address of the host. ``stall``: for an answer, and between two pieces of it.
+    ``grace``: after that long, a download slower than ``rate`` bytes a second is given up. ``attempts``: how often a
+    cut download is continued before the call gives up.
     """
 
     connect: float = 6.0
@@ -173,81 +172,48 @@ class _Cut(Exception):
 
 def _receive(address: str, part: Path, before: int, source: Source, patience: Patience) -> None:
     """Append the bytes from ``before`` on to ``part``, or all of them when the server ignores ``Range``."""
-    recorded = source.sha256 is not None
-    total = f"{source.size:,} bytes" if recorded else f"at most {source.size:,} bytes"
-    fate = "which are kept to continue from" if recorded else "which are thrown away for want of a checksum"
+    from urllib3.exceptions import HTTPError, ReadTimeoutError
+
+    if source.sha256 is not None:
+        total, fate = f"{source.size:,} bytes", "which are kept to continue from"
+    else:
+        total, fate = f"at most {source.size:,} bytes", "which are thrown away for want of a checksum"
     with _answer(address, before, patience) as answer:
-        if before and not _continues(answer, before):
+        if not (answer.headers.get("Content-Range") or "").startswith(f"bytes {before}-"):
             before = 0
         received, started = before, time.monotonic()
-        announced = int(answer.headers.get("Content-Length") or -1)
         with part.open("ab" if before else "wb") as file:
-            while block := _next_block(answer, received - before, fate):
-                received += len(block)
-                file.write(block)
-                if received > source.size:
-                    return  # too long already: the verification says so
-                elapsed = time.monotonic() - started
-                if elapsed > patience.grace and (received - before) / elapsed < patience.rate:
-                    raise _Cut(
-                        f"too slow, {received - before:,} bytes in {elapsed:.0f} s: given up at {received:,} of "
-                        f"{total}, {fate}"
-                    )
-    if 0 <= received - before < announced:
-        raise _Cut(f"the connection was cut at {received:,} of {total}, {fate}", at_once=True)
+            try:
+                # Whatever is there is taken at once, so that a slow server is noticed.
+                while block := answer.raw.read1(BLOCK):
+                    received += len(block)
+                    file.write(block)
+                    if received > source.size:
+                        return  # too long already: the verification says so
+                    elapsed = time.monotonic() - started
+                    if elapsed > patience.grace and (received - before) / elapsed < patience.rate:
+                        raise _Cut(f"too slow: given up after {elapsed:.0f} s at {received:,} of {total}, {fate}")
+            except ReadTimeoutError as error:
+                raise _Cut(f"the server stalled at {received:,} of {total}, {fate}") from error
+            except HTTPError as error:
+                raise _Cut(f"the connection was cut at {received:,} of {total}, {fate}", at_once=True) from error
 
 
-def _next_block(answer: http.client.HTTPResponse, received: int, fate: str) -> bytes:
-    """The next piece of the body as soon as any of it is there; ``fate``: what becomes of the pieces before."""
-    try:
-        return answer.read1(BLOCK)
-    except TimeoutError as error:
-        raise _Cut(f"the server stalled after {received:,} bytes, {fate}") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise _Cut(f"the connection broke after {received:,} bytes ({error})", at_once=True) from error
+def _answer(address: str, before: int, patience: Patience) -> requests.Response:
+    """The server's answer, asked for from byte ``before`` on, or from the first where there is no such byte."""
+    import requests
 
-
-def _continues(answer: http.client.HTTPResponse, before: int) -> bool:
-    """Whether the answer is the part of the file that starts at byte ``before``."""
-    stated = re.match(r"bytes (\d+)-", answer.headers.get("Content-Range") or "")
-    return answer.status == HTTPStatus.PARTIAL_CONTENT and stated is not None and int(stated[1]) == before
-
-
-@contextmanager
-def _answer(address: str, before: int, patience: Patience) -> Iterator[http.client.HTTPResponse]:
-    """The server's answer, asked for from byte ``before`` on; raises :class:`_Cut` within ``patience.connect``.
-
-    The request runs in a thread of its own because neither name look-up nor a host with many dead addresses heeds a
-    socket's timeout; off the network either can take a minute.
-    """
-    request = urllib.request.Request(address, headers={"User-Agent": "fairness-audits"})
+    headers = {"User-Agent": "fairness-audits", "Accept-Encoding": "identity"}
     if before:
-        request.add_header("Range", f"bytes={before}-")
-    answers: queue.SimpleQueue[http.client.HTTPResponse | Exception] = queue.SimpleQueue()
-
-    def ask() -> None:
-        try:
-            answers.put(urllib.request.urlopen(request, timeout=patience.stall))
-        except Exception as error:
-            answers.put(error)
-
-    threading.Thread(target=ask, daemon=True).start()
+        headers["Range"] = f"bytes={before}-"
     try:
-        answer = answers.get(timeout=patience.connect)
-    except queue.Empty:
-        raise _Cut(f"no answer within {patience.connect:g} s") from None
-    if isinstance(answer, urllib.error.HTTPError) and answer.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-        answer.close()
-        with _answer(address, 0, patience) as whole:
-            yield whole
-        return
-    if isinstance(answer, urllib.error.HTTPError):
-        answer.close()
-        raise _Cut(f"HTTP {answer.code} {answer.reason}")
-    if isinstance(answer, Exception):
-        reason = getattr(answer, "reason", answer)
-        if isinstance(reason, TimeoutError):
-            raise _Cut(f"no answer within {patience.stall:g} s")
-        raise _Cut(f"cannot be reached ({reason})")
-    with answer:
-        yield answer
+        answer = requests.get(address, headers=headers, stream=True, timeout=(patience.connect, patience.stall))
+    except requests.Timeout as error:
+        raise _Cut(f"no answer within {max(patience.connect, patience.stall):g} s") from error
+    except requests.RequestException as error:
+        raise _Cut(f"cannot be reached ({error})") from error
+    if answer.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and before:
+        return _answer(address, 0, patience)
+    if not answer.ok:
+        raise _Cut(f"HTTP {answer.status_code} {answer.reason}")
+    return answer

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -148,7 +148,7 @@ def files(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
                     if not info.is_dir():
                         yield info.filename, _reader(path, lambda info=info: packed.read(info))  # type: ignore[misc]
         else:
-            with tarfile.open(path, tarinfo=_StrictHeader) as archive:
+            with tarfile.open(path) as archive:
                 for member in archive:
                     if member.isfile():
                         # What a tar file holds as a file it can extract.
@@ -172,20 +172,6 @@ def contents(path: Path, wanted: Sequence[str]) -> dict[str, bytes]:
     if missing:
         raise ValueError(f"{path} lacks {', '.join(missing)}: delete it and fetch it again")
     return found
-
-
-class _StrictHeader(tarfile.TarInfo):
-    """The header of a file in an archive. The standard library takes a damaged one, or none, for the archive's end."""
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Any:
-        try:
-            return super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError as error:
-            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
-                raise
-            what = "a damaged header" if len(buf) == tarfile.BLOCKSIZE else "unexpected end of data"
-            raise tarfile.ReadError(what) from error
 
 
 def _reader(path: Path, content: Callable[[], bytes]) -> Callable[[], bytes]:

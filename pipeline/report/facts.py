@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.settings import flat, values
+from pipeline.types import Described
 
 Fact = Mapping[str, Any]
 DATA = "data"

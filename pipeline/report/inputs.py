@@ -11,11 +11,10 @@ from pandas.api.types import is_numeric_dtype
 
 from pipeline.report import settings
 from pipeline.report import words as w
-from pipeline.report.described import Described
 from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import in_order
-from pipeline.types import AuditResult, Classifier, TransportMap
+from pipeline.types import AuditResult, Classifier, Described, TransportMap
 
 Made = TypeVar("Made")
 

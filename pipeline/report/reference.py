@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import pandas as pd
 
 from pipeline.report.inputs import Inputs
 from pipeline.types import Array, AuditResult, Classifier, TransportMap
@@ -93,56 +92,6 @@ def sections(inputs: Inputs) -> dict[str, dict[str, Any]]:
     for path, section in sorted(inputs.config["sections"].items()):
         found.setdefault(path.split("/")[-4], {})[path] = section
     return found
-
-
-def blocks(inputs: Inputs) -> list[str]:
-    """The blocks of the study's grid that were run."""
-    return sorted(sections(inputs))
-
-
-def whole(inputs: Inputs) -> bool:
-    """Whether every block of the study's grid was run, but for those that the scale leaves out."""
-    return set(blocks(inputs)) == set(inputs.config.get("blocks", inputs.config["experiment"]["grid"]))
-
-
-def merged(
-    old: Inputs, old_manifest: Mapping[str, Any], new: Inputs, new_manifest: Mapping[str, Any]
-) -> tuple[Inputs, dict[str, Any]]:
-    """The new reference, with the blocks of the old one that it lacks and that are still in the study's grid.
-
-    Raises ValueError for references of two scales.
-    """
-    if old.scale != new.scale:
-        raise ValueError(
-            f"the reference of {old.study} is of scale {old.scale!r}, the run of {new.scale!r}: run it at that scale, "
-            "or remove the reference first"
-        )
-    left = set(blocks(old)) & set(new.config["experiment"]["grid"]) - set(blocks(new))
-
-    def of_left(paths: Mapping[str, Any], place: int) -> dict[str, Any]:
-        return {path: value for path, value in paths.items() if path.split("/")[place] in left}
-
-    config = {
-        **new.config,
-        "sections": {**of_left(old.config["sections"], -4), **new.config["sections"]},
-        "published": {**of_left(old.config["published"], -4), **new.config["published"]},
-    }
-    both = replace(
-        new,
-        rows=pd.concat([old.rows[old.rows["block"].isin(left)], new.rows], ignore_index=True),
-        config=config,
-        datasets={**old.datasets, **new.datasets},
-        classifiers={**old.classifiers, **new.classifiers},
-        transports={**old.transports, **new.transports},
-        audits={**of_left(old.audits, 0), **new.audits},
-    )
-    named = {block: run for block, run in old_manifest["blocks"].items() if block in left}
-    manifest = {
-        **new_manifest,
-        "blocks": {**named, **new_manifest["blocks"]},
-        "jobs": {**old_manifest["jobs"], **new_manifest["jobs"]},
-    }
-    return both, manifest
 
 
 def scattered(arrays: Mapping[str, Array]) -> dict[str, Array]:

@@ -30,7 +30,7 @@ for job in workflow_config.plan.jobs:
         threads: lambda w, job=job: workflow_config.plan.threads(job)
         resources:
             **workflow_config.plan.asked(job),
-        # The job that the longest chain waits for comes first, so that no core waits at the end.
+        # The longest comes first, so that no core waits at the end.
         priority: workflow_config.plan.priority(job)
         shell:
             # Through a pipe: one argument of a command may not be longer than 128 KB.

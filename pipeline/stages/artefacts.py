@@ -84,19 +84,14 @@ class Maker:
 def record(drawn: Inputs, names: Sequence[str], maker: Maker, manifest: Any, folder: str) -> Inputs:
     """Make a reference of what the artefacts read."""
     for name in names:
-        try:
-            maker(name)
-        except ValueError as error:
-            if reference.whole(drawn):
-                raise
-            print(f"not made without the other blocks: {name}: {error}")
+        maker(name)
     made = reference.kept(drawn)
     shelf.save_reference(made, manifest, folder)
     return made
 
 
-def grown(inputs: Inputs, benchmarks: Mapping[str, str], folder: str) -> tuple[Inputs, dict[str, Any]]:
-    """A run with its manifest, and the blocks of an earlier reference that it lacks."""
+def manifest_of(inputs: Inputs, benchmarks: Mapping[str, str]) -> dict[str, Any]:
+    """Where the numbers of a run come from, with the wall and the processor time of each job."""
     run = {
         "commit": provenance.commit(),
         "date": datetime.date.today().isoformat(),
@@ -104,19 +99,15 @@ def grown(inputs: Inputs, benchmarks: Mapping[str, str], folder: str) -> tuple[I
         "versions": provenance.versions(),
     }
     texts = [(job, Path(path).read_text(encoding="utf-8")) for job, path in benchmarks.items() if Path(path).is_file()]
-    jobs = {time.rule: [round(time.wall, 1), round(time.processor, 1)] for time in provenance.rule_times(texts)}
-    manifest = {
+    return {
         "study": inputs.study,
         "scale": inputs.scale,
         "blocks": {
             block: {**run, "configuration": provenance.digest(of_block)}
             for block, of_block in reference.sections(inputs).items()
         },
-        "jobs": jobs,
+        "jobs": {t.rule: [round(t.wall, 1), round(t.processor, 1)] for t in provenance.rule_times(texts)},
     }
-    if Path(folder, "manifest.json").is_file():
-        return reference.merged(*shelf.load_reference(folder), inputs, manifest)
-    return inputs, manifest
 
 
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
@@ -152,8 +143,6 @@ def main(arguments: list[str] | None = None) -> None:
         inputs, manifest = shelf.load_reference(options.drawn_from)
     else:
         inputs = of_run(options)
-    if options.record:
-        inputs, manifest = grown(inputs, json.loads(options.benchmarks), options.record)
     published_numbers, *claim_lists = options.published
     published = io.load_published(published_numbers)
     names = [one.name for one in registry.declared(options.study)]
@@ -164,12 +153,11 @@ def main(arguments: list[str] | None = None) -> None:
         drawn = reference.watched(inputs)
         # What is read to compare is kept too.
         watching = replace(maker, inputs=drawn, compared=artefacts.compared(drawn, published))
-        made = record(drawn, names, watching, manifest, options.record)
-        if reference.whole(made):
-            again = verdicts(artefacts.compared(made, published))
-            shelf.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
-            listed = claims.listed(decided(made, claim_lists))
-            shelf.save_list(listed, options.study, Path(options.verdicts, "claims.csv"))
+        made = record(drawn, names, watching, manifest_of(inputs, json.loads(options.benchmarks)), options.record)
+        again = verdicts(artefacts.compared(made, published))
+        shelf.save_list(again, options.study, Path(options.verdicts, "verdicts.csv"))
+        listed = claims.listed(decided(made, claim_lists))
+        shelf.save_list(listed, options.study, Path(options.verdicts, "claims.csv"))
         return
     artefacts_made = dict(zip(names, artefacts.together(maker, names, options.processes), strict=True))
     held = None

@@ -22,8 +22,7 @@ FIRST = (
 def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study: str, scale: str) -> pd.DataFrame:
     """Tidy rows of audits, each given with its block and the settings that its point of the grid has.
 
-    Settings that only some audits have are NaN elsewhere (text: missing). Raises ValueError for no audits, and for an
-    audit that says something else of a setting than the grid does.
+    Settings that only some audits have are NaN elsewhere (text: missing). Raises ValueError for no audits.
     """
     import pandas as pd
 
@@ -31,16 +30,8 @@ def collect(audits: Sequence[tuple[AuditResult, str, Mapping[str, Any]]], study:
         raise ValueError(f"study {study!r} has no audits to collect: its grid is empty")
     frames = []
     for result, block, columns in audits:
-        rows = result.rows.copy()
         place = {"block": block, "dataset": result.dataset, "origin": result.origin, "method": result.method}
-        for name, value in {**columns, **place, "audit": result.audit, "study": study, "scale": scale}.items():
-            if name in rows and name in columns and not set(rows[name].dropna()) <= {value, ""}:
-                raise ValueError(
-                    f"block {block!r}, {result.method} on {result.dataset}: the audit was made with {name} "
-                    f"{sorted(set(rows[name].dropna()))}, the grid says {value!r}: audit it again"
-                )
-            rows[name] = value
-        frames.append(rows)
+        frames.append(result.rows.assign(**{**columns, **place, "audit": result.audit, "study": study, "scale": scale}))
     collected = pd.concat(frames, ignore_index=True)
     for name in collected.columns:
         # Text that is unused is missing, like a number that is unused.

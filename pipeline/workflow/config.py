@@ -32,9 +32,7 @@ from pipeline.workflow.sweep import Figure
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf"
 REFERENCES = "data/reference"
-INVOCATION = {
-    "scale": "SCALE", "study": "STUDY", "blocks": "BLOCKS", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET",
-}  # fmt: skip
+INVOCATION = {"scale": "SCALE", "study": "STUDY", "source": "DATA_SOURCE", "tracker": "TRACKER", "set": "SET"}
 """What one invocation may ask for: the keys of ``snakemake --config`` and the variables that stand for them."""
 ABSENT = "PIPELINE_ABSENT"
 """The variable that tells the processes of a run which data cannot be had."""
@@ -59,7 +57,6 @@ class Workflow:
         studies: Sequence[str] = (),
         overrides: Sequence[str] = (),
         conf: Path = CONF,
-        blocks: Sequence[str] = (),
     ) -> None:
         self.conf = Path(conf)
         self.scale = scale
@@ -71,13 +68,11 @@ class Workflow:
         self._resolver = Resolver(self.conf, scale, self.overrides)
         self.tracker = plain(composed(self.conf, (f"tracker={tracker}",)).tracker)
         self.studies = tuple(studies) or composition.declared(self.conf, "experiment")
-        self.blocks = frozenset(blocks)
-        self._check_blocks()
         self.sweeps = composition.declared(self.conf, "sweep")
         if asked := sorted(set(self.studies) & set(self.sweeps)):
             raise ValueError(f"{asked[0]!r} is a sweep, not a study: run `snakemake sweep_{asked[0]}`")
         known = dict.fromkeys((*self.sweeps, *composition.declared(self.conf, "experiment"), *self.studies))
-        self._of_scale = {study: self._run(study) for study in known}
+        self._of_scale = {study: self._run(study, scale) for study in known}
         points = [point for study in known for point in self.points(study)]
         self._points = {stage: self._placed(stage, points) for stage in STAGES}
 
@@ -86,8 +81,8 @@ class Workflow:
         """The invocation that ``snakemake --config`` and the environment ask for.
 
         Keys and variables: scale, SCALE; study, STUDY (several with spaces or commas); source, DATA_SOURCE; tracker,
-        TRACKER; blocks, BLOCKS, of the studies' grids, all where none is named; and set, a list of group.name.key=value
-        parted by semicolons. The command line wins over the environment. Raises ValueError for another key.
+        TRACKER; and set, a list of group.name.key=value parted by semicolons. The command line wins over the
+        environment. Raises ValueError for another key.
         """
         if unknown := sorted(set(config) - set(INVOCATION)):
             hint = nearest(unknown[0], INVOCATION)
@@ -102,23 +97,17 @@ class Workflow:
             source=asked("source", composed(CONF).data.source),
             tracker=asked("tracker", composed(CONF, (f"scale={scale}",)).scale.get("tracker", "offline")),
             studies=asked("study", "").replace(",", " ").split(),
-            blocks=asked("blocks", "").replace(",", " ").split(),
             overrides=[text for text in asked("set", "").split(";") if text],
         )
 
     def points(self, study: str) -> tuple[Point, ...]:
-        """The points of a study's grid that the scale runs, of its blocks that this invocation is about."""
+        """The points of a study's grid that the scale runs."""
         return self._of_scale[study]
 
-    def _run(self, study: str) -> tuple[Point, ...]:
-        chosen = self.blocks if study in self.studies else ()
-        return tuple(point for point in self._ran(study, self.scale) if not chosen or point.block in chosen)
-
-    def _ran(self, study: str, scale: str) -> list[Point]:
-        """The points of a study's grid that a scale runs, of all blocks."""
+    def _run(self, study: str, scale: str) -> tuple[Point, ...]:
         every = composition.points(self.conf, study)
         omitted = left_out(self.conf, scale, every)
-        return [point for point in every if point not in omitted]
+        return tuple(point for point in every if point not in omitted)
 
     def section(self, group: str, point: Point) -> dict[str, Any]:
         """The resolved values of a part of a point, with its ``name`` and its module's ``kind``."""
@@ -167,20 +156,19 @@ class Workflow:
         """What a study's tables and figures depend on, besides the rows.
 
         Its declaration, every resolved section, and the same sections at the published scale, untouched by the user:
-        what differs between the two is what an artefact's stamp has to say. ``blocks``: those that the scale runs;
-        ``left_out``, where there is any: the points of the grid that it does not.
+        what differs between the two is what an artefact's stamp has to say. ``left_out``, where there is any: the
+        points of the grid that the scale does not run.
         """
         published = (
             self
             if self.scale == PUBLISHED and not self.overrides
-            else Workflow(PUBLISHED, studies=self.studies, conf=self.conf, blocks=tuple(self.blocks))
+            else Workflow(PUBLISHED, studies=self.studies, conf=self.conf)
         )
         omitted = left_out(self.conf, self.scale, composition.points(self.conf, study))
         places = [{"block": p.block, "dataset": p.dataset, "method": p.method, **dict(p.settings)} for p in omitted]
         return {
             **({"left_out": places} if places else {}),
             "experiment": composition.experiment(self.conf, study),
-            "blocks": self.blocks_of(study, self.scale),
             "scale": self._scale(),
             "sections": self._sections(study),
             "published": published._sections(study, self.points(study)),
@@ -247,7 +235,7 @@ class Workflow:
 
     def blocks_of(self, study: str, scale: str) -> list[str]:
         """The blocks of a study's grid that a scale runs, in order."""
-        return list(dict.fromkeys(point.block for point in self._ran(study, scale)))
+        return list(dict.fromkeys(point.block for point in self._run(study, scale)))
 
     @property
     def referenced(self) -> tuple[str, ...]:
@@ -370,12 +358,6 @@ class Workflow:
     def forget_superseded(self, root: Path = ROOT) -> list[str]:
         """Drop the records of stand-ins for which the published files have come to hand, unless asked for by name."""
         return availability.forget_superseded(root) if self.source == "auto" else []
-
-    def _check_blocks(self) -> None:
-        known = sorted({block for study in self.studies for block in composition.experiment(self.conf, study)["grid"]})
-        if unknown := sorted(self.blocks - set(known)):
-            hint = nearest(unknown[0], known)
-            raise ValueError(f"BLOCKS: there is no block {unknown[0]!r}{hint}. There are: {', '.join(known)}")
 
     def _sections(self, study: str, of: Sequence[Point] = ()) -> dict[str, Any]:
         return {self.audit_file(point): self._resolver.sections(point) for point in of or self.points(study)}

@@ -1,6 +1,6 @@
 """The account of a run in which jobs failed: which, why, and what is missing because of them.
 
-It is written when the run has ended: ``results/failures.json`` for programs, ``results/failures.md`` for people, and
+It is written when the run has ended: ``results/failures.json``, and where a report was to be made
 ``results/report.html`` with what could be made, opening with what is missing. Snakemake makes the report anew as soon
 as it can, since the summary that belongs to it is taken away.
 """
@@ -15,7 +15,6 @@ from typing import Any
 from pipeline import io
 
 ACCOUNT = Path("results/failures.json")
-TEXT = Path("results/failures.md")
 JOURNAL = Path("results/failures.jsonl")
 """What the progress display wrote down when the jobs failed: how their commands ended, what the scheduler said."""
 REPORT, SUMMARY = Path("results/report.html"), Path("results/summary.txt")
@@ -56,8 +55,7 @@ def account(dag: Any, failed: Iterable[Any], artefacts: Mapping[str, Sequence[st
 def save(content: Mapping[str, Any], scale: str, studies: Sequence[str], root: Path) -> None:
     """Write the account, and the report of the ``studies`` that are whole; OSError where there is no room for it."""
     io.save_json(content, root / ACCOUNT)
-    io.save_text(text(content), root / TEXT)
-    if any(job["rule"] == "report" for job in content["not_run"]):
+    if _reported(content):
         (root / SUMMARY).unlink(missing_ok=True)
         command = [sys.executable, "-m", "pipeline.stages.report", "--scale", scale, "--failures", str(ACCOUNT)]
         command += ["--figures", "results/figures", "--benchmarks", "results/benchmarks", "--output", str(REPORT)]
@@ -75,30 +73,8 @@ def forget(root: Path) -> None:
         outputs = [path for job in (*content["failed"], *content["not_run"]) for path in job["outputs"]]
         if not all((root / path).exists() for path in outputs):
             return
-    for path in (ACCOUNT, TEXT, JOURNAL):
+    for path in (ACCOUNT, JOURNAL):
         (root / path).unlink(missing_ok=True)
-
-
-def text(content: Mapping[str, Any]) -> str:
-    """The account as Markdown."""
-    lines = ["# What failed, and what is missing because of it", ""]
-    for job in content["failed"]:
-        lines += [f"## {job['title']}", "", *([f"{job['why'][0].upper()}{job['why'][1:]}.", ""] if job["why"] else [])]
-        lines += ["It was to make " + ", ".join(f"`{path}`" for path in job["outputs"]) + ".", ""]
-        for log in job["logs"]:
-            lines += [f"`{log['path']}` {log['state']}", ""]
-            lines += ["```", *log["lines"], "```", ""] if log["lines"] else []
-    if content["missing"]:
-        lines += ["## Missing tables and figures", ""]
-        for study in content["missing"]:
-            names = ", ".join(study["artefacts"])
-            lines += [f"- `{study['study']}` ({names}): {_reason(study['because'])}"]
-        lines += ["", "Files of these that an earlier run made are as they were.", ""]
-    if content["not_run"]:
-        lines += ["## Jobs that were not run", ""]
-        lines += [f"- {job['title']}: {_reason(job['because'])}" for job in content["not_run"]]
-        lines += [""]
-    return "\n".join([*lines, "The same command continues where this run stopped.", ""])
 
 
 def terminal(content: Mapping[str, Any]) -> str:
@@ -106,7 +82,13 @@ def terminal(content: Mapping[str, Any]) -> str:
     lines = [f"missing: tables and figures of {one['study']}, {_reason(one['because'])}" for one in content["missing"]]
     count = len(content["failed"]) + len(content["not_run"])
     jobs = "1 job is" if count == 1 else f"{count} jobs are"
-    return "\n".join([*lines, f"{jobs} to be done still; what failed and why: {TEXT}"])
+    told = REPORT if _reported(content) else ACCOUNT
+    return "\n".join([*lines, f"{jobs} to be done still; what failed and why: {told}"])
+
+
+def _reported(content: Mapping[str, Any]) -> bool:
+    """Whether the run was to end with the report."""
+    return any(job["rule"] == "report" for job in content["not_run"])
 
 
 def _reason(because: Sequence[str]) -> str:

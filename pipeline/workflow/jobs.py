@@ -7,7 +7,7 @@ another job's the next time, and be made again.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,25 +123,6 @@ def jobs(
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two jobs have the name {min(twice)!r}: rename one of what they are made of")
     return made
-
-
-def longest_chains(
-    made: Sequence[Job],
-    inputs: Callable[[Job], Iterable[str]],
-    outputs: Callable[[Job], Iterable[str]],
-    seconds: Callable[[Job], int],
-) -> dict[str, int]:
-    """For each job's rule the seconds from its start to the end of the longest chain of jobs that wait for it.
-
-    ``made`` has every job after those that it waits for.
-    """
-    waited_for: dict[str, int] = {}
-    chains = {}
-    for job in reversed(made):
-        chains[job.rule] = seconds(job) + max((waited_for.get(path, 0) for path in outputs(job)), default=0)
-        for path in inputs(job):
-            waited_for[path] = max(waited_for.get(path, 0), chains[job.rule])
-    return chains
 
 
 def _name(key: Sequence[str]) -> str:

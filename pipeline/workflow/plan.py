@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.workflow import availability, composition
 from pipeline.workflow.composition import Point, encoded
-from pipeline.workflow.jobs import STAGES, Job, jobs, longest_chains
+from pipeline.workflow.jobs import STAGES, Job, jobs
 
 if TYPE_CHECKING:
     from pipeline.workflow.config import Workflow
+
+PREPARING = 1000
+"""Seconds by which data are prepared before anything is made of them; no job has more of its own."""
 
 
 class Plan:
@@ -85,8 +88,9 @@ class Plan:
         return self.workflow.resources.functions(lambda _, attempt: job.asks(self.workflow.resources, attempt))
 
     def priority(self, job: Job) -> int:
-        """What starts first, in seconds: the job that the longest chain of jobs waits for."""
-        return self._chains[job.rule]
+        """What starts first, in seconds: data, which all else waits for, and then the job that takes longest."""
+        own = int(job.asks(self.workflow.resources).get("seconds", 1))
+        return own + PREPARING if job.stage == "prepare" else own
 
     def not_run(self, study: str) -> list[dict[str, str]]:
         """For each audit of a study whose data cannot be had what stands for it, as the stage ``absent`` reads it."""
@@ -97,12 +101,6 @@ class Plan:
                 names = {"dataset": point.dataset, "method": point.method, "audit": point.audit}
                 found.append({"manifest": manifest, **names, "output": self.workflow.audit_file(point)})
         return found
-
-    @cached_property
-    def _chains(self) -> dict[str, int]:
-        return longest_chains(
-            self.jobs, self.inputs, self.outputs, lambda job: int(job.asks(self.workflow.resources).get("seconds", 1))
-        )
 
     def _kind(self, point: Point) -> str:
         return self.workflow.kind("dataset", point.dataset)

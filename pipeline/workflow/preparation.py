@@ -11,7 +11,7 @@ from pipeline.datasets.twins import kinds
 from pipeline.seeds import generators
 from pipeline.types import Absent, Dataset, ImageDataset
 from pipeline.workflow import plugins
-from pipeline.workflow.availability import sources, without_files
+from pipeline.workflow.availability import without_files
 
 
 def prepared(
@@ -25,18 +25,10 @@ def prepared(
     module = plugins.load("dataset", kind)
     manifest = manifest or without_files(kind, module)
     origin = manifest["origin"]
-    if manifest["dataset"] != kind:
-        raise ValueError(
-            f"the manifest is of {manifest['dataset']!r}, expected {kind!r}: give the manifest of {kind!r}"
-        )
     config = plugins.configure(module, section)
     if origin == "absent":
         return Absent(section["name"], manifest["reason"])
     files = manifest["files"]
-    drawn = origin in ("simulated", "bundled")
-    if drawn == bool(sources(module)):
-        data = "made of files" if drawn else "drawn, or come with a dependency"
-        raise ValueError(f"the manifest says {origin}, but the data of {kind!r} are {data}: delete it and fetch again")
     if origin == "twin":
         wanted = module.TWINS[getattr(config, "rows", "")]
         files = [file for file in files if Path(file["path"]).name == wanted]
@@ -48,7 +40,7 @@ def prepared(
         rows = kinds.sampled(io.load_json(paths[0]), generators("twin", kind, repetitions=1)[0])
     elif origin == "bundled":
         rows = module.parse()
-    elif not drawn:
+    elif origin != "simulated":
         # Where one of several files may be what was found, its name says how to read it.
         several = hasattr(module, "ALTERNATIVES") or hasattr(module, "recognised")
         rows = module.parse(paths[0].parent, *([paths[0].name] if several else []))

@@ -1,10 +1,10 @@
 """References on disk: ``data/reference/<study>/``, many small values in few files of at most a megabyte.
 
-- ``manifest.json``: where the numbers come from, see :func:`pipeline.report.provenance.manifest`.
+- ``manifest.json``: where the numbers come from, see :func:`pipeline.stages.artefacts.manifest_of`.
 - ``config.json.gz``: the resolved configuration of every point.
 - ``rows/<block>.parquet``: the tidy rows of a block.
-- ``datasets.json``: the data sets as described.
-- ``classifiers_1.zip``, ``transports_1.zip``, ``audits_1.zip``, and ``_2`` and so on: what :mod:`pipeline.io` writes.
+- ``datasets_1.zip``, ``classifiers_1.zip``, ``transports_1.zip``, ``audits_1.zip``, and ``_2`` and so on: what
+  :mod:`pipeline.io` writes, of data sets their description.
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from pipeline import io
-from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
-from pipeline.types import Array, Classifier, TransportMap
+from pipeline.types import Classifier, Described, TransportMap
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +39,7 @@ def save_reference(inputs: Inputs, manifest: Mapping[str, Any], folder: Path | s
     folder = Path(folder)
     (folder / "manifest.json").unlink(missing_ok=True)
     _save_rows(inputs.rows, folder / "rows")
-    # In their own order, unlike other JSON here: groups and features stand in it on the artefacts. A line for each.
-    described = {key: json.dumps(_plain(asdict(one)), allow_nan=False) for key, one in inputs.datasets.items()}
-    lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in described.items())
-    io.save_text(f"{{\n{lines}\n}}\n", folder / "datasets.json")
+    _save_shelf(inputs.datasets, folder / "datasets")
     _save_shelf(inputs.classifiers, folder / "classifiers")
     _save_shelf(inputs.transports, folder / "transports")
     _save_shelf(inputs.audits, folder / "audits")
@@ -63,13 +56,12 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
     if not (folder / "manifest.json").is_file():
         raise ValueError(f"{folder} holds no reference: make one of a finished run, make reference STUDY={folder.name}")
     manifest = io.load_json(folder / "manifest.json")
-    described = io.load_json(folder / "datasets.json")
     inputs = Inputs(
         study=manifest["study"],
         scale=manifest["scale"],
         rows=pd.concat([io.load_rows(path) for path in sorted((folder / "rows").glob("*.parquet"))], ignore_index=True),
         config=json.loads(gzip.decompress((folder / "config.json.gz").read_bytes())),
-        datasets={key: _described(one) for key, one in described.items()},
+        datasets=_load_shelf(folder / "datasets", lambda path: io.load(path, Described)),
         classifiers=_load_shelf(folder / "classifiers", lambda path: io.load(path, Classifier)),
         transports=_load_shelf(folder / "transports", lambda path: io.load(path, TransportMap)),
         audits=_load_shelf(folder / "audits", io.load_audit),
@@ -98,12 +90,12 @@ def _parquets(rows: pd.DataFrame, pieces: int) -> list[bytes]:
 
 
 def _save_shelf(values: Mapping[str, Any], stem: Path) -> None:
-    """Archives ``stem``_1.zip, ``stem``_2.zip, ..., each filled as far as it goes."""
+    """Archives ``stem``_1.zip, ``stem``_2.zip, ..., each filled as far as it goes, in the values' own order."""
     for old in stem.parent.glob(f"{stem.name}_*.zip"):
         old.unlink()
     shelves: list[list[tuple[str, bytes]]] = [[]]
     with tempfile.TemporaryDirectory() as temporary:
-        for number, (key, value) in enumerate(sorted(values.items())):
+        for number, (key, value) in enumerate(values.items()):
             path = Path(temporary, f"{number}.npz")
             io.save(value, path)
             content = path.read_bytes()
@@ -134,44 +126,6 @@ def _load_shelf(stem: Path, load: Callable[[Path], Any]) -> dict[str, Any]:
 def _check(path: Path) -> None:
     if path.stat().st_size > LIMIT:
         raise ValueError(f"{path} has {path.stat().st_size:,} bytes, expected at most {LIMIT:,}: keep less of it")
-
-
-def _plain(value: Any) -> Any:
-    """Arrays as lists, and NaN, which JSON does not have, as null."""
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _described(stored: Mapping[str, Any]) -> Described:
-    kinds = get_type_hints(Described)
-    values: dict[str, Any] = {}
-    for name, value in stored.items():
-        if kinds[name] is Array:
-            values[name] = np.array(value, dtype=float)
-        elif kinds[name] == Mapping[str, Array]:
-            values[name] = {key: _numbers(array) for key, array in value.items()}
-        elif kinds[name] is float:
-            values[name] = float("nan") if value is None else value
-        else:
-            values[name] = _tuples(value)
-    return Described(**values)
-
-
-def _numbers(array: list[Any]) -> np.ndarray:
-    """Whole numbers as such, null as NaN."""
-    found = np.array(array)
-    return found if found.dtype.kind == "i" else np.array(array, dtype=float)
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_tuples(item) for item in value)
-    return {key: _tuples(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def save_list(found: pd.DataFrame, study: str, path: Path | str) -> None:

@@ -10,7 +10,6 @@ import shutil
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,46 +25,6 @@ INIT_SECONDS = 6.0
 UPLOAD_SECONDS = 60.0
 
 
-class Tracker:
-    """What a job writes to: a run of Weights & Biases, or none, where nothing is recorded."""
-
-    def __init__(self, run: Any = None) -> None:
-        self.run = run
-
-    def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Values of curves at a step; steps increase."""
-        if self.run is not None:
-            self.run.log(dict(values), step=int(step))
-
-    def summary(self, values: Mapping[str, float]) -> None:
-        """Final metrics."""
-        if self.run is not None:
-            self.run.summary.update(dict(values))
-
-
-@contextmanager
-def tracker(
-    mode: str, project: str, group: str, name: str, config: Mapping[str, Any], folder: Path | str
-) -> Iterator[Tracker]:
-    """Track the block as one run; runs that are not sent are kept in ``folder``/wandb.
-
-    The first part of ``name`` becomes the run's type. A run's identity is derived from project, group, name and
-    configuration, so a job that is run again replaces its earlier run.
-    ``online`` falls back to ``offline`` with one line on standard error where there is no key or no network.
-    """
-    if mode not in MODES:
-        raise ValueError(f"tracker mode: expected one of {', '.join(MODES)}, found {mode!r}")
-    run = None if mode == "disabled" else _begin(mode, project, group, name, dict(config), Path(folder))
-    try:
-        yield Tracker(run)
-    except BaseException:
-        if run is not None:
-            run.finish(exit_code=1)
-        raise
-    if run is not None:
-        run.finish()
-
-
 def record(
     output: str,
     config: Mapping[str, Any],
@@ -75,16 +34,23 @@ def record(
     """Track a job that has made ``output`` as the workflow chose for its jobs; outside a workflow nothing is tracked.
 
     ``config`` is what it computed with, ``metrics`` what came of it, ``history`` training curves (:func:`curves`). The
-    job's name is that of the file that only it makes, ``models/laptop/adult/sensr``.
+    job's name is that of the file that only it makes, ``models/laptop/adult/sensr``; its first part is the run's type.
+    Runs that are not sent are kept in ``wandb`` below the tracker's folder. ``online`` falls back to ``offline`` with
+    one line on standard error where there is no key or no network.
     """
     chosen = json.loads(os.environ.get(VARIABLE) or '{"mode": "disabled"}')
-    place = {key: chosen.get(key, "") for key in ("project", "group")}
+    mode = chosen["mode"]
+    if mode not in MODES:
+        raise ValueError(f"tracker mode: expected one of {', '.join(MODES)}, found {mode!r}")
+    if mode == "disabled":
+        return
     name = output.removeprefix("results/").removesuffix(".npz")
-    content = {**config, "scale": chosen.get("scale", "")}
-    with tracker(chosen["mode"], **place, name=name, config=content, folder=chosen.get("folder", ".")) as run:
+    content = {**config, "scale": chosen["scale"]}
+    if run := _begun(mode, chosen["project"], chosen["group"], name, content, Path(chosen["folder"])):
         for values, step in curves(history or {}):
-            run.log(step, values)
-        run.summary(metrics)
+            run.log(values, step=step)
+        run.summary.update(dict(metrics))
+        run.finish()
 
 
 def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float], int]]:
@@ -103,12 +69,12 @@ def curves(history: Mapping[str, np.ndarray]) -> Iterator[tuple[dict[str, float]
 
 
 def identity(project: str, group: str, name: str, config: Mapping[str, Any]) -> str:
-    """The first 16 hexadecimal digits of the sha256 of what a run is."""
+    """The first 16 hexadecimal digits of the sha256 of what a run is: a job that is run again replaces its run."""
     what = json.dumps([project, group, name, config], sort_keys=True, default=str)
     return hashlib.sha256(what.encode()).hexdigest()[:16]
 
 
-def _begin(mode: str, project: str, group: str, name: str, config: dict[str, Any], folder: Path) -> Any:
+def _begun(mode: str, project: str, group: str, name: str, config: dict[str, Any], folder: Path) -> Any:
     """A started run, or None where even an offline one cannot be had."""
     # Its reports of its own errors would wait for the network at the end of the job, offline too.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")

@@ -85,9 +85,11 @@ def test_what_slurm_ends_is_accounted_for_and_continues_with_the_same_command(pr
     assert "CANCELLED" in why["cancelled"]
     assert "TIMEOUT" in why["slow"]
     assert "MEMORY" in why["hungry"].upper()
-    for text in (printed, (work.folder / "results" / "failures.md").read_text()):
+    account = json.loads((work.folder / "results" / "failures.json").read_text())
+    for text in (printed, str(account["failed"])):
         assert "train slow on simulated" in text
-    assert "sweep small: because of train" in (work.folder / "results" / "failures.md").read_text()
+    (because,) = [job["because"] for job in account["not_run"] if job["title"] == "sweep small"]
+    assert because[0].startswith("train")
     assert not work.halves()
     done = {name for name in work.made() if "/plain" in name or "prepared" in name}
     assert any(name.startswith("results/audits") for name in done)

@@ -189,12 +189,12 @@ KEPT, THROWN = "which are kept", "which are thrown away for want of a checksum"
     ("recorded", "behaviour", "what"),
     [
         (True, {"silence": 3.0}, "no answer within"),
-        (True, {"stall": 3.0}, f"the server stalled after {len(BODY) // 2:,} bytes, {KEPT}"),
+        (True, {"stall": 3.0}, f"the server stalled at {len(BODY) // 2:,} of {len(BODY):,} bytes, {KEPT}"),
         (True, {"drip": 0.1}, "too slow"),
         (True, {"status": 503}, "HTTP 503"),
         (True, {"cut": 10_000}, f"the connection was cut at 30,000 of {len(BODY):,} bytes, {KEPT}"),
         (False, {"cut": 4_000}, f"the connection was cut at 4,000 of at most {MOST:,} bytes, {THROWN}"),
-        (False, {"stall": 2.0}, f"the server stalled after {len(BODY) // 2:,} bytes, {THROWN}"),
+        (False, {"stall": 2.0}, f"the server stalled at {len(BODY) // 2:,} of at most {MOST:,} bytes, {THROWN}"),
     ],
 )
 def test_a_silent_stalled_slow_or_failing_server_is_left_and_only_what_a_checksum_can_tell_is_kept(

@@ -22,7 +22,6 @@ BODY = b"name,age\nann,3\n"
 SHA256 = hashlib.sha256(BODY).hexdigest()
 TWINS = Path(__file__).resolve().parents[2] / "data" / "twins"
 COMPAS = {"name": "compas", "kind": "compas", "train_fraction": 0.8, "rows": "complete"}
-ARRESTS = {"name": "arrests", "kind": "arrests", "n": 15}
 
 
 def run(folder: Path, section: dict[str, Any], repetitions: int = 2, source: str = "twin") -> Dataset:
@@ -153,20 +152,15 @@ def test_a_twin_is_sampled_prepared_and_marked_to_the_same_bytes(
 
 
 @pytest.mark.parametrize(
-    ("manifest", "section", "message"),
+    ("section", "message"),
     [
-        ({"dataset": "compas", "origin": "simulated"}, COMPAS, "says simulated, but the data of 'compas' are made of"),
-        ({"dataset": "arrests", "origin": "official"}, ARRESTS, "says official, but the data of 'arrests' are drawn, "),
-        ({"dataset": "adult", "origin": "twin"}, COMPAS, "the manifest is of 'adult', expected 'compas'"),
-        (None, {**COMPAS, "train_fraction": 2.0}, r"prepare compas: .*expected dataset\.train_fraction to be"),
-        (None, {**COMPAS, "colour": "red"}, "no key 'colour'"),
+        ({**COMPAS, "train_fraction": 2.0}, r"prepare compas: .*expected dataset\.train_fraction to be"),
+        ({**COMPAS, "colour": "red"}, "no key 'colour'"),
     ],
 )
-def test_a_manifest_or_a_setting_that_the_data_cannot_have_stops_before_anything_is_written(
-    manifest: dict[str, Any] | None, section: dict[str, Any], message: str, tmp_path: Path
+def test_a_setting_that_the_data_cannot_have_stops_before_anything_is_written(
+    section: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    if manifest is not None:
-        io.save_json({"files": [], "reason": None, **manifest}, tmp_path / "manifest.json")
     with pytest.raises(SystemExit, match=message):
         run(tmp_path, section)
     assert not (tmp_path / "prepared.npz").exists()

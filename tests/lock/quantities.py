@@ -220,11 +220,20 @@ def of_audit(name: str, result: AuditResult, keys: Sequence[str]) -> Named:
         yield f"{name}, {', '.join(filter(None, place))}", values.mean()
 
 
-@functools.cache
+PREPARED: dict[str, Dataset | ImageDataset] = {}
+"""What is prepared, by the name that stands in paths."""
+
+
 def dataset(name: str) -> Dataset | ImageDataset:
     """A prepared dataset by the name that stands in paths, or the first of that kind."""
-    point = next(point for point in POINTS if name in (point.name("dataset"), point.dataset))
-    config = WORKFLOW.asked("prepare", point.name("dataset"))
+    named = next((point.name("dataset") for point in POINTS if name in (point.name("dataset"), point.dataset)), name)
+    if named not in PREPARED:
+        PREPARED[named] = _prepared(named)
+    return PREPARED[named]
+
+
+def _prepared(name: str) -> Dataset | ImageDataset:
+    config = WORKFLOW.asked("prepare", name)
     kind = WORKFLOW.kind("dataset", name)
     twins = [ROOT / path for path in WORKFLOW.twin(kind)]
     files = [{"path": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()} for path in twins]
@@ -258,6 +267,7 @@ def maps(point: Point) -> TransportMap:
 def audited(point: Point) -> AuditResult:
     """What the audit stage saves."""
     data, trained, section = dataset(point.name("dataset")), classifier(point), WORKFLOW.section("audit", point)
+    data = data.with_inputs(trained.reads) if isinstance(data, Dataset) else data
     module: Any = plugins.load("audit", section["kind"])
     rngs = generators("audit", data.name, trained.method, section["name"], repetitions=trained.repetitions)
     with_maps = [maps(point)] if point.transport else []

@@ -77,7 +77,7 @@ def recorded(inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     for name in DRAWN:
         build(name, drawn, pd.DataFrame())
     folder = tmp_path_factory.mktemp("reference")
-    manifest = {"study": inputs.study, "scale": inputs.scale, "blocks": {b: {} for b in reference.blocks(inputs)}}
+    manifest = {"study": inputs.study, "scale": inputs.scale, "blocks": {b: {} for b in reference.sections(inputs)}}
     shelf.save_reference(reference.kept(drawn), {**manifest, "jobs": {}}, folder)
     return inputs, folder
 
@@ -121,39 +121,6 @@ def test_small_values_share_a_file_and_many_take_more(recorded: tuple[Inputs, Pa
     again = shelf._load_shelf(tmp_path / "audits", io.load_audit)
     assert set(again) == set(audits)
     np.testing.assert_array_equal(again[f"{key}7"].arrays["noise"], audits[f"{key}7"].arrays["noise"])
-
-
-def of_blocks(inputs: Inputs, blocks: set[str]) -> Inputs:
-    """The inputs of a run of these blocks alone."""
-    inside: Any = lambda paths: {path: v for path, v in paths.items() if path.split("/")[-4] in blocks}  # noqa: E731
-    config = {**inputs.config, **{key: inside(inputs.config[key]) for key in ("sections", "published")}}
-    rows = inputs.rows[inputs.rows["block"].isin(blocks)]
-    audits = {key: audit for key, audit in inputs.audits.items() if key.split("/")[0] in blocks}
-    return replace(inputs, rows=rows, config=config, audits=audits)
-
-
-def test_a_reference_grows_by_blocks(inputs: Inputs) -> None:
-    every = set(inputs.config["experiment"]["grid"])
-    first = {"audit"}
-    one, rest = of_blocks(inputs, first), of_blocks(inputs, every - first)
-    assert not reference.whole(one)
-    manifests = [
-        {"blocks": {block: {"commit": str(number)} for block in blocks}, "jobs": {str(number): [1, 1]}}
-        for number, blocks in enumerate((first, every - first))
-    ]
-    left_out = replace(one, config={**one.config, "blocks": sorted(first)})
-    assert reference.whole(left_out), "its scale runs no other block"
-    both, manifest = reference.merged(one, manifests[0], rest, manifests[1])
-    assert reference.whole(both)
-    assert set(manifest["blocks"]) == every
-    assert len(manifest["jobs"]) == 2
-    assert len(both.rows) == len(inputs.rows)
-    # What was run again takes the place of what was there.
-    again, manifest = reference.merged(both, manifest, one, {"blocks": {"audit": {"commit": "2"}}, "jobs": {}})
-    assert len(again.rows) == len(inputs.rows)
-    assert manifest["blocks"]["audit"]["commit"] == "2"
-    with pytest.raises(ValueError, match=r"is of scale .*, the run of 'other'"):
-        reference.merged(one, manifests[0], replace(rest, scale="other"), manifests[1])
 
 
 # What the artefacts see of a data set: moments and sizes, and no row.

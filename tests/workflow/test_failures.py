@@ -12,9 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,108 +20,111 @@ import pytest
 
 from pipeline.workflow import failures, tracking
 from pipeline.workflow.config import Workflow
-from pipeline.workflow.tracking import curves, identity, record, tracker
+from pipeline.workflow.tracking import curves, identity, record
+
+SNAKEFILE = """
+from pathlib import Path
+from pipeline.workflow import failures
+
+rule all:
+    input: "r.html"
+rule train:
+    message: "train sensr on adult"
+    output: "m.npz"
+    log: "logs/train.log"
+    priority: 1
+    shell: "seq 0 49 >{log}; exit 1"
+rule audit:
+    input: "m.npz"
+    output: "a.npz"
+    shell: "touch {output}"
+rule first:
+    input: "a.npz"
+    output: "t.csv"
+    shell: "touch {output}"
+rule collect:
+    output: "rows.csv"
+    log: "logs/collect.log"
+    shell: "exit 1"
+rule second:
+    input: "rows.csv"
+    output: "s.csv"
+    shell: "touch {output}"
+rule report:
+    input: "t.csv", "s.csv"
+    output: "r.html"
+    shell: "touch {output}"
+
+onerror:
+    # The executor of a cluster hands over groups.
+    jobs = {job.rule.name: job for job in workflow.dag.jobs}
+    together = [jobs["collect"], jobs["second"]]
+    group = workflow.dag.group_job_factory.new("together", together, workflow.global_resources)
+    failed = [group if job in together else job for job in workflow.scheduler.failed]
+    artefacts = {"first": ["table_1", "figure_2"], "second": ["table_3"]}
+    account = failures.account(workflow.dag, failed, artefacts, Path("."))
+    failures.io.save_json(account, failures.ACCOUNT)
+"""
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What the account reads of Snakemake's jobs."""
+def account_of(folder: Path, *options: str) -> dict[str, Any]:
+    """The account of a run by Snakemake itself, in which ``train`` fails, and the group of ``collect`` and ``second``.
 
-    name: str
-    after: tuple[Job, ...] = ()
-    outputs: tuple[str, ...] = ()
-    log: tuple[str, ...] = ()
-    jobs: tuple[Job, ...] = ()
-    wildcards: tuple[str, ...] = ()
-    message: str | None = None
-
-    @property
-    def output(self) -> tuple[str, ...]:
-        return self.outputs
-
-    @property
-    def rule(self) -> SimpleNamespace:
-        return SimpleNamespace(name=self.name)
-
-    def is_group(self) -> bool:
-        return bool(self.jobs)
-
-
-@dataclass(frozen=True)
-class Dag:
-    """Jobs, and which of them are finished."""
-
-    jobs: tuple[Job, ...]
-    finished: frozenset[str] = field(default_factory=frozenset)
-
-    @property
-    def dependencies(self) -> dict[Job, dict[Job, set[str]]]:
-        return {job: {earlier: set() for earlier in job.after} for job in self.jobs}
-
-    def needrun_jobs(self, exclude_finished: bool) -> Iterator[Job]:
-        return (job for job in self.jobs if not (exclude_finished and job.name in self.finished))
-
-
-TRAIN = Job("train", outputs=("m.npz",), log=("logs/train.log",), message="train sensr on adult")
-OTHER = Job("other", outputs=("o.npz",))
-AUDIT = Job("audit", (TRAIN,), ("a.npz",))
-STUDY = Job("first", (AUDIT,), ("t.csv",))
-SECOND = Job("second", (OTHER,), ("s.csv",))
-REPORT = Job("report", (STUDY, SECOND), ("r.html",))
-ALL = Job("all", (REPORT,))
-DAG = Dag((TRAIN, OTHER, AUDIT, STUDY, SECOND, REPORT, ALL), frozenset({"other", "second"}))
-ARTEFACTS = {"first": ["table_1", "figure_2"], "second": ["table_3"]}
-
-
-def test_what_waits_for_a_failed_job_is_laid_to_it_at_any_distance(tmp_path: Path) -> None:
-    account = failures.account(DAG, [TRAIN], ARTEFACTS, tmp_path)
-    assert [job["title"] for job in account["failed"]] == ["train sensr on adult"]
-    because = {job["title"]: job["because"] for job in account["not_run"]}
-    assert because == {name: ["train sensr on adult"] for name in ("audit", "first", "report")}
-    expected = {"study": "first", "artefacts": ["table_1", "figure_2"], "because": ["train sensr on adult"]}
-    assert account["missing"] == [expected]
-
-
-def test_every_job_that_is_still_to_be_done_stands_in_the_account_once(tmp_path: Path) -> None:
-    for failed in ([TRAIN], [STUDY], [TRAIN, SECOND], [Job("group", jobs=(AUDIT, OTHER))]):
-        names = {job.name for one in failed for job in (one.jobs or (one,))}
-        dag = Dag(DAG.jobs, frozenset({"other", "second"} - names))
-        account = failures.account(dag, failed, ARTEFACTS, tmp_path)
-        rules = [job["rule"] for job in (*account["failed"], *account["not_run"])]
-        assert sorted(rules) == sorted({job.name for job in DAG.jobs} - dag.finished - {"all"})
-
-
-def test_a_job_whose_turn_did_not_come_is_laid_to_nobody_and_a_study_that_failed_to_itself(tmp_path: Path) -> None:
-    account = failures.account(Dag(DAG.jobs), [TRAIN], ARTEFACTS, tmp_path)
-    assert {job["title"]: job["because"] for job in account["not_run"]}["second"] == []
-    assert "`second` (table_3): the run ended before" in failures.text(account)
-    assert failures.account(DAG, [STUDY], ARTEFACTS, tmp_path)["missing"][0]["because"] == ["first"]
-
-
-def test_the_end_of_the_log_and_what_the_scheduler_said_stand_in_the_account(tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "train.log").write_text("".join(f"step {n}\n" for n in range(50)) + "\n")
-    (tmp_path / "results").mkdir()
+    A progress display has written down what it was told of them.
+    """
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    (folder / "slurm.log").write_text("slurmstepd: error: no such node\n")
     told = [{"outputs": ["m.npz"], "title": "", "why": why, "logs": []} for why in ("first try", "OUT_OF_MEMORY")]
-    (tmp_path / failures.JOURNAL).write_text("".join(json.dumps(line) + "\n" for line in told))
-    (job,) = failures.account(DAG, [TRAIN], ARTEFACTS, tmp_path)["failed"]
-    assert job["why"] == "OUT_OF_MEMORY"
-    (log,) = job["logs"]
-    assert log["lines"] == [f"step {n}" for n in range(50 - failures.LAST_LINES, 50)]
+    logs = ["logs/collect.log", "slurm.log"]
+    told += [{"outputs": ["rows.csv"], "title": "", "why": "", "logs": logs}]
+    (folder / "results").mkdir(exist_ok=True)
+    (folder / failures.JOURNAL).write_text("".join(json.dumps(line) + "\n" for line in told))
+    subprocess.run(["snakemake", "--cores", "1", *options], cwd=folder, check=False, capture_output=True)
+    found: dict[str, Any] = json.loads((folder / failures.ACCOUNT).read_text())
+    return found
 
 
-def test_a_job_that_wrote_nothing_is_explained_by_the_schedulers_log(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    (tmp_path / "slurm.log").write_text("slurmstepd: error: no such node\n")
-    line = {"outputs": ["m.npz"], "title": "", "why": "", "logs": ["logs/train.log", str(tmp_path / "slurm.log")]}
-    (tmp_path / failures.JOURNAL).write_text(json.dumps(line) + "\n")
-    (job,) = failures.account(DAG, [TRAIN], ARTEFACTS, tmp_path)["failed"]
-    states = {log["path"]: log["state"] for log in job["logs"]}
-    assert states == {"logs/train.log": "does not exist.", "slurm.log": "ends with"}
+def test_what_is_missing_is_laid_to_the_jobs_that_it_waits_for_at_any_distance(tmp_path: Path) -> None:
+    account = account_of(tmp_path, "--keep-going")
+    # Of a group that failed each job did.
+    collect, _, train = account["failed"]
+    titles = ["collect", "second", "train sensr on adult"]
+    assert [job["title"] for job in account["failed"]] == titles
+    because = {job["title"]: job["because"] for job in account["not_run"]}
+    assert because == {"audit": titles[2:], "first": titles[2:], "report": titles}
+    assert account["missing"] == [
+        {"study": "first", "artefacts": ["table_1", "figure_2"], "because": titles[2:]},
+        {"study": "second", "artefacts": ["table_3"], "because": ["second"]},
+    ]
+    assert (train["why"], train["outputs"]) == ("OUT_OF_MEMORY", ["m.npz"])
+    (log,) = train["logs"]
+    assert log["lines"] == [str(n) for n in range(50 - failures.LAST_LINES, 50)]
+    # A job that wrote nothing is explained by its scheduler's log.
+    states = {log["path"]: log["state"] for log in collect["logs"]}
+    assert states == {"logs/collect.log": "is empty.", "slurm.log": "ends with"}
+
+
+def test_a_job_whose_turn_did_not_come_is_laid_to_nobody(tmp_path: Path) -> None:
+    account = account_of(tmp_path)
+    assert [job["title"] for job in account["failed"]] == ["train sensr on adult"]
+    assert {job["title"]: job["because"] for job in account["not_run"]}["second"] == []
+    assert "figures of second, the run ended before" in failures.terminal(account)
+
+
+TRAIN = {"title": "train sensr on adult", "rule": "train", "outputs": ["m.npz"], "why": "", "logs": []}
+BECAUSE = {"because": [TRAIN["title"]]}
+ACCOUNT: dict[str, Any] = {
+    "failed": [TRAIN],
+    "not_run": [
+        {"title": "audit", "rule": "audit", "outputs": ["a.npz"], **BECAUSE},
+        {"title": "report", "rule": "report", "outputs": ["r.html"], **BECAUSE},
+    ],
+    "missing": [{"study": "first", "artefacts": ["table_1", "figure_2"], **BECAUSE}],
+}
 
 
 def test_the_account_is_kept_until_what_it_says_is_missing_is_made(tmp_path: Path) -> None:
-    account = failures.account(Dag((TRAIN, AUDIT)), [TRAIN], {}, tmp_path)
+    account = {**ACCOUNT, "not_run": ACCOUNT["not_run"][:1]}
     failures.save(account, "smoke", [], tmp_path)
     assert json.loads((tmp_path / failures.ACCOUNT).read_text()) == account
     for made in ("m.npz", "a.npz"):
@@ -132,13 +133,12 @@ def test_the_account_is_kept_until_what_it_says_is_missing_is_made(tmp_path: Pat
         (tmp_path / made).touch()
     failures.forget(tmp_path)
     assert not (tmp_path / failures.ACCOUNT).exists()
-    assert not (tmp_path / failures.TEXT).exists()
 
 
 def test_the_report_of_an_incomplete_run_opens_with_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / failures.SUMMARY).write_text("all is well")
-    failures.save(failures.account(DAG, [TRAIN], ARTEFACTS, tmp_path), "smoke", [], tmp_path)
+    failures.save(ACCOUNT, "smoke", [], tmp_path)
     assert not (tmp_path / failures.SUMMARY).exists(), "the report is due again"
     page = (tmp_path / failures.REPORT).read_text()
     assert "This run is not complete." in page
@@ -149,41 +149,25 @@ def test_the_report_of_an_incomplete_run_opens_with_what_is_missing(tmp_path: Pa
 def test_a_run_that_was_ended_from_outside_writes_no_account_and_without_room_it_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workflow = Workflow(scale="smoke", studies=["individual_fairness"])
-    assert "ended from outside" in workflow.account_for(DAG, [], tmp_path)
-    assert not list(tmp_path.iterdir())
-
     def no_room(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(failures, "save", no_room)
-    said = Workflow(scale="smoke", studies=["individual_fairness"]).account_for(DAG, [TRAIN], tmp_path)
+    monkeypatch.setattr(failures, "account", lambda account, *_: account)
+    workflow = Workflow(scale="smoke", studies=["individual_fairness"])
+    assert "ended from outside" in workflow.account_for({**ACCOUNT, "failed": []}, [], tmp_path)
+    said = workflow.account_for(ACCOUNT, [], tmp_path)
     assert "No account could be written: [Errno 28] No space left on device" in said
-    assert "4 jobs are to be done still" in said
-
-
-def test_snakemake_itself_hands_over_what_the_account_reads(tmp_path: Path) -> None:
-    """The jobs, groups and graph above have the attributes that Snakemake's have, in the version that is installed."""
-    (tmp_path / "Snakefile").write_text(
-        "from pipeline.workflow import failures\nfrom pathlib import Path\n"
-        "rule all:\n    input: 'b'\n"
-        "rule one:\n    message: 'one of {output}'\n    output: 'a'\n    log: 'l'\n"
-        "    shell: 'echo no >{log}; exit 1'\n"
-        "rule two:\n    input: 'a'\n    output: 'b'\n    shell: 'touch b'\n"
-        "onerror:\n    failures.save(failures.account(workflow.dag, workflow.scheduler.failed, {}, Path('.')), 's', [],"
-        " Path('.'))\n"
-    )
-    subprocess.run(["snakemake", "--cores", "1"], cwd=tmp_path, check=False, capture_output=True)
-    account = json.loads((tmp_path / failures.ACCOUNT).read_text())
-    (job,) = account["failed"]
-    assert (job["title"], job["outputs"], job["logs"][0]["lines"]) == ("one of a", ["a"], ["no"])
-    assert [(one["title"], one["because"]) for one in account["not_run"]] == [("two", ["one of a"])]
+    assert "3 jobs are to be done still; what failed and why: results/report.html" in said
 
 
 # Tracking watches and never disturbs: no prompt, no wait for a network, no wandb where it is off, one run a job.
 
 
-JOB: dict[str, Any] = {"project": "p", "group": "study", "name": "train/adult/sensr", "config": {"lr": 0.1}}
+def chosen(monkeypatch: pytest.MonkeyPatch, folder: Path, mode: str = "offline") -> None:
+    """The workflow's tracker, as it reaches a job."""
+    told = {"mode": mode, "project": "p", "folder": str(folder), "group": "study", "scale": "smoke"}
+    monkeypatch.setenv(tracking.VARIABLE, json.dumps(told))
 
 
 def runs(folder: Path) -> list[Path]:
@@ -231,22 +215,23 @@ def stored(run: Path) -> tuple[dict[str, Any], list[dict[str, float]], dict[str,
     return config, history, summary
 
 
-def test_an_offline_run_keeps_configuration_curves_and_metrics(tmp_path: Path) -> None:
-    with tracker(mode="offline", folder=tmp_path, **JOB) as run:
-        run.log(0, {"loss": 1.5})
-        run.log(10, {"loss": 0.5})
-        run.summary({"T_n": 1.25})
+def test_an_offline_run_keeps_configuration_curves_and_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(monkeypatch, tmp_path)
+    curve = {"step": np.array([0, 10]), "loss": np.array([[1.5, 0.5]])}
+    record("results/models/x.npz", {"lr": 0.1}, {"T_n": 1.25}, curve)
     (kept,) = runs(tmp_path)
     config, history, summary = stored(kept)
-    assert (config["lr"], config["job_type"], config["group"]) == (0.1, "train", "study")
-    assert [(row["_step"], row["loss"]) for row in history] == [(0, 1.5), (10, 0.5)]
+    assert (config["group"], config["lr"], config["scale"], config["job_type"]) == ("study", 0.1, "smoke", "models")
+    assert [(row["_step"], row["loss/mean"]) for row in history] == [(0, 1.5), (10, 0.5)]
     assert summary["T_n"] == 1.25
 
 
-def test_a_job_that_is_run_again_replaces_its_run_and_another_job_does_not(tmp_path: Path) -> None:
-    for name in ("train/adult/sensr", "train/adult/sensr", "train/adult/baseline"):
-        with tracker(mode="offline", folder=tmp_path, **{**JOB, "name": name}):
-            pass
+def test_a_job_that_is_run_again_replaces_its_run_and_another_job_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen(monkeypatch, tmp_path)
+    for name in ("adult/sensr", "adult/sensr", "adult/baseline"):
+        record(f"results/models/{name}.npz", {}, {})
     assert len(runs(tmp_path)) == 2
 
 
@@ -260,12 +245,11 @@ def test_a_runs_identity_is_what_it_is() -> None:
 
 def test_disabled_imports_no_wandb_and_leaves_no_trace(tmp_path: Path) -> None:
     program = (
-        "import sys\nfrom pipeline.workflow.tracking import tracker\n"
-        f"with tracker('disabled', 'p', 'g', 'n', {{}}, {str(tmp_path)!r}) as run:\n"
-        "    run.log(0, {'loss': 1.0}); run.summary({'x': 1.0})\n"
-        "sys.exit('wandb' in sys.modules)"
+        "import sys\nfrom pipeline.workflow.tracking import record\n"
+        "record('results/models/x.npz', {}, {'x': 1.0})\nsys.exit('wandb' in sys.modules)"
     )
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+    environment = {**os.environ, tracking.VARIABLE: json.dumps({"mode": "disabled", "folder": str(tmp_path)})}
+    assert subprocess.run([sys.executable, "-c", program], check=False, env=environment).returncode == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -299,12 +283,11 @@ def test_online_without_a_key_never_asks_for_one(tmp_path: Path) -> None:
 
 def online(folder: Path, url: str, key: str, terminal: bool = False, mode: str = "online") -> tuple[str, float]:
     """What a tracked job says on standard error, and how long it takes; its input and errors may be a terminal."""
-    program = (
-        "from pipeline.workflow.tracking import tracker\n"
-        f"with tracker({mode!r}, 'p', 'g', 'train/x', {{}}, {str(folder)!r}) as run: run.log(0, {{'loss': 1.0}})\n"
-    )
+    program = "from pipeline.workflow.tracking import record; record('results/models/x.npz', {}, {'loss': 1.0})"
+    told = {"mode": mode, "project": "p", "folder": str(folder), "group": "g", "scale": "smoke"}
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     environment |= {"WANDB_BASE_URL": url, "WANDB_API_KEY": key, "HOME": str(folder), "TERM": "xterm", "NETRC": "none"}
+    environment[tracking.VARIABLE] = json.dumps(told)
     command: dict[str, Any] = {"args": [sys.executable, "-c", program], "env": environment}
     start = time.monotonic()
     if terminal:
@@ -319,26 +302,16 @@ def online(folder: Path, url: str, key: str, terminal: bool = False, mode: str =
     return said, time.monotonic() - start
 
 
-def test_a_folder_that_cannot_be_written_costs_the_run_and_not_the_job(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_folder_that_cannot_be_written_costs_the_run_and_not_the_job_and_an_unknown_mode_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("in the way")
-    done = False
-    with tracker(mode="offline", folder=tmp_path / "file", **JOB) as run:
-        run.log(0, {"loss": 1.0})
-        done = True
-    assert done
+    chosen(monkeypatch, tmp_path / "file")
+    record("results/models/x.npz", {}, {"loss": 1.0})
     assert "not tracked" in capsys.readouterr().err
-
-
-def test_a_jobs_own_error_passes_through_and_an_unknown_mode_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), tracker(mode="offline", folder=tmp_path, **JOB):
-        raise ZeroDivisionError
-    with (
-        pytest.raises(ValueError, match=r"tracker mode: expected one of offline, online, disabled, found 'onlin'"),
-        tracker(mode="onlin", folder=tmp_path, **JOB),
-    ):
-        pass
+    chosen(monkeypatch, tmp_path, mode="onlin")
+    with pytest.raises(ValueError, match=r"tracker mode: expected one of offline, online, disabled, found 'onlin'"):
+        record("results/models/x.npz", {}, {})
 
 
 def test_outside_a_workflow_nothing_is_tracked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -346,16 +319,6 @@ def test_outside_a_workflow_nothing_is_tracked(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(tmp_path)
     record("results/models/x.npz", {}, {"accuracy": 1.0})
     assert not list(tmp_path.iterdir())
-
-
-def test_the_workflows_tracker_reaches_the_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    chosen = {"mode": "offline", "project": "p", "folder": str(tmp_path), "group": "study", "scale": "smoke"}
-    monkeypatch.setenv(tracking.VARIABLE, json.dumps(chosen))
-    record("results/models/x.npz", {"lr": 1}, {"seconds": 2.0}, {"step": np.array([0]), "loss": np.array([[4.0]])})
-    (kept,) = runs(tmp_path)
-    config, history, summary = stored(kept)
-    assert (config["group"], config["lr"], config["scale"], config["job_type"]) == ("study", 1, "smoke", "models")
-    assert (history[0]["loss/mean"], summary["seconds"]) == (4.0, 2.0)
 
 
 def test_curves_give_each_repetition_and_their_mean() -> None:

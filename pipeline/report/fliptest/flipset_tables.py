@@ -12,7 +12,6 @@ from pipeline.audits.fliptest.transparency import STANDS_OUT
 from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.described import Described
 from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.trials import BOTH, Line, Place
 from pipeline.report.inputs import Inputs
@@ -20,6 +19,7 @@ from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spre
 from pipeline.report.settings import parse_setting
 from pipeline.report.style import ordered
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
+from pipeline.types import Described
 
 PUBLISHED_BY = ("block", "dataset", "method", "transport", "given", "direction")
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)

@@ -10,14 +10,13 @@ import numpy as np
 from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.described import Described
 from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import Quantity, configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.style import method_style
 from pipeline.report.table import Cell, Column, Row, Show, Table, tabulated
-from pipeline.types import AuditResult
+from pipeline.types import AuditResult, Described
 
 Place = tuple[str, str]
 """A data set and a method."""

@@ -10,14 +10,13 @@ from pipeline.audits.robustness_bias import illustrations
 from pipeline.audits.robustness_bias.measures import counted, survival
 from pipeline.report import registry
 from pipeline.report import words as w
-from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import number
 from pipeline.report.robustness_bias import curves, study
 from pipeline.report.robustness_bias.curves import nothing
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import INK, finish, new_figure, new_panels, ordered
-from pipeline.types import Array
+from pipeline.types import Array, Described
 
 SIDES = ("#00875F", "#0072B2")
 """Of the classes 0 and 1 in Figure 1."""

@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 
 from pipeline.report.agreement import measures
-from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
-from pipeline.types import AuditResult
+from pipeline.types import AuditResult, Described
 from pipeline.workflow.config import Workflow
 
 REPETITIONS, PEOPLE = 6, 1000
