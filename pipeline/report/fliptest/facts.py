@@ -11,7 +11,6 @@ from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.fliptest import flipset_tables as reports
 from pipeline.report.fliptest import trials, which_map
-from pipeline.report.fliptest.validation import validated
 from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.settings import select
 from pipeline.types import Array
@@ -30,7 +29,7 @@ LAW_CLASSIFIER = "logistic"
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
-    derived = [*_rates(rows), _beyond(inputs, rows), *_distances(inputs), *claims(inputs)]
+    derived = [*_rates(rows), _beyond(inputs, rows), *claims(inputs)]
     return with_facts(inputs, [*configured_facts(inputs.points, _map_of), *_of_the_list(inputs)], derived)
 
 
@@ -72,14 +71,6 @@ def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
         yield rate.rename("value").reset_index().assign(statistic=f"rate_{side}")
     share = rows[rows["statistic"] == "share"]
     yield share.assign(statistic="share_percent", value=100 * share["value"])
-
-
-def _distances(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """``exact_distance`` and ``map_distance``, over all columns: :meth:`Validated.distance`."""
-    for one in validated(inputs):
-        for of in ("exact", "map"):
-            rows = one.rows(f"{of}_l1")
-            yield rows.assign(statistic=f"{of}_distance", value=rows["value"] + one.constant)
 
 
 def _beyond(inputs: Inputs, rows: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,6 @@ HEALTHY = (
     f"A map is healthy where no feature of the counterparts is further than KS {WORST_HEALTHY_KS:g} from the target "
     "group; a map that is not has failed to be fitted."
 )
-DISTANCES = ("OT", "GAN", "OT squared", "GAN squared")
 ROW, AROUND = 0.3, 1.1
 NO_ERROR = 1e-12
 """An error on real people below this is rounding."""
@@ -91,33 +89,6 @@ class Validated:
     def healthy(self) -> pd.Series:
         """Which trials' maps reach the target group."""
         return self.overall("healthy").astype(bool)
-
-    def distance(self, of: str) -> pd.Series:
-        """Mean L1 distance of the ``map`` or of the ``exact`` one over all columns.
-
-        The audit measures the columns that are transported; those that define the groups change by a constant.
-        """
-        return self.overall(f"{of}_l1") + self.constant
-
-    def squared_distance(self, of: str) -> pd.Series:
-        """Mean squared L1 distance over all columns: E (s + k)^2 = E s^2 + 2 k E s + k^2, k the constant change."""
-        k = self.constant
-        return self.overall(f"{of}_cost") + 2 * k * self.overall(f"{of}_l1") + k**2
-
-    @property
-    def constant(self) -> float:
-        """L1 distance between the two groups in the columns that are not transported, each constant in either group.
-
-        Raises ValueError where the data or the map are not at hand.
-        """
-        same = (self.dataset, self.transport)
-        found = [m for m in self.inputs.transports.values() if (m.dataset, m.transport) == same]
-        if not found or self.dataset not in self.inputs.datasets:
-            raise ValueError(f"distances need the data {self.dataset!r} and its maps {self.transport!r}")
-        dataset, fitted = self.inputs.datasets[self.dataset], found[0]
-        columns = [c for c, name in enumerate(dataset.feature_names) if name not in fitted.features]
-        first, second = dataset.means[fitted.attribute][:, columns]
-        return float(np.abs(first - second).sum())
 
     @property
     def regression_error(self) -> pd.Series:
@@ -170,12 +141,15 @@ def table_1(inputs: Inputs) -> Table:
 
         return cell
 
-    def distance(place: tuple[Validated, str], key: str) -> Cell:
-        one, printed = place
-        if printed != TABLE_1[one.dataset, one.given][0]:
-            return ""
-        measure = one.squared_distance if key.endswith("squared") else one.distance
-        return Estimate.mean(measure("exact" if key.startswith("OT") else "map").to_numpy(float))
+    def over_all(statistic: str) -> Callable[[tuple[Validated, str]], Cell]:
+        """A measure of the whole map, beside its first feature."""
+
+        def cell(place: tuple[Validated, str]) -> Cell:
+            one, printed = place
+            first = printed == TABLE_1[one.dataset, one.given][0]
+            return Estimate.mean(one.overall(statistic).to_numpy(float)) if first else ""
+
+        return cell
 
     group = "Healthy trials"
     return tabulated(
@@ -189,11 +163,9 @@ def table_1(inputs: Inputs) -> Table:
             Column("MSE Diff healthy", group, "spread", name="MSE Diff", of=of_feature("mse_difference", healthy=True)),
             Column("KS raw", show="spread", printed=False, of=of_feature("ks_raw")),
             *(
-                Column(
-                    f"Dist: {key}", "Distance", "spread", 2, key, printed="squared" not in key,
-                    of=partial(distance, key=key),
-                )
-                for key in DISTANCES
+                Column(f"Dist: {kind}{power}", "Distance", "spread", 2, kind, not power, over_all(f"{of}_{cost}"))
+                for power, cost in (("", "l1"), (" squared", "cost"))
+                for kind, of in (("OT", "exact"), ("GAN", "map"))
             ),
         ),
         rows=[((one.label, name), (one, name)) for one in maps for name in TABLE_1[one.dataset, one.given]],

@@ -356,7 +356,7 @@ def _by_experiment(inputs: Inputs) -> list[Entry]:
         if key in maps:
             one = maps[key]
             values |= {"largest KS": one.overall("ks_max"), "round trip": one.overall("round_trip_l1")}
-            values |= {"distance": one.distance("map"), "cost ratio": one.cost_ratio}
+            values |= {"distance": one.overall("map_l1"), "cost ratio": one.cost_ratio}
             values |= {"MSE difference": one.regression_error}
         healthy = (maps if key in maps else decided)[key].healthy
         found.append(Entry(Validated(inputs, *key).label, key[2], values, healthy))
