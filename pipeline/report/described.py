@@ -20,10 +20,9 @@ class Described:
 
     Of tables, with d features, of which the ``continuous`` are standardised: ``positives``, the share of labels that
     are 1; ``deviations`` (d,) of each feature over all rows, and ``train_deviations`` (d,), over the first split's
-    training rows, both with divisor n; ``means[attribute]`` (2, d) of both groups; ``correlations[attribute]`` (d,),
-    Pearson's, of each feature with being in the group coded 0, over the rows of both groups, NaN for a constant
-    feature. ``points`` hold ``features`` (n, 2), ``label`` (n,) and ``group`` (n,) of data that are simulated and have
-    two features.
+    training rows, both with divisor n; ``correlations[attribute]`` (d,), Pearson's, of each feature with being in the
+    group coded 0, over the rows of both groups, NaN for a constant feature. ``points`` hold ``features`` (n, 2),
+    ``label`` (n,) and ``group`` (n,) of data that are simulated and have two features.
 
     Of images: ``classes``, ``std`` (one number a channel, what a network divides by) and how many files were
     ``unreadable``.
@@ -43,7 +42,6 @@ class Described:
     positives: float = float("nan")
     deviations: Array = field(default_factory=lambda: np.zeros(0))
     train_deviations: Array = field(default_factory=lambda: np.zeros(0))
-    means: Mapping[str, Array] = field(default_factory=dict)
     correlations: Mapping[str, Array] = field(default_factory=dict)
     points: Mapping[str, Array] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
@@ -73,7 +71,6 @@ def described(dataset: Dataset | ImageDataset) -> Described:
         positives=float(dataset.label.mean()),
         deviations=x.std(axis=0),
         train_deviations=x[dataset.train[0]].std(axis=0),
-        means={name: np.stack([x[members].mean(axis=0) for members in pair]) for name, pair in both.items()},
         correlations={name: _with_first(x, *pair) for name, pair in both.items()},
         points=_points(dataset),
     )

@@ -4,7 +4,7 @@
 - ``config.json.gz``: the resolved configuration of every point.
 - ``rows/<block>.parquet``: the tidy rows of a block.
 - ``datasets.json``: the data sets as described.
-- ``classifiers_1.zip``, ``transports_1.zip``, ``audits_1.zip``, and ``_2`` and so on: what :mod:`pipeline.io` writes.
+- ``classifiers_1.zip``, ``audits_1.zip``, and ``_2`` and so on: what :mod:`pipeline.io` writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from pipeline import io
 from pipeline.report.described import Described
 from pipeline.report.inputs import Inputs
-from pipeline.types import Array, Classifier, TransportMap
+from pipeline.types import Array, Classifier
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,6 @@ def save_reference(inputs: Inputs, manifest: Mapping[str, Any], folder: Path | s
     lines = ",\n".join(f"{json.dumps(key)}: {text}" for key, text in described.items())
     io.save_text(f"{{\n{lines}\n}}\n", folder / "datasets.json")
     _save_shelf(inputs.classifiers, folder / "classifiers")
-    _save_shelf(inputs.transports, folder / "transports")
     _save_shelf(inputs.audits, folder / "audits")
     with io.written(folder / "config.json.gz") as temporary:
         temporary.write_bytes(gzip.compress(json.dumps(inputs.config).encode(), mtime=0))
@@ -71,7 +70,6 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
         config=json.loads(gzip.decompress((folder / "config.json.gz").read_bytes())),
         datasets={key: _described(one) for key, one in described.items()},
         classifiers=_load_shelf(folder / "classifiers", lambda path: io.load(path, Classifier)),
-        transports=_load_shelf(folder / "transports", lambda path: io.load(path, TransportMap)),
         audits=_load_shelf(folder / "audits", io.load_audit),
     )
     return inputs, manifest

@@ -67,7 +67,6 @@ def inputs_of(
         datasets=of(whole.datasets),
         audits=of(whole.audits),
         classifiers=of(whole.classifiers),
-        transports=of(whole.transports),
     )
     if simulations is None:
         return found

@@ -64,7 +64,6 @@ WITHOUT_VALUES: list[tuple[str, str, Any, str]] = [
     ("permutation_tests", "table_sample_size", "datasets", r"need the prepared dataset 'adult_all': found \[\]"),
     ("fliptest", "table_ssl_weights", "classifiers", "needs the classifier 'ssl/linear_regression'"),
     ("fliptest", "table_ssl_weights", "datasets", "needs the prepared dataset 'ssl'"),
-    ("fliptest", "table_training", "transports", "has no transport maps at hand"),
 ]
 
 

@@ -2,22 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
 import pandas as pd
-from matplotlib.lines import Line2D
 
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.stamp import Picture
-from pipeline.report.style import FAINT, finish, level, new_panels
 from pipeline.report.table import Cell, Column, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
-from pipeline.types import Array
 
 EXPERIMENTS = {
     (w.SSL, w.EVERYONE): "SSL: Dem Parity",
@@ -49,7 +43,6 @@ HEALTHY = (
     f"A map is healthy where no feature of the counterparts is further than KS {WORST_HEALTHY_KS:g} from the target "
     "group; a map that is not has failed to be fitted."
 )
-ROW, AROUND = 0.3, 1.1
 NO_ERROR = 1e-12
 """An error on real people below this is rounding."""
 
@@ -186,67 +179,6 @@ def table_1(inputs: Inputs) -> Table:
     )  # fmt: skip
 
 
-def of_equal_groups(dimension: float, correlation: float) -> str:
-    """What maps of a normal distribution to itself are called: ``Normal, 5 features, r = 0.5``."""
-    correlated = f", r = {correlation:g}" if correlation else ""
-    return f"Normal, {dimension:g} feature{'s' * (dimension != 1)}{correlated}"
-
-
-def counted(held: pd.Series | Array) -> str:
+def counted(held: pd.Series) -> str:
     """``9 of 10``."""
     return f"{int(held.sum()):,} of {len(held)}"
-
-
-@registry.figure(place=4)
-def figure_maps(inputs: Inputs) -> Picture:
-    """How far each kind of map misses the other group, in the marginals and in the dependence between features, and how
-    far it moves people.
-    """
-    maps = validated(inputs)
-    labels = list(dict.fromkeys(one.label for one in maps))
-    kinds = w.maps_in(one.transport for one in maps)
-    height = ROW * len(labels) * max(len(kinds) / 3, 1) + AROUND
-    figure, (panels,) = new_panels(height, 1, len(MEASURES), sharey=True)
-    for axes, (title, measure) in zip(panels, MEASURES.items(), strict=True):
-        for place, label in enumerate(labels):
-            here = [one for one in maps if one.label == label]
-            for k, one in enumerate(here):
-                y, style = place + (k - (len(here) - 1) / 2) * 0.8 / len(kinds), w.MAPS[one.transport]
-                finite = measure(one).to_numpy(float)
-                finite = finite[np.isfinite(finite)]
-                look: Any = {"linestyle": "none", "marker": style.marker, "color": style.color}
-                if len(finite):
-                    axes.plot(finite, np.full(len(finite), y), markersize=2, alpha=0.5, markeredgewidth=0, **look)
-                    axes.plot(finite.mean(), y, markersize=4.6, markeredgecolor="white", markeredgewidth=0.5, **look)
-        for place in range(len(labels) - 1):
-            axes.axhline(place + 0.5, color=FAINT, linewidth=0.3)
-        axes.set_xlabel(title)
-        axes.set_xlim(left=0)
-    level(panels[0], x=WORST_HEALTHY_KS)
-    level(panels[2], x=1)
-    panels[0].set_yticks(range(len(labels)), labels)
-    panels[0].set_ylim(len(labels) - 0.5, -0.5)
-    styles = [w.MAPS[kind] for kind in kinds]
-    look = {"linestyle": "none", "markersize": 4.6}
-    handles = [Line2D([], [], marker=s.marker, color=s.color, label=s.label, **look) for s in styles]
-    finish(figure, panels, columns=len(kinds), handles=handles)
-    return Picture(
-        figure,
-        "How well each kind of map reaches the other group, and how far it moves people.",
-        inputs.stamp(set(inputs.select(audit=trials.QUALITY)["block"])),
-        "Points by experiment and kind of map: Kolmogorov-Smirnov distance, regression error, and cost.",
-        notes=(
-            "Small points: trials; large ones: their mean. Dashed in (a): the rule of a healthy map, KS at most "
-            f"{WORST_HEALTHY_KS:g}; in (c): exact transport between as many members of both groups. (b): a linear "
-            "regression of each feature on the others, fitted on real people of the target group; the change of its "
-            "mean squared error on counterparts, over its error on other real people, mean over features. (c): mean "
-            "squared L1 distance.",
-        ),
-    )
-
-
-MEASURES: dict[str, Callable[[Validated], pd.Series]] = {
-    "largest KS of a feature": lambda one: one.overall("ks_max"),
-    "mean |MSE difference| / MSE": lambda one: one.regression_error,
-    "cost / exact transport's": lambda one: one.cost_ratio,
-}
