@@ -56,7 +56,6 @@ class Maker:
     """Makes one artefact of a study and saves it in its folder."""
 
     inputs: Inputs
-    published: pd.DataFrame
     tables: Path
     figures: Path
     captions: Path | None
@@ -64,7 +63,7 @@ class Maker:
 
     def __call__(self, name: str) -> artefacts.Artefact:
         """The artefact; a picture comes back with an empty drawing, since the page needs none."""
-        artefact = artefacts.build(name, self.inputs, self.published, self.compared)
+        artefact = artefacts.build(name, self.inputs, self.compared)
         if isinstance(artefact, Table):
             artefact = replace(artefact, published=beside(self.compared, name))
             io.save_table(artefact, self.tables / name)
@@ -157,7 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
     names = [one.name for one in registry.declared(options.study)]
     captions = Path(options.captions) if options.captions else None
     found = artefacts.compared(inputs, published)
-    maker = Maker(inputs, published, Path(options.tables), Path(options.figures), captions, found)
+    maker = Maker(inputs, Path(options.tables), Path(options.figures), captions, found)
     if options.record:
         drawn = reference.watched(inputs)
         # What is read to compare is kept too.

@@ -75,7 +75,7 @@ def recorded(inputs: Inputs, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     """The study's inputs and a reference of what some artefacts read of them."""
     drawn = reference.watched(inputs)
     for name in DRAWN:
-        build(name, drawn, pd.DataFrame())
+        build(name, drawn)
     folder = tmp_path_factory.mktemp("reference")
     manifest = {"study": inputs.study, "scale": inputs.scale, "blocks": {b: {} for b in reference.blocks(inputs)}}
     shelf.save_reference(reference.kept(drawn), {**manifest, "jobs": {}}, folder)

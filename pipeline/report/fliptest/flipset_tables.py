@@ -1,27 +1,23 @@
 """Tables of flipsets and transparency reports, of the SSL score, and of section 5.5: a search for subgroups."""
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.transparency import STANDS_OUT
 from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.described import Described
 from pipeline.report.fliptest import bars, trials
-from pipeline.report.fliptest.trials import BOTH, Line, Place
+from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
-from pipeline.report.settings import parse_setting
+from pipeline.report.numbers import Estimate, number, p_value, spread
 from pipeline.report.style import ordered
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
 
-PUBLISHED_BY = ("block", "dataset", "method", "transport", "given", "direction")
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
 REGRESSION = f"{w.SSL}/linear_regression"
 AGE = "age at latest arrest"
@@ -106,11 +102,10 @@ def table_null(inputs: Inputs) -> Table:
 
 
 @registry.table(place=2)
-def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
+def table_flipsets(inputs: Inputs) -> Table:
     """Who is decided differently from their counterpart in the other group, in every experiment and in both directions,
     with how far each size depends on the people and on the map, and how large it is by chance where the map is exact.
     """
-    theirs = _published_sizes(published)
     listed = [place for place in trials.places(inputs) if place.block != "methods"]
     datasets = ordered((place.dataset for place in listed), ORDER)
     models, maps = ordered((place.method for place in listed), w.METHODS), w.maps_in(p.transport for p in listed)
@@ -133,13 +128,6 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
             *size_columns(),
             *chance_columns(),
             Column("healthy", show="text", name="healthy maps", of=bars.sound),
-            *(
-                Column(
-                    f"published {f}", "Published", "value", 0, w.FLIPSETS[f],
-                    of=lambda place, f=f: theirs.get((*(getattr(place, key) for key in PUBLISHED_BY), f)),
-                )
-                for f in BOTH
-            ),
         ),
         rows=[(labels(place), place) for place in found],
         stamp=inputs.stamp({place.block for place in listed}),
@@ -147,109 +135,12 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
             "F+: people decided for whose counterparts in the other group are not; F\u2212: the other way round.",
             IN_BRACKETS,
             by_chance(inputs, {place.block for place in listed}),
-            "Published sizes are of one map each. Where the data are a twin, they are not comparable with ours.",
         ),
     )  # fmt: skip
 
 
-def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
-    """Published flipset sizes by place, direction and flipset."""
-    sizes = {}
-    for entry in published.to_dict("records"):
-        setting = parse_setting(entry["setting"])
-        if setting.get("statistic") == "size":
-            names = (*PUBLISHED_BY, "flipset")
-            if absent := [name for name in names if name not in setting]:
-                raise ValueError(f"the published size {entry['row']} x {entry['column']} needs {', '.join(absent)}")
-            sizes[tuple(str(setting[name]) for name in names)] = float(entry["value"])
-    return sizes
-
-
-@registry.table(place=4)
-def table_transparency_hiring(inputs: Inputs) -> Table:
-    """How women whose outcome would be another differ from their counterparts among men, by every kind of map; and
-    which lines are noise, which are as the whole group, and which stand out.
-    """
-    found = trials.places(inputs, block=w.HIRING, method="given")
-    rows = []
-    for place, flipset in ((place, flipset) for place in found for flipset in BOTH[::-1]):
-        shifts, signs = (place.report(flipset, ranking) for ranking in trials.RANKS)
-        by_sign = {line.feature: line for line in signs}
-        for line in shifts:
-            labels = (place.style.label, w.FLIPSETS[flipset], w.feature_label(line.feature, w.HIRING))
-            rows.append((labels, {"shift": line, "sign": by_sign[line.feature]}))
-    return tabulated(
-        title="Transparency reports of the hiring model.",
-        stub=("Map", "Flipset", "Feature"),
-        columns=[*_of_a_line("shift"), *_of_a_line("sign")],
-        rows=rows,
-        stamp=inputs.stamp(w.HIRING),
-        notes=(
-            "x \u2212 G(x): a woman less her counterpart among men, in standard deviations; and its sign. "
-            f"{w.FLIPSETS[w.NEGATIVE]}: women not hired whose counterparts are; {w.FLIPSETS[w.POSITIVE]}: women hired "
-            "whose counterparts are not.",
-            "Means over the trials \u00b1 standard deviations of the single trials; intervals over maps and people "
-            "together. p: whether a random part of all women, as large as the flipset, is as far from the mean of all "
-            "women; adjusted by Holm's method for all lines of a report, and twice the lower median over the trials. "
-            "Noise: the interval covers 0, or the members are too few for one. As the whole group: it does not, but p "
-            "is above the level; the shift is not shown to be other than that of all women, and does not tell who "
-            "flips.",
-            *bars.health(found),
-        ),
-    )
-
-
-def _of_a_line(of: str) -> tuple[Column, ...]:
-    def column(name: str, show: Show, decimals: int, cell: Callable[[Line], Cell]) -> Column:
-        return Column(f"{of} {name}", f"Mean {of}", show, decimals, name, of=lambda pair: cell(pair[of]))
-
-    return (
-        column("mean", "spread", 2, lambda line: Estimate.mean(line.trials)),
-        column("interval", "interval", 2, lambda line: Estimate(line.value, low=line.low, high=line.high)),
-        column("rank", "value", 0, lambda line: float(line.rank)),
-        column("p", "text", 3, lambda line: Estimate(line.p, text=p_value(line.p))),
-        column("is", "text", 0, lambda line: line.standing),
-    )
-
-
-@registry.table(place=9)
-def table_ssl_weights(inputs: Inputs) -> Table:
-    """What the list's own score rests on, by least squares, before the audited model is biased towards narcotic
-    arrests.
-    """
-    weights = weights_by_split(inputs)
-    dataset = inputs.datasets[w.SSL]
-    correlations = with_race(dataset)
-    return tabulated(
-        title="Least squares of the score of the Strategic Subject List.",
-        stub=("Feature",),
-        columns=(
-            Column("weight", show="spread", decimals=2, of=lambda feature: Estimate.mean(weights[feature])),
-            Column("r", name="r with race", of=lambda feature: correlations[feature]),
-        ),
-        rows=[
-            ((w.feature_label(feature, w.SSL),), feature)
-            for feature in sorted(weights, key=lambda feature: -abs(weights[feature].mean()))
-        ],
-        stamp=inputs.stamp("ssl_regression"),
-        notes=(
-            "Weights of standardised features, in points of the score: mean \u00b1 standard deviation over random "
-            "splits. r: correlation with being black, over the black and white people of the list.",
-            f"{100 * dataset.positives:.2f} % of the {dataset.rows:,} black and white people have a "
-            "score at or above the threshold of high risk.",
-        ),
-    )
-
-
 def weights_by_split(inputs: Inputs) -> pd.DataFrame:
-    """Weights of the least squares, one row for each split and one column for each feature.
-
-    Raises ValueError where the data or the regressions are not at hand.
-    """
-    if w.SSL not in inputs.datasets:
-        raise ValueError(f"the table needs the prepared dataset {w.SSL!r}: found {sorted(inputs.datasets)}")
-    if REGRESSION not in inputs.classifiers:
-        raise ValueError(f"the table needs the classifier {REGRESSION!r}: found {sorted(inputs.classifiers)}")
+    """Weights of the least squares, one row for each split and one column for each feature."""
     coef = np.asarray(inputs.classifiers[REGRESSION].parameters["coef"], float)
     return pd.DataFrame(coef, columns=list(inputs.datasets[w.SSL].feature_names))
 
@@ -280,11 +171,13 @@ def table_subgroups(inputs: Inputs) -> Table:
         root = {"audit": AUDIT, "dataset": dataset, "context": ROOT, "part": HELD_OUT}
         ends = [spread(inputs.mean(**root, statistic=name), 3) for name in ("ci_low", "ci_high")]
         ends_of_all.append(f"{label} [{', '.join(ends)}]")
-        rows += [((label, SEARCH, told(str(line["context"]), dataset)), _context(line)) for line in kept]
+        rows += [((label, SEARCH, str(line["context"])), _context(line)) for line in kept]
         for place in trials.places(inputs, dataset=dataset, method="given"):
             sizes = {flipset: spread(place.estimate("size", flipset), 0) for flipset in BOTH}
             name = ", ".join(filter(None, (place.style.label, w.GIVEN[place.given])))
-            rows.append(((label, "FlipTest", name), {"people": place.people, **sizes, "shift": _shift(place)}))
+            rows.append(
+                ((label, "FlipTest", name), {"people": place.people, **sizes, "shift": trials.top(place, w.POSITIVE)})
+            )
             every.append(place)
 
     def column(key: str, name: str = "", show: Show = "text", decimals: int = 3) -> Column:
@@ -310,10 +203,9 @@ def table_subgroups(inputs: Inputs) -> Table:
             f"{enumerated(searched)} contexts, the largest effects first. Reported: the whole where its interval "
             "excludes 0, a subgroup where its interval lies above those of all the contexts around it.",
             f"Over the trials the interval of all rows is {'; '.join(ends_of_all)}.",
-            "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift that "
-            "stands out, else the largest of all; and its mean sign (1: all members have more of it than their "
-            "counterparts). As the whole group: not shown to be other than everybody's, by adjusted p. Noise: its "
-            "interval, over maps and people, covers 0.",
+            "FlipTest: mean \u00b1 standard deviation over the trials, and the feature with the largest mean shift of "
+            "those that stand out, else of all. As the whole group: not shown to be other than everybody's, by "
+            "adjusted p. Noise: its interval, over maps and people, covers 0.",
             *bars.health(every),
         ),
     )
@@ -332,20 +224,6 @@ def contexts(inputs: Inputs, dataset: str) -> list[dict[str, Any]]:
     return sorted(tested, key=lambda line: (line["context"] != ROOT, line["reported"] != 1))
 
 
-def told(context: str, dataset: str) -> str:
-    """``gang_affiliation = -0.441429`` -> ``gang affiliation = \u22120.44``: features by their words, short numbers."""
-    parts = re.split(r"(\s*(?:<=|<|>|=|\band\b)\s*)", context)
-    return "".join(_told(part, dataset) for part in parts)
-
-
-def _told(part: str, dataset: str) -> str:
-    try:
-        value = float(part)
-    except ValueError:
-        return w.feature_label(part, dataset) if re.fullmatch(r"\w+", part) else part.replace("<=", "\u2264")
-    return plain(value) if value.is_integer() else number(value, 2)
-
-
 def _context(line: Mapping[str, Any]) -> dict[str, Cell]:
     of = {name: float(line.get(name, math.nan)) for name in ("correlation", "ci_low", "ci_high", "p_adjusted", "size")}
     return {
@@ -354,14 +232,3 @@ def _context(line: Mapping[str, Any]) -> dict[str, Cell]:
         "p": Estimate(of["p_adjusted"], text=p_value(of["p_adjusted"])),
         "reported": "yes" if line.get("reported") == 1 else "no",
     }
-
-
-def _shift(place: Place) -> str:
-    top = trials.leading(place.report(w.POSITIVE))
-    if top is None:
-        return DASH
-    (sign,) = (line for line in place.report(w.POSITIVE, trials.SIGN) if line.feature == top.feature)
-    plus = "+" if top.value > 0 else ""
-    label = w.feature_label(top.feature, place.dataset)
-    word = "" if top.standing == STANDS_OUT else f", {top.standing}"
-    return f"{label}: {plus}{spread(Estimate.mean(top.trials), 2)}{word}; mean sign {number(sign.value, 2)}"

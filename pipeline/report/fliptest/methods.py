@@ -16,7 +16,6 @@ from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chance_columns, size_columns
 from pipeline.report.fliptest.trials import BOTH, Line, Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, number
 from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, INK, finish, in_order, method_style, new_panels
 from pipeline.report.table import Column, Table, tabulated
@@ -159,7 +158,7 @@ def table_methods(inputs: Inputs) -> Table:
             *size_columns(),
             *chance_columns(),
             *(
-                Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f], of=lambda p, f=f: _top(p, f))
+                Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f], of=lambda p, f=f: trials.top(p, f))
                 for f in BOTH
             ),
         ),
@@ -175,11 +174,3 @@ def table_methods(inputs: Inputs) -> Table:
             f"(by adjusted p); where none does, the largest of all, with the word for it. {bars.CATEGORIES}",
         ),
     )
-
-
-def _top(place: Place, flipset: str) -> str:
-    top = trials.leading(place.report(flipset))
-    if top is None:
-        return DASH
-    word = "" if top.standing == STANDS_OUT else f", {top.standing}"
-    return f"{w.feature_label(top.feature, place.dataset)} ({number(top.value, 2)}{word})"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import binom, kendalltau, spearmanr
 
-from pipeline.io import load_claims, load_published
+from pipeline.io import load_claims
 from pipeline.report import artefacts, claims, registry
 from pipeline.report.agreement import measures
 from pipeline.report.agreement.measures import kendalls_w, taus
@@ -16,7 +16,6 @@ from pipeline.report.numbers import Estimate
 from pipeline.report.table import Table
 from tests.report import studies
 
-PUBLISHED = load_published("data/published/agreement.csv")
 CLAIMS = load_claims("data/published/claims/agreement.yaml")
 
 
@@ -188,7 +187,7 @@ def test_claims_are_decided_by_rows_and_not_by_those_of_a_twin(
 
 
 def test_the_tables_hold_effects_intervals_and_decisions(inputs: Inputs) -> None:
-    table = artefacts.build("table_adult", inputs, PUBLISHED)
+    table = artefacts.build("table_adult", inputs)
     assert isinstance(table, Table)
     cell = table.cell("Logistic", "gender", "AUC")
     assert isinstance(cell, Estimate)
@@ -198,7 +197,7 @@ def test_the_tables_hold_effects_intervals_and_decisions(inputs: Inputs) -> None
     assert "no gradient" in table.notes[-1].lower()
     assert isinstance(table.cell("Baseline", "both", "accuracy"), Estimate)
     assert "median T_n over the repetitions after 500 steps, of both attributes together" in table.notes[0]
-    concordance = artefacts.build("table_concordance", inputs, PUBLISHED)
+    concordance = artefacts.build("table_concordance", inputs)
     assert isinstance(concordance, Table)
     assert [row.labels for row in concordance.rows][:2] == [("Adult", "gender"), ("Adult", "race")]
     assert concordance.cell("W by chance", "Law school", "race") == pytest.approx(1 / 9)
@@ -216,4 +215,4 @@ def test_an_artefact_can_be_set_of_all_data_and_of_one_data_set(name: str, input
     rows = pd.concat([some.astype(dict.fromkeys(some.select_dtypes("category"), object)), absent], ignore_index=True)
     without = Inputs("agreement", "paper", rows, inputs.config, inputs.datasets, inputs.audits)
     for known in (inputs, without):
-        studies.check(artefacts.build(name, known, PUBLISHED))
+        studies.check(artefacts.build(name, known))

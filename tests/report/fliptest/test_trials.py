@@ -189,12 +189,9 @@ def test_weights_are_compared_by_a_standard_deviation_of_each(inputs: Inputs) ->
     names = inputs.datasets["law"].feature_names
     coef = np.zeros((2, 1, len(names)))
     coef[..., names.index("LSAT")], coef[..., names.index("UGPA")] = 0.1, 0.9
-    coef[0, 0, names.index("race=Black")], coef[1, 0, names.index("race=Black")] = -1, 1
     parts = {**inputs.classifiers[key].parameters, "coef": coef, "weight": np.ones((2, 1))}
     changed = {**inputs.classifiers, key: replace(inputs.classifiers[key], parameters=parts)}
     rows = pd.concat(claims(replace(inputs, classifiers=changed)), ignore_index=True)
-    black = rows[(rows["statistic"] == "weight_has_sign") & (rows["feature"] == "race=Black")]
-    assert black["value"].tolist() == [1.0, 0.0]
     scale = inputs.datasets["law"].deviations
     outweighs = 0.1 * scale[names.index("LSAT")] > 0.9 * scale[names.index("UGPA")]
     assert rows.loc[rows["statistic"] == "lsat_outweighs_gpa", "value"].tolist() == [float(outweighs)] * 2
@@ -223,11 +220,10 @@ def test_stability_is_compared_in_each_distribution(inputs: Inputs) -> None:
     rows.loc[exact, "value"] = (start - 0.01 * dimension * start + 0.1 * wave)[exact]
     rows.loc[gan, "value"] = (start + np.where(dimension == 20, 0.5, 0.01) * wave)[gan]
     found = pd.concat(claims(replace(inputs, rows=rows)), ignore_index=True)
-    steadier = found.loc[found["statistic"] == "steadier_than_exact", "value"]
-    assert steadier.tolist() == [1.0, 1.0, 0.0, 1.0, 0.0]
+    steadier = found.loc[found["statistic"] == "log_variance_over_exact", "value"] < 0
+    assert steadier.tolist() == [True, True, False, True, False]
     # Half a wave against a tenth: twenty-five times the variance.
     widest = found[(found["statistic"] == "log_variance_over_exact") & (found["dimension"] == 20)]
     assert widest["value"].to_numpy() == pytest.approx(np.log(25.0))
     nearer = found[found["statistic"] == "distance_beyond_exact"]
     assert nearer["value"].to_numpy() == pytest.approx(-0.01 * nearer["dimension"].to_numpy(float), abs=1e-9)
-    assert found.loc[found["statistic"] == "regression_grows", "value"].tolist() == [1.0]
