@@ -129,15 +129,13 @@ def table_concordance(inputs: Inputs) -> Table:
             Column("audits", decimals=0, of=lambda pair: mean(pair, "measures").value),
             Column("models", decimals=0, of=lambda pair: mean(pair, "models").value),
             Column("tau", show=shown, name="mean tau of two audits", of=lambda pair: mean(pair, "tau")),
-            Column("opposite", show=shown, name="opposite decisions", of=lambda pair: mean(pair, "opposite")),
         ),
         [((w.dataset_label(d), w.ATTRIBUTES[a]), (d, a)) for d, a in m.attributes(inputs)],
         inputs.stamp(),
         (
             "Means over the repetitions with 95 % intervals of Student's t; repetitions are splits of the same people. "
             "W is of the models to which every audit applies, and of the repetitions that all audits were made of; tau "
-            "and opposite decisions (one audit rejects a model in a split, the other does not) are means over all "
-            "pairs of audits, of the models that both apply to.",
+            "is the mean over all pairs of audits, of the models that both apply to.",
         ),
     )
 
