@@ -41,11 +41,9 @@ ACROSS = 4
 MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
 """Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
 OF_BARS = (
-    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one; it is over maps "
-    "and people together, over people alone where there is one trial. As the whole group: the shift is there, but a "
-    "random part of the group, as large as the flipset, is as far from the group's mean more often than the level "
-    "allows (adjusted by Holm's method for the lines of a report): it is not shown to be other than everybody's, and "
-    "does not tell who flips."
+    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one. As the whole "
+    "group: a random part of the group, as large as the flipset, is as far from the group's mean more often than the "
+    "level allows (by adjusted p)."
 )
 
 

@@ -27,13 +27,12 @@ SEARCH = "FairTest's search"
 SHOWN = 7
 """Contexts that are shown: those with the largest effects, and whatever else is reported."""
 IN_BRACKETS = (
-    "Mean \u00b1 standard deviation over the trials. In brackets: the interval of one trial, for other people under "
-    "its map (Clopper and Pearson's of a count, Tango's of the net size); means of the ends over all trials. Another "
-    "map moves a size by the standard deviation."
+    "Mean \u00b1 standard deviation over the trials, each with its own map. In brackets: the interval of one trial, "
+    "for other people (Clopper and Pearson's of a count, Tango's of the net size); means of the ends."
 )
 
 
-def size_columns(group: str = "") -> list[Column]:
+def size_columns() -> list[Column]:
     """Both flipsets' sizes with spread, their intervals, and the net size with its interval, of a place."""
     names = ((w.POSITIVE, "size", w.POSITIVE), (w.NEGATIVE, "size", w.NEGATIVE), ("net", "net", ""))
     columns = []
@@ -42,8 +41,8 @@ def size_columns(group: str = "") -> list[Column]:
         def of(place: Place, statistic: str = statistic, flipset: str = flipset) -> Cell:
             return place.estimate(statistic, flipset)
 
-        columns.append(Column(key, group, "spread", 0, w.FLIPSETS.get(key, key), of=of))
-        columns.append(Column(f"{key} interval", group, "interval", 0, "in one trial", of=of))
+        columns.append(Column(key, "", "spread", 0, w.FLIPSETS.get(key, key), of=of))
+        columns.append(Column(f"{key} interval", "", "interval", 0, "in one trial", of=of))
     return columns
 
 
@@ -63,11 +62,9 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
     sides = sorted({int(value) for value in rows["value"]})
     people = number(sides[0], 0) if len(sides) == 1 else f"{number(sides[0], 0)} to {number(sides[-1], 0)}"
     return (
-        "By chance: the flipsets under exact transport between two halves of the group from which people are mapped, "
-        f"dealt at random, {people} people on a side, as shares of the whole group; their mean, and the size that one "
-        "more deal goes beyond with probability at most \u03b1. Between more people fewer flip, so where the group is "
-        "larger than a half these sizes are rather too large. First trial; a dash where the map is learned, as each "
-        "deal would need a training."
+        "By chance: under exact transport between two halves of the group that is mapped, dealt at random, "
+        f"{people} people on a side: the mean, and the size that one more deal goes beyond with probability at most "
+        "\u03b1. First trial; a dash where the map is learned."
     )
 
 
@@ -94,8 +91,7 @@ def table_null(inputs: Inputs) -> Table:
         rows=[((place.style.label,), place) for place in trials.places(inputs, dataset=w.IDENTICAL)],
         stamp=inputs.stamp("identical"),
         notes=(
-            "The model is a support vector machine with a Gaussian kernel, fitted to random labels: nothing can be "
-            "discriminated, and every flip is noise. Flipsets of other studies that are not larger show nothing.",
+            "The model is a support vector machine with a Gaussian kernel, fitted to random labels: flips are noise.",
             IN_BRACKETS,
         ),
     )  # fmt: skip
@@ -197,15 +193,13 @@ def table_subgroups(inputs: Inputs) -> Table:
         rows=rows,
         stamp=inputs.stamp({*inputs.select(audit=AUDIT)["block"], *(place.block for place in every)}, datasets),
         notes=(
-            "Search: a tree of subgroups grown on half of the rows towards the largest correlation r between the "
-            f"model's decision and the group ({'; '.join(codes)}); r, Fisher's interval and p are of the "
-            "other half, first trial, and allow for the number of subgroups; features as the model sees them. Shown: "
-            f"{enumerated(searched)} contexts, the largest effects first. Reported: the whole where its interval "
+            "Search: a tree of subgroups grown on half of the rows towards the largest correlation r of decision and "
+            f"group ({'; '.join(codes)}); r, Fisher's interval and p, adjusted for the number of subgroups, are of the "
+            f"other half, first trial. Shown: {enumerated(searched)} contexts. Reported: the whole where its interval "
             "excludes 0, a subgroup where its interval lies above those of all the contexts around it.",
             f"Over the trials the interval of all rows is {'; '.join(ends_of_all)}.",
             "FlipTest: mean \u00b1 standard deviation over the trials, and the feature with the largest mean shift of "
-            "those that stand out, else of all. As the whole group: not shown to be other than everybody's, by "
-            "adjusted p. Noise: its interval, over maps and people, covers 0.",
+            "those that stand out, else of all, with the word for it.",
             *bars.health(every),
         ),
     )

@@ -169,8 +169,7 @@ def table_methods(inputs: Inputs) -> Table:
             "other way round. Exact transport between the test rows.",
             IN_BRACKETS,
             by_chance(inputs, [BLOCK]),
-            "Largest mean shift: the feature in which the flipset's members differ most from their counterparts, of "
-            "those that stand out: no noise (the interval, over maps and people, covers 0), and not as the whole group "
-            f"(by adjusted p); where none does, the largest of all, with the word for it. {bars.CATEGORIES}",
+            "Largest mean shift: of the lines of a report that stand out; where none does, of all, with its word. "
+            f"{bars.CATEGORIES}",
         ),
     )

@@ -164,17 +164,13 @@ def table_1(inputs: Inputs) -> Table:
         rows=[((one.label, name), (one, name)) for one in maps for name in TABLE_1[one.dataset, one.given]],
         stamp=inputs.stamp({block for one in maps for block in one.rows("ks")["block"]}, maps=[w.WGAN]),
         notes=(
-            "Mean \u00b1 standard deviation over the trials, each with its own split and its own map. KS: "
-            "Kolmogorov-Smirnov distance of a feature between the target group and the counterparts. MSE Diff: how "
-            "much worse a regression of the feature on the others, fitted on real people, predicts counterparts than "
-            "other real people.",
-            "A counterpart's value is taken for the nearest that somebody in the target group has: a GAN never meets "
-            "the steps of a count exactly, and would be charged for it. The KS of the values as they are is in the "
-            "CSV.",
+            "Mean \u00b1 standard deviation over the trials, each with its own split and map. KS: Kolmogorov-Smirnov "
+            "distance of a feature between the target group and the counterparts, each value taken for the nearest "
+            "that somebody in the target group has (as they are: in the CSV). MSE Diff: how much worse a regression of "
+            "the feature on the others, fitted on real people, predicts counterparts than other real people.",
             HEALTHY,
-            "Distances are plain L1, over the same members for both maps: Table 1 calls them squared, but its numbers "
-            "are not (the squared ones are in the CSV). They count every column: a change of race is two 0/1 columns, "
-            "2 of the law school's distance.",
+            "Distances are plain L1 over every column: Table 1 calls them squared, but its numbers are not (squared "
+            "ones: in the CSV). A change of race is 2 of the law school's distance.",
         ),
     )  # fmt: skip
 
