@@ -41,18 +41,14 @@ def _study(inputs: Inputs) -> Any:
     return importlib.import_module(f"pipeline.report.{inputs.study}.comparison")
 
 
-def build(name: str, inputs: Inputs, published: pd.DataFrame, found: pd.DataFrame | None = None) -> Artefact:
-    """Make one artefact, with its caption. Only a function with a parameter ``published`` is given those numbers.
-
-    One with a parameter ``found`` is given those that are :func:`compared`, here where they are not at hand.
+def build(name: str, inputs: Inputs, found: pd.DataFrame | None = None) -> Artefact:
+    """Make one artefact, with its caption. ``found`` are the published numbers as :func:`compared`, for those that have
+    a parameter of that name.
     """
     make = registry.find(inputs.study, name)
-    asked = inspect.signature(make).parameters
-    if found is None and "found" in asked:
-        found = compared(inputs, published)
-    seen = {"published": published, "found": found}
+    given = {"found": found} if "found" in inspect.signature(make).parameters else {}
     with paper():
-        made: Artefact = make(inputs, **{key: value for key, value in seen.items() if key in asked})
+        made: Artefact = make(inputs, **given)
         if isinstance(made, Picture):
             made.finish()
     return replace(made, caption=registry.one(inputs.study, name).caption)

@@ -14,7 +14,7 @@ set to, and with images encoded again, as the sizes of data are.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,12 +61,11 @@ def compared(
     published: pd.DataFrame,
     measured: pd.DataFrame,
     reductions: Sequence[Reduction] | None = None,
-    remark: Callable[[Mapping[str, Any]], str] = lambda line: "",
 ) -> pd.DataFrame:
     """:func:`compare` for a study: ``measured`` are its rows with what it derives from them.
 
     ``reductions`` are those of the inputs where nothing else is said; a smaller number of repetitions reduces that
-    number alone. What needs data that could not be had is not run, and says which. ``remark`` adds to a line's note.
+    number alone. What needs data that could not be had is not run, and says which.
     """
     missing = set(inputs.rows.loc[inputs.rows["origin"] == "absent", "dataset"])
     entries = published.assign(status=[_status(entry, missing) for entry in published.to_dict("records")])
@@ -75,10 +74,7 @@ def compared(
         for here, there in zip(inputs.points, points(inputs.config["published"]), strict=True)
         if here["repetitions"] != there["repetitions"]
     ]
-    found = compare(entries, measured, (*(inputs.reductions if reductions is None else reductions), *fewer))
-    remarks = [remark(line) for line in found.to_dict("records")]
-    notes = zip(found["note"].fillna(""), remarks, strict=True)
-    return found.assign(note=[" ".join(filter(None, texts)) or None for texts in notes])
+    return compare(entries, measured, (*(inputs.reductions if reductions is None else reductions), *fewer))
 
 
 def compare(published: pd.DataFrame, measured: pd.DataFrame, reductions: Sequence[Reduction]) -> pd.DataFrame:

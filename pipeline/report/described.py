@@ -26,7 +26,6 @@ def described(dataset: Dataset | ImageDataset) -> Described:
         positives=float(dataset.label.mean()),
         deviations=x.std(axis=0),
         train_deviations=x[dataset.train[0]].std(axis=0),
-        means={name: np.stack([x[members].mean(axis=0) for members in pair]) for name, pair in both.items()},
         correlations={name: _with_first(x, *pair) for name, pair in both.items()},
         points=_points(dataset),
     )

@@ -14,19 +14,19 @@ from pipeline.report import words as w
 from pipeline.report.numbers import Estimate
 from pipeline.report.stamp import Stamp
 from pipeline.report.style import in_order
-from pipeline.types import AuditResult, Classifier, Described, TransportMap
+from pipeline.types import AuditResult, Classifier, Described
 
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """A study's tidy rows, its data sets as described, classifiers, maps and audits, and its resolved configuration.
+    """A study's tidy rows, its data sets as described, classifiers and audits, and its resolved configuration.
 
     ``config`` has ``experiment`` (the study's declaration), ``sections`` (for each audit file the resolved dataset,
     method and audit, and the repetitions) and ``published`` (the same at the published scale). ``datasets`` go by
-    name, ``classifiers`` by ``dataset/method``, ``transports`` by ``dataset/transport``, ``audits`` by
-    ``block/dataset/method/audit``, as in their paths; an audit of a transport map is ``audit+transport`` there.
+    name, ``classifiers`` by ``dataset/method``, ``audits`` by ``block/dataset/method/audit``, as in their paths; an
+    audit of a transport map is ``audit+transport`` there.
     """
 
     study: str
@@ -36,7 +36,6 @@ class Inputs:
     datasets: Mapping[str, Described] = field(default_factory=dict)
     audits: Mapping[str, AuditResult] = field(default_factory=dict)
     classifiers: Mapping[str, Classifier] = field(default_factory=dict)
-    transports: Mapping[str, TransportMap] = field(default_factory=dict)
     _known: dict[str, tuple[Any, Any]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
@@ -116,12 +115,11 @@ def _several(names: str | Iterable[str]) -> list[str]:
 
 
 class GoesBy(NamedTuple):
-    """Under which keys a point's data set, classifier, audit and map, if it has one, stand in :class:`Inputs`."""
+    """Under which keys a point's data set, classifier and audit stand in :class:`Inputs`."""
 
     dataset: str
     classifier: str
     audit: str
-    transport: str
 
 
 def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -132,8 +130,7 @@ def points(sections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for path, section in sections.items():
         block, dataset, method, audit = places = path.removesuffix(".npz").split("/")[-4:]
-        transport = audit.partition("+")[2]
-        goes_by = GoesBy(dataset, f"{dataset}/{method}", "/".join(places), transport and f"{dataset}/{transport}")
+        goes_by = GoesBy(dataset, f"{dataset}/{method}", "/".join(places))
         found.append(([block, dataset, method, f"{audit}.npz"], {**section, "block": block, "goes_by": goes_by}))
     return [section for _, section in sorted(found, key=lambda item: item[0])]
 

@@ -1,8 +1,8 @@
 """A study's reference: what its tables and figures read of a finished run, small enough to stand in the repository.
 
 While the artefacts are drawn, everything that they read is noted (:func:`watched`); that alone is kept
-(:func:`kept`): of audits the arrays that were read, of classifiers and maps also their facts and training curves, of
-data sets their description. The tidy rows are kept whole.
+(:func:`kept`): of audits the arrays that were read, of classifiers also their facts and training curves, of data sets
+their description. The tidy rows are kept whole.
 
 Nobody's row of the real data is kept. Where an audit holds the features of people who are not simulated, each
 column is sorted by itself among the people of the same decisions (:func:`scattered`): every histogram and mean of
@@ -13,12 +13,12 @@ than a figure shows.
 from collections import UserDict
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
 from pipeline.report.inputs import Inputs
-from pipeline.types import Array, AuditResult, Classifier, TransportMap
+from pipeline.types import Array, AuditResult, Classifier
 
 LARGE = 4096
 """Numbers from which an array is rounded, and parameters are no longer kept."""
@@ -28,8 +28,6 @@ PEOPLE = ("features", "images", "score", "score_image")
 TARGETS = ("target_features", "target_score")
 SIDES = ("", "_reverse")
 """Suffixes of an audit's arrays, by the direction of the map."""
-
-Trained = TypeVar("Trained", Classifier, TransportMap)
 
 
 class Noted(UserDict[str, Array]):
@@ -71,19 +69,14 @@ def watched(inputs: Inputs) -> Inputs:
     """Inputs to draw from in place of ``inputs``; they note what is read."""
     audits = {key: cast(AuditResult, NotedAudit(result)) for key, result in inputs.audits.items()}
     classifiers = {key: replace(one, parameters=Noted(one.parameters)) for key, one in inputs.classifiers.items()}
-    maps = {key: replace(one, parameters=Noted(one.parameters)) for key, one in inputs.transports.items()}
-    return replace(inputs, audits=audits, classifiers=classifiers, transports=maps)
+    return replace(inputs, audits=audits, classifiers=classifiers)
 
 
 def kept(drawn: Inputs) -> Inputs:
     """What was read of :func:`watched` inputs, which is enough to draw the same again."""
-    maps = {
-        key: replace(_kept_parameters(one), reverse={name: _emptied(array) for name, array in one.reverse.items()})
-        for key, one in drawn.transports.items()
-    }
     audits = {key: _kept_audit(cast(NotedAudit, audit)) for key, audit in drawn.audits.items()}
     classifiers = {key: _kept_parameters(one) for key, one in drawn.classifiers.items()}
-    return replace(drawn, audits=audits, classifiers=classifiers, transports=maps)
+    return replace(drawn, audits=audits, classifiers=classifiers)
 
 
 def sections(inputs: Inputs) -> dict[str, dict[str, Any]]:
@@ -142,7 +135,7 @@ def _kept_audit(audit: NotedAudit) -> AuditResult:
     return replace(result, rows=rows, arrays={name: rounded(array) for name, array in arrays.items()})
 
 
-def _kept_parameters(one: Trained) -> Trained:
+def _kept_parameters(one: Classifier) -> Classifier:
     """With the parameters that were read and are small; of the others no number, but how many repetitions there are."""
     noted = cast(Noted, one.parameters)
     parameters = {

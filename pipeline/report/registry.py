@@ -1,7 +1,7 @@
 """Which tables and figures a study has: its modules declare each by a decorator of the function that makes it.
 
     @registry.figure(place=3)
-    def figure_maps(inputs: Inputs) -> Picture:
+    def figure_methods(inputs: Inputs) -> Picture:
         \"\"\"The caption.\"\"\"
 
     @registry.figure("figure_7", "The caption.", dataset=UTKFACE, attacks=ATTACKS)

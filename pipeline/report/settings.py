@@ -87,9 +87,9 @@ def select(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     return rows[keep]
 
 
-def setting_label(key: str, words: Mapping[str, str]) -> str:
-    """What a configured value is called in ``words``: ``transport.batch_size`` -> ``batch size`` where they lack it."""
-    return words.get(key, re.sub(r"[._]", " ", key.split(".", 1)[-1]))
+def setting_label(key: str) -> str:
+    """What a configured value is called: ``transport.batch_size`` -> ``batch size``, and others by ``SAID``."""
+    return SAID.get(key, re.sub(r"[._]", " ", key.split(".", 1)[-1]))
 
 
 def by_statistic(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -163,7 +163,7 @@ def departures(reductions: Sequence[Reduction]) -> list[str]:
         places.setdefault((r.key, r.here, r.published), set()).add((by, r.dataset))
     values: dict[frozenset[tuple[str, str]], list[str]] = {}
     for (key, here, published), where in places.items():
-        text = f"{setting_label(key, SAID)} {text_of(here)} (published: {text_of(published)})"
+        text = f"{setting_label(key)} {text_of(here)} (published: {text_of(published)})"
         values.setdefault(frozenset(where), []).append(text)
     return [": ".join(filter(None, (_where(where), ", ".join(texts)))) for where, texts in values.items()]
 

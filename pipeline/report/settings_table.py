@@ -1,77 +1,84 @@
-"""The settings of a study as they are configured: a line for each, and more where places have different values.
+"""The settings of a study as they are configured for the run: a line for each value, and where it holds."""
 
-The values are those of the run. A study says what each of them belongs to, where it holds, and what it is called.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
+from pipeline.report import words as w
+from pipeline.report.inputs import Inputs, given_of
 from pipeline.report.numbers import plain
-from pipeline.report.settings import values
+from pipeline.report.settings import NEUTRAL, setting_label, text_of, values
 from pipeline.report.stamp import Stamp
 from pipeline.report.table import Cell, Column, Row, Table
 
-Point = Mapping[str, Any]
+HEADS = {"dataset": "Data", "method": "Model", "transport": "Map", "audit": "Audit", "repetitions": "Repetitions"}
+LONG = 8
+"""A list of more numbers is shown by its first, its last and their count."""
+Place = tuple[str, str, str, str]
+"""Data set, model, map and block."""
+PLACES = [fields for size in range(1, 5) for fields in combinations(range(4), size)]
+"""What may tell the values of a setting apart: the fewer parts of a place the better."""
 
 
-def settings_table(
-    points: Iterable[Point],
-    heads: Sequence[str],
-    part: Callable[[str, Point], str],
-    label: Callable[[str, Point], str],
-    place: Callable[[str, Point], str],
-    cell: Callable[[str, Any], Cell],
-    stamp: Stamp,
-    notes: Sequence[str],
-    where: bool = False,
-    alphabetical: bool = True,
-) -> Table:
-    """The table of the points' settings by four functions of a setting's key, such as ``audit.steps``.
+def settings_table(inputs: Inputs, stamp: Stamp, notes: Iterable[str] = ()) -> Table:
+    """Every configured value but those that no number depends on.
 
-    ``part`` is what the setting of a point belongs to, nothing for one that is left out; it begins with one of
-    ``heads``, which are in order. ``label`` is what the setting is called, ``place`` where the point is, in case that
-    others have another value, and ``cell`` its value as it is shown, None for one that is not. Where values differ
-    there is a line for each place or, with a column ``where``, for each value with its places. ``alphabetical``: parts
-    with one head, and the settings of a part, are in order of their names; else as configured. Raises ValueError where
-    nothing is listed.
+    Where values of a setting differ, each has a line with the places that have it. Values that no part of a place tells
+    apart, as of what is varied within one, share a line. Raises ValueError where nothing is configured.
     """
-    found: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
-    for point in points:
+    found: dict[tuple[int, str, str], dict[Cell, list[Place]]] = {}
+    for point in inputs.points:
+        place = _place(point)
         for key, value in values(point):
-            whole, shown = part(key, point), cell(key, value)
-            if whole and shown is not None:
-                found.setdefault((whole, label(key, point)), []).append((place(key, point), shown))
+            if key not in NEUTRAL:
+                group = key.split(".")[0]
+                setting = list(HEADS).index(group), _part(group, point), setting_label(key)
+                found.setdefault(setting, {}).setdefault(_cell(value), []).append(place)
     if not found:
-        raise ValueError(f"expected points with settings of {', '.join(heads)}, found none: is the grid empty?")
-
-    def order(setting: tuple[str, str]) -> tuple[Any, ...]:
-        head = heads.index(setting[0].split(":")[0])
-        return (head, *setting) if alphabetical else (head,)
-
-    lines = _by_value if where else _by_place
-    rows = dict.fromkeys(row for one in sorted(found, key=order) for row in lines(*one, found[one]))
-    texts = (Column("value", show="text"), Column("where", show="text"))
-    columns = texts if where else (Column("value", show="parameter"),)
-    return Table("Settings of the study.", ("Part", "Setting"), columns, tuple(rows), stamp, notes=tuple(notes))
+        raise ValueError(f"study {inputs.study!r} has no configured points: is the grid empty?")
+    rows = [row for setting in sorted(found) for row in _rows(setting[1:], found[setting])]
+    columns = (Column("value", show="parameter"), Column("where", show="text"))
+    said = ("As configured for this run.", *notes)
+    return Table("Settings of the study.", ("Part", "Setting"), columns, tuple(rows), stamp, notes=said)
 
 
-def span(numbers: Sequence[float]) -> str:
-    """``0 to 1, 21 values``: a long list of numbers by its ends."""
-    return f"{plain(float(numbers[0]))} to {plain(float(numbers[-1]))}, {len(numbers)} values"
+def _part(group: str, point: Mapping[str, Any]) -> str:
+    """``Data: Law school``; the audits by their plain names."""
+    name = point[group]["name"] if group != "repetitions" else ""
+    called = {"dataset": w.dataset_label, "method": w.METHODS.__getitem__, "transport": lambda kind: w.MAPS[kind].label}
+    return f"{HEADS[group]}: {called.get(group, w.plainly)(name)}" if name else HEADS[group]
 
 
-def _by_place(part: str, label: str, given: Sequence[tuple[str, Cell]]) -> Iterator[Row]:
-    by_place = dict(given)
-    same = len(set(by_place.values())) == 1
-    for place, value in list(by_place.items())[: 1 if same else None]:
-        yield Row((part, label if same or not place else f"{label}, {place}"), (value,))
+def _place(point: Mapping[str, Any]) -> Place:
+    method, transport = point["method"]["name"], point.get("transport", {}).get("name")
+    model = w.METHODS[method] if method != w.NO_METHOD else ""
+    maps = ", ".join(filter(None, (w.MAPS[transport].label, w.GIVEN[given_of(point)]))) if transport else ""
+    return w.dataset_label(point["dataset"]["name"]), model, maps, w.plainly(point["block"])
 
 
-def _by_value(part: str, label: str, given: Sequence[tuple[str, Cell]]) -> Iterator[Row]:
-    places: dict[Cell, dict[str, None]] = {}
-    for place, value in given:
-        places.setdefault(value, {})[place] = None
-    usual = max(places, key=lambda value: len(places[value]))
-    for value, having in places.items():
-        where = "all others" if value == usual else ", ".join(filter(None, having))
-        yield Row((part, label), (value, "" if len(places) == 1 else where))
+def _cell(value: Any) -> Cell:
+    """A number; a long list by its ends; anything else as text."""
+    if value is None:
+        return "not set"
+    if isinstance(value, tuple) and len(value) > LONG and all(isinstance(item, (int, float)) for item in value):
+        return f"{plain(float(value[0]))} to {plain(float(value[-1]))}, {len(value)} values"
+    if isinstance(value, tuple):
+        return "; ".join(map(text_of, value))
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text_of(value)
+
+
+def _rows(labels: tuple[str, str], having: Mapping[Cell, list[Place]]) -> Iterator[Row]:
+    """A row for each value; one row where there is one value, or where no part of a place tells them apart."""
+    usual = max(having, key=lambda value: len(having[value]))
+    ordered = sorted(having, key=lambda value: (isinstance(value, str), value))
+    for fields in PLACES:
+        names = {
+            value: dict.fromkeys(", ".join(filter(None, (place[field] for field in fields))) for place in places)
+            for value, places in having.items()
+        }
+        if len(having) > 1 and len(set().union(*names.values())) == sum(map(len, names.values())):
+            for value in ordered:
+                where = "all others" if value == usual else "; ".join(filter(None, names[value]))
+                yield Row(labels, (value, where))
+            return
+    yield Row(labels, (usual if len(having) == 1 else "; ".join(map(text_of, ordered)), ""))

@@ -13,7 +13,7 @@ draw = (
 # Through a pipe: one argument of a command may not be longer than 128 KB, which the sections of a study are.
 draw_run = (
     f"printf %s {{params.cfg:q}} | {draw} --config - --rows {{input.rows}} --datasets {{input.datasets:q}}"
-    " --audits {input.audits:q} --classifiers {input.classifiers:q} --transports {input.transports:q}"
+    " --audits {input.audits:q} --classifiers {input.classifiers:q}"
 )
 
 

@@ -22,7 +22,7 @@ from pipeline.report.comparison_table import beside, read_off, verdicts
 from pipeline.report.described import described
 from pipeline.report.inputs import Inputs
 from pipeline.report.table import Table
-from pipeline.types import Absent, TransportMap
+from pipeline.types import Absent
 from pipeline.workflow import shelf
 
 
@@ -47,7 +47,6 @@ def of_run(options: argparse.Namespace) -> Inputs:
         config=config,
         datasets={name: described(dataset) for name, dataset in present(options.datasets, 1).items()},
         classifiers=present(options.classifiers, 2, io.load_without_weights),
-        transports={place(path, 2): io.load(path, TransportMap) for path in options.transports},
         audits={place(path, 4): io.load_audit(path) for path in options.audits},
     )
 
@@ -57,7 +56,6 @@ class Maker:
     """Makes one artefact of a study and saves it in its folder."""
 
     inputs: Inputs
-    published: pd.DataFrame
     tables: Path
     figures: Path
     captions: Path | None
@@ -65,7 +63,7 @@ class Maker:
 
     def __call__(self, name: str) -> artefacts.Artefact:
         """The artefact; a picture comes back with an empty drawing, since the page needs none."""
-        artefact = artefacts.build(name, self.inputs, self.published, self.compared)
+        artefact = artefacts.build(name, self.inputs, self.compared)
         if isinstance(artefact, Table):
             artefact = replace(artefact, published=beside(self.compared, name))
             io.save_table(artefact, self.tables / name)
@@ -124,7 +122,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rows", help="tidy rows (.parquet)")
     parser.add_argument("--datasets", nargs="*", default=[], help="prepared datasets (.npz)")
     parser.add_argument("--classifiers", nargs="*", default=[], help="trained classifiers (.npz)")
-    parser.add_argument("--transports", nargs="*", default=[], help="transport maps (.npz)")
     parser.add_argument("--audits", nargs="*", default=[], help="audits (.npz)")
     parser.add_argument("--drawn-from", help="a reference (folder) in place of all these")
     parser.add_argument("--against", help="the reference (folder) that the run is held against")
@@ -148,7 +145,7 @@ def main(arguments: list[str] | None = None) -> None:
     names = [one.name for one in registry.declared(options.study)]
     captions = Path(options.captions) if options.captions else None
     found = artefacts.compared(inputs, published)
-    maker = Maker(inputs, published, Path(options.tables), Path(options.figures), captions, found)
+    maker = Maker(inputs, Path(options.tables), Path(options.figures), captions, found)
     if options.record:
         drawn = reference.watched(inputs)
         # What is read to compare is kept too.

@@ -225,7 +225,7 @@ class Workflow:
     def sources(self, study: str) -> dict[str, Any]:
         """What a study's tables and figures are drawn from, by the names of the stage's options."""
         rows = f"results/rows/{self.scale}/{study}.parquet"
-        stages = {"datasets": "prepare", "audits": "audit", "classifiers": "train", "transports": "transport"}
+        stages = {"datasets": "prepare", "audits": "audit", "classifiers": "train"}
         return {"rows": rows, **{name: self.files(stage, study) for name, stage in stages.items()}}
 
     def maps_of(self, *names: str) -> list[str]:

@@ -3,8 +3,8 @@
 - ``manifest.json``: where the numbers come from, see :func:`pipeline.stages.artefacts.manifest_of`.
 - ``config.json.gz``: the resolved configuration of every point.
 - ``rows/<block>.parquet``: the tidy rows of a block.
-- ``datasets_1.zip``, ``classifiers_1.zip``, ``transports_1.zip``, ``audits_1.zip``, and ``_2`` and so on: what
-  :mod:`pipeline.io` writes, of data sets their description.
+- ``datasets_1.zip``, ``classifiers_1.zip``, ``audits_1.zip``, and ``_2`` and so on: what :mod:`pipeline.io` writes, of
+  data sets their description.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import io
 from pipeline.report.inputs import Inputs
-from pipeline.types import Classifier, Described, TransportMap
+from pipeline.types import Classifier, Described
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,6 @@ def save_reference(inputs: Inputs, manifest: Mapping[str, Any], folder: Path | s
     _save_rows(inputs.rows, folder / "rows")
     _save_shelf(inputs.datasets, folder / "datasets")
     _save_shelf(inputs.classifiers, folder / "classifiers")
-    _save_shelf(inputs.transports, folder / "transports")
     _save_shelf(inputs.audits, folder / "audits")
     with io.written(folder / "config.json.gz") as temporary:
         temporary.write_bytes(gzip.compress(json.dumps(inputs.config).encode(), mtime=0))
@@ -63,7 +62,6 @@ def load_reference(folder: Path | str) -> tuple[Inputs, dict[str, Any]]:
         config=json.loads(gzip.decompress((folder / "config.json.gz").read_bytes())),
         datasets=_load_shelf(folder / "datasets", lambda path: io.load(path, Described)),
         classifiers=_load_shelf(folder / "classifiers", lambda path: io.load(path, Classifier)),
-        transports=_load_shelf(folder / "transports", lambda path: io.load(path, TransportMap)),
         audits=_load_shelf(folder / "audits", io.load_audit),
     )
     return inputs, manifest

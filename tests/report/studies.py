@@ -67,7 +67,6 @@ def inputs_of(
         datasets=of(whole.datasets),
         audits=of(whole.audits),
         classifiers=of(whole.classifiers),
-        transports=of(whole.transports),
     )
     if simulations is None:
         return found
@@ -102,7 +101,8 @@ def build(name: str, inputs: Inputs) -> Any:
     """Make one artefact of any study by its name; of the usual inputs once."""
     if inputs.study in REFERENCES and inputs is usual(inputs.study):
         return made(inputs.study)[name]
-    return artefacts.build(name, inputs, published(inputs.study))
+    found = artefacts.compared(inputs, published(inputs.study)) if name == "comparison" else None
+    return artefacts.build(name, inputs, found)
 
 
 def check(made: Artefact) -> None:
@@ -146,7 +146,7 @@ class Made(dict[str, Artefact]):
 @functools.cache
 def made(study: str) -> Made:
     """The study's artefacts, each made once."""
-    return Made(lambda name: artefacts.build(name, usual(study), published(study)))
+    return Made(lambda name: artefacts.build(name, usual(study), compared(study) if name == "comparison" else None))
 
 
 @functools.cache

@@ -16,7 +16,6 @@ from scipy.stats import t as student
 from pipeline.report.against import OTHER, SAME, against, summary
 from pipeline.report.comparison import COLUMNS, check_published, compare
 from pipeline.report.comparison_table import as_table, printed, read_off, tallies, tally, tally_in_words
-from pipeline.report.individual_fairness.comparison import bhattacharyya
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
 from pipeline.report.rules import Outcome, could_differ, means, one_run, shares, variances
@@ -344,14 +343,6 @@ def test_a_mean_has_the_decimals_of_the_published_one_and_one_run_no_spread() ->
     assert (printed(line, "published"), printed(line, "ours")) == ("1,215", "1,223 \u00b1 40 (3)")
     small = verdict(size(value=2.1, rounding=0.005), sizes([2.01, 2.03]))
     assert (printed(small, "published"), printed(small, "ours")) == ("2.10", "2.02 \u00b1 0.01 (2)")
-
-
-def test_bhattacharyya_distance_by_hand() -> None:
-    """0 between equals; (gap / s)^2 / 8 for equal spreads; log(5/4) / 2 for spreads 1 and 2 about one mean."""
-    assert bhattacharyya(Estimate(1.0, 0.5), Estimate(1.0, 0.5)) == pytest.approx(0.0)
-    assert bhattacharyya(Estimate(0.0, 2.0), Estimate(3.0, 2.0)) == pytest.approx((3 / 2) ** 2 / 8)
-    assert bhattacharyya(Estimate(0.0, 1.0), Estimate(0.0, 2.0)) == pytest.approx(math.log(5 / 4) / 2)
-    assert bhattacharyya(Estimate(0.0, 0.0), Estimate(0.0, 2.0)) == math.inf
 
 
 def test_a_place_without_a_model_is_left_out_of_the_words() -> None:

@@ -24,7 +24,6 @@ from pipeline.fields import Checked, Count, Positive, Share, at_least, not_empty
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
 POINTS_AT_ONCE = 1 << 20
-QUANTILE_LEVELS = np.arange(1, 100) / 100
 TESTS: dict[str, Callable[[Array, Array, float, float], RatioTest]] = {
     "loss": loss_ratio_test,
     "error": error_rate_ratio_test,
@@ -70,8 +69,8 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     Rows, for each ``test`` ("loss", "error"): ``truth`` and ``population``; for each ``n_sample``:
     ``coverage_two_sided``, ``coverage_one_sided``, ``undefined`` (share of samples without a ratio; they neither cover
     nor reject), ``kolmogorov_distance`` of the standardized means to the normal distribution, and ``rejection_rate`` at
-    each ``delta``. ``draws`` says what each share is a share of. Arrays: ``quantiles_<test>`` (R, sizes, levels) of the
-    standardized means at ``quantile_levels``. Raises ValueError where no point of a population is misclassified.
+    each ``delta``. ``draws`` says what each share is a share of. Raises ValueError where no point of a population is
+    misclassified.
     """
     import pandas as pd
 
@@ -83,7 +82,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     before, after = flow.original_loss, flow.losses[:, -1]
     pairs = {"loss": (before, after), "error": (misclassified(before, label), misclassified(after, label))}
     rows: list[dict[str, Any]] = []
-    quantiles = {f"quantiles_{name}": np.empty((len(label), len(config.sample_sizes), 99)) for name in TESTS}
     for r, rng in enumerate(rngs):
         for name, (original, attacked) in pairs.items():
             population = original[r], attacked[r]
@@ -96,16 +94,12 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
             place = {"repetition": r, "test": name, "alpha": config.alpha, "draws": config.draws}
             rows.append({**place, "statistic": "truth", "value": truth})
             rows.append({**place, "statistic": "population", "value": float(len(label[r]))})
-            for slot, n in enumerate(config.sample_sizes):
+            for n in config.sample_sizes:
                 samples = draw(TESTS[name], *population, truth, n, config.draws, config.alpha, rng)
                 rows += [{**place, "n_sample": n, **row} for row in _rates(samples, truth, config)]
-                quantiles[f"quantiles_{name}"][r, slot] = (
-                    np.quantile(samples.standardized, QUANTILE_LEVELS) if len(samples.standardized) else np.nan
-                )
     columns = ["repetition", "statistic", "value", "test", "n_sample", "delta", "delta_over_truth", "alpha", "draws"]
     frame = pd.DataFrame(rows, columns=columns)
-    arrays = {"quantile_levels": QUANTILE_LEVELS, **quantiles}
-    return AuditResult("loss_ratio_validity", dataset.name, classifier.method, dataset.origin, frame, arrays)
+    return AuditResult("loss_ratio_validity", dataset.name, classifier.method, dataset.origin, frame)
 
 
 def draw(

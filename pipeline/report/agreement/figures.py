@@ -1,12 +1,11 @@
-"""Every model under every audit at a glance, and every audit against every other."""
+"""Every model under every audit at a glance."""
 
 from collections.abc import Mapping
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
 from pipeline.report import registry
@@ -20,7 +19,9 @@ from pipeline.report.style import INK, finish, ink_on, new_panels
 from pipeline.types import Array
 
 SHADES = LinearSegmentedColormap.from_list("unfairness", ("#ffffff", "#e9a27c", "#b0452a"))
-TAUS, OPPOSITE = colormaps["RdBu"], colormaps["Greys"]
+SHARE = Normalize(0, 1)
+PANEL = 1.75
+"""Inches: the height of a panel."""
 UNFAIR = "unfairness of those that fail, as a share of the largest in the column"
 NOTHING = "#ececec"
 LARGE = 100.0
@@ -42,17 +43,17 @@ def _bare(axes: Axes, rows: list[str], columns: list[str]) -> None:
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows, fontsize=6)
 
 
-def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array, scale: Normalize, colors: Colormap) -> None:
+def _cells(axes: Axes, values: Array, texts: list[list[str]], bold: Array) -> None:
     """A coloured cell for each finite value (r, c), grey for the others, with its text."""
     axes.set_facecolor(NOTHING)
     drawn = np.ma.masked_invalid(values)
-    axes.pcolormesh(drawn, cmap=colors, norm=scale, edgecolors="white", linewidth=0.6)
+    axes.pcolormesh(drawn, cmap=SHADES, norm=SHARE, edgecolors="white", linewidth=0.6)
     for row, column in np.ndindex(values.shape):
         value, text = values[row, column], texts[row][column]
         known = np.isfinite(value)
         axes.text(
             column + 0.5, row + 0.5, text if known else text.replace(" ", "\n"), ha="center", va="center",
-            fontsize=5.2 if known else 4.6, linespacing=0.9, color=ink_on(colors(scale(value))) if known else INK,
+            fontsize=5.2 if known else 4.6, linespacing=0.9, color=ink_on(SHADES(SHARE(value))) if known else INK,
             fontweight="bold" if bold[row, column] else "normal",
         )  # fmt: skip
 
@@ -63,8 +64,7 @@ def figure_agreement(inputs: Inputs) -> Picture:
     more unfair is it by that audit among the models of its panel, by ratios on a logarithmic scale.
     """
     verdicts = {place: m.verdicts(inputs, *place) for place in m.attributes(inputs)}
-    unfair = ScalarMappable(Normalize(0, 1), SHADES)
-    figure, panels = _panels(inputs, 1.75, unfair, UNFAIR)
+    figure, panels = _panels(inputs)
     for (dataset, attribute), axes in panels.items():
         found, names = verdicts[dataset, attribute], m.methods(inputs, dataset)
         measures = _of_any(found)
@@ -77,7 +77,7 @@ def figure_agreement(inputs: Inputs) -> Picture:
         ]
         bold = np.array([[v.rejected for v in row] for row in kept])
         shade = np.where(bold | np.isnan(worst), np.clip(worst / largest, 0, 1), 0.0)
-        _cells(axes, shade, texts, bold, Normalize(0, 1), SHADES)
+        _cells(axes, shade, texts, bold)
         _bare(axes, [label(method) for method in names], _names(measures))
     every = [verdict for found in verdicts.values() for verdict in found.values()]
     grey = " ".join(f"{sentence(word)}: {why}." for word, why in m.WHY.items() if word in {v.word for v in every})
@@ -89,11 +89,6 @@ def figure_agreement(inputs: Inputs) -> Picture:
         f"{sum(v.rejected for v in every)} of {sum(not v.untested for v in every)} cells are failures.",
         notes=(*read_as(inputs), f"Grey: does not apply. {grey}"),
     )
-
-
-def _text(verdict: m.Verdict) -> str:
-    effect = verdict.effect.value
-    return verdict.word or number(effect, 2 if abs(effect) < LARGE else 0) + "*" * verdict.rejected
 
 
 def _of_any(found: Mapping[tuple[str, str], m.Verdict]) -> list[str]:
@@ -109,49 +104,16 @@ def _unfairness(effect: float, measure: str) -> float:
     return effect if measure == m.FLIPTEST else abs(effect)
 
 
-def _panels(inputs: Inputs, height: float, colors: ScalarMappable, name: str) -> tuple[Figure, dict[m.Pair, Axes]]:
-    """An empty figure with a panel of this height for each data set and attribute, and a bar of colours."""
+def _panels(inputs: Inputs) -> tuple[Figure, dict[m.Pair, Axes]]:
+    """An empty figure with a panel for each data set and attribute, and a bar of shades."""
     places = m.attributes(inputs)
     down = -(-len(places) // 2)
-    figure, grid = new_panels(height * down + 0.3, down, 2)
+    figure, grid = new_panels(PANEL * down + 0.3, down, 2)
     for axes in grid.flat[len(places) :]:
         axes.set_visible(False)
     finish(figure, grid, titles=[f"{w.dataset_label(d)}, {w.ATTRIBUTES[a]}" for d, a in places])
-    bar = figure.colorbar(colors, ax=list(grid.flat), fraction=0.02, pad=0.01, aspect=50)
-    bar.set_label(name, fontsize=6.5)
+    shades = ScalarMappable(SHARE, SHADES)
+    bar = figure.colorbar(shades, ax=list(grid.flat), fraction=0.02, pad=0.01, aspect=50)
+    bar.set_label(UNFAIR, fontsize=6.5)
     bar.ax.tick_params(labelsize=6)
     return figure, dict(zip(places, grid.flat, strict=False))
-
-
-@registry.figure(place=2)
-def figure_pairs(inputs: Inputs) -> Picture:
-    """Every audit against every other. Below the diagonal Kendall's tau of their rankings of the models, blue where
-    they agree and red where they contradict each other; above it the share of models that one rejects and the other
-    does not.
-    """
-    mean = m.facts(inputs).groupby(["dataset", "attribute", "statistic", "measure", "other"])["value"].mean()
-    ranked = ScalarMappable(Normalize(-1, 1), TAUS)
-    figure, panels = _panels(inputs, 2.3, ranked, r"Kendall's $\tau$ (below the diagonal)")
-    for (dataset, attribute), axes in panels.items():
-        measures = _of_any(m.verdicts(inputs, dataset, attribute))
-        tau, opposite = np.full((2, len(measures), len(measures)), np.nan)
-        for i, one in enumerate(measures):
-            for j, other in enumerate(measures[i + 1 :], start=i + 1):
-                tau[j, i] = mean.get((dataset, attribute, "tau", one, other), np.nan)
-                opposite[i, j] = mean.get((dataset, attribute, "opposite", one, other), np.nan)
-        for values, colors, scale in ((opposite, OPPOSITE, Normalize(0, 1)), (tau, TAUS, Normalize(-1, 1))):
-            texts = [[number(value, 2) if np.isfinite(value) else "" for value in row] for row in values]
-            _cells(axes, values, texts, np.zeros(values.shape, bool), scale, colors)
-        _bare(axes, _names(measures), _names(measures))
-    return Picture(
-        figure,
-        "Every audit against every other.",
-        inputs.stamp(),
-        "Heat maps of audits by audits, one for each data set and attribute: tau below the diagonal, the share of "
-        "opposite decisions above it.",
-        notes=(
-            "Means over the repetitions; intervals of tau stand in the table of pairs. Of the models that both audits "
-            "apply to; grey: fewer than three, or no test. A decision is of one split, after Holm's correction over "
-            "the audits of a model.",
-        ),
-    )

@@ -26,7 +26,6 @@ Facts, rows of the block ``agreement``:
 
   1 where all agree and 1 / m on average where they have nothing in common; and ``tau``, Kendall's tau-b of two
   measures (``measure``, ``other``) over the models that both apply to;
-- ``opposite``: the share of models that one of two measures rejects and the other does not, of three or more;
 - ``models_that_pass_all``, of those that every measure applies to, and ``fails_individual_of_passing``: of the models
   that no group metric rejects, the share that the loss ratio does;
 - ``flipped``: FlipTest's share of people decided otherwise than their counterpart, of each ``direction``;
@@ -280,23 +279,6 @@ def kendalls_w(values: Array) -> float:
     return float(12 * ((total - total.mean()) ** 2).sum() / most) if most > 0 else float("nan")
 
 
-def taus(values: Array) -> Array:
-    r"""Kendall's tau-b of every two judges' values of n objects (m, n), over the objects that both have: (m, m).
-
-    With :math:`s_{ij} = \operatorname{sign}(x_i - x_j)` it is
-    :math:`\sum s_{ij} t_{ij} / \sqrt{\sum s_{ij}^2 \sum t_{ij}^2}` over the pairs of objects. NaN for fewer than three
-    objects, and where one of the two ties all of them.
-    """
-    i, j = np.triu_indices(values.shape[1], 1)
-    signs = np.sign(values[:, i] - values[:, j])
-    known, there = np.isfinite(signs).astype(float), np.isfinite(values).astype(float)
-    signs = np.nan_to_num(signs)
-    untied = signs**2 @ known.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = signs @ signs.T / np.sqrt(untied * untied.T)
-    return np.where((untied * untied.T > 0) & (there @ there.T > 2), found, np.nan)
-
-
 def complete(values: pd.DataFrame) -> pd.DataFrame:
     """Of measures x models: the measures that any model has, and the models that have all of these."""
     return values.dropna(how="all").dropna(axis=1, how="any")
@@ -337,22 +319,13 @@ def _concordance(unfairness: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {"statistic": "W", "value": kendalls_w(whole.to_numpy(float))}
         yield {"statistic": "measures", "value": float(len(whole))}
         yield {"statistic": "models", "value": float(whole.shape[1])}
-    yield from _of_pairs("tau", taus(unfairness.to_numpy(float)))
-
-
-def _of_pairs(statistic: str, matrix: Array) -> Iterator[dict[str, Any]]:
-    for (i, one), (j, other) in combinations(enumerate(MEASURES), 2):
-        yield {"statistic": statistic, "measure": one, "other": other, "value": float(matrix[i, j])}
+    tau = unfairness.T.corr("kendall", min_periods=3)
+    for one, other in combinations(MEASURES, 2):
+        yield {"statistic": "tau", "measure": one, "other": other, "value": float(tau.loc[one, other])}
 
 
 def _decisions(rejected: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """What the decisions of one repetition say."""
-    values = rejected.to_numpy(float)
-    both = np.isfinite(values).astype(float)
-    fails, passes = (values == 1).astype(float), (values == 0).astype(float)
-    with np.errstate(invalid="ignore"):
-        opposite = (fails @ passes.T + passes @ fails.T) / (both @ both.T)
-        yield from _of_pairs("opposite", np.where(both @ both.T > 2, opposite, np.nan))
     whole = complete(rejected)
     if FLIPTEST in whole.index and whole.shape[1]:
         yield {"statistic": "models_that_pass_all", "value": float((whole.sum() == 0).sum())}

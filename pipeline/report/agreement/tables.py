@@ -91,19 +91,15 @@ def read_as(inputs: Inputs, dataset: str = "") -> tuple[str, ...]:
     return (
         "Mean over the repetitions with its 95 % interval of Student's t. Loss ratio and error-rate ratio: median T_n "
         f"over the repetitions after {enumerated(taken)} steps, of both attributes together, with the interval of the "
-        "sign test. Recall to calibration (mean of label less score): "
-        f"differences{of_differences}. FlipTest: share of people decided otherwise than their counterpart, beyond the "
-        "mean share between random halves of a group (of the first repetition, at most 500 people a side, so rather "
-        "too large; its own error is not in the interval), mean of both directions. Counterfactual: share of people "
-        "decided otherwise than they would be in the other group by the causal model of Kusner et al.; it has no test. "
-        "Distance: mean distance to the decision boundary of the same group over that of the other, less 1: exact of "
-        "linear models, of networks an upper bound by FMN. It is Euclidean: by the fair metric, in which a way along "
-        "the protected directions costs nothing, the boundary of a linear model with a weight there is at distance 0.",
+        f"sign test. Recall to calibration (mean of label less score): differences{of_differences}.",
+        "FlipTest: share of people decided otherwise than their counterpart, beyond the mean share between random "
+        "halves of a group (at most 500 people a side, so rather too large), mean of both directions. Counterfactual: "
+        "the same by the causal model of Kusner et al., without a test. Distance: mean Euclidean distance to the "
+        "decision boundary of the same group over that of the other, less 1: of networks an upper bound by FMN.",
         f"{FAILS} fails at level {m.LEVEL:g}: twice the lower median of p over the repetitions, then Holm's correction "
-        "over the audits of a model on an attribute. The ratios are held against the tolerated 1.25, FlipTest against "
-        "the share of flips that one more random deal goes beyond with probability .05, the others against no "
-        "difference. Reductions and thresholds by group stand for the probability that their drawn decisions have, "
-        "thresholded at 1/2.",
+        "over the audits of a model on an attribute. The ratios are held against 1.25, FlipTest against the flips that "
+        "one more random deal goes beyond with probability .05, the others against no difference. Drawn decisions "
+        "stand for their probability, thresholded at 1/2.",
     )
 
 
@@ -129,15 +125,13 @@ def table_concordance(inputs: Inputs) -> Table:
             Column("audits", decimals=0, of=lambda pair: mean(pair, "measures").value),
             Column("models", decimals=0, of=lambda pair: mean(pair, "models").value),
             Column("tau", show=shown, name="mean tau of two audits", of=lambda pair: mean(pair, "tau")),
-            Column("opposite", show=shown, name="opposite decisions", of=lambda pair: mean(pair, "opposite")),
         ),
         [((w.dataset_label(d), w.ATTRIBUTES[a]), (d, a)) for d, a in m.attributes(inputs)],
         inputs.stamp(),
         (
             "Means over the repetitions with 95 % intervals of Student's t; repetitions are splits of the same people. "
             "W is of the models to which every audit applies, and of the repetitions that all audits were made of; tau "
-            "and opposite decisions (one audit rejects a model in a split, the other does not) are means over all "
-            "pairs of audits, of the models that both apply to.",
+            "is the mean over all pairs of audits, of the models that both apply to.",
         ),
     )
 

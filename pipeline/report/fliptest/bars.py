@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing, marginal
 from pipeline.messages import enumerated
 from pipeline.report import words as w
-from pipeline.report.fliptest.trials import MEAN, RANKS, SIGN, FirstTrial, Line, Place
+from pipeline.report.fliptest.trials import MEAN, RANKS, SIGN, Line, Place
 from pipeline.report.numbers import DASH, number, spread
 from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, INK, new_figure, panel_letter
@@ -41,11 +41,9 @@ ACROSS = 4
 MARGINAL_HEIGHT, SINGLE_HEIGHT, LINE_HEIGHT, REPORT_HEIGHT, LEGEND_LINE = 1.5, 1.9, 0.17, 0.75, 0.17
 """Inches: a row of histograms, of several and alone; one line of a report, what is around them; a legend's line."""
 OF_BARS = (
-    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one; it is over maps "
-    "and people together, over people alone where there is one trial. As the whole group: the shift is there, but a "
-    "random part of the group, as large as the flipset, is as far from the group's mean more often than the level "
-    "allows (adjusted by Holm's method for the lines of a report): it is not shown to be other than everybody's, and "
-    "does not tell who flips."
+    "Bars are means over the trials. Noise: the interval covers 0, or the members are too few for one. As the whole "
+    "group: a random part of the group, as large as the flipset, is as far from the group's mean more often than the "
+    "level allows (by adjusted p)."
 )
 
 
@@ -199,31 +197,14 @@ def drawn(
     _marginals(parts[0], place, groups, names, own_axis)
     if listed:
         _reports(parts[1], place, listed)
-    told_of = [
-        f" Bars of {w.FLIPSETS[flipset]} by {w.plainly(ranking)}"
-        + (f", the largest: {found[0].feature} {number(found[0].value, 2)}." if found else ": no members.")
-        for flipset, ranking, found in listed
-    ]
     return Picture(
         figure,
         title,
         place.inputs.stamp(place.block, place.dataset, [place.transport]),
-        "".join((told(first, groups, names, place.dataset), *told_of)),
+        "Histograms of each feature, of the whole group and of its flipsets"
+        + (", and bars of their mean shifts and mean signs." if listed else "."),
         notes=(*notes, *shown(place, flipsets, reports)),
     )
-
-
-def told(first: FirstTrial, groups: Sequence[Group], names: Sequence[str], dataset: str) -> str:
-    """What histograms show, for those who cannot see them: the mean of each feature in each group."""
-    parts = []
-    for name in names:
-        means = [
-            f"{w.FLIPSETS.get(group.flipset, 'all')} {number(float(group.values[:, first.column(name)].mean()), 2)}"
-            for group in groups
-            if len(group.values)
-        ]
-        parts.append(f"{w.feature_label(name, dataset)}: {', '.join(means)}")
-    return f"Histograms. Means of {'; '.join(parts)}."
 
 
 def shown(place: Place, flipsets: Sequence[str], reports: bool = False) -> tuple[str, ...]:

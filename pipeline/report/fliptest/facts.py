@@ -11,26 +11,18 @@ from pipeline.report import words as w
 from pipeline.report.facts import DATA, configured_facts, with_facts
 from pipeline.report.fliptest import flipset_tables as reports
 from pipeline.report.fliptest import trials, which_map
-from pipeline.report.fliptest.validation import validated
 from pipeline.report.inputs import Inputs, given_of
-from pipeline.report.settings import select
 from pipeline.types import Array
 
-LARGE = 1.0
-"""Standard deviations that section 5.4 calls significant."""
 FEWEST = 3
 """Draws of which a variance has an error."""
-FIRST = 2
-"""A feature among so many first ones is a main one."""
-RACES = {"race=Black": -1, "race=White": 1}
-"""Signs that section 5.4 gives the weights of the law-school classifier."""
 LAW_CLASSIFIER = "logistic"
 
 
 def measurements(inputs: Inputs) -> pd.DataFrame:
     """The audits' rows and the study's facts, in one frame."""
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
-    derived = [*_rates(rows), _beyond(inputs, rows), *_distances(inputs), *claims(inputs)]
+    derived = [*_rates(rows), *claims(inputs)]
     return with_facts(inputs, [*configured_facts(inputs.points, _map_of), *_of_the_list(inputs)], derived)
 
 
@@ -74,83 +66,30 @@ def _rates(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     yield share.assign(statistic="share_percent", value=100 * share["value"])
 
 
-def _distances(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """``exact_distance`` and ``map_distance``, over all columns: :meth:`Validated.distance`."""
-    for one in validated(inputs):
-        for of in ("exact", "map"):
-            rows = one.rows(f"{of}_l1")
-            yield rows.assign(statistic=f"{of}_distance", value=rows["value"] + one.constant)
-
-
-def _beyond(inputs: Inputs, rows: pd.DataFrame) -> pd.DataFrame:
-    """``beyond_one_sd``: whether a feature's mean shift is larger than one standard deviation (1) or not (0)."""
-    found = [rows.iloc[:0]]
-    for place in trials.places(inputs):
-        if place.audit is None:
-            continue
-        either_way = {key: value for key, value in place.setting().items() if key != "direction"}
-        shifts = select(rows[(rows["statistic"] == trials.MEAN) & rows["flipset"].notna()], either_way)
-        unit = shifts["feature"].map(place.units).replace(0.0, np.nan)
-        found.append(_flag(shifts, "beyond_one_sd", shifts["value"].abs() / unit > LARGE))
-    return pd.concat(found, ignore_index=True)
-
-
 def claims(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """Claims that the paper makes in words, as 0 (does not hold) or 1 (holds) for each trial.
+    """What the claims that the paper makes in words are decided by, a value for each trial or distribution.
 
-    Each is a statistic with the columns of the rows that it follows from, so that a list of published claims finds it
-    by a setting like any number.
+    Each is a statistic with the columns of the rows that it follows from, so that a list of claims finds it by a
+    setting like any number.
     """
     rows = inputs.rows[inputs.rows["audit"] == trials.FLIPTEST]
-    yield from _members(rows)
-    yield from _ranks(rows)
-    yield from _flipsets_of_two_maps(rows)
-    yield from _signs_of_weights(inputs)
+    yield _members(rows)
+    yield from _weights(inputs)
     yield from _subgroups(inputs)
     yield from _stability(inputs)
 
 
-def _matched(
-    first: pd.DataFrame, second: pd.DataFrame, left_out: tuple[str, ...]
-) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
-    """The places that both frames have, all columns but these agreeing, with the value of either."""
-    keys = [name for name in first.columns if name not in ("statistic", "value", *left_out)]
-    both = first[[*keys, *left_out, "value"]].merge(second[[*keys, "value"]], on=keys, suffixes=("", "_other"))
-    return both[[*keys, *left_out]], both["value"], both["value_other"]
-
-
-def _members(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """``members_higher`` and ``members_lower``: whether a flipset's mean of a feature is above or below its group's."""
+def _members(rows: pd.DataFrame) -> pd.DataFrame:
+    """``members_higher``: whether a flipset's mean of a feature is above its group's."""
     means = rows[rows["statistic"] == "feature_mean"]
-    place, members, group = _matched(means[means["flipset"].notna()], means[means["flipset"].isna()], ("flipset",))
-    yield _flag(place, "members_higher", members > group)
-    yield _flag(place, "members_lower", members < group)
+    members, group = means[means["flipset"].notna()], means[means["flipset"].isna()]
+    keys = [name for name in means.columns if name not in ("statistic", "flipset", "value")]
+    both = members.merge(group[[*keys, "value"]], on=keys, suffixes=("", "_of_group"))
+    return _flag(both[[*keys, "flipset"]], "members_higher", both["value"] > both["value_of_group"])
 
 
-def _ranks(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """``among_first``: whether a feature is among the first :data:`FIRST` of either ranking of a report.
-
-    ``first_in_rankings``: whether it is the first in both. ``consistent_rise``: whether it is among the first by sign,
-    and members have more of it than their counterparts.
-    """
-    mean, sign, value = (rows[rows["statistic"] == name] for name in (*trials.RANKS.values(), trials.SIGN))
-    place, by_mean, by_sign = _matched(mean, sign, ())
-    yield _flag(place, "among_first", np.minimum(by_mean, by_sign) <= FIRST)
-    yield _flag(place, "first_in_rankings", (by_mean == 1) & (by_sign == 1))
-    place, by_sign, signs = _matched(sign, value, ())
-    yield _flag(place, "consistent_rise", (by_sign <= FIRST) & (signs > 0))
-
-
-def _flipsets_of_two_maps(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """``above_counterfactuals``: whether a map's flipset has a higher mean of a feature than the causal one."""
-    means = rows[(rows["statistic"] == "feature_mean") & rows["flipset"].notna()]
-    causal = means["transport"] == w.COUNTERFACTUAL
-    place, own, other = _matched(means[~causal], means[causal], ("transport",))
-    yield _flag(place, "above_counterfactuals", own > other)
-
-
-def _signs_of_weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
-    """``weight_has_sign``: of the two races' weights; ``lsat_outweighs_gpa``: by a standard deviation of each."""
+def _weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
+    """``lsat_outweighs_gpa``: by a standard deviation of each."""
     classifier = inputs.classifiers.get(f"{w.LAW}/{LAW_CLASSIFIER}")
     if classifier is None or w.LAW not in inputs.datasets:
         return
@@ -161,8 +100,6 @@ def _signs_of_weights(inputs: Inputs) -> Iterator[pd.DataFrame]:
     lsat, grade = (w.feature_named(label, dataset.feature_names, w.LAW) for label in ("LSAT", "GPA"))
     place = pd.DataFrame({"repetition": np.arange(classifier.repetitions)})
     place = place.assign(block="law", dataset=w.LAW, method=LAW_CLASSIFIER, origin=dataset.origin)
-    for name, sign in RACES.items():
-        yield _flag(place.assign(feature=name), "weight_has_sign", np.sign(column[name]) == sign)
     yield _flag(place, "lsat_outweighs_gpa", column[lsat] * scale[lsat] > column[grade] * scale[grade])
 
 
@@ -184,13 +121,10 @@ def _subgroups(inputs: Inputs) -> Iterator[pd.DataFrame]:
 def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
     """What section 3.2 says of the WGAN, in each of its distributions, which take a trial's place in ``repetition``.
 
-    :data:`COMPARED` with another map, with a jackknife ``error`` over the draws that both have, and whether that is
-    below 0. Of exact maps ``regression_grows``: their mean image of 1 falls from each number of independent features
-    to the next.
+    :data:`COMPARED` with another map, with a jackknife ``error`` over the draws that both have.
     """
     common = {"block": "stability", "dataset": w.GAUSSIAN, "method": "none", "origin": "simulated"}
     found: list[dict[str, Any]] = []
-    falling = []
     by_distribution = which_map.stability_rows(inputs).groupby(["correlation", "dimension"])
     for number, ((correlation, dimension), rows) in enumerate(by_distribution):
         place = {"repetition": number, "correlation": correlation, "dimension": dimension, "transport": w.WGAN}
@@ -199,17 +133,11 @@ def _stability(inputs: Inputs) -> Iterator[pd.DataFrame]:
             for name in (w.WGAN, w.EXACT, w.STOCHASTIC)
             for point in which_map.POINTS
         }
-        for holds, statistic, other, point, gap in COMPARED:
+        for statistic, other, point, gap in COMPARED:
             both = images[w.WGAN, point], images[other, point]
             if min(map(len, both)) > 1:
                 value, error = gap(*both), jackknife(gap, *both)
-                found.append({**place, "statistic": holds, "value": float(value < 0)})
                 found.append({**place, "statistic": statistic, "value": value, "error": error, "draws": len(both[0])})
-        if correlation == 0 and len(images[w.EXACT, which_map.ONES]):
-            falling.append(np.nanmean(images[w.EXACT, which_map.ONES]))
-    if len(falling) > 1:
-        grows = float((np.diff(falling) < 0).all())
-        found.append({"repetition": 0, "transport": w.EXACT, "statistic": "regression_grows", "value": grows})
     yield pd.DataFrame(found).assign(**common)
 
 
@@ -235,8 +163,8 @@ def further_from_1(one: Array, other: Array) -> float:
 
 
 COMPARED = (
-    ("steadier_than_exact", "log_variance_over_exact", w.EXACT, which_map.ZEROS, log_variance_ratio),
-    ("steadier_than_stochastic", "log_variance_over_stochastic", w.STOCHASTIC, which_map.ZEROS, log_variance_ratio),
-    ("nearer_than_exact", "distance_beyond_exact", w.EXACT, which_map.ONES, further_from_1),
+    ("log_variance_over_exact", w.EXACT, which_map.ZEROS, log_variance_ratio),
+    ("log_variance_over_stochastic", w.STOCHASTIC, which_map.ZEROS, log_variance_ratio),
+    ("distance_beyond_exact", w.EXACT, which_map.ONES, further_from_1),
 )
-"""Whether the WGAN is better and by how much, than which map, at which point, and the number that is then below 0."""
+"""The number that is below 0 where the WGAN is better, than which map, at which point."""

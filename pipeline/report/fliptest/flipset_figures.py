@@ -50,9 +50,10 @@ def figure_1(inputs: Inputs) -> Picture:
         label = f"{w.FLIPSETS_DRAWN[flipset]}, {int(first.members(flipset).sum()):,}"
         drawn = np.isin(np.arange(len(first.decision)), members)
         _arrows(panels[1], first, drawn, columns, w.FLIPSET_COLORS[flipset], label)
-    weights, level = boundary(first)
+    rule = next(p["method"] for p in inputs.points if (p["block"], p["method"]["name"]) == (w.HIRING, place.method))
+    weights, threshold = [rule["weights"][first.names[column]] for column in columns], rule["threshold"]
     ends = np.array(panels[1].get_ylim())
-    across = (level - weights[columns[1]] * ends) / weights[columns[0]]
+    across = (threshold - weights[1] * ends) / weights[0]
     panels[1].plot(across, ends, color=INK, linestyle=DASHED, linewidth=1.3, zorder=5, label="decision boundary")
     panels[1].set_ylim(ends)
     panels[0].set_ylabel(f"{FEATURES[1]}, standardised")
@@ -71,7 +72,8 @@ def figure_1(inputs: Inputs) -> Picture:
         "members of both flipsets, across the model's decision boundary.",
         notes=(
             f"Arrows: from a person to the counterpart, for {ARROWS} people and for up to {FLIPSET_ARROWS} of each "
-            f"flipset. Boundary: {_rule(first, weights, level)}.",
+            f"flipset. Boundary: {number(weights[0], 2)} {FEATURES[0]} + {number(weights[1], 2)} {FEATURES[1]} = "
+            f"{number(threshold, 2)}.",
             *bars.shown(place, BOTH),
         ),
     )
@@ -80,45 +82,18 @@ def figure_1(inputs: Inputs) -> Picture:
 @registry.figure()
 def figure_5(inputs: Inputs) -> Picture:
     """Women who are hired though their counterparts among men are not (F+), and the reverse (F−), beside all women: the
-    model treats the two genders about alike, and people with short hair otherwise than people with long hair.
+    model treats the two genders about alike, and people with short hair otherwise than people with long hair. Below,
+    how the members differ from their counterparts, in standard deviations.
     """
     title = "Women in the hiring data, and the two flipsets."
-    return bars.drawn(hiring(inputs), BOTH, title, _features(inputs), reports=False)
+    return bars.drawn(hiring(inputs), BOTH, title, _features(inputs))
 
 
 @registry.figure(place=2)
 def figure_5_opposite(inputs: Inputs) -> Picture:
     """The map from men to women, of appendix D, with the transparency reports of both its flipsets."""
     title = "Men in the hiring data, and the flipsets of the opposite map."
-    return bars.drawn(hiring(inputs, w.REVERSE), BOTH, title, _features(inputs), (_sanity(inputs),))
-
-
-def boundary(first: FirstTrial) -> tuple[Array, float]:
-    """Weights v and level c of a linear rule v.x > c that decides as the model does, from its scores.
-
-    The score, of probabilities their log odds, is fitted by least squares on the features; the level lies between the
-    highest score that is refused and the lowest that is accepted. Raises ValueError for a model whose score is not
-    linear.
-    """
-    design = np.column_stack([first.features, np.ones(len(first.score))])
-    score = first.score
-    if score.min() > 0 and score.max() < 1:
-        score = np.asarray(np.log(score) - np.log1p(-score))
-    solution, *_ = np.linalg.lstsq(design, score, rcond=None)
-    error = np.abs(design @ solution - score).max()
-    if error > 1e-6 * max(float(np.ptp(score)), 1e-12):
-        raise ValueError(f"the boundary is drawn for linear scores; this one departs from a plane by {error:.3g}")
-    refused, accepted = score[first.decision == 0], score[first.decision == 1]
-    if not len(refused) or not len(accepted):
-        raise ValueError("everyone is decided alike: there is no boundary to draw")
-    return solution[:-1], float((refused.max() + accepted.min()) / 2 - solution[-1])
-
-
-def _rule(first: FirstTrial, weights: Array, level: float) -> str:
-    """The boundary in words, with the weights scaled as the rule has them."""
-    names = [w.feature_label(name, w.HIRING) for name in first.names]
-    terms = [f"{number(weight, 2)} {name}" for name, weight in zip(names, weights, strict=True)]
-    return f"{' + '.join(terms)} = {number(level, 2)}"
+    return bars.drawn(hiring(inputs, w.REVERSE), BOTH, title, _features(inputs))
 
 
 def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], color: str, label: str) -> None:
@@ -132,20 +107,6 @@ def _arrows(axes: Axes, first: FirstTrial, members: Array, columns: list[int], c
 def _features(inputs: Inputs) -> tuple[str, ...]:
     names = hiring(inputs).first.names
     return tuple(w.feature_named(label, names, w.HIRING) for label in FEATURES[::-1])
-
-
-def _sanity(inputs: Inputs) -> str:
-    """Maps that undo each other have flipsets of equal sizes, the positive one's being the other's negative one."""
-    sizes = {
-        (direction, flipset): number(hiring(inputs, direction).estimate("size", flipset).value, 0)
-        for direction in (w.FORWARD, w.REVERSE)
-        for flipset in BOTH
-    }
-    return (
-        "If the two maps undid each other, the positive flipset of one would have the size of the negative one of the "
-        f"other. Here: {sizes[w.FORWARD, w.POSITIVE]} against {sizes[w.REVERSE, w.NEGATIVE]}, and "
-        f"{sizes[w.FORWARD, w.NEGATIVE]} against {sizes[w.REVERSE, w.POSITIVE]}."
-    )
 
 
 SELECTED = ("age at latest arrest", "narcotic arrests", "gang affiliation")

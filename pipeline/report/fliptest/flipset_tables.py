@@ -1,27 +1,23 @@
 """Tables of flipsets and transparency reports, of the SSL score, and of section 5.5: a search for subgroups."""
 
 import math
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pipeline.audits.fliptest.transparency import STANDS_OUT
 from pipeline.messages import enumerated
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import bars, trials
-from pipeline.report.fliptest.trials import BOTH, Line, Place
+from pipeline.report.fliptest.trials import BOTH, Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, Estimate, number, p_value, plain, spread
-from pipeline.report.settings import parse_setting
+from pipeline.report.numbers import Estimate, number, p_value, spread
 from pipeline.report.style import ordered
 from pipeline.report.table import Cell, Column, Show, Table, tabulated
 from pipeline.types import Described
 
-PUBLISHED_BY = ("block", "dataset", "method", "transport", "given", "direction")
 ORDER = (w.HIRING, w.SSL, w.LAW, w.ARRESTS, w.IDENTICAL)
 REGRESSION = f"{w.SSL}/linear_regression"
 AGE = "age at latest arrest"
@@ -31,13 +27,12 @@ SEARCH = "FairTest's search"
 SHOWN = 7
 """Contexts that are shown: those with the largest effects, and whatever else is reported."""
 IN_BRACKETS = (
-    "Mean \u00b1 standard deviation over the trials. In brackets: the interval of one trial, for other people under "
-    "its map (Clopper and Pearson's of a count, Tango's of the net size); means of the ends over all trials. Another "
-    "map moves a size by the standard deviation."
+    "Mean \u00b1 standard deviation over the trials, each with its own map. In brackets: the interval of one trial, "
+    "for other people (Clopper and Pearson's of a count, Tango's of the net size); means of the ends."
 )
 
 
-def size_columns(group: str = "") -> list[Column]:
+def size_columns() -> list[Column]:
     """Both flipsets' sizes with spread, their intervals, and the net size with its interval, of a place."""
     names = ((w.POSITIVE, "size", w.POSITIVE), (w.NEGATIVE, "size", w.NEGATIVE), ("net", "net", ""))
     columns = []
@@ -46,8 +41,8 @@ def size_columns(group: str = "") -> list[Column]:
         def of(place: Place, statistic: str = statistic, flipset: str = flipset) -> Cell:
             return place.estimate(statistic, flipset)
 
-        columns.append(Column(key, group, "spread", 0, w.FLIPSETS.get(key, key), of=of))
-        columns.append(Column(f"{key} interval", group, "interval", 0, "in one trial", of=of))
+        columns.append(Column(key, "", "spread", 0, w.FLIPSETS.get(key, key), of=of))
+        columns.append(Column(f"{key} interval", "", "interval", 0, "in one trial", of=of))
     return columns
 
 
@@ -67,11 +62,9 @@ def by_chance(inputs: Inputs, blocks: Iterable[str]) -> str:
     sides = sorted({int(value) for value in rows["value"]})
     people = number(sides[0], 0) if len(sides) == 1 else f"{number(sides[0], 0)} to {number(sides[-1], 0)}"
     return (
-        "By chance: the flipsets under exact transport between two halves of the group from which people are mapped, "
-        f"dealt at random, {people} people on a side, as shares of the whole group; their mean, and the size that one "
-        "more deal goes beyond with probability at most \u03b1. Between more people fewer flip, so where the group is "
-        "larger than a half these sizes are rather too large. First trial; a dash where the map is learned, as each "
-        "deal would need a training."
+        "By chance: under exact transport between two halves of the group that is mapped, dealt at random, "
+        f"{people} people on a side: the mean, and the size that one more deal goes beyond with probability at most "
+        "\u03b1. First trial; a dash where the map is learned."
     )
 
 
@@ -98,19 +91,17 @@ def table_null(inputs: Inputs) -> Table:
         rows=[((place.style.label,), place) for place in trials.places(inputs, dataset=w.IDENTICAL)],
         stamp=inputs.stamp("identical"),
         notes=(
-            "The model is a support vector machine with a Gaussian kernel, fitted to random labels: nothing can be "
-            "discriminated, and every flip is noise. Flipsets of other studies that are not larger show nothing.",
+            "The model is a support vector machine with a Gaussian kernel, fitted to random labels: flips are noise.",
             IN_BRACKETS,
         ),
     )  # fmt: skip
 
 
 @registry.table(place=2)
-def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
+def table_flipsets(inputs: Inputs) -> Table:
     """Who is decided differently from their counterpart in the other group, in every experiment and in both directions,
     with how far each size depends on the people and on the map, and how large it is by chance where the map is exact.
     """
-    theirs = _published_sizes(published)
     listed = [place for place in trials.places(inputs) if place.block != "methods"]
     datasets = ordered((place.dataset for place in listed), ORDER)
     models, maps = ordered((place.method for place in listed), w.METHODS), w.maps_in(p.transport for p in listed)
@@ -133,13 +124,6 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
             *size_columns(),
             *chance_columns(),
             Column("healthy", show="text", name="healthy maps", of=bars.sound),
-            *(
-                Column(
-                    f"published {f}", "Published", "value", 0, w.FLIPSETS[f],
-                    of=lambda place, f=f: theirs.get((*(getattr(place, key) for key in PUBLISHED_BY), f)),
-                )
-                for f in BOTH
-            ),
         ),
         rows=[(labels(place), place) for place in found],
         stamp=inputs.stamp({place.block for place in listed}),
@@ -147,109 +131,12 @@ def table_flipsets(inputs: Inputs, published: pd.DataFrame) -> Table:
             "F+: people decided for whose counterparts in the other group are not; F\u2212: the other way round.",
             IN_BRACKETS,
             by_chance(inputs, {place.block for place in listed}),
-            "Published sizes are of one map each. Where the data are a twin, they are not comparable with ours.",
         ),
     )  # fmt: skip
 
 
-def _published_sizes(published: pd.DataFrame) -> dict[tuple[str, ...], float]:
-    """Published flipset sizes by place, direction and flipset."""
-    sizes = {}
-    for entry in published.to_dict("records"):
-        setting = parse_setting(entry["setting"])
-        if setting.get("statistic") == "size":
-            names = (*PUBLISHED_BY, "flipset")
-            if absent := [name for name in names if name not in setting]:
-                raise ValueError(f"the published size {entry['row']} x {entry['column']} needs {', '.join(absent)}")
-            sizes[tuple(str(setting[name]) for name in names)] = float(entry["value"])
-    return sizes
-
-
-@registry.table(place=4)
-def table_transparency_hiring(inputs: Inputs) -> Table:
-    """How women whose outcome would be another differ from their counterparts among men, by every kind of map; and
-    which lines are noise, which are as the whole group, and which stand out.
-    """
-    found = trials.places(inputs, block=w.HIRING, method="given")
-    rows = []
-    for place, flipset in ((place, flipset) for place in found for flipset in BOTH[::-1]):
-        shifts, signs = (place.report(flipset, ranking) for ranking in trials.RANKS)
-        by_sign = {line.feature: line for line in signs}
-        for line in shifts:
-            labels = (place.style.label, w.FLIPSETS[flipset], w.feature_label(line.feature, w.HIRING))
-            rows.append((labels, {"shift": line, "sign": by_sign[line.feature]}))
-    return tabulated(
-        title="Transparency reports of the hiring model.",
-        stub=("Map", "Flipset", "Feature"),
-        columns=[*_of_a_line("shift"), *_of_a_line("sign")],
-        rows=rows,
-        stamp=inputs.stamp(w.HIRING),
-        notes=(
-            "x \u2212 G(x): a woman less her counterpart among men, in standard deviations; and its sign. "
-            f"{w.FLIPSETS[w.NEGATIVE]}: women not hired whose counterparts are; {w.FLIPSETS[w.POSITIVE]}: women hired "
-            "whose counterparts are not.",
-            "Means over the trials \u00b1 standard deviations of the single trials; intervals over maps and people "
-            "together. p: whether a random part of all women, as large as the flipset, is as far from the mean of all "
-            "women; adjusted by Holm's method for all lines of a report, and twice the lower median over the trials. "
-            "Noise: the interval covers 0, or the members are too few for one. As the whole group: it does not, but p "
-            "is above the level; the shift is not shown to be other than that of all women, and does not tell who "
-            "flips.",
-            *bars.health(found),
-        ),
-    )
-
-
-def _of_a_line(of: str) -> tuple[Column, ...]:
-    def column(name: str, show: Show, decimals: int, cell: Callable[[Line], Cell]) -> Column:
-        return Column(f"{of} {name}", f"Mean {of}", show, decimals, name, of=lambda pair: cell(pair[of]))
-
-    return (
-        column("mean", "spread", 2, lambda line: Estimate.mean(line.trials)),
-        column("interval", "interval", 2, lambda line: Estimate(line.value, low=line.low, high=line.high)),
-        column("rank", "value", 0, lambda line: float(line.rank)),
-        column("p", "text", 3, lambda line: Estimate(line.p, text=p_value(line.p))),
-        column("is", "text", 0, lambda line: line.standing),
-    )
-
-
-@registry.table(place=9)
-def table_ssl_weights(inputs: Inputs) -> Table:
-    """What the list's own score rests on, by least squares, before the audited model is biased towards narcotic
-    arrests.
-    """
-    weights = weights_by_split(inputs)
-    dataset = inputs.datasets[w.SSL]
-    correlations = with_race(dataset)
-    return tabulated(
-        title="Least squares of the score of the Strategic Subject List.",
-        stub=("Feature",),
-        columns=(
-            Column("weight", show="spread", decimals=2, of=lambda feature: Estimate.mean(weights[feature])),
-            Column("r", name="r with race", of=lambda feature: correlations[feature]),
-        ),
-        rows=[
-            ((w.feature_label(feature, w.SSL),), feature)
-            for feature in sorted(weights, key=lambda feature: -abs(weights[feature].mean()))
-        ],
-        stamp=inputs.stamp("ssl_regression"),
-        notes=(
-            "Weights of standardised features, in points of the score: mean \u00b1 standard deviation over random "
-            "splits. r: correlation with being black, over the black and white people of the list.",
-            f"{100 * dataset.positives:.2f} % of the {dataset.rows:,} black and white people have a "
-            "score at or above the threshold of high risk.",
-        ),
-    )
-
-
 def weights_by_split(inputs: Inputs) -> pd.DataFrame:
-    """Weights of the least squares, one row for each split and one column for each feature.
-
-    Raises ValueError where the data or the regressions are not at hand.
-    """
-    if w.SSL not in inputs.datasets:
-        raise ValueError(f"the table needs the prepared dataset {w.SSL!r}: found {sorted(inputs.datasets)}")
-    if REGRESSION not in inputs.classifiers:
-        raise ValueError(f"the table needs the classifier {REGRESSION!r}: found {sorted(inputs.classifiers)}")
+    """Weights of the least squares, one row for each split and one column for each feature."""
     coef = np.asarray(inputs.classifiers[REGRESSION].parameters["coef"], float)
     return pd.DataFrame(coef, columns=list(inputs.datasets[w.SSL].feature_names))
 
@@ -280,11 +167,13 @@ def table_subgroups(inputs: Inputs) -> Table:
         root = {"audit": AUDIT, "dataset": dataset, "context": ROOT, "part": HELD_OUT}
         ends = [spread(inputs.mean(**root, statistic=name), 3) for name in ("ci_low", "ci_high")]
         ends_of_all.append(f"{label} [{', '.join(ends)}]")
-        rows += [((label, SEARCH, told(str(line["context"]), dataset)), _context(line)) for line in kept]
+        rows += [((label, SEARCH, str(line["context"])), _context(line)) for line in kept]
         for place in trials.places(inputs, dataset=dataset, method="given"):
             sizes = {flipset: spread(place.estimate("size", flipset), 0) for flipset in BOTH}
             name = ", ".join(filter(None, (place.style.label, w.GIVEN[place.given])))
-            rows.append(((label, "FlipTest", name), {"people": place.people, **sizes, "shift": _shift(place)}))
+            rows.append(
+                ((label, "FlipTest", name), {"people": place.people, **sizes, "shift": trials.top(place, w.POSITIVE)})
+            )
             every.append(place)
 
     def column(key: str, name: str = "", show: Show = "text", decimals: int = 3) -> Column:
@@ -304,16 +193,13 @@ def table_subgroups(inputs: Inputs) -> Table:
         rows=rows,
         stamp=inputs.stamp({*inputs.select(audit=AUDIT)["block"], *(place.block for place in every)}, datasets),
         notes=(
-            "Search: a tree of subgroups grown on half of the rows towards the largest correlation r between the "
-            f"model's decision and the group ({'; '.join(codes)}); r, Fisher's interval and p are of the "
-            "other half, first trial, and allow for the number of subgroups; features as the model sees them. Shown: "
-            f"{enumerated(searched)} contexts, the largest effects first. Reported: the whole where its interval "
+            "Search: a tree of subgroups grown on half of the rows towards the largest correlation r of decision and "
+            f"group ({'; '.join(codes)}); r, Fisher's interval and p, adjusted for the number of subgroups, are of the "
+            f"other half, first trial. Shown: {enumerated(searched)} contexts. Reported: the whole where its interval "
             "excludes 0, a subgroup where its interval lies above those of all the contexts around it.",
             f"Over the trials the interval of all rows is {'; '.join(ends_of_all)}.",
-            "FlipTest: mean \u00b1 standard deviation over the trials; the feature with the largest mean shift that "
-            "stands out, else the largest of all; and its mean sign (1: all members have more of it than their "
-            "counterparts). As the whole group: not shown to be other than everybody's, by adjusted p. Noise: its "
-            "interval, over maps and people, covers 0.",
+            "FlipTest: mean \u00b1 standard deviation over the trials, and the feature with the largest mean shift of "
+            "those that stand out, else of all, with the word for it.",
             *bars.health(every),
         ),
     )
@@ -332,20 +218,6 @@ def contexts(inputs: Inputs, dataset: str) -> list[dict[str, Any]]:
     return sorted(tested, key=lambda line: (line["context"] != ROOT, line["reported"] != 1))
 
 
-def told(context: str, dataset: str) -> str:
-    """``gang_affiliation = -0.441429`` -> ``gang affiliation = \u22120.44``: features by their words, short numbers."""
-    parts = re.split(r"(\s*(?:<=|<|>|=|\band\b)\s*)", context)
-    return "".join(_told(part, dataset) for part in parts)
-
-
-def _told(part: str, dataset: str) -> str:
-    try:
-        value = float(part)
-    except ValueError:
-        return w.feature_label(part, dataset) if re.fullmatch(r"\w+", part) else part.replace("<=", "\u2264")
-    return plain(value) if value.is_integer() else number(value, 2)
-
-
 def _context(line: Mapping[str, Any]) -> dict[str, Cell]:
     of = {name: float(line.get(name, math.nan)) for name in ("correlation", "ci_low", "ci_high", "p_adjusted", "size")}
     return {
@@ -354,14 +226,3 @@ def _context(line: Mapping[str, Any]) -> dict[str, Cell]:
         "p": Estimate(of["p_adjusted"], text=p_value(of["p_adjusted"])),
         "reported": "yes" if line.get("reported") == 1 else "no",
     }
-
-
-def _shift(place: Place) -> str:
-    top = trials.leading(place.report(w.POSITIVE))
-    if top is None:
-        return DASH
-    (sign,) = (line for line in place.report(w.POSITIVE, trials.SIGN) if line.feature == top.feature)
-    plus = "+" if top.value > 0 else ""
-    label = w.feature_label(top.feature, place.dataset)
-    word = "" if top.standing == STANDS_OUT else f", {top.standing}"
-    return f"{label}: {plus}{spread(Estimate.mean(top.trials), 2)}{word}; mean sign {number(sign.value, 2)}"

@@ -8,13 +8,11 @@ from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.bars import Group
-from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, size_columns
 from pipeline.report.fliptest.trials import Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, Estimate, plain
+from pipeline.report.numbers import plain
 from pipeline.report.stamp import Picture, Stamp
 from pipeline.report.style import INK, finish, new_panels
-from pipeline.report.table import Cell, Column, Table, tabulated
 
 CLASSIFIER, REGRESSION = "logistic", "linear_regression"
 PUBLISHED_MAPS = (w.COUNTERFACTUAL, w.WGAN)
@@ -84,7 +82,7 @@ def figure_7(inputs: Inputs) -> Picture:
         figure,
         "Who is in the negative flipset of the law-school classifier.",
         _stamp(found),
-        bars.told(whole, groups, features, w.LAW),
+        "Histograms of GPA and LSAT, of all black applicants and of the members of each map's flipset.",
         notes=(empty(found[0]), *(note for place in found for note in bars.shown(place, (w.NEGATIVE,)))),
     )
 
@@ -155,68 +153,3 @@ def _moved(place: Place) -> str:
         f"{label[0].upper()}{label[1:]}: mean prediction {before:.2f} before and {after:.2f} after; "
         f"{place.groups[1]} have {target:.2f}."
     )
-
-
-@registry.table(place=7)
-def table_law(inputs: Inputs) -> Table:
-    """Counterfactuals need a causal model of the data, transport needs none; the paper finds that both lead to nearly
-    the same flipsets.
-    """
-    found = places(inputs, CLASSIFIER)
-    regressions = {place.transport: place for place in places(inputs, REGRESSION)}
-    causal = next((place for place in found if place.transport == w.COUNTERFACTUAL), None)
-
-    def shift(place: Place, label: str) -> Cell:
-        report = {line.feature: line for line in place.report(w.NEGATIVE)}
-        line = report[w.feature_named(label, list(report), w.LAW)] if report else None
-        return Estimate(line.value, low=line.low, high=line.high) if line else None
-
-    def prediction(place: Place, which: int) -> Cell:
-        of = regressions.get(place.transport)
-        return _scores(of)[which] if of else None
-
-    def shared(place: Place) -> str:
-        if causal is None:
-            return DASH
-        one, other = causal.first, place.first
-        both = np.intersect1d(*(first.rows[first.members(w.NEGATIVE)] for first in (one, other)))
-        return f"{len(both):,} of {one.members_among(other.rows, w.NEGATIVE):,}"
-
-    def by_chance(place: Place) -> Cell:
-        if causal is None or place == causal:
-            return None
-        return trials.shared_by_chance_of(causal.first, place.first, w.NEGATIVE)
-
-    negative = w.FLIPSETS[w.NEGATIVE]
-    return tabulated(
-        title="The law-school models: causal counterfactuals and transport.",
-        stub=("Counterparts by",),
-        columns=(
-            Column("people", "Classifier", decimals=0, of=lambda place: place.people),
-            *size_columns("Classifier")[:4],
-            Column("shared", "Classifier", "text", name=f"{negative} shared", of=shared),
-            Column("by chance", "Classifier", "value and interval", 0, of=by_chance),
-            *(
-                Column(
-                    f"{key} shift", f"Shift in {negative}, sd", "value and interval", 2, key,
-                    of=lambda place, key=key: shift(place, key),
-                )
-                for key in ("LSAT", "GPA")
-            ),
-            *(
-                Column(key, "Mean prediction of the regression", of=lambda place, i=i: prediction(place, i))
-                for i, key in enumerate(("before", "after", "target group"))
-            ),
-        ),
-        rows=[((place.style.label,), place) for place in found],
-        stamp=inputs.stamp({place.block for place in (*found, *regressions.values())}),
-        notes=(
-            f"{negative} shared: how many members of the flipset by causal counterfactuals, of those "
-            "whom this map moved too, are in this one, in the first trial; by chance: if as many were drawn from all "
-            "who are decided against, with the 95 % range. Shifts: x \u2212 G(x), means over the trials with intervals "
-            "over maps and people.",
-            empty(found[0]),
-            IN_BRACKETS,
-            *bars.health(found),
-        ),
-    )  # fmt: skip

@@ -16,7 +16,6 @@ from pipeline.report.fliptest import bars, trials
 from pipeline.report.fliptest.flipset_tables import IN_BRACKETS, by_chance, chance_columns, size_columns
 from pipeline.report.fliptest.trials import BOTH, Line, Place
 from pipeline.report.inputs import Inputs
-from pipeline.report.numbers import DASH, number
 from pipeline.report.stamp import Picture
 from pipeline.report.style import FAINT, INK, finish, in_order, method_style, new_panels
 from pipeline.report.table import Column, Table, tabulated
@@ -159,7 +158,7 @@ def table_methods(inputs: Inputs) -> Table:
             *size_columns(),
             *chance_columns(),
             *(
-                Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f], of=lambda p, f=f: _top(p, f))
+                Column(f"{f} top", "Largest mean shift", "text", name=w.FLIPSETS[f], of=lambda p, f=f: trials.top(p, f))
                 for f in BOTH
             ),
         ),
@@ -170,16 +169,7 @@ def table_methods(inputs: Inputs) -> Table:
             "other way round. Exact transport between the test rows.",
             IN_BRACKETS,
             by_chance(inputs, [BLOCK]),
-            "Largest mean shift: the feature in which the flipset's members differ most from their counterparts, of "
-            "those that stand out: no noise (the interval, over maps and people, covers 0), and not as the whole group "
-            f"(by adjusted p); where none does, the largest of all, with the word for it. {bars.CATEGORIES}",
+            "Largest mean shift: of the lines of a report that stand out; where none does, of all, with its word. "
+            f"{bars.CATEGORIES}",
         ),
     )
-
-
-def _top(place: Place, flipset: str) -> str:
-    top = trials.leading(place.report(flipset))
-    if top is None:
-        return DASH
-    word = "" if top.standing == STANDS_OUT else f", {top.standing}"
-    return f"{w.feature_label(top.feature, place.dataset)} ({number(top.value, 2)}{word})"

@@ -14,13 +14,12 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy.stats import hypergeom
 
 from pipeline.audits.fliptest.intervals import over_trials, twice_the_median
 from pipeline.audits.fliptest.transparency import STANDS_OUT, Standing, ranks, standing
 from pipeline.report import words as w
 from pipeline.report.inputs import Inputs, given_of
-from pipeline.report.numbers import Estimate, number
+from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.style import MethodStyle
 from pipeline.types import Array, AuditResult
 
@@ -65,10 +64,6 @@ class FirstTrial:
         both = (self.decision, self.decision_image)
         higher, lower = both[::-1] if flipset == w.NEGATIVE else both
         return np.asarray(higher > lower)
-
-    def members_among(self, rows: Array, flipset: str) -> int:
-        """How many of these people, by their rows, are in the flipset."""
-        return int((self.members(flipset) & np.isin(self.rows, rows)).sum())
 
     def column(self, name: str) -> int:
         """The number of a feature's column."""
@@ -280,37 +275,10 @@ def only(inputs: Inputs, **setting: str) -> Place:
     return found[0]
 
 
-def shared_by_chance(people: int, first: int, second: int, level: float = 0.95) -> Estimate:
-    r"""Members that two sets of ``first`` and ``second`` of the same ``people`` share where each is a random draw.
-
-    .. math:: K \sim \text{Hypergeometric}(N, k, n), \qquad E\,K = k n / N
-
-    with N people, k and n members. ``low`` and ``high`` are the quantiles of (1 - level) / 2 and (1 + level) / 2, whole
-    numbers. Raises ValueError for sets that are larger than the people.
-    """
-    if not 0 <= max(first, second) <= people or min(first, second) < 0:
-        raise ValueError(
-            f"expected two sets among {people} people, found {first} and {second} members: count those who can be in "
-            "the flipset"
-        )
-    if people == 0:
-        return Estimate(0.0, low=0.0, high=0.0)
-    drawn = hypergeom(people, first, second)
-    low, high = (float(drawn.ppf(q)) for q in ((1 - level) / 2, (1 + level) / 2))
-    return Estimate(first * second / people, low=low, high=high)
-
-
-def shared_by_chance_of(one: FirstTrial, other: FirstTrial, flipset: str) -> Estimate:
-    """:func:`shared_by_chance` of two maps' flipsets: drawn among those whom the model decides about alike.
-
-    A map of fewer people than another shares with it what it has of these: only people whom both maps moved count. In
-    F- can only be who is decided against, in F+ who is decided for. Raises ValueError where no person is under both.
-    """
-    both = np.intersect1d(one.rows, other.rows)
-    if not len(both):
-        raise ValueError(
-            f"expected people under both maps, found {len(one.rows)} and {len(other.rows)}, none of whom is in both: "
-            "audit them on one split"
-        )
-    eligible = int((one.decision[np.isin(one.rows, both)] == (flipset == w.POSITIVE)).sum())
-    return shared_by_chance(eligible, *(first.members_among(both, flipset) for first in (one, other)))
+def top(place: Place, flipset: str) -> str:
+    """The feature that :func:`leading` names with its mean shift, and what it is where it does not stand out."""
+    line = leading(place.report(flipset))
+    if line is None:
+        return DASH
+    word = "" if line.standing == STANDS_OUT else f", {line.standing}"
+    return f"{w.feature_label(line.feature, place.dataset)} ({number(line.value, 2)}{word})"

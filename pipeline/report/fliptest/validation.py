@@ -2,23 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
-import numpy as np
 import pandas as pd
-from matplotlib.lines import Line2D
 
 from pipeline.report import registry
 from pipeline.report import words as w
 from pipeline.report.fliptest import trials
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import Estimate
-from pipeline.report.stamp import Picture
-from pipeline.report.style import FAINT, finish, level, new_panels
 from pipeline.report.table import Cell, Column, Table, tabulated
 from pipeline.transport.quality import WORST_HEALTHY_KS
-from pipeline.types import Array
 
 EXPERIMENTS = {
     (w.SSL, w.EVERYONE): "SSL: Dem Parity",
@@ -50,8 +43,6 @@ HEALTHY = (
     f"A map is healthy where no feature of the counterparts is further than KS {WORST_HEALTHY_KS:g} from the target "
     "group; a map that is not has failed to be fitted."
 )
-DISTANCES = ("OT", "GAN", "OT squared", "GAN squared")
-ROW, AROUND = 0.3, 1.1
 NO_ERROR = 1e-12
 """An error on real people below this is rounding."""
 
@@ -91,33 +82,6 @@ class Validated:
     def healthy(self) -> pd.Series:
         """Which trials' maps reach the target group."""
         return self.overall("healthy").astype(bool)
-
-    def distance(self, of: str) -> pd.Series:
-        """Mean L1 distance of the ``map`` or of the ``exact`` one over all columns.
-
-        The audit measures the columns that are transported; those that define the groups change by a constant.
-        """
-        return self.overall(f"{of}_l1") + self.constant
-
-    def squared_distance(self, of: str) -> pd.Series:
-        """Mean squared L1 distance over all columns: E (s + k)^2 = E s^2 + 2 k E s + k^2, k the constant change."""
-        k = self.constant
-        return self.overall(f"{of}_cost") + 2 * k * self.overall(f"{of}_l1") + k**2
-
-    @property
-    def constant(self) -> float:
-        """L1 distance between the two groups in the columns that are not transported, each constant in either group.
-
-        Raises ValueError where the data or the map are not at hand.
-        """
-        same = (self.dataset, self.transport)
-        found = [m for m in self.inputs.transports.values() if (m.dataset, m.transport) == same]
-        if not found or self.dataset not in self.inputs.datasets:
-            raise ValueError(f"distances need the data {self.dataset!r} and its maps {self.transport!r}")
-        dataset, fitted = self.inputs.datasets[self.dataset], found[0]
-        columns = [c for c, name in enumerate(dataset.feature_names) if name not in fitted.features]
-        first, second = dataset.means[fitted.attribute][:, columns]
-        return float(np.abs(first - second).sum())
 
     @property
     def regression_error(self) -> pd.Series:
@@ -170,12 +134,15 @@ def table_1(inputs: Inputs) -> Table:
 
         return cell
 
-    def distance(place: tuple[Validated, str], key: str) -> Cell:
-        one, printed = place
-        if printed != TABLE_1[one.dataset, one.given][0]:
-            return ""
-        measure = one.squared_distance if key.endswith("squared") else one.distance
-        return Estimate.mean(measure("exact" if key.startswith("OT") else "map").to_numpy(float))
+    def over_all(statistic: str) -> Callable[[tuple[Validated, str]], Cell]:
+        """A measure of the whole map, beside its first feature."""
+
+        def cell(place: tuple[Validated, str]) -> Cell:
+            one, printed = place
+            first = printed == TABLE_1[one.dataset, one.given][0]
+            return Estimate.mean(one.overall(statistic).to_numpy(float)) if first else ""
+
+        return cell
 
     group = "Healthy trials"
     return tabulated(
@@ -189,92 +156,25 @@ def table_1(inputs: Inputs) -> Table:
             Column("MSE Diff healthy", group, "spread", name="MSE Diff", of=of_feature("mse_difference", healthy=True)),
             Column("KS raw", show="spread", printed=False, of=of_feature("ks_raw")),
             *(
-                Column(
-                    f"Dist: {key}", "Distance", "spread", 2, key, printed="squared" not in key,
-                    of=partial(distance, key=key),
-                )
-                for key in DISTANCES
+                Column(f"Dist: {kind}{power}", "Distance", "spread", 2, kind, not power, over_all(f"{of}_{cost}"))
+                for power, cost in (("", "l1"), (" squared", "cost"))
+                for kind, of in (("OT", "exact"), ("GAN", "map"))
             ),
         ),
         rows=[((one.label, name), (one, name)) for one in maps for name in TABLE_1[one.dataset, one.given]],
         stamp=inputs.stamp({block for one in maps for block in one.rows("ks")["block"]}, maps=[w.WGAN]),
         notes=(
-            "Mean \u00b1 standard deviation over the trials, each with its own split and its own map. KS: "
-            "Kolmogorov-Smirnov distance of a feature between the target group and the counterparts. MSE Diff: how "
-            "much worse a regression of the feature on the others, fitted on real people, predicts counterparts than "
-            "other real people.",
-            "A counterpart's value is taken for the nearest that somebody in the target group has: a GAN never meets "
-            "the steps of a count exactly, and would be charged for it. The KS of the values as they are is in the "
-            "CSV.",
+            "Mean \u00b1 standard deviation over the trials, each with its own split and map. KS: Kolmogorov-Smirnov "
+            "distance of a feature between the target group and the counterparts, each value taken for the nearest "
+            "that somebody in the target group has (as they are: in the CSV). MSE Diff: how much worse a regression of "
+            "the feature on the others, fitted on real people, predicts counterparts than other real people.",
             HEALTHY,
-            "Distances are plain L1, over the same members for both maps: Table 1 calls them squared, but its numbers "
-            "are not (the squared ones are in the CSV). They count every column: a change of race is two 0/1 columns, "
-            "2 of the law school's distance.",
+            "Distances are plain L1 over every column: Table 1 calls them squared, but its numbers are not (squared "
+            "ones: in the CSV). A change of race is 2 of the law school's distance.",
         ),
     )  # fmt: skip
 
 
-def of_equal_groups(dimension: float, correlation: float) -> str:
-    """What maps of a normal distribution to itself are called: ``Normal, 5 features, r = 0.5``."""
-    correlated = f", r = {correlation:g}" if correlation else ""
-    return f"Normal, {dimension:g} feature{'s' * (dimension != 1)}{correlated}"
-
-
-def counted(held: pd.Series | Array) -> str:
+def counted(held: pd.Series) -> str:
     """``9 of 10``."""
     return f"{int(held.sum()):,} of {len(held)}"
-
-
-@registry.figure(place=4)
-def figure_maps(inputs: Inputs) -> Picture:
-    """How far each kind of map misses the other group, in the marginals and in the dependence between features, and how
-    far it moves people.
-    """
-    maps = validated(inputs)
-    labels = list(dict.fromkeys(one.label for one in maps))
-    kinds = w.maps_in(one.transport for one in maps)
-    height = ROW * len(labels) * max(len(kinds) / 3, 1) + AROUND
-    figure, (panels,) = new_panels(height, 1, len(MEASURES), sharey=True)
-    for axes, (title, measure) in zip(panels, MEASURES.items(), strict=True):
-        for place, label in enumerate(labels):
-            here = [one for one in maps if one.label == label]
-            for k, one in enumerate(here):
-                y, style = place + (k - (len(here) - 1) / 2) * 0.8 / len(kinds), w.MAPS[one.transport]
-                finite = measure(one).to_numpy(float)
-                finite = finite[np.isfinite(finite)]
-                look: Any = {"linestyle": "none", "marker": style.marker, "color": style.color}
-                if len(finite):
-                    axes.plot(finite, np.full(len(finite), y), markersize=2, alpha=0.5, markeredgewidth=0, **look)
-                    axes.plot(finite.mean(), y, markersize=4.6, markeredgecolor="white", markeredgewidth=0.5, **look)
-        for place in range(len(labels) - 1):
-            axes.axhline(place + 0.5, color=FAINT, linewidth=0.3)
-        axes.set_xlabel(title)
-        axes.set_xlim(left=0)
-    level(panels[0], x=WORST_HEALTHY_KS)
-    level(panels[2], x=1)
-    panels[0].set_yticks(range(len(labels)), labels)
-    panels[0].set_ylim(len(labels) - 0.5, -0.5)
-    styles = [w.MAPS[kind] for kind in kinds]
-    look = {"linestyle": "none", "markersize": 4.6}
-    handles = [Line2D([], [], marker=s.marker, color=s.color, label=s.label, **look) for s in styles]
-    finish(figure, panels, columns=len(kinds), handles=handles)
-    return Picture(
-        figure,
-        "How well each kind of map reaches the other group, and how far it moves people.",
-        inputs.stamp(set(inputs.select(audit=trials.QUALITY)["block"])),
-        "Points by experiment and kind of map: Kolmogorov-Smirnov distance, regression error, and cost.",
-        notes=(
-            "Small points: trials; large ones: their mean. Dashed in (a): the rule of a healthy map, KS at most "
-            f"{WORST_HEALTHY_KS:g}; in (c): exact transport between as many members of both groups. (b): a linear "
-            "regression of each feature on the others, fitted on real people of the target group; the change of its "
-            "mean squared error on counterparts, over its error on other real people, mean over features. (c): mean "
-            "squared L1 distance.",
-        ),
-    )
-
-
-MEASURES: dict[str, Callable[[Validated], pd.Series]] = {
-    "largest KS of a feature": lambda one: one.overall("ks_max"),
-    "mean |MSE difference| / MSE": lambda one: one.regression_error,
-    "cost / exact transport's": lambda one: one.cost_ratio,
-}

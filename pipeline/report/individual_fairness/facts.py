@@ -150,23 +150,6 @@ def configured(inputs: Inputs, block: str, dataset: str, method: str) -> dict[st
     )
 
 
-def sensr_on_compas(inputs: Inputs) -> str:
-    """How often SenSR is rejected on COMPAS here, beside the paper's finding that it never is."""
-    shares = {steps: REJECTED.measure(inputs, w.COMPAS, "sensr", steps) for steps in both_steps(inputs, w.COMPAS)}
-    counts = {steps: round(share.value * share.n) for steps, share in shares.items()}
-    here = " and ".join(f"{k} of {shares[steps].n} after {steps:,} steps" for steps, k in counts.items())
-    found = (
-        "The paper finds that SenSR is never rejected on COMPAS, after a number of steps that it does not state. In "
-        f"this run the loss ratio rejects it in {here} of the attack"
-    )
-    stamp = inputs.stamp("audit", w.COMPAS)
-    if stamp.twins or any(reduction.method == "sensr" for reduction in stamp.reductions):
-        return f"{found}; data or settings are not the published ones: this says nothing about the finding."
-    if not any(counts.values()):
-        return f"{found}, as the paper finds."
-    return f"{found}: with these splits the finding is not reproduced."
-
-
 def boundary(theta: np.ndarray, statistic: np.ndarray, threshold: float, side: int) -> float:
     """Where T_n first exceeds ``threshold`` going from theta = 0 to one ``side`` (-1 or +1), interpolated linearly.
 

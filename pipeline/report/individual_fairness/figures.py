@@ -269,47 +269,6 @@ def figure_sensitivity(inputs: Inputs) -> Picture:
     )
 
 
-@registry.figure(place=4)
-def figure_angles(inputs: Inputs) -> Picture:
-    """The audit learns its metric on test rows, Project and SenSR learn theirs on train rows. Left: the principal
-    angles between the two subspaces, one point for each repetition, a bar at their mean. Right: the statistic of each
-    repetition under the metric learned on test rows (filled) and on train rows (open).
-    """
-    datasets = inputs.names("dataset", block="audit")
-    figure, (panels,) = new_panels(2.6, 1, 1 + len(datasets), width_ratios=[0.9, *[1.25] * len(datasets)])
-    ticks: list[tuple[float, int]] = []
-    for dataset in datasets:
-        first = len(ticks) + 0.7 * datasets.index(dataset)
-        found = q.principal_angles(inputs, dataset)
-        for i, angles in enumerate(found):
-            spread = np.linspace(-0.16, 0.16, len(angles)) if len(angles) > 1 else np.zeros(1)
-            panels[0].plot(first + i + spread, np.sort(angles), "o", color=INK, markersize=2.4, alpha=0.75)
-            panels[0].plot([first + i - 0.28, first + i + 0.28], [angles.mean()] * 2, color=INK, linewidth=1.3)
-            ticks.append((first + i, i + 1))
-        panels[0].text(
-            first + (len(found) - 1) / 2, -0.13, w.dataset_label(dataset), ha="center", va="top", fontsize=8,
-            transform=panels[0].get_xaxis_transform(),
-        )  # fmt: skip
-    panels[0].set_xticks([place for place, _ in ticks], [str(i) for _, i in ticks])
-    panels[0].set_ylabel("principal angle, degrees")
-    panels[0].set_ylim(bottom=-2)
-    for dataset, axes in zip(datasets, panels[1:], strict=False):
-        _pairs(axes, inputs, dataset)
-    panels[1].set_ylabel("test statistic $T_n$")
-    finish(figure, panels, titles=["", *map(w.dataset_label, datasets)])
-    return Picture(
-        figure,
-        "Sensitive subspaces of train and test rows.",
-        inputs.stamp("audit"),
-        "Dots of principal angles, and pairs of T_n with the metric learned on test and on train rows, by method.",
-        notes=(
-            "(a) Angles between the subspace learned on train rows and the one learned on test rows; bars are means. "
-            "(b, c) T_n of the same classifiers with the metric learned on test (left) and on train rows (right).",
-            q.steps_note(inputs, *datasets),
-        ),
-    )
-
-
 def rejection_curve(statistic: np.ndarray, right: float) -> tuple[np.ndarray, np.ndarray]:
     """The share of repetitions with T_n > delta as a right-continuous step function of delta on [1, right].
 
@@ -356,18 +315,3 @@ def axis_places(values: np.ndarray, marks: Sequence[float] | np.ndarray) -> np.n
     """Where values stand on an axis whose ``marks`` are evenly spaced, by their logarithms, continued at the ends."""
     place: np.ndarray = interp1d(np.log(marks), np.arange(len(marks)), fill_value="extrapolate")(np.log(values))
     return place
-
-
-def _pairs(axes: Axes, inputs: Inputs, dataset: str) -> None:
-    methods = inputs.names("method", block="audit", dataset=dataset)
-    for x, method in enumerate(methods):
-        style = method_style(method)
-        pair = np.stack([q.learned_on(q.T_N, split).values(inputs, dataset, method) for split in ("test", "train")])
-        ends = np.array([x - 0.2, x + 0.2])
-        axes.plot(ends, pair, color=style.color, linewidth=0.6, alpha=0.6)
-        for end, values, face in zip(ends, pair, (style.color, "white"), strict=True):
-            axes.plot([end] * len(values), values, style.marker, color=style.color, markersize=3, markerfacecolor=face)
-    level(axes, configured(inputs, "audit", dataset, methods[0])["audit.delta"])
-    logarithmic(axes, "y")
-    axes.set_xticks(range(len(methods)), [method_style(method).label for method in methods], fontsize=7)
-    axes.set_xlim(-0.5, len(methods) - 0.5)

@@ -1,8 +1,6 @@
 """The published numbers of Nanda et al. (2021) beside ours, and every setting as it is configured here."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
@@ -14,35 +12,8 @@ from pipeline.report.facts import DATA
 from pipeline.report.inputs import Inputs
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.facts import measurements
-from pipeline.report.settings import NEUTRAL, setting_label, text_of
 from pipeline.report.settings_table import settings_table
 from pipeline.report.table import Table
-
-WORDS = {
-    "dataset.image_size": "pixels a side",
-    "dataset.train_points": "images to train on",
-    "dataset.test_points": "images to test",
-    "dataset.train_fraction": "share to train on",
-    "dataset.mean": "mean of a channel",
-    "dataset.std": "standard deviation of a channel",
-    "method.width": "width, relative to the published",
-    "method.input_size": "pixels a side inside the network",
-    "method.tau": "threshold tau",
-    "method.scale": "unit of the threshold tau",
-    "audit.smoothing_scale": "unit of smoothing's noise",
-    "method.alpha": "weight alpha",
-}
-NOTHING = {
-    "method.input_size": "the images' own",
-    "method.penalised_partition": "the classes",
-    "audit.budget": "the largest distance",
-    "audit.examples": "none",
-    "audit.batch_size": "what suits the device",
-}
-"""What a setting without a value stands for, where that is not: all."""
-VARIED = ("model", "penalised_level", "penalised_partition", "alpha", "distance", "second_order", "tau")
-"""What the grid varies: the artefacts say it."""
-LEFT_OUT = (*(f"method.{key}" for key in VARIED), "audit.attacks", "repetitions", *NEUTRAL)
 
 
 def compared(inputs: Inputs, published: pd.DataFrame) -> pd.DataFrame:
@@ -72,21 +43,7 @@ def comparison(inputs: Inputs, found: pd.DataFrame) -> Table:
 @registry.table(place=10)
 def table_settings(inputs: Inputs) -> Table:
     """As this run used them. Most of them the paper leaves to the authors' program."""
-    note = (
-        "As configured for this run. A setting that differs from one network or data set to another has a line for "
-        "each value."
-    )
-    return settings_table(
-        study.as_networks(inputs.points),
-        ("Data", "Training", "Audit"),
-        _part,
-        lambda key, point: setting_label(key, WORDS),
-        _place,
-        lambda key, value: NOTHING.get(key, "all") if value is None else text_of(value),
-        study.stamp(inputs, study.blocks(inputs)),
-        (note, *left_out(inputs)),
-        where=True,
-    )
+    return settings_table(inputs, study.stamp(inputs, study.blocks(inputs)), left_out(inputs))
 
 
 def left_out(inputs: Inputs) -> tuple[str, ...]:
@@ -101,18 +58,3 @@ def left_out(inputs: Inputs) -> tuple[str, ...]:
         omitted.setdefault(str(place["dataset"]), []).append(network)
     texts = (f"{w.dataset_label(name)}: {', '.join(dict.fromkeys(omitted[name]))}" for name in w.datasets_in(omitted))
     return (f"Left out at {inputs.scale} scale. {'; '.join(texts)}.",) if omitted else ()
-
-
-def _part(key: str, point: Mapping[str, Any]) -> str:
-    if key in LEFT_OUT:
-        return ""
-    if key.startswith("dataset."):
-        return f"Data: {w.dataset_label(point['dataset']['name'])}"
-    if key.startswith("method."):
-        return "Training: penalised" if str(point["method"]["name"]).startswith("adverm") else "Training: as usual"
-    return "Audit"
-
-
-def _place(key: str, point: Mapping[str, Any]) -> str:
-    network = f"{w.NETWORKS[str(point['method']['model'])]} on {w.dataset_label(point['dataset']['name'])}"
-    return "" if key.startswith("dataset.") else network

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from pipeline.audits.loss_ratio import loss_ratio_validity
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
@@ -232,9 +232,6 @@ def test_standardized_means_approach_the_normal_distribution(result: AuditResult
     noise = 0.04
     assert rate(result, "kolmogorov_distance", test, LARGE) < noise
     assert (rate(result, "kolmogorov_distance", test, 50) > noise) == (test == "error")
-    quantiles, levels = result.arrays[f"quantiles_{test}"][0], result.arrays["quantile_levels"]
-    assert quantiles.shape == (2, 99)
-    np.testing.assert_allclose(quantiles[1, 4:-4], norm.ppf(levels)[4:-4], atol=0.25)
 
 
 def test_the_truth_is_the_mean_over_the_population(result: AuditResult) -> None:
