@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from pipeline import io
 from pipeline.cli.entry import main
-from pipeline.datasets.twins import kinds
+from pipeline.models import architecture
 from pipeline.report import registry
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
 from pipeline.workflow.config import CONF, Workflow
@@ -167,8 +167,7 @@ def test_the_page_of_figures_has_each_figure_of_a_study_with_a_reference() -> No
 
 
 def test_the_tutorial_answers_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = json.loads((ROOT / "data" / "twins" / "adult.json").read_text(encoding="utf-8"))
-    rows = kinds.sampled(content, np.random.default_rng(0)).sample(8_000, random_state=0)
+    rows = io.load_rows(ROOT / "data" / "twins" / "adult.parquet").sample(8_000, random_state=0)
     rows.to_csv(tmp_path / "adult.csv", index=False)
     monkeypatch.chdir(tmp_path)
     found = doctest.testfile(str(ROOT / "docs" / "tutorial.md"), False, optionflags=doctest.NORMALIZE_WHITESPACE)

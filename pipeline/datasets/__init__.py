@@ -16,10 +16,8 @@ What is drawn has neither, and gets None for rows (:mod:`pipeline.datasets.tabul
     ALTERNATIVES  files of the same content under other names and checksums
     recognised    archive or folder -> origin and digests of the images in it, or None where it has others. With either
                   of the two ``parse`` also takes the name of what was found in the folder
-    TWINS         the files in ``data/twins/`` with the fitted models of its synthetic twins: one for each value of the
-                  setting ``rows``, or one under ``""``. Then there are also ``filtered`` (the rows that the dataset
-                  keeps), ``TWIN_ROOT`` (the columns whose joint distribution the twin holds as a table) and, where it
-                  is no twin by levels, ``TWIN_KIND``
+    TWINS         the files in ``data/twins/`` with the rows of its synthetic twins: of one for each value of the
+                  setting ``rows``, or of one under ``""``
 
 Where nobody has the files of a dataset without a twin, it is absent, which is no error.
 """

@@ -43,9 +43,8 @@ SOURCES = tuple(
         ("adult.test", 2_003_153, "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
     )
 )
-TWINS = {"complete": "adult.json", "all": "adult_all.json"}
+TWINS = {"complete": ("adult.parquet",), "all": ("adult_all.parquet",)}
 """The twin used in place of the rows that ``rows`` asks for."""
-TWIN_ROOT = ("sex", "race", "income")
 
 
 def _words(text: str) -> tuple[str, ...]:

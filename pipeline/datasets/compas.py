@@ -39,8 +39,7 @@ SOURCES = (
         home="https://github.com/propublica/compas-analysis",
     ),
 )
-TWIN_ROOT = ("sex", "race", "is_recid", "two_year_recid")
-TWINS = {"complete": "compas.json", "all": "compas_all.json"}
+TWINS = {"complete": ("compas.parquet",), "all": ("compas_all.parquet",)}
 """The twin used in place of the rows that ``rows`` asks for."""
 
 AGES = ("25 - 45", "Greater than 45", "Less than 25")

@@ -13,7 +13,6 @@ these are, count 21,791, so here nobody is left out. A model that needs whole LS
 Source: Wightman and Ramsey (1998), as prepared by Kusner et al. (2017).
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -37,10 +36,7 @@ SOURCES = (
         home="https://github.com/mkusner/counterfactual-fairness",
     ),
 )
-TWINS = {"": "law.json"}
-TWIN_KIND = "copula"
-"""How the twin is modelled: :mod:`pipeline.datasets.twins.copula`."""
-TWIN_ROOT = ("race", "sex")
+TWINS = {"": ("law.parquet",)}
 
 RACES = ("Amerindian", "Asian", "Black", "Hispanic", "Mexican", "Other", "Puertorican", "White")
 SEXES = ("Female", "Male")
@@ -57,11 +53,6 @@ def parse(folder: Path) -> pd.DataFrame:
     """Columns race, sex, LSAT, UGPA and ZFYA of the file; ValueError naming file, row and column of anything odd."""
     numbers = {name: decimal(*limits) for name, limits in NUMBERS.items()}
     return parsed(folder / FILE, {"race": category(RACES), "sex": category(SEX_CODES), **numbers})
-
-
-def filtered(rows: pd.DataFrame) -> tuple[pd.DataFrame, Mapping[str, int]]:
-    """Every row, and none dropped."""
-    return tabular.filtered(rows, {})
 
 
 def prepare(rows: pd.DataFrame, config: Config, rngs: Generators, origin: Origin) -> Dataset:

@@ -11,7 +11,7 @@ and trains on the first 80 %.
 Nobody here has seen the official file, so its sha256 is not recorded. Column names, numbers and ranges are those that
 published analyses of it print; :func:`check` holds a file that came to the published counts, and the manifest records
 the sha256 of what came. Without it a twin is used, made of public counts and of assumptions: all of them are listed
-in :mod:`pipeline.datasets.twins.subjects`.
+in ``data/twins/subjects.py``.
 
 Source: City of Chicago (2017), data set 4aki-r3np; preprocessing of Black et al. (2020), section 5.2.
 """
@@ -32,9 +32,7 @@ from pipeline.fields import interval
 from pipeline.types import Dataset, Generators, Origin
 
 FILE = "Strategic_Subject_List.csv"
-TWINS = {"": "ssl.json"}
-TWIN_KIND = "subjects"
-"""How the twin is modelled: :mod:`pipeline.datasets.twins.subjects`."""
+TWINS = {"": ("ssl_1.parquet", "ssl_2.parquet")}
 
 UNKNOWN = ""
 AGES = {"less than 20": 10, "20-30": 20, "30-40": 30, "40-50": 40, "50-60": 50, "60-70": 60, "70-80": 70}

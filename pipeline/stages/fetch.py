@@ -103,19 +103,16 @@ def _copied(name: str, module: ModuleType, raw: Path) -> dict[str, Any] | None:
 
 def _stand_in(name: str, module: ModuleType, reason: str) -> dict[str, Any]:
     """The manifest of the twins of a dataset's several selections of rows, or of its absence."""
-    if files := twins(module).values():
-        return _manifest(name, "twin", [_twin(name, file) for file in files], reason)
+    if files := [file for part in twins(module).values() for file in part]:
+        return _manifest(name, "twin", [_twin(file) for file in files], reason)
     needed = "; or else of ".join(", ".join(file.filename for file in files) for files in choices(module))
     return _manifest(name, "absent", [], f"{name} has no twin and is made of {needed}.\n{reason}")
 
 
-def _twin(name: str, filename: str) -> dict[str, Any]:
+def _twin(filename: str) -> dict[str, Any]:
     path = TWINS / filename
     if not path.is_file():
-        raise ValueError(
-            f"the twin's model {path} is missing: restore it from the repository, or fit it with "
-            f"python -m pipeline.datasets.twins.fit {name} --raw <folder of the official files>"
-        )
+        raise ValueError(f"{path} is missing: restore it from the repository")
     sha256, size = fingerprint(path)
     return {"path": os.path.relpath(path), "sha256": sha256, "size": size, "place": f"data/twins/{filename}"}
 

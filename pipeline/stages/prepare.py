@@ -1,4 +1,4 @@
-"""Turn verified raw files, or a sampled twin, into prepared arrays with their splits: ``files -> Dataset``.
+"""Turn verified raw files, or a twin, into prepared arrays with their splits: ``files -> Dataset``.
 
 Of images: ``files -> ImageDataset``; and :class:`pipeline.types.Absent`, with the reason, where there are no files.
 """

@@ -33,7 +33,7 @@ def choices(module: ModuleType) -> list[Sequence[Any]]:
     return [module.SOURCES, *((file,) for file in getattr(module, "ALTERNATIVES", ()))]
 
 
-def twins(module: ModuleType) -> Mapping[str, str]:
+def twins(module: ModuleType) -> Mapping[str, Sequence[str]]:
     """The files of a dataset's twins by the selection of rows that each is of; none where it has none."""
     return getattr(module, "TWINS", {})
 

@@ -195,10 +195,9 @@ class Workflow:
     # Where the files of a study lie.
 
     def twin(self, dataset: str) -> list[str]:
-        """The fitted parameters of a dataset's twins, if it has any."""
-        folder = ROOT / "data" / "twins"
-        names = [f"{dataset}.json", *(path.name for path in sorted(folder.glob(f"{dataset}_*.json")))]
-        return [f"data/twins/{name}" for name in names if (folder / name).is_file()]
+        """The rows of a dataset's twins, if it has any."""
+        files = sorted((ROOT / "data" / "twins").glob(f"{dataset}[._]*parquet"))
+        return [f"data/twins/{file.name}" for file in files]
 
     @staticmethod
     def place(point: Point, stage: str = "audit") -> tuple[str, ...]:

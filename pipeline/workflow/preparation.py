@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from pipeline import io
 from pipeline.datasets.source import fingerprint
-from pipeline.datasets.twins import kinds
 from pipeline.seeds import generators
 from pipeline.types import Absent, Dataset, ImageDataset
 from pipeline.workflow import plugins
@@ -31,13 +32,13 @@ def prepared(
     files = manifest["files"]
     if origin == "twin":
         wanted = module.TWINS[getattr(config, "rows", "")]
-        files = [file for file in files if Path(file["path"]).name == wanted]
-        if not files:
-            raise ValueError(f"the manifest does not list the twin {wanted}: delete it to have it written again")
+        files = [file for file in files if Path(file["path"]).name in wanted]
+        if len(files) < len(wanted):
+            raise ValueError(f"the manifest does not list {' and '.join(wanted)}: delete it to have it written again")
     paths = [_unchanged(file) for file in files]
     rows: Any = None
     if origin == "twin":
-        rows = kinds.sampled(io.load_json(paths[0]), generators("twin", kind, repetitions=1)[0])
+        rows = pd.concat(map(io.load_rows, paths), ignore_index=True)
     elif origin == "bundled":
         rows = module.parse()
     elif origin != "simulated":

@@ -9,12 +9,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from pipeline import io
-from pipeline.datasets.twins import kinds
 from pipeline.workflow import availability, plugins
 from tests.datasets.builders import ROOT
 from tests.files import packed
@@ -57,14 +55,14 @@ def at_hand() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def rows_of() -> Callable[[str], pd.DataFrame]:
-    """Rows of a table as ``parse`` returns them: a sample of its twin, of the rows that are shipped first."""
+    """The rows of a twin, which are as ``parse`` returns them, but for columns that ``filtered`` leaves out."""
 
     @functools.cache
-    def sampled(name: str) -> pd.DataFrame:
-        file = next(iter(plugins.load("dataset", name).TWINS.values()))
-        return kinds.sampled(io.load_json(ROOT / "data" / "twins" / file), np.random.default_rng(0))
+    def shipped(name: str) -> pd.DataFrame:
+        files = (ROOT / "data" / "twins").glob(f"{name}.parquet" if name != "ssl" else "ssl_*.parquet")
+        return pd.concat(map(io.load_rows, sorted(files)), ignore_index=True)
 
-    return sampled
+    return shipped
 
 
 @pytest.fixture

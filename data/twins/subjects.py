@@ -42,7 +42,6 @@ Sources:
 - Age's least-squares weight and the correlation of narcotic arrests with race: Black et al. (2020), section 5.2.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +55,6 @@ BLACK, WHITE = "BLK", "WHI"
 EXCHANGED = "narcotic_arrests"
 TENTHS = 1
 """Decimals of the trend."""
-
 
 FILE = "treemap_ssl_groups.csv"
 REPOSITORY = "pjsier/strategic-subject-list-viz"
@@ -96,110 +94,48 @@ MANY_TIMES = 1_000
 """Beyond that many times a negative binomial law has no mass that counts."""
 
 
-@dataclass(frozen=True)
-class Feature:
-    """``law`` F_k (times, flag or tenths) with ``mean`` m_k and standard deviation ``sd`` s_k, and ``weight`` w_k."""
-
-    name: str
-    law: str
-    mean: float
-    sd: float
-    weight: float
-
-
-@dataclass(frozen=True)
-class People:
-    """How many people of a race, sex and age band have each score, ``counts`` (K,), from the score ``first`` on."""
-
-    race: str
-    sex: str
-    age: str
-    first: int
-    counts: Array
-
-
-@dataclass(frozen=True)
-class SubjectTwin:
-    """The list: its ``people``, and ``features`` that they are given; ``noise`` is tau.
-
-    ``correlation``: of narcotic arrests with being BLK, among BLK and WHI. ``order``: the columns of the parsed data.
-    """
-
-    dataset: str
-    order: tuple[str, ...]
-    people: tuple[People, ...]
-    features: tuple[Feature, ...]
-    noise: float
-    correlation: float
-
-    @property
-    def rows(self) -> int:
-        """The number of people."""
-        return int(sum(group.counts.sum() for group in self.people))
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """The columns score, race, sex, age and count of everybody."""
-        tables = []
-        for group in self.people:
-            kept = np.flatnonzero(group.counts)
-            table = pd.DataFrame({"score": group.first + kept, "count": group.counts[kept].astype(np.int64)})
-            tables.append(table.assign(race=group.race, sex=group.sex, age=group.age))
-        return pd.concat(tables, ignore_index=True).astype({"race": "str", "sex": "str", "age": "str"})
-
-
-def grouped(table: pd.DataFrame) -> tuple[People, ...]:
-    """The people of a table with the columns score, race, sex, age and count."""
-    groups = []
-    for (race, sex, age), members in table.groupby(["race", "sex", "age"], sort=True):
-        first, last = int(members["score"].min()), int(members["score"].max())
-        counts = members.set_index("score")["count"].reindex(range(first, last + 1), fill_value=0)
-        groups.append(People(race, sex, age, first, counts.to_numpy(dtype=float)))
-    return tuple(groups)
-
-
-def sample(twin: SubjectTwin, n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """All n people, in random order; ValueError for any other number than there are."""
-    if n != twin.rows:
-        raise ValueError(f"the list is drawn whole: expected {twin.rows} people, found {n}")
-    people = twin.table
+def twin(people: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Everybody of the counts ``people``, in random order, with the seven features."""
+    weights, noise = fitted(people)
+    people = people.sort_values(["race", "sex", "age", "score"], ignore_index=True)
     cell = rng.permutation(np.repeat(np.arange(len(people)), people["count"]))
     score = people["score"].to_numpy()[cell]
     band, race = (pd.factorize(people[name]) for name in ("age", "race"))
     # Ascending in age band and score; equal ones are in the people's own order, which is random.
     place = np.lexsort((score, band[0][cell]))
-    values = handed_out(drawn(twin.features, n, rng), twin, band[0][cell][place], place, rng)
+    values = handed_out(drawn(len(cell), rng), weights, noise, band[0][cell][place], place, rng)
     black, white = (race[0][cell] == race[1].get_loc(code) for code in (BLACK, WHITE))
-    exchanged = [feature.name for feature in twin.features].index(EXCHANGED)
-    values[:, exchanged] = exchange(values[:, exchanged], place, band[0][cell], black, white, twin.correlation, rng)
-    known = {name: people[name].iloc[cell].reset_index(drop=True) for name in ("score", "race", "sex", "age")}
-    for feature, column in zip(twin.features, values.T, strict=True):
-        known[feature.name] = pd.Series(column if feature.law == "tenths" else column.astype(np.int64))
-    return pd.DataFrame({name: known[name] for name in twin.order})
+    exchanged = list(FEATURES).index(EXCHANGED)
+    values[:, exchanged] = exchange(values[:, exchanged], place, band[0][cell], black, white, CORRELATION, rng)
+    known = people[["score", "race", "sex", "age"]].iloc[cell].reset_index(drop=True)
+    whole_numbers = {name: np.int64 for name, (law, *_) in FEATURES.items() if law != "tenths"}
+    return known.join(pd.DataFrame(values, columns=list(FEATURES)).astype(whole_numbers))
 
 
-def drawn(features: tuple[Feature, ...], n: int, rng: np.random.Generator) -> Array:
+def drawn(n: int, rng: np.random.Generator) -> Array:
     """n independent draws of each F_k: (n, K)."""
     columns = []
-    for f in features:
-        if f.law == "times":
+    for law, mean, sd, _ in FEATURES.values():
+        if law == "times":
             # Mean m and variance m + m^2 / size.
-            size = f.mean**2 / (f.sd**2 - f.mean)
-            columns.append(rng.negative_binomial(size, size / (size + f.mean), n).astype(float))
-        elif f.law == "flag":
-            columns.append((rng.random(n) < f.mean).astype(float))
+            size = mean**2 / (sd**2 - mean)
+            columns.append(rng.negative_binomial(size, size / (size + mean), n).astype(float))
+        elif law == "flag":
+            columns.append((rng.random(n) < mean).astype(float))
         else:
-            columns.append(rng.normal(f.mean, f.sd, n).round(TENTHS))
+            columns.append(rng.normal(mean, sd, n).round(TENTHS))
     return np.column_stack(columns)
 
 
-def handed_out(values: Array, twin: SubjectTwin, bands: Array, place: Array, rng: np.random.Generator) -> Array:
+def handed_out(
+    values: Array, weights: Array, noise: float, bands: Array, place: Array, rng: np.random.Generator
+) -> Array:
     """The draws (n, K), each with the person it belongs to: in an age band, in the order of the score.
 
     ``place`` (n,) are the people in ascending order of age band and score, ``bands`` (n,) their bands.
     """
-    mean, sd, weight = (np.array([getattr(f, name) for f in twin.features]) for name in ("mean", "sd", "weight"))
-    index = ((values - mean) / sd) @ weight + twin.noise * rng.standard_normal(len(values))
+    mean, sd = (np.array(published) for published in list(zip(*FEATURES.values(), strict=True))[1:3])
+    index = ((values - mean) / sd) @ weights + noise * rng.standard_normal(len(values))
     # The draws of a band are as many as its people: those that stand where they stand.
     result = np.empty_like(values)
     result[place] = values[np.lexsort((index, bands))]
@@ -247,30 +183,21 @@ def counts(folder: Path) -> pd.DataFrame:
     return parsed(folder / FILE, {**columns, "count": whole(1, 1_000_000)}).rename(columns={"ssl_score": "score"})
 
 
-def made(people: pd.DataFrame, order: tuple[str, ...]) -> SubjectTwin:
-    """The twin of the counts ``people``; ``order`` are the columns of the parsed list."""
+def fitted(people: pd.DataFrame) -> tuple[Array, float]:
+    """The weights w_k (K,) and tau, to hundredths of a point."""
     number = people["count"].to_numpy()
     age = people["age"].map({band: AGE_BAND * position for position, band in enumerate(AGES.values(), 1)}).to_numpy()
     mean = np.average(age, weights=number)
     spread = np.sqrt(np.average((age - mean) ** 2, weights=number))
     difference = _mean_difference(np.unique(age), np.bincount(age, weights=number)[np.unique(age)])
     per_change = AGE_WEIGHT * difference / spread / AGE_CHANGE
-    weights = {
-        name: per_change * change * sd / mean_difference(law, m, sd) for name, (law, m, sd, change) in FEATURES.items()
-    }
+    weights = np.array(
+        [per_change * change * sd / mean_difference(law, m, sd) for law, m, sd, change in FEATURES.values()]
+    )
     score = people["score"].to_numpy(dtype=float)
     in_band = people.assign(total=score * number).groupby("age")[["total", "count"]].transform("sum")
     left = np.average((score - in_band["total"] / in_band["count"]) ** 2, weights=number)
-    return SubjectTwin(
-        dataset="ssl",
-        order=order,
-        people=grouped(people),
-        features=tuple(
-            Feature(name, law, m, sd, round(float(weights[name]), 2)) for name, (law, m, sd, _) in FEATURES.items()
-        ),
-        noise=round(float(np.sqrt(left - sum(weight**2 for weight in weights.values()))), 2),
-        correlation=CORRELATION,
-    )
+    return weights.round(2), round(float(np.sqrt(left - (weights**2).sum())), 2)
 
 
 def mean_difference(law: str, mean: float, sd: float) -> float:

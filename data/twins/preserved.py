@@ -1,61 +1,64 @@
-"""What a twin is meant to preserve, as statistics that can be computed of any rows, and what may be stored.
+"""What a twin is meant to preserve, as statistics of the official rows, and what may be known of the people in them.
 
 For all rows and for each value of each root column: a number's mean and standard deviation, a category's shares.
-For each pair of columns, intervals taken as categories: Cramer's V = sqrt( chi^2 / (n (min(r, c) - 1)) ) with
+For each pair of columns, numbers cut at the official deciles: Cramer's V = sqrt( chi^2 / (n (min(r, c) - 1)) ) with
 chi^2 = sum (O - E)^2 / E over the r x c table of counts O and of E = (row sum)(column sum) / n.
 
-Nothing is stored that counts too few of the people behind the official data. No row is stored, and
+Nothing is drawn from, or stored, that counts too few of the people behind the official data. No row is stored, and
 
 - counts of the root table are rounded to multiples of :data:`FEWEST`, so a cell of fewer than half of that vanishes;
 - a category of fewer than :data:`FEWEST` rows is merged into the commonest one;
 - an interval, and a number that stands for itself, holds at least :data:`FEWEST_IN_INTERVAL` rows; the outermost limits
   are the tenth smallest and the tenth largest value;
-- the summary of what is preserved leaves out groups of fewer than :data:`FEWEST_IN_GROUP` rows and, within a group,
-  categories of fewer than :data:`FEWEST`;
+- the statistics leave out groups of fewer than :data:`FEWEST_IN_GROUP` rows and, within a group, categories of fewer
+  than :data:`FEWEST`;
 - weights and shares are rounded to hundredths, means and standard deviations to three digits;
 - in a copula, a group and, within a block, a value of the second attribute have at least :data:`FEWEST_IN_INTERVAL`
   rows, and so has every interval of a quantile function; correlations are rounded to hundredths.
 
-The counts of the Strategic Subject List are stored as its city's data were counted in public, small ones too.
+The counts of the Strategic Subject List are those that were made public, small ones too.
 
 The weights follow two-way counts closely, small ones too, so a rare combination of two attributes is about as frequent
 in the twin as in the data. The official files are public; the rule is good manners, not a formal guarantee such as
 differential privacy.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pipeline.datasets.twins.model import Column
 from pipeline.types import Array
 
 ALL = "all"
 FEWEST = 10
 FEWEST_IN_INTERVAL = 50
 FEWEST_IN_GROUP = 100
+DECILES = np.arange(1, 10) / 10
 
 
-def summary(rows: pd.DataFrame, root: Sequence[str], columns: Sequence[Column]) -> dict[str, Any]:
-    """Marginals by group and the association of every pair of columns, as plain JSON values."""
-    return {"marginals": marginals(rows, root), "association": association(rows, root, columns)}
+def statistics(rows: pd.DataFrame, root: Sequence[str]) -> dict[str, Any]:
+    """The deciles of the numbers, marginals by group and the association of every pair of columns."""
+    cuts = {name: np.unique(rows[name].quantile(DECILES)).tolist() for name in rows if rows[name].dtype.kind in "if"}
+    found = {"marginals": marginals(rows, root), "association": association(rows, cuts)}
+    return {"root": list(root), "cuts": cuts, **found}
 
 
 def marginals(rows: pd.DataFrame, root: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
     """group -> column -> statistic; statistics are ``mean`` and ``sd`` of numbers, and shares of categories."""
     return {
-        group: {name: _describe(members[name]) for name in rows.columns if name not in root}
-        for group, members in groups(rows, root)
+        group: {name: _describe(members[name]) for name in rows if name not in root}
+        for group, members in _groups(rows, root)
     }
 
 
-def association(rows: pd.DataFrame, root: Sequence[str], columns: Sequence[Column]) -> dict[str, float]:
+def association(rows: pd.DataFrame, cuts: Mapping[str, Sequence[float]]) -> dict[str, float]:
     """``"a * b"`` -> Cramer's V, for every pair of columns."""
-    codes = {name: pd.factorize(rows[name], sort=True)[0] for name in root}
-    codes.update({column.name: column.encode(rows[column.name]) for column in columns})
+    codes = {
+        name: np.searchsorted(cuts[name], rows[name]) if name in cuts else pd.factorize(rows[name])[0] for name in rows
+    }
     return {f"{a} * {b}": round(cramers_v(codes[a], codes[b]), 3) for a, b in combinations(codes, 2)}
 
 
@@ -67,7 +70,7 @@ def cramers_v(a: Array, b: Array) -> float:
     return float(contingency.association(observed, method="cramer")) if min(observed.shape) > 1 else 0.0
 
 
-def groups(rows: pd.DataFrame, root: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
+def _groups(rows: pd.DataFrame, root: Sequence[str]) -> Iterator[tuple[str, pd.DataFrame]]:
     """All rows, and those of each value of each root column, where they are at least :data:`FEWEST_IN_GROUP`."""
     parts = {ALL: rows} | {f"{name}={value}": part for name in root for value, part in rows.groupby(name, sort=True)}
     yield from ((name, part) for name, part in parts.items() if len(part) >= FEWEST_IN_GROUP)
@@ -88,5 +91,4 @@ def significant(number: float) -> float:
 def trimmed(values: Array) -> Array:
     """Values (n,) in ascending order, the ten lowest all the tenth lowest, the ten highest the tenth highest."""
     ordered = np.sort(values)
-    edge = min(FEWEST, len(ordered)) - 1
-    return ordered.clip(ordered[edge], ordered[len(ordered) - 1 - edge])
+    return ordered.clip(ordered[FEWEST - 1], ordered[-FEWEST])

@@ -1,0 +1,92 @@
+"""Draw the twins again: ``python -m data.twins.make`` fits a model to the official files of each and draws its rows.
+
+Of the official rows that a dataset keeps, a twin has as many, in the same columns: of Adult and COMPAS by levels
+(:mod:`data.twins.levels`), of the law school by a Gaussian copula (:mod:`data.twins.copula`). The Strategic Subject
+List is made of public counts and of assumptions (:mod:`data.twins.subjects`). What may be known of the people behind
+the official data is the subject of :mod:`data.twins.preserved`.
+
+A twin is drawn once, from the stream ``generators("twin", <dataset>)``: the same files give the same rows, but for a
+last digit of the model that stands on the edge of being rounded.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from data.twins import copula, levels, preserved, subjects
+from pipeline import io
+from pipeline.datasets import adult, compas, download, law, ssl
+from pipeline.seeds import generators
+
+HERE = Path(__file__).parent
+STATISTICS = "preserved.json"
+MODULES = {"adult": adult, "compas": compas, "law": law, "ssl": ssl}
+TWINS: Mapping[str, tuple[Callable[..., pd.DataFrame], str, tuple[str, ...]]] = {
+    "adult": (levels.twin, "complete", ("sex", "race", "income")),
+    "adult_all": (levels.twin, "all", ("sex", "race", "income")),
+    "compas": (levels.twin, "complete", ("sex", "race", "is_recid", "two_year_recid")),
+    "compas_all": (levels.twin, "all", ("sex", "race", "two_year_recid")),
+    "law": (copula.twin, "", ("race", "sex")),
+    "ssl": (subjects.twin, "", ()),
+}
+"""Of each twin the model, the selection of rows, and the columns that are drawn together."""
+
+
+def made(name: str, folder: Path) -> tuple[pd.DataFrame, dict[str, Any] | None]:
+    """A twin's rows, and the statistics of the official rows in ``folder``; none of the Strategic Subject List."""
+    kind = name.partition("_")[0]
+    model, _, root = TWINS[name]
+    (rng,) = generators("twin", kind, repetitions=1)
+    if kind == "ssl":
+        return model(subjects.counts(folder), rng)[list(ssl.COLUMNS)], None
+    rows = official(name, folder)
+    return model(rows, root, rng), preserved.statistics(rows, root)
+
+
+def official(name: str, folder: Path) -> pd.DataFrame:
+    """The official rows that a dataset keeps."""
+    module: Any = MODULES[name.partition("_")[0]]
+    rows: pd.DataFrame = module.parse(folder)
+    return module.filtered(rows, TWINS[name][1])[0] if TWINS[name][1] else rows
+
+
+def save(name: str, rows: pd.DataFrame, folder: Path) -> None:
+    """Write a twin's rows, in equal parts where it has several files."""
+    files = MODULES[name.partition("_")[0]].TWINS[TWINS[name][1]]
+    for file, part in zip(files, np.array_split(np.arange(len(rows)), len(files)), strict=True):
+        rows.iloc[part].to_parquet(folder / file, index=False, compression="zstd")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fit and draw all twins, or those that are named."""
+    parser = argparse.ArgumentParser(prog="python -m data.twins.make", description=main.__doc__)
+    parser.add_argument("names", nargs="*", default=list(TWINS), help=f"of {', '.join(TWINS)}; default: all")
+    parser.add_argument("--raw", type=Path, default=Path("data/raw"), help="folder of the folders of official files")
+    parser.add_argument("--output", type=Path, default=HERE)
+    options = parser.parse_args(arguments)
+    path = options.output / STATISTICS
+    known = io.load_json(path) if path.is_file() else {}
+    for name in options.names:
+        kind = name.partition("_")[0]
+        sources = [subjects.COUNTS] if kind == "ssl" else MODULES[kind].SOURCES
+        try:
+            download.fetch(sources, options.raw / kind, os.environ.get("DATA_MIRROR"), dataset=kind)
+            rows, statistics = made(name, options.raw / kind)
+        except (ValueError, OSError) as error:
+            sys.exit(f"make the twin {name}: {error}")
+        save(name, rows, options.output)
+        known |= {name: statistics} if statistics else {}
+        print(f"{name}: {len(rows):,} rows")
+    lines = (f"{json.dumps(name)}: {json.dumps(known[name])}" for name in sorted(known))
+    io.save_text("{\n" + ",\n".join(lines) + "\n}\n", path)
+
+
+if __name__ == "__main__":
+    main()
