@@ -104,8 +104,8 @@ def permutation_test(
         "group": columns.several("group", group),
         "attribute": columns.several("attribute", attribute),
     }
-    plan = planned(PermutationSettings(predictions="the predictions", engine="pandas", **named, **settings))
-    with opened(columns.frame(), "pandas") as table:
+    plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
+    with opened(columns.frame(), "duckdb") as table:
         return audited(plan, table)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from pipeline.audits.permutation.outcomes import Counts, Predictions, decided
 from pipeline.tabulate import levels
-from pipeline.tabulate.frames import doubles
 from pipeline.tabulate.levels import group_names, in_order, label_classes, prediction_classes
 from pipeline.tabulate.table import FAULTS, Bins, Cell, Decision, Fault, Request, Score, Table, Threshold, TooManyCells
 from pipeline.types import Array
@@ -213,6 +212,24 @@ def _labelled(table: Table, column: str, found: pd.Series, positive: str | None)
     values = Values.of(table, column, "label", found)
     labels = label_classes(table, column, values.counts, positive)
     return values.coded(labels), labels
+
+
+def doubles(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
+    """A column as doubles (NaN where it has none), and the code of each row's fault."""
+    import pandas as pd
+    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+
+    if is_datetime64_any_dtype(column):
+        raise ValueError(f"expected numbers in column {column.name!r}, found {column.dtype}")
+    missing = column.isna().to_numpy()
+    if is_numeric_dtype(column) or is_bool_dtype(column):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        missing = missing | (column.astype(str).str.strip().str.lower() == "nan").to_numpy(dtype=bool)
+    inside = (values >= bounds.low) & (values <= bounds.high) & np.isfinite(values)
+    fault = np.select([missing, np.isnan(values), inside], [FAULTS.index(f) for f in ("missing", "text", "none")], 3)
+    return values, fault
 
 
 def _numeric(table: Table, bounds: Score, role: str, found: pd.Series) -> Array:

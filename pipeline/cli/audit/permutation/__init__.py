@@ -93,10 +93,8 @@ class Test(Options, title="test"):
 
 
 class Reading(Options, title="reading"):
-    engine: Literal["duckdb", "spark", "pandas"] = source(
-        "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; pandas: "
-        "small files",
-        "duckdb",
+    engine: Literal["duckdb", "spark"] = source(
+        "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer", "duckdb"
     )
     threads: Count | None = source("of the engine (default: all cores)", None, "N")
     memory: str | None = source("of the engine, such as 4GB; more goes to disk", None, "SIZE")
