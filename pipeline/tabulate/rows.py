@@ -94,7 +94,6 @@ def predictions(
     prediction: str | None = None,
     threshold: float | None = None,
     cluster: str | None = None,
-    weight: str | None = None,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     positive: str | None = None,
     against: str | None = None,
@@ -103,12 +102,11 @@ def predictions(
 ) -> Predictions:
     """The rows of an ``opened`` table themselves, in their order, checked like those of ``contingency``.
 
-    ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of sampling weights
-    >= 0. ``real_label`` allows a label of any real number. Without a score the prediction stands for it. More than
-    ``values`` values (rows times columns) are refused.
+    ``cluster`` is a column of persons (or other units) whose rows belong together. ``real_label`` allows a label of any
+    real number. Without a score the prediction stands for it. More than ``values`` values (rows times columns) are
+    refused.
     """
-    roles = {"label": label, "group": group, "score": score, "prediction": prediction}
-    roles |= {"cluster": cluster, "weight": weight}
+    roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
     frame = _fetched(table, roles, values)
     codes, groups = _grouped(table, group, frame[group], against)
     classes: Mapping[Any, int] = {}
@@ -127,9 +125,8 @@ def predictions(
             decision = decided(scores, threshold)
     if scores is None:
         raise ValueError("expected a score or a prediction column, found neither: name one of them")
-    weights = None if weight is None else _numeric(table, Score(weight, 0.0), "weight", frame[weight])
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
-    return Predictions(outcome, scores.astype(np.float64), codes, groups, decision, weights, units)
+    return Predictions(outcome, scores.astype(np.float64), codes, groups, decision, units)
 
 
 def numbers(

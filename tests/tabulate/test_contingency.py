@@ -75,14 +75,6 @@ def test_a_score_at_an_edge_is_in_the_bin_that_begins_there(bins: int, engine: E
     np.testing.assert_array_equal(counts.table[:, 1].sum(axis=0), [2] * (bins - 1) + [3])
 
 
-def test_bins_cut_at_an_edge_are_a_threshold(folder: Path, engine: Engine) -> None:
-    source = folder / "whole.parquet"
-    binned = contingency(source, label="y", group="sex", score="p", bins=20, engine=engine)
-    for threshold in (0.05, 0.15, 0.35, 0.6, 0.95):
-        cut = contingency(source, label="y", group="sex", score="p", threshold=threshold, engine=engine)
-        assert _same(binned.at(threshold), cut)
-
-
 def test_one_group_against_the_rest_is_the_sum_of_the_others(folder: Path, engine: Engine) -> None:
     asked = partial(contingency, folder / "whole.csv", label="y", group="race", prediction="made", engine=engine)
     every, name = asked(), "c \"d' \\e"
@@ -233,15 +225,12 @@ def test_a_prediction_stands_for_a_score_that_is_not_there_and_a_label_of_any_nu
 
 
 def test_clusters_are_codes_of_their_values(engine: Engine) -> None:
-    frame = pd.DataFrame(
-        {"y": [0, 1, 0, 1], "g": ["a", "b", "a", "b"], "p": 0.5, "who": ["x", "z", "x", "y"], "w": [1, 2, 3, 0.5]}
-    )
+    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": ["a", "b", "a", "b"], "p": 0.5, "who": ["x", "z", "x", "y"]})
     with opened(frame, engine) as table:
-        found = predictions(table, label="y", group="g", score="p", cluster="who", weight="w")
+        found = predictions(table, label="y", group="g", score="p", cluster="who")
     assert found.cluster is not None
     assert found.cluster[0] == found.cluster[2]
     assert len(set(found.cluster.tolist())) == 3
-    np.testing.assert_array_equal(found.weight, frame["w"])
     torn = r"1 values of column 'who' \(cluster\) have rows in more than one group of 'g'"
     with opened(frame.assign(who="x"), engine) as table, pytest.raises(ValueError, match=torn):
         predictions(table, label="y", group="g", score="p", cluster="who")

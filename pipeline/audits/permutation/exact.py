@@ -9,7 +9,6 @@ at most its level in every sample: for TPR, FNR, FPR and TNR within a label, for
 for accuracy and selection rate among all rows. It is Fisher's exact test of the right fourfold table.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,19 +17,12 @@ from scipy.special import ndtri
 
 from pipeline.audits.permutation.draws import window
 from pipeline.audits.permutation.monte_carlo import SIDED, Alternative
-from pipeline.types import Array
 
 EQUAL = 1e-7
 """Probabilities within this relative distance are equal: the convention of Fisher's test in R."""
 
 SMALLEST = float(np.finfo(float).tiny)
 """Reported in place of probabilities too small for a double."""
-
-TAIL_DEPTH = 80.0
-"""Of the laws that put the observation in a tail of alpha / 2, exp(-TAIL_DEPTH) is about what may be left out."""
-
-LARGEST_LOG_ODDS = 700.0
-"""exp of this is still a double."""
 
 NUDGE = 1e-12
 """The likelihood is looked at this near to the ends of its domain, relative to its length."""
@@ -98,40 +90,6 @@ def statistic(rates: Rates) -> float:
     """
     variance = rates.events * (rates.trials - rates.events) / ((rates.trials - 1) * rates.m_a * rates.m_b)
     return 0.0 if rates.difference == 0 else rates.difference / float(np.sqrt(variance))
-
-
-def odds_ratio(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float, float]:
-    r"""Conditional estimate of the odds ratio psi and its exact interval of level 1 - alpha, by test inversion.
-
-    Given K, P(X_A = x) is proportional to :math:`\binom{m_A}{x} \binom{m_B}{K - x} \psi^x`. The interval holds the psi
-    that neither one-sided test rejects at alpha / 2 (a one-sided alternative: at alpha); psi = 1 is equal rates.
-    Source: Cornfield 1956.
-    """
-    low, high = max(0, rates.events - rates.m_b), min(rates.m_a, rates.events)
-    x, log_weight = window(rates.events, rates.trials, rates.m_a, centre=rates.x_a, depth=TAIL_DEPTH)
-    at = rates.x_a - int(x[0])
-
-    def tilted(log_psi: float) -> Array:
-        exponent = log_weight + (x - rates.x_a) * log_psi
-        weight = np.exp(exponent - exponent.max())
-        return weight / weight.sum()
-
-    def odds(rising: Callable[[Array], Array], target: float) -> float:
-        """The psi at which a sum of the tilted law, which rises in log psi, reaches a target."""
-
-        def missing(log_psi: float) -> float:
-            return float(rising(tilted(log_psi)).sum()) - target
-
-        return float(np.exp(brentq(missing, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, xtol=1e-12)))
-
-    if low == high:
-        return np.nan, 0.0, np.inf
-    tail = alpha if alternative in SIDED else alpha / 2
-    lowest, highest = rates.x_a == low, rates.x_a == high
-    estimate = 0.0 if lowest else np.inf if highest else odds(lambda law: x * law, rates.x_a)
-    lower = 0.0 if lowest or alternative == "less" else odds(lambda law: law[at:], tail)
-    upper = np.inf if highest or alternative == "greater" else odds(lambda law: law[at + 1 :], 1 - tail)
-    return estimate, lower, upper
 
 
 def score(rates: Rates, d: float) -> float:

@@ -143,10 +143,10 @@ SCORE = np.array([0.2, 0.8, 0.6, 0.4, 0.1, 0.9, 0.2, 0.7])
 PREDICTION = np.array([0, 0, 0, 0, 1, 1, 0, 1])
 WRONG = np.where(np.arange(8) == 5, 0.0, SCORE)
 SMALL = Predictions(LABEL, SCORE, GROUP, ("a", "b"), prediction=PREDICTION)
-ONE_CLASS, BARE = LABEL * (1 - GROUP), np.where((GROUP == 1) & (LABEL == 1), 0.0, 1.0)
+ONE_CLASS = LABEL * (1 - GROUP)
 
 
-NO_POSITIVES, NO_WEIGHT = "group 'b' has no rows with label 1", "group 'b' has no weight on rows with label 1"
+NO_POSITIVES = "group 'b' has no rows with label 1"
 NO_VARIANCE = "the estimated variance of the AUC in group {!r} is zero".format
 INFINITE = "the log loss of group 'b' is infinite: a prediction that was certain was wrong"
 
@@ -157,9 +157,6 @@ INFINITE = "the log loss of group 'b' is infinite: a prediction that was certain
         ("tpr", {"label": ONE_CLASS}, NO_POSITIVES, 1),
         ("auc", {"label": ONE_CLASS}, NO_POSITIVES, 1),
         ("precision", {}, "group 'a' has no rows with prediction 1", 1),
-        ("tpr", {"weight": BARE}, NO_WEIGHT, 1),
-        ("auc", {"weight": BARE}, NO_WEIGHT, 1),
-        ("fpr", {"weight": np.where(GROUP < LABEL, 1.0, LABEL)}, "has no weight on rows with label 0", 0),
         ("auc", {}, NO_VARIANCE("b"), 2),
         ("auc", {"score": LABEL + SCORE / 9}, NO_VARIANCE("a"), 2),
         ("log_loss", {"score": WRONG}, INFINITE, 1),
@@ -190,7 +187,7 @@ def test_rounding_is_no_variance(case: str) -> None:
         else:
             alike = {"ranks": label + score, "own": label + rng.random()}.get(case, rng.random())
             score = np.where(group == 0, alike, rng.random() if case == "few scores" else score)
-        rows = Predictions(label, score, group, ("a", "b"), weight=rng.random(90) if case == "ranks" else None)
+        rows = Predictions(label, score, group, ("a", "b"))
         metric: Any = {"few scores": "mean_score", "many scores": "mean_score", "own": BIAS}.get(case, "auc")
         found = permutation_test(rows, metric, rng=rng, draws=39, bootstraps=20)
         assert f"in group 'a' is {'undefined (too few rows)' if one else 'zero'}, so the difference" in found.undefined
@@ -209,13 +206,6 @@ def test_sequential_draws_stop_early_with_the_decision_of_all_or_say_that_they_c
     result = checked(data, "auc", draws=250, resampling_risk=1e-6)
     assert result.draws == 250
     assert "without the decision becoming safe" in result.guarantee
-
-
-@pytest.mark.parametrize("metric", ["tpr", "auc", "mean_error"])
-def test_scaling_all_weights_changes_nothing(metric: str) -> None:
-    weight = np.random.default_rng(2).random(240) + 0.1
-    one, other = (checked(replace(ROWS, weight=factor * weight), metric) for factor in (1, 8))
-    assert (one.p_value, one.method) == (other.p_value, "studentized")
 
 
 @pytest.mark.parametrize("steps", [2, 20, 10**6])

@@ -17,7 +17,7 @@ from pipeline.audits.permutation.correlation import correlation_test
 from pipeline.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
 from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, tails, wilson
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.pairs import all_pairs
+from pipeline.audits.permutation.pairs import largest_t
 from pipeline.audits.permutation.run import PermutationTest, tested
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.model import named_object
@@ -54,7 +54,7 @@ no_group: metric {metric} is compared between groups: name their column with --g
 no_attribute: metric {metric} needs a column of numbers, such as age: name it with --attribute
 attribute: --attribute goes with --metric correlation or error_correlation: add one
 group: --group goes with metrics that groups can be compared by, such as --metric auc: add one
-rows_alone: metric {metric} takes rows as they are: leave --cluster and --weight out
+rows_alone: metric {metric} takes rows as they are: leave --cluster out
 decisions: metric {metric} needs decisions: name their column with --prediction, or cut the scores with --threshold
 scores: metric {metric} needs scores: name their column with --score
 real_label: --real-label is for mean errors and correlations: other metrics need a label of two classes
@@ -94,8 +94,8 @@ class Plan:
 
     def drawn(self, metric: Metric) -> bool:
         """Whether the metric is tested by random permutations: where it is no rate, or rows are not alike."""
-        weighted = self.asked.cluster is not None or self.asked.weight is not None
-        return not isinstance(metric, Rate) or weighted or self.asked.method not in ("auto", "exact")
+        clustered = self.asked.cluster is not None
+        return not isinstance(metric, Rate) or clustered or self.asked.method not in ("auto", "exact")
 
     def alternative(self, metric: Metric | None = None) -> Alternative:
         """The alternative asked for; else both sides, with equal tails where a metric's T is permuted."""
@@ -131,7 +131,7 @@ def planned(asked: Settings) -> Plan:
         "no_attribute": not asked.attribute and [{"metric": name} for name in correlations],
         "attribute": asked.attribute and not correlations,
         "group": asked.group and not metrics,
-        "rows_alone": (asked.cluster or asked.weight) and [{"metric": name} for name in correlations],
+        "rows_alone": asked.cluster and [{"metric": name} for name in correlations],
         "decisions": not decided and asked.threshold is None and [{"metric": name} for name in rates],
         "scores": not score and [{"metric": name} for name in [*scored, *correlations]],
         "real_label": asked.real_label and (rates or {"auc", "log_loss"} & set(scored)),
@@ -206,7 +206,7 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
     """The metrics with their data, each kind of which is read once: counts of decisions, of scores, or the rows."""
     asked = plan.asked
     columns = {"group": grouping.column, "against": grouping.level, **asked.some("label", "positive", "score")}
-    alone = bool(asked.cluster or asked.weight or asked.real_label)
+    alone = bool(asked.cluster or asked.real_label)
     found: dict[str, Data] = {}
     for metric in plan.metrics:
         kind = "decisions" if _of_decisions(metric) else "scores"
@@ -240,7 +240,7 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    given = plan.asked.some("real_label", "prediction", "threshold", "cluster", "weight")
+    given = plan.asked.some("real_label", "prediction", "threshold", "cluster")
     content = predictions(table, **columns, **given, bounds=plan.bounds)
     return content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row"
 
@@ -255,7 +255,7 @@ def varies(content: Counts | Predictions, metric: Metric) -> bool:
 
 def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
     """The smallest number of units of one kind in a group: of the AUC, positives and negatives; of a rate, the rows
-    that it is a share of. Units are clusters where there are any, else rows; rows of weight 0 are none.
+    that it is a share of. Units are clusters where there are any, else rows.
 
     None for other metrics, whose units are all of the group's.
     """
@@ -269,9 +269,8 @@ def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
     else:
         assert content.prediction is not None
         of_kind = [np.array(metric.among, dtype=bool)[content.label.astype(int), content.prediction.astype(int)]]
-    counts = np.ones(len(content.label), dtype=bool) if content.weight is None else content.weight > 0
     unit = np.arange(len(content.label)) if content.cluster is None else content.cluster
-    return min(len(np.unique(unit[counts & kind & (content.group == g)])) for kind in of_kind for g in (0, 1))
+    return min(len(np.unique(unit[kind & (content.group == g)])) for kind in of_kind for g in (0, 1))
 
 
 @dataclass(frozen=True)
@@ -391,14 +390,9 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Pre
 
     def all_at_once(plan: Plan) -> list[Finding]:
         some = content.pair(*places[0]) if asked.between else content
-        named = metric if isinstance(metric, UserMetric) else metric.name
-        rng = plan.rng(grouping, metric.name, "max_t")
-        every = all_pairs(some, named, plan.testing(metric), rng=rng, correction="max_t")
+        tests, adjusted = largest_t(some, metric, plan.testing(metric), plan.rng(grouping, metric.name, "max_t"))
         pairs = combinations(range(len(some.groups)), 2)
-        return [
-            found(some.pair(*pair), test, adjusted)
-            for pair, test, adjusted in zip(pairs, every.tests, every.adjusted, strict=True)
-        ]
+        return [found(some.pair(*pair), test, p) for pair, test, p in zip(pairs, tests, adjusted, strict=True)]
 
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
