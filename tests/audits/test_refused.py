@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.audits.fliptest.flipsets import Flipsets
 from pipeline.audits.fliptest.intervals import over_trials, size_intervals
-from pipeline.audits.fliptest.transparency import marginal, transparency_report
+from pipeline.audits.fliptest.transparency import transparency_report
 from pipeline.audits.inference import Precision
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories
 from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test
@@ -120,9 +120,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Flipsets(np.array([0, 1]), np.array([0.2, 0.7])),
      r"expected decision_image in \{0, 1\}, found .*apply a threshold first"),
     (lambda: Flipsets(ONE, TWO), r"expected one decision_image for each of 1 people, found shape \(2,\)"),
-    (lambda: marginal({"all": np.array([1.0, np.inf])}, 3), "found 2 of which 1 are not"),
-    (lambda: marginal({}, 3), "found 0 of which 0 are not"),
-    (lambda: marginal({"all": TWO}, 0), "expected at least 1 bin, found 0"),
     (lambda: report(np.ones((4, 2)), np.ones((4, 3)), np.ones(4, bool)), r"found \(4, 2\), \(4, 3\) and \(4,\)"),
     (lambda: report(np.ones((4, 2)), np.full((4, 2), np.nan), np.ones(4, bool)), "not finite: leave those people out"),
     (lambda: report(np.ones((4, 2)), np.ones((4, 2)), np.ones(4, bool), units=np.array([1.0, 0.0])),

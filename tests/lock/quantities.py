@@ -89,11 +89,11 @@ STATISTICS: Mapping[str, str] = {
         "mean_shift_ci_low mean_shift_p rank_mean noise_size"
     ),
     "correlation_levels": "rejection_rate",
-    "rate_levels": "rejection_rate limit_rejection_rate",
-    "auc_levels": "rejection_rate limit_rejection_rate",
+    "rate_levels": "rejection_rate",
+    "auc_levels": "rejection_rate",
     "rate_power": "power predicted_power",
-    "thresholds": "critical difference p_value percentile_95 rejected",
-    "sample_size": "detectable minimum_difference thresholds_detected",
+    "thresholds": "difference percentile_95 rejected",
+    "sample_size": "detectable minimum_difference",
     "permutation": "p_value p_adjusted difference ci_low studentized",
     "robustness_bias": (
         "accuracy failed mean_distance median_distance forward_passes auc sigma sigma_ci_low sigma_p sigma_p_adjusted"

@@ -193,13 +193,6 @@ def test_the_same_seed_gives_the_same_p_value_with_every_engine(
     assert found[0] == found[1] == found[2]
 
 
-def test_counts_are_those_of_the_fetched_rows(folder: Path, engine: Engine) -> None:
-    with opened(folder / "part-*.csv", engine) as table:
-        fetched = predictions(table, label="y", group="race", score="p", threshold=0.5)
-        counts = contingency(table, label="y", group="race", score="p", threshold=0.5)
-    assert _same(fetched.counted(), counts)
-
-
 # Rows come in their order, coded like the counts, and never more of them than asked for.
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics as reference
 
-from pipeline.audits.permutation.metrics import METRICS, Mean, Rate, log_loss, metric_named
+from pipeline.audits.permutation.metrics import METRICS, Mean, Rate, log_loss
 from pipeline.audits.permutation.outcomes import Predictions, decided
 from pipeline.audits.permutation.resamplers import resampler
 from pipeline.audits.permutation.rows import ClusteredRanks, RankedRows
@@ -88,10 +88,6 @@ def test_log_loss_is_that_of_the_probabilities_and_errors_are_of_score_against_l
     assert values == {"mean_score": 0.25, "mean_error": -0.75, "absolute_error": 0.75, "squared_error": 0.5625}
 
 
-def test_names_have_aliases() -> None:
-    assert metric_named("recall") is METRICS["tpr"]
-
-
 def sample(n: int, ties: bool, seed: int = 1) -> tuple[Array, Array, Array]:
     rng = np.random.default_rng(seed)
     label, group = rng.integers(0, 2, n), rng.integers(0, 3, n)
@@ -106,14 +102,6 @@ def test_one_pass_and_counts_of_scores_give_delongs_estimate_of_every_group(ties
     expected = [delong(label[group == g], score[group == g]) for g in range(3)]
     for found in (RankedRows.of(*rows, 3, seed=1).observed, BinnedAuc(table.shape[2])(table.reshape(3, -1))):
         np.testing.assert_allclose(np.transpose(found), expected)
-
-
-def test_only_the_order_of_scores_matters_and_turning_it_round_gives_the_complement() -> None:
-    label, score, group = sample(200, ties=False)
-    one, same, turned = (RankedRows.of(label, s, group, 3, 1).observed for s in (score, np.exp(score), -score))
-    np.testing.assert_array_equal(one.value, same.value)
-    np.testing.assert_allclose(turned.value, 1 - one.value)
-    np.testing.assert_allclose(turned.variance, one.variance)
 
 
 def test_without_positives_there_is_no_auc_and_with_one_there_is_no_variance() -> None:
