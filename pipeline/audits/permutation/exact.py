@@ -12,8 +12,6 @@ for accuracy and selection rate among all rows. It is Fisher's exact test of the
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtri
 
 from pipeline.audits.permutation.draws import window
 from pipeline.audits.permutation.monte_carlo import SIDED, Alternative
@@ -23,9 +21,6 @@ EQUAL = 1e-7
 
 SMALLEST = float(np.finfo(float).tiny)
 """Reported in place of probabilities too small for a double."""
-
-NUDGE = 1e-12
-"""The likelihood is looked at this near to the ends of its domain, relative to its length."""
 
 
 class Rates(NamedTuple):
@@ -92,59 +87,17 @@ def statistic(rates: Rates) -> float:
     return 0.0 if rates.difference == 0 else rates.difference / float(np.sqrt(variance))
 
 
-def score(rates: Rates, d: float) -> float:
-    r"""The statistic of the score test of f_A - f_B = d, falling in d.
+def newcombe_interval(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float]:
+    r"""[low, high] of level 1 - alpha; an end that a one-sided alternative leaves open is -1 or 1.
 
-    .. math:: z(d) = \frac{\hat f_A - \hat f_B - d}{\sqrt{\Big(\frac{\tilde f_A (1 - \tilde f_A)}{m_A} +
-              \frac{\tilde f_B (1 - \tilde f_B)}{m_B}\Big) \frac{m}{m - 1}}}
+    .. math:: D - \sqrt{(f_A - l_A)^2 + (u_B - f_B)^2} \quad\text{to}\quad D + \sqrt{(u_A - f_A)^2 + (f_B - l_B)^2}
 
-    with the rates :math:`\tilde f` that are likeliest among those that differ by d, and m = m_A + m_B. Its square at
-    d = 0 is (m - 1) / m times Pearson's chi-square.
+    with Wilson's interval [l, u] of each rate f. Its coverage is near 1 - alpha, not at least that in every sample, and
+    in small samples it may leave out 0 where the exact test does not reject (``run.agreeing`` then extends it).
+    Source: Newcombe 1998, method 10.
     """
-    f_a, f_b = restricted(rates, d)
-    m_a, m_b = rates.m_a, rates.m_b
-    variance = (f_a * (1 - f_a) / m_a + f_b * (1 - f_b) / m_b) * rates.trials / (rates.trials - 1)
-    gap = rates.difference - d
-    return 0.0 if gap == 0 else gap / np.sqrt(variance) if variance > 0 else np.copysign(np.inf, gap)
+    from statsmodels.stats.proportion import confint_proportions_2indep
 
-
-def restricted(rates: Rates, d: float) -> tuple[float, float]:
-    """The likeliest rates with f_A - f_B = d: where the slope of the log-likelihood, falling in f_B, changes its sign.
-
-    The slope times f_A (1 - f_A) f_B (1 - f_B) is a polynomial without poles, whose root is soon found.
-    """
-    low, high = max(0.0, -d), min(1.0, 1.0 - d)
-    inside = NUDGE * (high - low)
-
-    def slope(f_b: float) -> float:
-        f_a = f_b + d
-        rising = rates.x_a * (1 - f_a) - (rates.m_a - rates.x_a) * f_a
-        return rising * f_b * (1 - f_b) + (rates.x_b * (1 - f_b) - (rates.m_b - rates.x_b) * f_b) * f_a * (1 - f_a)
-
-    if slope(low + inside) <= 0:
-        f_b = low
-    elif slope(high - inside) >= 0:
-        f_b = high
-    else:
-        f_b = float(brentq(slope, low + inside, high - inside, xtol=1e-300, rtol=1e-14))
-    return min(1.0, max(0.0, f_b + d)), f_b
-
-
-def score_interval(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float]:
-    """[low, high] of level 1 - alpha; an end that a one-sided alternative leaves open is -1 or 1.
-
-    It holds the d with |z(d)| <= z_{1 - alpha/2}, so it inverts the score test, not the exact one: its coverage is near
-    1 - alpha, not at least that in every sample, and in small samples it may leave out 0 where the exact test does not
-    reject (``run.agreeing`` then extends it). Source: Miettinen and Nurminen 1985.
-    """
-    z = float(ndtri(1 - alpha / (1 if alternative in SIDED else 2)))
-    low = -1.0 if alternative == "less" else _edge(rates, -1.0, z)
-    high = 1.0 if alternative == "greater" else _edge(rates, 1.0, z)
-    return low, high
-
-
-def _edge(rates: Rates, end: float, z: float) -> float:
-    """Where |z(d)| reaches z between the estimate and an end of the domain."""
-    if rates.difference == end or abs(score(rates, end)) <= z:
-        return end
-    return float(brentq(lambda d: min(abs(score(rates, d)), 2 * z) - z, rates.difference, end, xtol=1e-14))
+    both = 2 * alpha if alternative in SIDED else alpha
+    low, high = confint_proportions_2indep(*rates, method="newcomb", compare="diff", alpha=both)
+    return -1.0 if alternative == "less" else max(-1.0, low), 1.0 if alternative == "greater" else min(1.0, high)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.permutation.exact import Rates, exact_p, score_interval
+from pipeline.audits.permutation.exact import Rates, exact_p, newcombe_interval
 from pipeline.audits.permutation.exact import statistic as exact_statistic
 from pipeline.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
 from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, Method, MonteCarlo, Settings, monte_carlo
@@ -21,11 +21,11 @@ class PermutationTest:
     """Test of H0: the metric is equal in groups A = ``groups[0]`` and B = ``groups[1]``.
 
     ``estimates`` are the metric in A and in B, ``difference`` is A - B with the interval [``ci_low``, ``ci_high``] of
-    level 1 - alpha: beside an ``exact`` test the score interval (Miettinen-Nurminen), extended where needed so that it
-    agrees with the test (the exact test rejects less, so 0 may lie just outside what the score test keeps); beside the
-    others by inversion of the test. The end that a one-sided alternative leaves open is that of the metric's range or
-    infinite. ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``,
-    ``p_high``] is the interval for the p of infinitely many draws (equal to it where the test is ``exact``).
+    level 1 - alpha: beside an ``exact`` test the hybrid score interval (Newcombe), extended where needed so that it
+    agrees with the test (the exact test rejects less, so 0 may lie just outside the interval); beside the others by
+    inversion of the test. The end that a one-sided alternative leaves open is that of the metric's range or infinite.
+    ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``, ``p_high``] is
+    the interval for the p of infinitely many draws (equal to it where the test is ``exact``).
     ``rejected`` is p_value <= alpha.
 
     ``direction`` is +1 where the test concludes that A has the larger metric, -1 for B, 0 where it concludes neither:
@@ -151,7 +151,7 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> Perm
     p = exact_p(rates)
     value = p.of(settings.alternative)
     rejected = value <= settings.alpha
-    low, high = agreeing(score_interval(rates, settings.alpha, settings.alternative), rates.difference, rejected)
+    low, high = agreeing(newcombe_interval(rates, settings.alpha, settings.alternative), rates.difference, rejected)
     return replace(
         result,
         ci_low=low,
@@ -231,8 +231,8 @@ def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -
     """The interval with 0 in it exactly where the test does not reject.
 
     Intervals come from tests of D = d whose member at d = 0 is a close relative of the test made: where the two
-    disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is the score interval
-    (Miettinen-Nurminen), extended where needed: no inversion of the exact test.
+    disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is Newcombe's interval,
+    extended where needed: no inversion of the exact test.
     """
     low, high = interval
     if not rejected:
