@@ -44,7 +44,6 @@ def permutation_test(
     group: ArrayLike | pd.DataFrame | None = None,
     attribute: ArrayLike | pd.DataFrame | None = None,
     cluster: ArrayLike | None = None,
-    weight: ArrayLike | None = None,
     **settings: Any,
 ) -> Result:
     r"""Is a metric f the same in all groups, or is the difference more than chance?
@@ -70,8 +69,6 @@ def permutation_test(
         Numbers that scores or errors are correlated with.
     cluster : array-like (n,), optional
         Persons whose rows belong together.
-    weight : array-like (n,), optional
-        Sampling weights.
     %(settings)s
 
     Returns
@@ -100,12 +97,11 @@ def permutation_test(
         "score": columns.add("score", score),
         "prediction": columns.add("prediction", prediction),
         "cluster": columns.add("cluster", cluster),
-        "weight": columns.add("weight", weight),
         "group": columns.several("group", group),
         "attribute": columns.several("attribute", attribute),
     }
-    plan = planned(PermutationSettings(predictions="the predictions", engine="pandas", **named, **settings))
-    with opened(columns.frame(), "pandas") as table:
+    plan = planned(PermutationSettings(predictions="the predictions", **named, **settings))
+    with opened(columns.frame(), "duckdb") as table:
         return audited(plan, table)
 
 

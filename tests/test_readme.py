@@ -21,7 +21,6 @@ from packaging.utils import canonicalize_name
 
 from pipeline import io
 from pipeline.cli.entry import main
-from pipeline.models import architecture
 from pipeline.report import registry
 from pipeline.stages import audit, collect, fetch, prepare, sweep, train, transport
 from pipeline.workflow.config import CONF, Workflow

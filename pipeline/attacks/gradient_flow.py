@@ -43,21 +43,12 @@ class Plan:
         return self.regularization * np.asarray(self.step_sizes) * self.metric.largest_eigenvalue
 
     @property
-    def unstable_steps(self) -> int:
-        """How many steps amplify x - x0 in the penalty's own dynamics x <- x - 2 lambda eta Sigma (x - x0).
-
-        These are the steps with |1 - 2 lambda eta mu| > 1: lambda eta mu > 1. Equality, where the
-        penalty neither shrinks nor amplifies x - x0 but reflects it, is not counted: losses and T_n then depend on
-        whether the number of steps is odd or even, however many there are.
-        """
-        return int((self.rates > 1.0).sum())
-
-    @property
     def ends_stable(self) -> bool:
-        """Whether the last step is stable.
+        """Whether the last step of the penalty's own dynamics, x <- x - 2 lambda eta Sigma (x - x0), amplifies nothing.
 
-        A decaying schedule may begin beyond the limit: the early growth is finite and dies out once the steps are
-        small. A schedule on the limit passes: nothing grows.
+        That is |1 - 2 lambda eta mu| <= 1. A decaying schedule may begin beyond the limit: the early growth is finite
+        and dies out once the steps are small. A schedule on the limit, lambda eta mu = 1, passes: the penalty reflects
+        x - x0, so that losses and T_n depend on whether the number of steps is odd or even.
         """
         return bool(self.rates[-1] <= 1.0)
 

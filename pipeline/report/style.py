@@ -17,6 +17,7 @@ from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from pipeline.report.markup import SUPERSCRIPTS
+from pipeline.types import Array
 
 PAGE_WIDTH = 6.8
 """Inches."""
@@ -236,6 +237,22 @@ def counts_along(axes: Axes, counts: Iterable[float], **more: Any) -> None:
     axes.set_xscale("log")
     axes.set_xticks(places, [f"{place:,.0f}" for place in places], **more)
     axes.minorticks_off()
+
+
+def bin_edges(values: Array, bins: int) -> Array:
+    """Edges of equally wide bins of all values.
+
+    A count (or whatever spans fewer than ``bins`` steps of its smallest gap) has a bin around each value.
+    """
+    distinct = np.unique(values)
+    low, high = distinct[0], distinct[-1]
+    if len(distinct) == 1:
+        return low + np.array([-0.5, 0.5])
+    steps = round((high - low) / np.diff(distinct).min()) if len(distinct) <= bins else bins
+    if steps >= bins:
+        return np.linspace(low, high, bins + 1)
+    half = (high - low) / steps / 2
+    return np.linspace(low - half, high + half, steps + 2)
 
 
 def raised(text: str) -> str:

@@ -1,8 +1,7 @@
 """From rows in files, in memory or on a cluster to what a permutation test sees.
 
-:func:`contingency` counts the rows in one scan, by DuckDB, Spark or pandas: the same counts from each, and so the same
-p-values for the same seed. :func:`predictions` and :func:`numbers` fetch the rows themselves, where counts are not
-enough.
+:func:`contingency` counts the rows in one scan, by DuckDB or Spark: the same counts from both, and so the same p-values
+for the same seed. :func:`predictions` and :func:`numbers` fetch the rows themselves, where counts are not enough.
 
 A ``source`` is a CSV or Parquet file, a glob, a folder, a list of these, or a data frame. The columns of a CSV file are
 text, and a number is read from it where one is needed, to the last bit.
@@ -19,7 +18,7 @@ from pipeline.tabulate.table import Request, Table, reading
 
 __all__ = ["ENGINES", "Engine", "contingency", "numbers", "opened", "predictions"]
 
-Engine = Literal["duckdb", "spark", "pandas"]
+Engine = Literal["duckdb", "spark"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
 CELLS = 1_000_000
@@ -41,10 +40,6 @@ def opened(source: Any, engine: Engine, threads: int | None = None, memory: str 
 
         with by_spark(source, threads, memory) as spark:
             yield spark
-    elif engine == "pandas":
-        from pipeline.tabulate.frames import opened as by_pandas
-
-        yield by_pandas(source)
     else:
         raise ValueError(f"expected an engine among {', '.join(ENGINES)}; found {engine!r}")
 
@@ -74,8 +69,8 @@ def contingency(
     of the label that counts as 1 where it is not 0 and 1; ``against`` is a value of the group that is set against all
     the others. Groups are in order of their names, numbers by their size.
 
-    ``engine``: ``duckdb`` (with ``threads`` and ``memory`` such as "4GB" as limits; more goes to disk), ``spark`` (in
-    the active session, else a local one with these limits), or ``pandas``. More than ``cells`` cells are refused.
+    ``engine``: ``duckdb`` (with ``threads`` and ``memory`` such as "4GB" as limits; more goes to disk) or ``spark`` (in
+    the active session, else a local one with these limits). More than ``cells`` cells are refused.
 
     Raises ValueError that names the column, the number of rows and the first of them, for a column that is not there,
     missing values, a label that has not two classes, one group only, scores that are no numbers or out of bounds, and

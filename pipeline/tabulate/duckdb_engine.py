@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pipeline.messages import check_distinct
 from pipeline.tabulate import sql
 from pipeline.tabulate.source import Files, header, local_files, parquet_header
@@ -17,6 +19,7 @@ from pipeline.types import Array
 if TYPE_CHECKING:
     import duckdb
     import pandas as pd
+    import pyarrow
 
 FRAME = "rows_in_memory"
 NUMBERS = ("INT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN", "BIGNUM")
@@ -63,6 +66,24 @@ def told(error: BaseException) -> str:
     return "; ".join(lines[:3] if "CSV Error" in lines[0] else lines[:1])
 
 
+def in_arrow(frame: pd.DataFrame) -> pyarrow.Table:
+    """A data frame with its columns :func:`numbered`: numbers as they are, and all else (objects, categories, dates) as
+    the texts of its values."""
+    import pyarrow
+    from pandas.api.types import is_complex_dtype, is_float_dtype, is_numeric_dtype
+
+    columns = []
+    for _, values in frame.items():
+        if is_float_dtype(values):
+            plain = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        elif is_numeric_dtype(values) and not is_complex_dtype(values):
+            plain = values.to_numpy()
+        else:
+            plain = values.astype("string")
+        columns.append(pyarrow.array(plain, from_pandas=True))
+    return pyarrow.table(columns, names=numbered(frame.columns))
+
+
 class DuckTable:
     """A :class:`pipeline.tabulate.table.Table`, whose methods are said there.
 
@@ -82,7 +103,7 @@ class DuckTable:
             self.name = "the data frame"
             self._header = tuple(str(column) for column in source.columns)
             check_distinct(self._header, self.name)
-            connection.register(FRAME, source.set_axis(numbered(self._header), axis="columns"))
+            connection.register(FRAME, in_arrow(source))
         known, kinds, *_ = zip(*self._asked(f"DESCRIBE SELECT * FROM {self._rows()}"), strict=True)
         if self._files is not None and self._files.kind == "parquet":
             self._header = parquet_header(self._files)

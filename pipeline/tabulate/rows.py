@@ -12,7 +12,6 @@ import numpy as np
 
 from pipeline.audits.permutation.outcomes import Counts, Predictions, decided
 from pipeline.tabulate import levels
-from pipeline.tabulate.frames import doubles
 from pipeline.tabulate.levels import group_names, in_order, label_classes, prediction_classes
 from pipeline.tabulate.table import FAULTS, Bins, Cell, Decision, Fault, Request, Score, Table, Threshold, TooManyCells
 from pipeline.types import Array
@@ -95,7 +94,6 @@ def predictions(
     prediction: str | None = None,
     threshold: float | None = None,
     cluster: str | None = None,
-    weight: str | None = None,
     bounds: tuple[float, float] = (-math.inf, math.inf),
     positive: str | None = None,
     against: str | None = None,
@@ -103,11 +101,10 @@ def predictions(
 ) -> Predictions:
     """The rows of an ``opened`` table themselves, in their order, checked like those of ``contingency``.
 
-    ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of sampling weights
-    >= 0. Without a score the prediction stands for it. More than ``values`` values (rows times columns) are refused.
+    ``cluster`` is a column of persons (or other units) whose rows belong together. Without a score the prediction stands
+    for it. More than ``values`` values (rows times columns) are refused.
     """
-    roles = {"label": label, "group": group, "score": score, "prediction": prediction}
-    roles |= {"cluster": cluster, "weight": weight}
+    roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
     frame = _fetched(table, roles, values)
     codes, groups = _grouped(table, group, frame[group], against)
     outcome, classes = _labelled(table, label, frame[label], positive)
@@ -122,9 +119,8 @@ def predictions(
             decision = decided(scores, threshold)
     if scores is None:
         raise ValueError("expected a score or a prediction column, found neither: name one of them")
-    weights = None if weight is None else _numeric(table, Score(weight, 0.0), "weight", frame[weight])
     units = None if cluster is None else _clustered(table, cluster, frame[cluster], group, codes)
-    return Predictions(outcome, scores.astype(np.float64), codes, groups, decision, weights, units)
+    return Predictions(outcome, scores.astype(np.float64), codes, groups, decision, units)
 
 
 def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:
@@ -194,6 +190,24 @@ def _labelled(table: Table, column: str, found: pd.Series, positive: str | None)
     values = Values.of(table, column, "label", found)
     labels = label_classes(table, column, values.counts, positive)
     return values.coded(labels), labels
+
+
+def doubles(column: pd.Series, bounds: Score) -> tuple[Array, Array]:
+    """A column as doubles (NaN where it has none), and the code of each row's fault."""
+    import pandas as pd
+    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+
+    if is_datetime64_any_dtype(column):
+        raise ValueError(f"expected numbers in column {column.name!r}, found {column.dtype}")
+    missing = column.isna().to_numpy()
+    if is_numeric_dtype(column) or is_bool_dtype(column):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        missing = missing | (column.astype(str).str.strip().str.lower() == "nan").to_numpy(dtype=bool)
+    inside = (values >= bounds.low) & (values <= bounds.high) & np.isfinite(values)
+    fault = np.select([missing, np.isnan(values), inside], [FAULTS.index(f) for f in ("missing", "text", "none")], 3)
+    return values, fault
 
 
 def _numeric(table: Table, bounds: Score, role: str, found: pd.Series) -> Array:

@@ -68,9 +68,7 @@ def parquet_header(files: Files) -> tuple[str, ...]:
         lowered = [name.lower() for name in names]
         if len(headers) > 1 and len(set(lowered)) < len(names):
             alike = [name for name in names if lowered.count(name.lower()) > 1]
-            raise ValueError(
-                f"{path}: the columns {listed(alike)} differ in case alone: rename them, or take --engine pandas"
-            )
+            raise ValueError(f"{path}: the columns {listed(alike)} differ in case alone: rename them")
     return headers[0]
 
 

@@ -114,7 +114,7 @@ def test_a_result_can_be_seen_saved_and_asked(ledger: Path) -> None:
         ({"threshold": 0.5}, ValueError, "^threshold cuts scores, but there is no score column"),
         ({"metric": "auc"}, ValueError, "^metric auc needs scores: name their column with score"),
         ({"cluster": np.zeros((6, 2))}, ValueError, r"cluster to be one value a row, found an array of shape \(6, 2\)"),
-        ({"weight": pd.Series(1.0, index=[5, 4, 3, 2, 1, 0])}, ValueError, "weight has the rows of y in another order"),
+        ({"cluster": pd.Series(1, index=[5, 4, 3, 2, 1, 0])}, ValueError, "cluster has the rows of y in another order"),
     ],
 )
 def test_what_is_wrong_with_a_call_is_said_in_its_own_words(given: Any, error: type[Exception], message: str) -> None:

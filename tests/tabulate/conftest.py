@@ -76,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
-@pytest.fixture(params=["duckdb", "pandas", "spark"])
+@pytest.fixture(params=["duckdb", "spark"])
 def engine(request: pytest.FixtureRequest) -> str:
     """Each engine in turn."""
     if request.param == "spark":

@@ -75,14 +75,6 @@ def test_a_score_at_an_edge_is_in_the_bin_that_begins_there(bins: int, engine: E
     np.testing.assert_array_equal(counts.table[:, 1].sum(axis=0), [2] * (bins - 1) + [3])
 
 
-def test_bins_cut_at_an_edge_are_a_threshold(folder: Path, engine: Engine) -> None:
-    source = folder / "whole.parquet"
-    binned = contingency(source, label="y", group="sex", score="p", bins=20, engine=engine)
-    for threshold in (0.05, 0.15, 0.35, 0.6, 0.95):
-        cut = contingency(source, label="y", group="sex", score="p", threshold=threshold, engine=engine)
-        assert _same(binned.at(threshold), cut)
-
-
 def test_one_group_against_the_rest_is_the_sum_of_the_others(folder: Path, engine: Engine) -> None:
     asked = partial(contingency, folder / "whole.csv", label="y", group="race", prediction="made", engine=engine)
     every, name = asked(), "c \"d' \\e"
@@ -136,22 +128,38 @@ def test_files_of_other_types_are_not_squeezed_into_the_first_ones(tmp_path: Pat
     np.testing.assert_array_equal(counts.lower, [0, 0.25, 0.75, 1])
 
 
-def test_names_may_differ_in_case_alone(tmp_path: Path, engine: Engine) -> None:
-    if engine == "spark":
-        pytest.skip("Spark refuses such files, with a message of its own")
+def test_a_value_of_a_data_frame_is_the_same_in_a_column_of_any_type() -> None:
+    frame = pd.DataFrame({"y": [0, 1] * 4, "g": [1, 1, 2, 2] * 2, "p": np.arange(8) / 8})
+    asked: dict[str, Any] = {"label": "y", "group": "g", "score": "p"}
+    for types in (
+        "category",
+        object,
+        {"y": "boolean", "g": "Int8", "p": "Float32"},
+        {"y": bool, "g": str, "p": "half"},
+    ):
+        assert _same(contingency(frame, **asked), contingency(frame.astype(types), **asked))  # type: ignore[call-overload]
+    mixed = frame.assign(g=[1, 1, "x", 2.0] * 2)
+    assert contingency(mixed, **asked).groups == ("1", "2", "x")
+    bands = contingency(frame.assign(g=pd.cut(frame["g"], [0, 1, 2])), **asked)
+    assert bands.groups == ("(0, 1]", "(1, 2]")
+    with pytest.raises(ValueError, match=r"'g' \(group\) is missing in 2 of 8 rows, counted from 0: 2, 6"):
+        contingency(mixed.replace("x", None), **asked)
+
+
+def test_names_may_differ_in_case_alone(tmp_path: Path) -> None:
     frame = pd.DataFrame({"y": [0, 1] * 2, "p": [0.1, 0.9] * 2, "sex": [*"aabb"], "Sex": [*"qqqr"]})
     frame.to_csv(tmp_path / "rows.csv", index=False)
     for name in ("one", "two"):
         frame.to_parquet(tmp_path / f"{name}.parquet")
         frame = frame[["y", "p", "Sex", "sex"]]
     for source in (frame, tmp_path / "rows.csv", tmp_path / "one.parquet"):
-        asked = partial(contingency, source, label="y", score="p", engine=engine)
+        asked = partial(contingency, source, label="y", score="p")
         assert [asked(group=group).sizes.tolist() for group in ("sex", "Sex")] == [[2, 2], [3, 1]]
-        with opened(source, engine) as table:
+        with opened(source, "duckdb") as table:
             assert table.arrays(["Sex", "sex"])["Sex"].tolist() == [*"qqqr"]
-    if engine == "duckdb":  # which would take the one file's sex for the other's Sex
-        with pytest.raises(ValueError, match=r"one.parquet: the columns sex, Sex differ in case alone: rename them"):
-            contingency(str(tmp_path / "*.parquet"), label="y", group="sex", score="p")
+    # DuckDB would take the one file's sex for the other's Sex.
+    with pytest.raises(ValueError, match=r"one.parquet: the columns sex, Sex differ in case alone: rename them"):
+        contingency(str(tmp_path / "*.parquet"), label="y", group="sex", score="p")
 
 
 def test_a_whole_number_is_one_group_in_all_files_and_a_code_is_another(tmp_path: Path, engine: Engine) -> None:
@@ -169,7 +177,7 @@ def test_a_little_memory_is_enough_for_many_groups_of_rows(tmp_path: Path) -> No
     frame = pd.DataFrame({"y": rng.integers(0, 2, 300_000), "g": rng.integers(0, 3, 300_000), "p": rng.random(300_000)})
     frame.to_parquet(tmp_path / "rows.parquet")
     small = contingency(tmp_path / "rows.parquet", label="y", group="g", score="p", bins=1000, memory="60MB", threads=1)
-    assert _same(small, contingency(frame, label="y", group="g", score="p", bins=1000, engine="pandas"))
+    assert _same(small, contingency(frame, label="y", group="g", score="p", bins=1000))
 
 
 @pytest.mark.parametrize("metric", ["auc", "tpr"])
@@ -183,13 +191,6 @@ def test_the_same_seed_gives_the_same_p_value_with_every_engine(
         test = permutation_test(counts, metric, rng=np.random.default_rng(5), method="studentized", draws=300)
         found.append((test.p_value, test.statistic, test.ci_low, test.ci_high))
     assert found[0] == found[1] == found[2]
-
-
-def test_counts_are_those_of_the_fetched_rows(folder: Path, engine: Engine) -> None:
-    with opened(folder / "part-*.csv", engine) as table:
-        fetched = predictions(table, label="y", group="race", score="p", threshold=0.5)
-        counts = contingency(table, label="y", group="race", score="p", threshold=0.5)
-    assert _same(fetched.counted(), counts)
 
 
 # Rows come in their order, coded like the counts, and never more of them than asked for.
@@ -212,15 +213,12 @@ def test_a_prediction_stands_for_a_score_that_is_not_there(frame: pd.DataFrame, 
 
 
 def test_clusters_are_codes_of_their_values(engine: Engine) -> None:
-    frame = pd.DataFrame(
-        {"y": [0, 1, 0, 1], "g": ["a", "b", "a", "b"], "p": 0.5, "who": ["x", "z", "x", "y"], "w": [1, 2, 3, 0.5]}
-    )
+    frame = pd.DataFrame({"y": [0, 1, 0, 1], "g": ["a", "b", "a", "b"], "p": 0.5, "who": ["x", "z", "x", "y"]})
     with opened(frame, engine) as table:
-        found = predictions(table, label="y", group="g", score="p", cluster="who", weight="w")
+        found = predictions(table, label="y", group="g", score="p", cluster="who")
     assert found.cluster is not None
     assert found.cluster[0] == found.cluster[2]
     assert len(set(found.cluster.tolist())) == 3
-    np.testing.assert_array_equal(found.weight, frame["w"])
     torn = r"1 values of column 'who' \(cluster\) have rows in more than one group of 'g'"
     with opened(frame.assign(who="x"), engine) as table, pytest.raises(ValueError, match=torn):
         predictions(table, label="y", group="g", score="p", cluster="who")
@@ -387,7 +385,7 @@ UNREADABLE = {
         "sex,y,p\nm,1,.3\nf,0\n",
         r"short.csv.*(Line: 3|Malformed CSV record: f,0|'p' \(score\) is missing in 1)",
     ),
-    "long.csv": ("sex,y,p\nm,1,.3\nf,0,.1,9\n", r"long.csv.*(Line: 3|Malformed CSV record: f,0,.1,9|in line 3, saw 4)"),
+    "long.csv": ("sex,y,p\nm,1,.3\nf,0,.1,9\n", "long.csv.*(Line: 3|Malformed CSV record: f,0,.1,9)"),
     "none.csv": ("", "none.csv is empty: expected a line of column names"),
     "head.csv": ("sex,y,p\n", "head.csv has no rows: an audit needs rows of data"),
     "semi.csv": ("sex;y;p\nm;1;.3\n", "has no such column .are its columns separated by something other than commas"),
@@ -408,8 +406,7 @@ def test_a_source_that_is_not_there_is_said(tmp_path: Path, engine: Engine) -> N
         contingency(tmp_path / "absent.parquet", engine=engine, **ASKED)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "pandas"])
-def test_a_broken_archive_is_not_mistaken_for_wrong_text(tmp_path: Path, engine: Engine) -> None:
+def test_a_broken_archive_is_not_mistaken_for_wrong_text(tmp_path: Path) -> None:
     whole = gzip.compress(b"sex,y,p\n" + b"m,1,.3\n" * 100)
     for content, message in (
         (b"sex,y,p\nm,1,.3\n", "cannot be read .BadGzipFile: .*: write the file again"),
@@ -418,31 +415,30 @@ def test_a_broken_archive_is_not_mistaken_for_wrong_text(tmp_path: Path, engine:
     ):
         (tmp_path / "rows.csv.gz").write_bytes(content)
         with pytest.raises(ValueError, match=f"rows.csv.gz {message}"):
-            contingency(tmp_path / "rows.csv.gz", engine=engine, **ASKED)
+            contingency(tmp_path / "rows.csv.gz", **ASKED)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "pandas"])
-def test_files_that_do_not_belong_together_are_refused(tmp_path: Path, engine: Engine) -> None:
+def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("sex,y,p\nm,1,.3\n")
     (tmp_path / "b.csv").write_text("sex,p,y\nf,.3,0\n")
     with pytest.raises(ValueError, match=r"b.csv has the columns sex, p, y, but .*a.csv has sex, y, p: files that are"):
-        contingency(tmp_path, engine=engine, **ASKED)
+        contingency(tmp_path, **ASKED)
     (tmp_path / "c.parquet").write_bytes(b"")
     with pytest.raises(ValueError, match="expected files of one kind, found"):
-        contingency(tmp_path, engine=engine, **ASKED)
+        contingency(tmp_path, **ASKED)
     (tmp_path / "d.txt").write_text("")
     with pytest.raises(ValueError, match=r"expected files ending in .csv, .csv.gz, .parquet, .pq, found .*d.txt"):
-        contingency(tmp_path / "d.txt", engine=engine, **ASKED)
+        contingency(tmp_path / "d.txt", **ASKED)
     for head, message in (("sex,,p", "column 1 .counted from 0. has no name"), ("sex,p,p", "more than one column")):
         (tmp_path / "e.csv").write_text(f"{head}\nm,1,.3\n")
         with pytest.raises(ValueError, match=message):
-            contingency(tmp_path / "e.csv", engine=engine, **ASKED)
+            contingency(tmp_path / "e.csv", **ASKED)
 
 
 def test_limits_that_the_engine_does_not_take_are_said(folder: Path) -> None:
     with pytest.raises(ValueError, match="DuckDB does not take 'lots' as memory_limit: "):
         contingency(folder / "whole.csv", memory="lots", **ASKED)
-    with pytest.raises(ValueError, match="expected an engine among duckdb, spark, pandas; found 'abacus'"):
+    with pytest.raises(ValueError, match="expected an engine among duckdb, spark; found 'abacus'"):
         contingency(folder / "whole.csv", engine="abacus", **ASKED)  # type: ignore[arg-type]
 
 

@@ -30,9 +30,9 @@ EXACT = "exact"
 class Config(Checked, of="audit"):
     """What is audited, and how precisely.
 
-    ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, 1[score >= ``threshold``] and
-    for None the classifier's own; or randomised, 1 with probability P(y = 1 | x), where the coin of a person is tossed
-    once: it decides about the person and about the counterpart. Intervals of level 1 - ``alpha``, those of mean shifts
+    ``split``: train, test or all, the rows that are mapped. ``decision``: threshold, the classifier's own; or
+    randomised, 1 with probability P(y = 1 | x), where the coin of a person is tossed once: it decides about the person
+    and about the counterpart. Intervals of level 1 - ``alpha``, those of mean shifts
     from ``bootstraps`` resamples; p-values from ``permutations`` random subsets. ``units``: what mean shifts are ranked
     in, the model's own, or standard deviations over both groups (where the model sees features that nobody scaled; 0/1
     columns stay as they are). ``noise_deals``: how often the group is dealt into halves, 0 for never; ``noise_people``
@@ -41,18 +41,12 @@ class Config(Checked, of="audit"):
 
     split: Split
     decision: Annotated[str, one_of(("threshold", "randomised"))]
-    threshold: float | None
     alpha: Share
     bootstraps: Count
     permutations: Count
     units: Annotated[str, one_of(("model", "deviations"))]
     noise_deals: Size
     noise_people: Count
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.decision == "randomised" and self.threshold is not None:
-            raise ValueError(f"a randomised decision has no threshold: expected null, found {self.threshold}")
 
     @property
     def precision(self) -> Precision:
@@ -117,7 +111,7 @@ def run(
 
 
 def _judge(classifier: Classifier, repetition: int, config: Config, x: Array, coin: Array) -> tuple[Array, Array]:
-    return judged(classifier, repetition, x, config.threshold, coin if config.decision == "randomised" else None)
+    return judged(classifier, repetition, x, coin if config.decision == "randomised" else None)
 
 
 def _shared(rows: Sequence[Array], people: int) -> list[float]:

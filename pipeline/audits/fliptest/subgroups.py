@@ -230,7 +230,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
         contexts = grown(*grew, config)
         named = [described(context, dataset.feature_names, pairs) for context in contexts]
         found = findings(contexts, held_out, config)
-        rows += [{"repetition": r, **row} for row in _rows(named, contexts, found, summed(contexts, grew))]
+        rows += [{"repetition": r, **row} for row in _rows(named, contexts, found)]
     return AuditResult.of("subgroups", dataset, classifier, rows)
 
 
@@ -245,7 +245,7 @@ def findings(contexts: Sequence[Context], held_out: Searched, config: Config) ->
 
     Tested are the contexts in which output and group vary among at least half as many rows as a leaf has; what is not
     tested is NaN. ``reported``: the interval, in absolute value, lies above those of every context around it, and
-    above 0. ``gain``: by how much the correlation is stronger than the parent's.
+    above 0.
     """
     sums = summed(contexts, held_out)
     size = sums[0]
@@ -261,7 +261,6 @@ def findings(contexts: Sequence[Context], held_out: Searched, config: Config) ->
             around[number] = max(around[context.parent], np.nan_to_num(far[context.parent]))
             above[number] &= near[number] > around[number]
     p = p_value(r, size)
-    parent = np.array([np.nan if context.parent is None else np.abs(r[context.parent]) for context in contexts])
     return {
         "size": size,
         "correlation": r,
@@ -270,27 +269,17 @@ def findings(contexts: Sequence[Context], held_out: Searched, config: Config) ->
         "p_value": p,
         "p_adjusted": np.minimum(1.0, p * max(1, tested)),
         "reported": above,
-        "gain": np.abs(r) - parent,
     }
 
 
-def _rows(
-    names: Sequence[str], contexts: Sequence[Context], found: dict[str, Array], grew: Array
-) -> list[dict[str, Any]]:
-    """The tidy rows of one repetition, the largest effect first; contexts that are not tested come last.
-
-    ``grew``: the sums over the rows that grew the tree.
-    """
+def _rows(names: Sequence[str], contexts: Sequence[Context], found: dict[str, Array]) -> list[dict[str, Any]]:
+    """The tidy rows of one repetition, the largest effect first; contexts that are not tested come last."""
     effect = np.nan_to_num(nearest_to_zero(found["ci_low"], found["ci_high"]), nan=-1.0)
-    parts = {"train": {"size": grew[0], "correlation": correlation(grew)}, "held out": found}
-    rows = [
-        {"context": names[m], "depth": contexts[m].depth, "part": part, "statistic": name, "value": float(column[m])}
-        for m in np.lexsort((-np.nan_to_num(np.abs(found["correlation"])), -effect))
-        for part, columns in parts.items()
-        for name, column in columns.items()
-    ]
-    whole = {"context": "", "depth": np.nan, "part": "held out", "statistic": "contexts_tested"}
-    return [*rows, {**whole, "value": float(np.isfinite(found["correlation"]).sum())}]
+    rows = []
+    for m in np.lexsort((-np.nan_to_num(np.abs(found["correlation"])), -effect)):
+        context = {"context": names[m], "depth": contexts[m].depth, "part": "held out"}
+        rows += [{**context, "statistic": name, "value": float(values[m])} for name, values in found.items()]
+    return rows
 
 
 def two_valued(features: Array) -> dict[int, tuple[float, float]]:

@@ -80,15 +80,15 @@ class Place:
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Audit R classifiers on the test rows of their splits, or of the one split there is. Nothing here is random.
 
-    Rows, for each setting: the statistics of both tests at every recorded step, and ``unstable_steps``. Where a test
-    has no ratio its ``rejected`` is NaN like its other statistics: nothing was decided. Once for each repetition: group
-    metrics at threshold 1/2; ``undefined_errors``, 1 where no audited point is misclassified before the attack, so that
-    no error-rate ratio exists; and, where a metric is learned on training rows, ``principal_angle_<i>`` in degrees
-    between the subspaces learned on training and on test rows. Columns: the setting, ``steps``, ``delta``, ``alpha``
-    and the index of the classifiers.
+    Rows, for each setting: the statistics of both tests at every recorded step. Where a test has no ratio its
+    ``rejected`` is NaN like its other statistics: nothing was decided. Once for each repetition: group metrics at
+    threshold 1/2; ``undefined_errors``, 1 where no audited point is misclassified before the attack, so that no
+    error-rate ratio exists; and, where a metric is learned on training rows, ``principal_angle_<i>`` in degrees between
+    the subspaces learned on training and on test rows. Columns: the setting, ``steps``, ``delta``, ``alpha`` and the
+    index of the classifiers.
 
     A setting beyond the stability limit is not run if another one is within it: its statistics are NaN, its points
-    ``non_finite``, and ``unstable_steps`` says why. Arrays, of the first setting that is run, at its last step:
+    ``non_finite``. Arrays, of the first setting that is run, at its last step:
     ``original_loss``, ``attacked_loss`` (R, n), the ``rows`` of the dataset that they are of, (S, n) in S splits, and
     ``example_*``, the most unfair examples of repetition 0.
 
@@ -118,8 +118,6 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
                 arrays |= _examples(dataset, label[0], original[0], losses[0, -1], flow.x[0], config.examples)
         statistics = _tests(original, losses, label, config)
         rows += _tidy(statistics, config.recorded, columns, config)
-        unstable = np.full((classifier.repetitions, 1), plan.unstable_steps)
-        rows += _tidy({"unstable_steps": unstable}, (np.nan,), columns)
     rows += _tidy(_once(dataset, classifier, test, config, metrics), (np.nan,), {})
     return AuditResult.of("loss_ratio", dataset, classifier, rows, arrays)
 

@@ -1,7 +1,7 @@
 """Permutation tests of the difference of a metric between two groups: valid for any metric, exact where possible.
 
 - One test: ``run.permutation_test`` makes it of ``outcomes.Predictions`` or ``outcomes.Counts`` and gives a
-  ``run.PermutationTest``; ``pairs.all_pairs`` makes it of every pair of groups, ``correlation.correlation_test`` for
+  ``run.PermutationTest``; ``pairs.largest_t`` makes it of every pair of groups, ``correlation.correlation_test`` for
   a continuous attribute; ``rate_power.sample_size`` says how many rows are needed.
 - Inside it: ``metrics``, ``exact`` where the law is enumerated, ``resamplers`` (of counts in ``draws``, of rows in
   ``rows``) where it is drawn, ``monte_carlo`` for what is concluded.

@@ -7,9 +7,8 @@ placements of positives and of negatives then have one variance s^2, and the dif
 .. math:: s^2 \sum_g \Big(\frac{1}{n_g \pi_g} + \frac{1}{n_g (1 - \pi_g)}\Big), \qquad \text{after a permutation} \qquad
           s^2 \sum_g \frac{1}{n_g} \Big(\frac{1}{\bar\pi} + \frac{1}{1 - \bar\pi}\Big),
 
-:math:`\bar\pi` being the share of positives among all. Their ratio rho gives the level of the
-un-studentised test in the limit (``simulations.limit_rejection_rate``). Source: DeLong et al. 1988 for the
-variance; DiCiccio et al. 2020, section 3, for the question.
+:math:`\bar\pi` being the share of positives among all, so that the un-studentised test has another level. Source:
+DeLong et al. 1988 for the variance; DiCiccio et al. 2020, section 3, for the question.
 """
 
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtri
 
-from pipeline.audits.permutation.simulations import Population, auc_p, limit_rejection_rate, simulated
+from pipeline.audits.permutation.simulations import Population, auc_p, simulated
 from pipeline.fields import Checked, Count, Counts, Share
 from pipeline.types import Array, AuditResult, Classifier, Dataset
 
@@ -49,8 +48,8 @@ class Config(Checked, of="audit"):
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Rows by setting and ``test`` (unstudentized, studentized); dataset and classifier are not used.
 
-    ``rejection_rate`` and its standard error, over all simulations; ``undefined``, the share of samples without a test,
-    which are not rejected; ``limit_rejection_rate`` of the un-studentised test; and ``expected_positives`` of group B.
+    ``rejection_rate`` and its standard error, over all simulations, and ``undefined``, the share of samples without a
+    test, which are not rejected.
     """
     populations = [_population(config, sizes) for sizes in zip(config.n_a, config.n_b, strict=True)]
     columns = ("auc", "positives_a", "positives_b", "draws", "simulations", "alpha")
@@ -60,11 +59,9 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 def _population(config: Config, sizes: tuple[int, int]) -> Population:
     return Population(
         place={"n_a": sizes[0], "n_b": sizes[1]},
-        known={"expected_positives": sizes[1] * config.positives_b},
         draw=partial(sample, sizes, config),
         p_values=lambda samples, rng: auc_p(*samples, rng=rng, draws=config.draws),
         numbers=sum(sizes),
-        limit=limit_rejection_rate(variance_ratio(sizes, (config.positives_a, config.positives_b)), config.alpha),
     )
 
 
@@ -75,10 +72,3 @@ def sample(sizes: tuple[int, int], config: Config, simulations: int, rng: np.ran
     score = rng.standard_normal(label.shape) + np.sqrt(2) * ndtri(config.auc) * label
     order = np.argsort(score, axis=1)
     return np.take_along_axis(label, order, axis=1).astype(np.int64), group[order]
-
-
-def variance_ratio(sizes: tuple[int, int], positives: tuple[float, float]) -> float:
-    """rho, by the formula above."""
-    n, pi = np.array(sizes), np.array(positives)
-    pooled = (n * pi).sum() / n.sum()
-    return float((1 / (n * pi * (1 - pi))).sum() / ((1 / n).sum() / (pooled * (1 - pooled))))

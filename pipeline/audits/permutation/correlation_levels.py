@@ -40,17 +40,13 @@ class Config(Checked, of="audit"):
 
 
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
-    """Rows ``rejection_rate`` and its standard error by ``case`` and ``test``; dataset and classifier are not used.
-
-    Array ``p_values`` (cases, tests, simulations), of the first repetition.
-    """
+    """Rows ``rejection_rate`` and its standard error by ``case`` and ``test``; dataset and classifier are not used."""
     populations = [
-        Population({"case": case}, {}, partial(sample, case, config), partial(_p_values, config), config.n)
+        Population({"case": case}, partial(sample, case, config), partial(_p_values, config), config.n)
         for case in config.cases
     ]
     columns = ("n", "draws", "simulations", "alpha")
-    axes = ("cases", "tests")
-    return simulated("correlation_levels", dataset, classifier, config, rngs, populations, columns, _rows, axes)
+    return simulated("correlation_levels", dataset, classifier, config, rngs, populations, columns, _rows)
 
 
 def sample(case: str, config: Config, simulations: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -69,5 +65,5 @@ def _p_values(config: Config, samples: tuple[Array, Array], rng: np.random.Gener
     return {test: p(test) for test in config.tests}
 
 
-def _rows(config: Config, population: Population, test: str, p: Array) -> list[Row]:
+def _rows(config: Config, test: str, p: Array) -> list[Row]:
     return share("rejection_rate", p < config.alpha if test == "fairtest" else p <= config.alpha)

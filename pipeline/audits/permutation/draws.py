@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.special import gammaln
 
 from pipeline.audits.permutation.statistics import MetricEstimate, Statistic
 from pipeline.types import Array
@@ -24,8 +23,8 @@ UNDERFLOW = 750.0
 NUMPY_LIMIT = 10**9
 """NumPy draws hypergeometric numbers only from fewer units of either kind."""
 
-SMALLEST_STIRLING = 256
-"""From here on three terms of Stirling's series are exact in double precision."""
+FEW = 0.003
+"""Up to this share of more than NUMPY_LIMIT units is drawn by a binomial law, a larger one by a normal law."""
 
 MOST_GROUPS = 256
 """Compiled passes over rows hold the code of a group in a byte."""
@@ -38,28 +37,27 @@ COUNTS_AT_ONCE = 2**21
 
 
 class Window(NamedTuple):
-    """Consecutive integers x and log P(X = x) - log P(X = centre)."""
+    """Consecutive integers x and log P(X = x) - log P(X = mode)."""
 
     x: Array
     log_weight: Array
 
 
-def window(marked: int, total: int, size: int, centre: int | None = None, depth: float = UNDERFLOW) -> Window:
-    """log P(X = x) - log P(X = centre) for all x within sqrt(m' ``depth`` / 2) of ``centre``, by default the mode.
+def window(marked: int, total: int, size: int) -> Window:
+    """log P(X = x) - log P(X = mode) for all x within sqrt(m' UNDERFLOW / 2) of the mode.
 
     By Hoeffding's bound P(|X - EX| >= t) <= 2 exp(-2 t^2 / m'), with m' the least of m, N - m, K and N - K, what is
-    left out about the mode is below exp(-depth): the cost grows with the root of the number of units. Sums of
-    the logarithms of P(x + 1) / P(x) = (K - x)(m - x) / ((x + 1)(N - K - m + x + 1)), outwards from the centre, keep
-    the precision that differences of log-factorials would lose.
+    left out underflows: the cost grows with the root of the number of units. Sums of the logarithms of
+    P(x + 1) / P(x) = (K - x)(m - x) / ((x + 1)(N - K - m + x + 1)), outwards from the mode, keep the precision that
+    differences of log-factorials would lose.
     """
     low, high = max(0, size - (total - marked)), min(size, marked)
-    mode = (marked + 1) * (size + 1) // (total + 2)
-    middle = min(max(mode if centre is None else centre, low), high)
-    reach = int(np.sqrt(min(size, total - size, marked, total - marked) * depth / 2)) + 2
-    x = np.arange(max(low, middle - reach), min(high, middle + reach) + 1)
+    mode = min(max((marked + 1) * (size + 1) // (total + 2), low), high)
+    reach = int(np.sqrt(min(size, total - size, marked, total - marked) * UNDERFLOW / 2)) + 2
+    x = np.arange(max(low, mode - reach), min(high, mode + reach) + 1)
     k = x[:-1].astype(float)
     steps = np.log((marked - k) / (k + 1)) + np.log((size - k) / (total - marked - size + k + 1))
-    below = middle - x[0]
+    below = mode - x[0]
     downward, upward = -np.cumsum(steps[:below][::-1])[::-1], np.cumsum(steps[below:])
     return Window(x, np.concatenate([downward, [0.0], upward]))
 
@@ -77,45 +75,24 @@ def draw(marked: Array, others: Array, size: Array, rng: np.random.Generator) ->
 
 
 def draw_huge(marked: Array, others: Array, size: Array, rng: np.random.Generator) -> Array:
-    r"""The same for any number of units, by ratio of uniforms: (n,) each -> (n,).
+    r"""The same for any number of units, (n,) each -> (n,), by the limits of the law.
 
-    With U, V uniform, x = floor(a + h (V - 1/2) / U) is accepted if U^2 <= P(x) / P(mode), where a = EX + 1/2 and
-    h = 2 sqrt(2/e) sqrt(Var X + 1/2) + 3 - 2 sqrt(3/e) (Stadlober 1990). The ratio of probabilities is exact to about
-    1e-9 for 1e15 units, where log-factorials would be lost in rounding.
+    X counts the units that a of N units and b of them have in common. With a <= b <= N / 2, of which all cases are
+    complements,
+
+    .. math:: X \approx \mathrm{Bin}(a, b / N) \;\text{for few } a, \qquad
+              X \approx \mathcal N\Big(\frac{ab}{N}, \frac{ab (N - a)(N - b)}{N^2 (N - 1)}\Big) \;\text{for many},
+
+    whose distribution functions are within 1e-3 of its own where N is beyond NUMPY_LIMIT.
     """
     total = marked + others
-    share, left = marked / total, (total - size) / np.maximum(total - 1, 1)
-    centre = size * share + 0.5
-    width = 2 * np.sqrt(2 / np.e) * np.sqrt(size * share * (1 - share) * left + 0.5) + 3 - 2 * np.sqrt(3 / np.e)
-    low, high = np.maximum(0, size - others), np.minimum(size, marked)
-    mode = np.clip(((marked + 1.0) * ((size + 1.0) / (total + 2.0))).astype(np.int64), low, high)
-    drawn, todo = np.empty(len(marked), dtype=np.int64), np.arange(len(marked))
-    while todo.size:
-        u, v = 1 - rng.random(todo.size), rng.random(todo.size)
-        x = np.floor(centre[todo] + width[todo] * (v - 0.5) / u)
-        inside = (x >= low[todo]) & (x <= high[todo])
-        x = np.where(inside, x, mode[todo]).astype(np.int64)
-        log_ratio = _log_ratio(marked[todo], others[todo], size[todo], mode[todo], x - mode[todo])
-        accepted = inside & (2 * np.log(u) <= log_ratio)
-        drawn[todo[accepted]] = x[accepted]
-        todo = todo[~accepted]
-    return drawn
-
-
-def _log_ratio(marked: Array, others: Array, size: Array, x: Array, step: Array) -> Array:
-    """log P(X = x + step) - log P(X = x)."""
-    growing = _log_factorial_step(x, step) + _log_factorial_step(others - size + x, step)
-    return -growing - _log_factorial_step(marked - x, -step) - _log_factorial_step(size - x, -step)
-
-
-def _log_factorial_step(k: Array, step: Array) -> Array:
-    """log (k + step)! - log k!; by the difference of Stirling's series where both are large."""
-    j = k + step
-    large = np.minimum(j, k) >= SMALLEST_STIRLING
-    i, m, d = (np.where(large, values, 1.0) for values in (j, k, step))
-    series = d * np.log(m) + (i + 0.5) * np.log1p(d / m) - d
-    series += (1 / i - 1 / m) / 12 - (1 / i**3 - 1 / m**3) / 360
-    return np.where(large, series, gammaln(np.where(large, 1, j) + 1.0) - gammaln(np.where(large, 1, k) + 1.0))
+    rarer, fewer = np.minimum(marked, others), np.minimum(size, total - size)
+    a, share = np.minimum(rarer, fewer), np.maximum(rarer, fewer) / total
+    deviation = np.sqrt(a * share * (1 - share) * ((total - a) / (total - 1)))
+    normal = np.clip(np.rint(a * share + deviation * rng.standard_normal(a.shape)), 0, a)
+    both = np.where(a < FEW * total, rng.binomial(a, share), normal).astype(np.int64)
+    rare = np.where(fewer == size, both, rarer - both)
+    return np.where(rarer == marked, rare, size - rare)
 
 
 class Resampler(Protocol):

@@ -9,31 +9,18 @@ at most its level in every sample: for TPR, FNR, FPR and TNR within a label, for
 for accuracy and selection rate among all rows. It is Fisher's exact test of the right fourfold table.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtri
 
 from pipeline.audits.permutation.draws import window
 from pipeline.audits.permutation.monte_carlo import SIDED, Alternative
-from pipeline.types import Array
 
 EQUAL = 1e-7
 """Probabilities within this relative distance are equal: the convention of Fisher's test in R."""
 
 SMALLEST = float(np.finfo(float).tiny)
 """Reported in place of probabilities too small for a double."""
-
-TAIL_DEPTH = 80.0
-"""Of the laws that put the observation in a tail of alpha / 2, exp(-TAIL_DEPTH) is about what may be left out."""
-
-LARGEST_LOG_ODDS = 700.0
-"""exp of this is still a double."""
-
-NUDGE = 1e-12
-"""The likelihood is looked at this near to the ends of its domain, relative to its length."""
 
 
 class Rates(NamedTuple):
@@ -100,93 +87,17 @@ def statistic(rates: Rates) -> float:
     return 0.0 if rates.difference == 0 else rates.difference / float(np.sqrt(variance))
 
 
-def odds_ratio(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float, float]:
-    r"""Conditional estimate of the odds ratio psi and its exact interval of level 1 - alpha, by test inversion.
+def newcombe_interval(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float]:
+    r"""[low, high] of level 1 - alpha; an end that a one-sided alternative leaves open is -1 or 1.
 
-    Given K, P(X_A = x) is proportional to :math:`\binom{m_A}{x} \binom{m_B}{K - x} \psi^x`. The interval holds the psi
-    that neither one-sided test rejects at alpha / 2 (a one-sided alternative: at alpha); psi = 1 is equal rates.
-    Source: Cornfield 1956.
+    .. math:: D - \sqrt{(f_A - l_A)^2 + (u_B - f_B)^2} \quad\text{to}\quad D + \sqrt{(u_A - f_A)^2 + (f_B - l_B)^2}
+
+    with Wilson's interval [l, u] of each rate f. Its coverage is near 1 - alpha, not at least that in every sample, and
+    in small samples it may leave out 0 where the exact test does not reject (``run.agreeing`` then extends it).
+    Source: Newcombe 1998, method 10.
     """
-    low, high = max(0, rates.events - rates.m_b), min(rates.m_a, rates.events)
-    x, log_weight = window(rates.events, rates.trials, rates.m_a, centre=rates.x_a, depth=TAIL_DEPTH)
-    at = rates.x_a - int(x[0])
+    from statsmodels.stats.proportion import confint_proportions_2indep
 
-    def tilted(log_psi: float) -> Array:
-        exponent = log_weight + (x - rates.x_a) * log_psi
-        weight = np.exp(exponent - exponent.max())
-        return weight / weight.sum()
-
-    def odds(rising: Callable[[Array], Array], target: float) -> float:
-        """The psi at which a sum of the tilted law, which rises in log psi, reaches a target."""
-
-        def missing(log_psi: float) -> float:
-            return float(rising(tilted(log_psi)).sum()) - target
-
-        return float(np.exp(brentq(missing, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, xtol=1e-12)))
-
-    if low == high:
-        return np.nan, 0.0, np.inf
-    tail = alpha if alternative in SIDED else alpha / 2
-    lowest, highest = rates.x_a == low, rates.x_a == high
-    estimate = 0.0 if lowest else np.inf if highest else odds(lambda law: x * law, rates.x_a)
-    lower = 0.0 if lowest or alternative == "less" else odds(lambda law: law[at:], tail)
-    upper = np.inf if highest or alternative == "greater" else odds(lambda law: law[at + 1 :], 1 - tail)
-    return estimate, lower, upper
-
-
-def score(rates: Rates, d: float) -> float:
-    r"""The statistic of the score test of f_A - f_B = d, falling in d.
-
-    .. math:: z(d) = \frac{\hat f_A - \hat f_B - d}{\sqrt{\Big(\frac{\tilde f_A (1 - \tilde f_A)}{m_A} +
-              \frac{\tilde f_B (1 - \tilde f_B)}{m_B}\Big) \frac{m}{m - 1}}}
-
-    with the rates :math:`\tilde f` that are likeliest among those that differ by d, and m = m_A + m_B. Its square at
-    d = 0 is (m - 1) / m times Pearson's chi-square.
-    """
-    f_a, f_b = restricted(rates, d)
-    m_a, m_b = rates.m_a, rates.m_b
-    variance = (f_a * (1 - f_a) / m_a + f_b * (1 - f_b) / m_b) * rates.trials / (rates.trials - 1)
-    gap = rates.difference - d
-    return 0.0 if gap == 0 else gap / np.sqrt(variance) if variance > 0 else np.copysign(np.inf, gap)
-
-
-def restricted(rates: Rates, d: float) -> tuple[float, float]:
-    """The likeliest rates with f_A - f_B = d: where the slope of the log-likelihood, falling in f_B, changes its sign.
-
-    The slope times f_A (1 - f_A) f_B (1 - f_B) is a polynomial without poles, whose root is soon found.
-    """
-    low, high = max(0.0, -d), min(1.0, 1.0 - d)
-    inside = NUDGE * (high - low)
-
-    def slope(f_b: float) -> float:
-        f_a = f_b + d
-        rising = rates.x_a * (1 - f_a) - (rates.m_a - rates.x_a) * f_a
-        return rising * f_b * (1 - f_b) + (rates.x_b * (1 - f_b) - (rates.m_b - rates.x_b) * f_b) * f_a * (1 - f_a)
-
-    if slope(low + inside) <= 0:
-        f_b = low
-    elif slope(high - inside) >= 0:
-        f_b = high
-    else:
-        f_b = float(brentq(slope, low + inside, high - inside, xtol=1e-300, rtol=1e-14))
-    return min(1.0, max(0.0, f_b + d)), f_b
-
-
-def score_interval(rates: Rates, alpha: float, alternative: Alternative) -> tuple[float, float]:
-    """[low, high] of level 1 - alpha; an end that a one-sided alternative leaves open is -1 or 1.
-
-    It holds the d with |z(d)| <= z_{1 - alpha/2}, so it inverts the score test, not the exact one: its coverage is near
-    1 - alpha, not at least that in every sample, and in small samples it may leave out 0 where the exact test does not
-    reject (``run.agreeing`` then extends it). Source: Miettinen and Nurminen 1985.
-    """
-    z = float(ndtri(1 - alpha / (1 if alternative in SIDED else 2)))
-    low = -1.0 if alternative == "less" else _edge(rates, -1.0, z)
-    high = 1.0 if alternative == "greater" else _edge(rates, 1.0, z)
-    return low, high
-
-
-def _edge(rates: Rates, end: float, z: float) -> float:
-    """Where |z(d)| reaches z between the estimate and an end of the domain."""
-    if rates.difference == end or abs(score(rates, end)) <= z:
-        return end
-    return float(brentq(lambda d: min(abs(score(rates, d)), 2 * z) - z, rates.difference, end, xtol=1e-14))
+    both = 2 * alpha if alternative in SIDED else alpha
+    low, high = confint_proportions_2indep(*rates, method="newcomb", compare="diff", alpha=both)
+    return -1.0 if alternative == "less" else max(-1.0, low), 1.0 if alternative == "greater" else min(1.0, high)

@@ -155,7 +155,7 @@ class SafeStop(Checked):
 class Settings(Checked):
     """How to test.
 
-    ``method``: ``auto`` enumerates where that is exact (rates of unweighted, unclustered rows) and else studentises;
+    ``method``: ``auto`` enumerates where that is exact (rates of unclustered rows) and else studentises;
     ``exact``, ``studentized``, ``lift``, ``unstudentized`` and ``bootstrap`` by name. ``alternative``: ``greater`` asks
     whether the metric is larger in A. ``alpha``: level of the test; 1 - alpha that of the interval. ``draws``: B, the
     number of permutations. ``smoothing``: events and others added to each group in the variance of a studentised rate

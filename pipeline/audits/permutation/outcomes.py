@@ -20,8 +20,8 @@ class Predictions:
 
     ``label`` (n,) is the outcome y: 0 or 1, or any real number for the metrics that allow it. ``score`` (n,) is what
     the model says of it (a probability, for the log loss). ``group`` (n,) holds codes 0 ... G - 1 and ``groups`` their
-    names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as recall. ``weight`` (n,) >= 0 are
-    sampling weights. ``cluster`` (n,) are codes of the person (any unit that was drawn as a whole) behind each row.
+    names. ``prediction`` (n,) in {0, 1} is the decision, needed by rates such as recall. ``cluster`` (n,) are codes of
+    the person (any unit that was drawn as a whole) behind each row.
 
     Raises ValueError for arrays of unequal length, values that are not finite, codes without a name, a group without
     rows, and a cluster that has rows in two groups.
@@ -32,12 +32,11 @@ class Predictions:
     group: Array
     groups: tuple[str, ...]
     prediction: Array | None = None
-    weight: Array | None = None
     cluster: Array | None = None
 
     def __post_init__(self) -> None:
         columns = {"label": self.label, "score": self.score, "group": self.group}
-        optional = {"prediction": self.prediction, "weight": self.weight, "cluster": self.cluster}
+        optional = {"prediction": self.prediction, "cluster": self.cluster}
         columns |= {name: values for name, values in optional.items() if values is not None}
         for name, values in columns.items():
             if values.shape != (len(self.label),):
@@ -49,8 +48,6 @@ class Predictions:
         _check_groups(np.bincount(_codes("group", self.group), minlength=len(self.groups)), self.groups)
         if self.prediction is not None:
             check_binary("prediction", self.prediction)
-        if self.weight is not None and (self.weight < 0).any():
-            raise ValueError(f"expected weight >= 0, found {self.weight.min():.6g}: drop rows that do not count")
         if self.cluster is not None:
             self._check_clusters(_codes("cluster", self.cluster))
 
@@ -66,17 +63,17 @@ class Predictions:
     def pair(self, a: int, b: int) -> Predictions:
         """The rows of groups a and b alone, as groups 0 and 1."""
         rows = np.flatnonzero((self.group == a) | (self.group == b))
-        prediction, weight = (None if values is None else values[rows] for values in (self.prediction, self.weight))
+        prediction = None if self.prediction is None else self.prediction[rows]
         cluster = None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1]
         group, names = (self.group[rows] == b).astype(np.int64), (self.groups[a], self.groups[b])
-        return Predictions(self.label[rows], self.score[rows], group, names, prediction, weight, cluster)
+        return Predictions(self.label[rows], self.score[rows], group, names, prediction, cluster)
 
     def counted(self) -> Counts:
-        """The table group x label x prediction. Raises ValueError without predictions, or with weights or clusters."""
+        """The table group x label x prediction. Raises ValueError without predictions, or with clusters."""
         if self.prediction is None:
             raise ValueError("rates need decisions: give `prediction`, or a threshold for the scores")
-        if self.weight is not None or self.cluster is not None:
-            raise ValueError("weighted or clustered rows are not a table of counts: leave weight and cluster out")
+        if self.cluster is not None:
+            raise ValueError("clustered rows are not a table of counts: leave cluster out")
         check_binary("label", self.label)
         shape, columns = (len(self.groups), 2, 2), (self.group, self.label, self.prediction)
         cell = np.ravel_multi_index(tuple(np.asarray(c, dtype=np.int64) for c in columns), shape)
@@ -137,20 +134,6 @@ class Counts:
     def pair(self, a: int, b: int) -> Counts:
         """Groups a and b alone, as groups 0 and 1."""
         return Counts(self.table[[a, b]], (self.groups[a], self.groups[b]), self.lower, self.upper)
-
-    def at(self, threshold: float) -> Counts:
-        """Decisions 1[score >= threshold]. Raises ValueError where the threshold cuts through a cell."""
-        last = np.arange(len(self.lower)) == len(self.lower) - 1
-        cut = (self.lower < threshold) & ((threshold < self.upper) | (last & (threshold == self.upper)))
-        if cut.any():
-            low, high = self.lower[cut][0], self.upper[cut][0]
-            raise ValueError(
-                f"threshold {threshold:.6g} cuts through the scores from {low:.6g} to {high:.6g}, which were counted "
-                "together: take a threshold at the edge of a bin, or count again with an edge there"
-            )
-        positive = self.lower >= threshold
-        table = np.stack([self.table[..., ~positive].sum(axis=-1), self.table[..., positive].sum(axis=-1)], axis=-1)
-        return Counts.of_decisions(table, self.groups)
 
 
 def decided(score: Array, threshold: float) -> Array:

@@ -1,14 +1,13 @@
 r"""The level of tests of an equal false negative (or true positive) rate, in groups with other shares of positives.
 
 Group g has n_g rows, each positive with probability pi_g, and the classifier is right about every row with probability
-f, the true positive and true negative rate: fair in the sense that the rates are equal. With lambda = n_A / N the
-difference of the rates has N Var = f (1 - f) (1 / (lambda pi_A) + 1 / ((1 - lambda) pi_B)), but after a permutation
-f (1 - f) / (pi lambda (1 - lambda)) with pi = lambda pi_A + (1 - lambda) pi_B. So the ratio of the two,
+f, the true positive and true negative rate: fair in the sense that the rates are equal. With N rows, lambda = n_A / N
+and :math:`\bar\pi = \lambda \pi_A + (1 - \lambda) \pi_B`, the difference of the rates has the variance
 
-.. math:: \rho = \bar\pi \Big(\frac{1 - \lambda}{\pi_A} + \frac{\lambda}{\pi_B}\Big),
+.. math:: \frac{f (1 - f)}{N} \Big(\frac{1}{\lambda \pi_A} + \frac{1}{(1 - \lambda) \pi_B}\Big), \qquad
+          \text{after a permutation} \qquad \frac{f (1 - f)}{N} \frac{1}{\bar\pi \lambda (1 - \lambda)},
 
-gives the level of the un-studentised test in the limit (``simulations.limit_rejection_rate``).
-Source: DiCiccio et al. 2020, section 4.2 and theorem 3.
+so that the un-studentised test has another level. Source: DiCiccio et al. 2020, section 4.2 and theorem 3.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,6 @@ from pipeline.audits.permutation.simulations import (
     TESTS,
     Population,
     all_tested,
-    limit_rejection_rate,
     rejections,
     sampled,
     simulated,
@@ -60,30 +58,20 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
     """Rows by setting and ``test``; dataset and classifier are not used.
 
     ``rejection_rate`` and its standard error, over all simulations; ``undefined``, the share of samples in which a
-    group has no positives, which are not rejected; ``p_share``, the share of the others with p in [``bin_low``,
-    ``bin_high``); ``limit_rejection_rate`` of the un-studentised test; and ``expected_positives`` of group B.
-    Arrays ``p_values`` (settings, tests, simulations) of the first repetition, NaN where undefined, and its axes.
+    group has no positives, which are not rejected; and ``p_share``, the share of the others with p in [``bin_low``,
+    ``bin_high``).
     """
     settings = zip(config.n_a, config.n_b, config.rate, strict=True)
     populations = [_population(config, (n_a, n_b), rate) for n_a, n_b, rate in settings]
     columns = ("metric", "positives_a", "positives_b", "draws", "simulations", "alpha")
-    rows, axes = partial(rejections, bins=config.bins), ("tests", "n_a", "n_b", "rate")
-    return simulated("rate_levels", dataset, classifier, config, rngs, populations, columns, rows, axes)
+    rows = partial(rejections, bins=config.bins)
+    return simulated("rate_levels", dataset, classifier, config, rngs, populations, columns, rows)
 
 
 def _population(config: Config, sizes: tuple[int, int], rate: float) -> Population:
     positives = config.positives_a, config.positives_b
     return Population(
         place={"n_a": sizes[0], "n_b": sizes[1], "rate": rate},
-        known={"expected_positives": sizes[1] * config.positives_b},
         draw=partial(sampled, sizes, positives, (rate, rate), rate),
         p_values=partial(all_tested, config),
-        limit=limit_rejection_rate(variance_ratio(sizes, positives), config.alpha),
     )
-
-
-def variance_ratio(sizes: tuple[int, int], positives: tuple[float, float]) -> float:
-    """rho, by the formula above."""
-    part = sizes[0] / sum(sizes)
-    pooled = part * positives[0] + (1 - part) * positives[1]
-    return pooled * ((1 - part) / positives[0] + part / positives[1])

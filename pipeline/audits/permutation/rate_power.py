@@ -4,10 +4,10 @@ A studentised test at level alpha rejects where |D| exceeds z sd(D), and D is no
 
 .. math:: sd(D)^2 = \frac{\sigma_A^2}{n_A} + \frac{\sigma_B^2}{n_B}, \qquad
           \text{power} = \Phi\Big(\frac{|\delta|}{sd(D)} - z\Big), \qquad
-          n_A = (z + z_{power})^2 \, \frac{\sigma_A^2 + \sigma_B^2 / \rho}{\delta^2}, \quad n_B = \rho\, n_A,
+          n_A = n_B = (z + z_{power})^2 \, \frac{\sigma_A^2 + \sigma_B^2}{\delta^2},
 
-z = z_{1 - alpha/2}, or z_{1 - alpha} for a one-sided test; the wrong side of a two-sided test is left out. With power
-one half, z_power = 0, this is the formula of DiCiccio et al. 2020, section 5.1: delta sits just on the bound.
+z = z_{1 - alpha/2}; the wrong side of the test is left out. With power one half, z_power = 0, this is the formula of
+DiCiccio et al. 2020, section 5.1: delta sits just on the bound.
 
 In the simulations group A has the true positive rate f + delta and group B f; the classifier is right about negatives
 with probability f.
@@ -16,22 +16,14 @@ with probability f.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from pipeline.audits.permutation.monte_carlo import SIDED, Alternative
 from pipeline.audits.permutation.simulations import TESTS, Population, all_tested, rejections, sampled, simulated
 from pipeline.fields import Checked, Share, at_least, not_empty, one_of, some_of
 from pipeline.types import Array, AuditResult, Classifier, Dataset
-
-
-class SampleSize(NamedTuple):
-    """Rows of each group, rounded up."""
-
-    n_a: int
-    n_b: int
 
 
 def rate_variance(rate: float | Array, share: float | Array) -> Array:
@@ -45,28 +37,10 @@ def rate_variance(rate: float | Array, share: float | Array) -> Array:
     return rate * (1 - rate) / share
 
 
-def sample_size(
-    difference: float,
-    variances: tuple[float, float],
-    *,
-    alpha: float = 0.05,
-    power: float = 0.5,
-    ratio: float = 1.0,
-    alternative: Alternative = "two-sided",
-) -> SampleSize:
-    """The least n_A and n_B = ``ratio`` n_A that detect ``difference`` with probability ``power``.
-
-    ``variances`` are those of one row in A and B. Raises ValueError for a difference of 0 or a setting out of range.
-    """
-    if difference == 0:
-        raise ValueError("expected a difference other than 0: no number of rows detects none")
-    if ratio <= 0 or not 0 < power < 1:
-        raise ValueError(f"expected ratio > 0 and power between 0 and 1, found {ratio} and {power}")
-    reach = _critical(alpha, alternative) + float(ndtri(power))
-    if reach <= 0:
-        raise ValueError(f"power {power} is below the level: any number of rows has more")
-    n_a = reach**2 * (variances[0] + variances[1] / ratio) / difference**2
-    return SampleSize(int(np.ceil(n_a)), int(np.ceil(ratio * n_a)))
+def sample_size(difference: float, variances: tuple[float, float], *, alpha: float, power: float) -> int:
+    """The least n_A = n_B that detects ``difference`` with probability ``power``, from the variances of one row."""
+    reach = float(ndtri(1 - alpha / 2) + ndtri(power))
+    return int(np.ceil(reach**2 * sum(variances) / difference**2))
 
 
 def power_of(
@@ -75,30 +49,21 @@ def power_of(
     sizes: tuple[float | Array, float | Array],
     *,
     alpha: float = 0.05,
-    alternative: Alternative = "two-sided",
 ) -> Array:
-    """The chance to reject and name the right group, for a true difference with the sign that is asked for."""
-    deviation = np.sqrt(variances[0] / np.asarray(sizes[0]) + variances[1] / np.asarray(sizes[1]))
-    return np.asarray(ndtr(np.abs(difference) / deviation - _critical(alpha, alternative)))
+    """The chance to reject and name the right group, for a true difference."""
+    return np.asarray(ndtr(np.abs(difference) / _deviation(variances, sizes) - ndtri(1 - alpha / 2)))
 
 
 def detectable(
-    variances: tuple[float, float],
-    sizes: tuple[float | Array, float | Array],
-    *,
-    alpha: float = 0.05,
-    power: float = 0.5,
-    alternative: Alternative = "two-sided",
+    variances: tuple[float | Array, float | Array], sizes: tuple[float | Array, float | Array], *, alpha: float = 0.05
 ) -> Array:
-    """The difference detected with probability ``power`` in groups of these sizes."""
-    deviation = np.sqrt(variances[0] / np.asarray(sizes[0]) + variances[1] / np.asarray(sizes[1]))
-    return np.asarray((_critical(alpha, alternative) + float(ndtri(power))) * deviation)
+    """The difference detected with probability one half in groups of these sizes."""
+    return np.asarray(ndtri(1 - alpha / 2) * _deviation(variances, sizes))
 
 
-def _critical(alpha: float, alternative: Alternative) -> float:
-    if not 0 < alpha < 1:
-        raise ValueError(f"expected alpha between 0 and 1, found {alpha}")
-    return float(ndtri(1 - alpha / (1 if alternative in SIDED else 2)))
+def _deviation(variances: tuple[float | Array, float | Array], sizes: tuple[float | Array, float | Array]) -> Array:
+    """sd(D)."""
+    return np.sqrt(variances[0] / np.asarray(sizes[0]) + variances[1] / np.asarray(sizes[1]))
 
 
 @dataclass(frozen=True)

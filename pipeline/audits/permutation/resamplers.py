@@ -24,14 +24,14 @@ def resampler(
     if isinstance(metric, UserMetric):
         if isinstance(data, Counts):
             raise ValueError(f"metric {metric.name!r} needs rows, found a table of counts: give Predictions")
-        weight, cluster, group = _clusters(data)
+        cluster, group = _clusters(data)
         units = sizes(group, len(data.groups))
-        return UserRows(metric, data.label, data.score, weight, cluster, group, units, bootstraps, seed)
+        return UserRows(metric, data.label, data.score, cluster, group, units, bootstraps, seed)
     if isinstance(metric, Rate) and countable(data):
         strata = np.array([0, 0, 1]) if within else None
         return CountResampler(Proportion(smoothing), metric.split(decisions(data).table), seed, strata)
     if within:
-        raise ValueError(f"{metric.name} of weighted or clustered rows has no exact permutation: choose another test")
+        raise ValueError(f"{metric.name} of clustered rows has no exact permutation: choose another test")
     if isinstance(data, Counts):
         if data.decided and not (isinstance(metric, Mean) and metric.decisions):
             raise ValueError(f"{metric.name} needs scores, found counts of decisions: count the rows by score")
@@ -48,13 +48,13 @@ def decisions(data: Predictions | Counts) -> Counts:
     if isinstance(data, Predictions):
         return data.counted()
     if not data.decided:
-        raise ValueError("rates need decisions: these counts are of scores, so choose a threshold with Counts.at")
+        raise ValueError("rates need decisions: these counts are of scores, so count them at a threshold")
     return data
 
 
 def countable(data: Predictions | Counts) -> bool:
     """Whether the data are a table of counts, or rows that can be counted."""
-    return isinstance(data, Counts) or (data.weight is None and data.cluster is None)
+    return isinstance(data, Counts) or data.cluster is None
 
 
 def _of_bins(data: Counts, metric: Auc | Mean | Rate, seed: int) -> Resampler:
@@ -86,9 +86,8 @@ def _parts(metric: Mean, label: Array, score: Array) -> Array:
 def _auc(data: Predictions, seed: int) -> Resampler:
     check_binary("label", data.label)
     groups = len(data.groups)
-    if data.weight is not None or data.cluster is not None:
-        weight, cluster, group = _clusters(data)
-        return ClusteredRanks.of(data.label, data.score, weight, cluster, group, groups, seed)
+    if data.cluster is not None:
+        return ClusteredRanks.of(data.label, data.score, *_clusters(data), groups, seed)
     scores, cell = np.unique(data.score, return_inverse=True)
     if 2 * len(scores) * ROWS_PER_KIND > len(data.label):
         return RankedRows.of(data.label, data.score, data.group, groups, seed)
@@ -98,7 +97,7 @@ def _auc(data: Predictions, seed: int) -> Resampler:
 
 
 def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
-    weight, cluster, group = _clusters(data)
+    cluster, group = _clusters(data)
     if isinstance(metric, Mean):
         decided = metric.decisions and data.prediction is not None
         parts = _parts(metric, data.label, data.prediction if decided else data.score)  # type: ignore[arg-type]
@@ -108,7 +107,6 @@ def _ratio(data: Predictions, metric: Rate | Mean, seed: int) -> Resampler:
         check_binary("label", data.label)
         cell = data.label.astype(np.int64), data.prediction.astype(np.int64)
         parts = np.stack([np.array(metric.event)[cell], np.array(metric.among)[cell]], axis=-1).astype(float)
-    parts = parts * weight[:, None]
     if data.cluster is not None:
         parts = summed(parts, cluster)
     return _of_units(parts, group, len(data.groups), seed)
@@ -124,12 +122,11 @@ def _of_units(parts: Array, group: Array, groups: int, seed: int) -> Resampler:
     return CountResampler(RatioOfSums(np.stack([kinds.real, kinds.imag], axis=-1)), counts, seed)
 
 
-def _clusters(data: Predictions) -> tuple[Array, Array, Array]:
-    """Weight and cluster of each row and the group of each cluster; a row is its own cluster where none are given."""
-    weight = np.ones(len(data.label)) if data.weight is None else data.weight
+def _clusters(data: Predictions) -> tuple[Array, Array]:
+    """The cluster of each row and the group of each cluster; a row is its own cluster where none are given."""
     if data.cluster is None:
-        return weight, np.arange(len(data.label)), data.group
+        return np.arange(len(data.label)), data.group
     cluster = np.unique(data.cluster, return_inverse=True)[1]
     group = np.empty(cluster.max() + 1, dtype=np.int64)
     group[cluster] = data.group
-    return weight, cluster, group
+    return cluster, group

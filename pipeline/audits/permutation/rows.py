@@ -1,7 +1,7 @@
 """Ways to permute units that are mostly different: one pass over all of them for each permutation.
 
 :class:`RankedRows` are rows by their score, for the AUC; :class:`SummedRows` units with two parts, for ratios of sums;
-:class:`ClusteredRanks` weighted rows by their score, of which those of one person move together. Their passes are
+:class:`ClusteredRanks` rows by their score, of which those of one person move together. Their passes are
 compiled. :class:`UserRows` are for any metric of the user's own.
 """
 
@@ -143,38 +143,35 @@ def summed(values: Array, cluster: Array) -> Array:
 class ClusteredRanks:
     r"""Rows in ascending order of score, with the cluster of each and the group of each cluster.
 
-    Rows of one person move together: what is permuted, resampled and counted are persons, not rows. The AUC of weighted
-    rows i of persons c has the influence of a person
+    Rows of one person move together: what is permuted, resampled and counted are persons, not rows. The AUC of rows i
+    of persons c, each of which counts w_c times (once, but in a bootstrap), has the influence of a person
 
-    .. math:: \psi_c = \frac{1}{m} \sum_{i \in c, y_i = 1} w_i (V_{10}(i) - AUC)
-                     + \frac{1}{n} \sum_{j \in c, y_j = 0} w_j (V_{01}(j) - AUC), \qquad
+    .. math:: \psi_c = \frac{1}{m} \sum_{i \in c, y_i = 1} w_c (V_{10}(i) - AUC)
+                     + \frac{1}{n} \sum_{j \in c, y_j = 0} w_c (V_{01}(j) - AUC), \qquad
               v = \frac{C}{C - 1} \sum_c \psi_c^2,
 
-    m and n being the weights of positives and negatives (Obuchowski 1997). With one row a person this is DeLong's
+    m and n being the numbers of positives and negatives (Obuchowski 1997). With one row a person this is DeLong's
     variance up to a factor 1 + O(1/n).
 
-    ``cluster``, ``label`` (uint8), ``weight`` and ``tie_end`` (last row of a run of equal scores) are (n,); ``group``
+    ``cluster``, ``label`` (uint8) and ``tie_end`` (last row of a run of equal scores) are (n,); ``group``
     (C,) uint8 codes.
     """
 
     cluster: Array
     label: Array
-    weight: Array
     tie_end: Array
     group: Array
     units: tuple[int, ...]
     seed: int
 
     @classmethod
-    def of(
-        cls, label: Array, score: Array, weight: Array, cluster: Array, group: Array, groups: int, seed: int
-    ) -> ClusteredRanks:
+    def of(cls, label: Array, score: Array, cluster: Array, group: Array, groups: int, seed: int) -> ClusteredRanks:
         """From rows in any order, all (n,) but ``group`` (C,): the code below ``groups`` of each cluster.
 
         Raises ValueError for more than 256 groups.
         """
         order, tie_end = ranked(score)
-        rows = cluster[order], label[order].astype(np.uint8), weight[order].astype(float)
+        rows = cluster[order], label[order].astype(np.uint8)
         return cls(*rows, tie_end, byte_codes(group, groups), sizes(group, groups), seed)
 
     def _held(self, weight: Array) -> Array:
@@ -194,25 +191,26 @@ class ClusteredRanks:
 
     @property
     def observed(self) -> MetricEstimate:
-        return self._estimate(self.weight)
+        return self._estimate(np.ones(len(self.label)))
 
     def permuted(self, block: int, size: int) -> MetricEstimate:
         from pipeline.audits.permutation.kernels import permuted_clusters
 
         value, variance = np.empty((size, len(self.units))), np.empty((size, len(self.units)))
-        rows = self.cluster, self.label, self.weight, self.tie_end, self._held(self.weight)
+        once = np.ones(len(self.label))
+        rows = self.cluster, self.label, once, self.tie_end, self._held(once)
         permuted_clusters(self.seed, block * BLOCK, np.array(self.units), *rows, value, variance)
         return MetricEstimate(value.T, variance.T)
 
     def bootstrapped(self, block: int, size: int, pooled: bool) -> Array:
         drawn = with_replacement(self.group, len(self.units), size, pooled, generator(self.seed, block, 1))
         times = (np.bincount(clusters, minlength=len(self.group)) for clusters in drawn)
-        return np.stack([self._estimate(self.weight * each[self.cluster]).value for each in times], axis=-1)
+        return np.stack([self._estimate(each[self.cluster].astype(float)).value for each in times], axis=-1)
 
 
 @dataclass(frozen=True)
 class UserRows:
-    r"""Rows ``label``, ``score``, ``weight`` (n,), each of a ``unit`` (n,) (itself, or its cluster) in ``group`` (U,).
+    r"""Rows ``label``, ``score`` (n,), each of a ``unit`` (n,) (itself, or its cluster) in ``group`` (U,).
 
     Any metric of the user's own, studentised by a bootstrap within every permutation (Algorithm 1):
 
@@ -228,7 +226,6 @@ class UserRows:
     metric: UserMetric
     label: Array
     score: Array
-    weight: Array
     unit: Array
     group: Array
     units: tuple[int, ...]
@@ -237,8 +234,8 @@ class UserRows:
 
     def __post_init__(self) -> None:
         inside = self.group[self.unit] == 0
-        some = self._call(np.flatnonzero(inside), self.weight[inside])
-        masked = self._call(np.arange(len(self.label)), np.where(inside, self.weight, 0.0))
+        some = self._call(np.flatnonzero(inside), np.ones(inside.sum()))
+        masked = self._call(np.arange(len(self.label)), inside.astype(float))
         if not np.isclose(some, masked, rtol=1e-6, equal_nan=True):
             raise ValueError(
                 f"metric {self.metric.name!r} gives {some:.6g} for the rows of a group, but {masked:.6g} when the "
@@ -259,12 +256,12 @@ class UserRows:
         rng = generator(self.seed, block, 1)
         if not pooled:
             return np.stack([self._resampled(rows, size, rng) for rows in self._rows(self.group)])
-        times = times_drawn(len(self.group), size, rng)[:, self.unit] * self.weight
+        times = times_drawn(len(self.group), size, rng)[:, self.unit].astype(float)
         return np.stack([self._calls(rows, times[:, rows]) for rows in self._rows(self.group)])
 
     def _estimate(self, group: Array, rng: np.random.Generator) -> MetricEstimate:
         rows = self._rows(group)
-        value = np.array([self._tried(own, self.weight[own]) for own in rows])
+        value = np.array([self._tried(own, np.ones(len(own))) for own in rows])
         if not self.bootstraps:
             return MetricEstimate(value, np.full(len(rows), np.nan))
         samples = [self._resampled(own, self.bootstraps, rng) for own in rows]
@@ -281,7 +278,7 @@ class UserRows:
         parts = []
         for first in range(0, size, at_once):
             times = times_drawn(len(units), min(at_once, size - first), rng)
-            parts.append(self._calls(rows, times[:, place] * self.weight[rows]))
+            parts.append(self._calls(rows, times[:, place].astype(float)))
         return np.concatenate(parts)
 
     def _calls(self, rows: Array, weights: Array) -> Array:

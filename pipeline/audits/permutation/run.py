@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.audits.permutation.exact import Rates, exact_p, odds_ratio, score_interval
+from pipeline.audits.permutation.exact import Rates, exact_p, newcombe_interval
 from pipeline.audits.permutation.exact import statistic as exact_statistic
 from pipeline.audits.permutation.metrics import Auc, Metric, Rate, UserMetric, metric_named
 from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, Method, MonteCarlo, Settings, monte_carlo
@@ -21,11 +21,11 @@ class PermutationTest:
     """Test of H0: the metric is equal in groups A = ``groups[0]`` and B = ``groups[1]``.
 
     ``estimates`` are the metric in A and in B, ``difference`` is A - B with the interval [``ci_low``, ``ci_high``] of
-    level 1 - alpha: beside an ``exact`` test the score interval (Miettinen-Nurminen), extended where needed so that it
-    agrees with the test (the exact test rejects less, so 0 may lie just outside what the score test keeps); beside the
-    others by inversion of the test. The end that a one-sided alternative leaves open is that of the metric's range or
-    infinite. ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``,
-    ``p_high``] is the interval for the p of infinitely many draws (equal to it where the test is ``exact``).
+    level 1 - alpha: beside an ``exact`` test the hybrid score interval (Newcombe), extended where needed so that it
+    agrees with the test (the exact test rejects less, so 0 may lie just outside the interval); beside the others by
+    inversion of the test. The end that a one-sided alternative leaves open is that of the metric's range or infinite.
+    ``statistic`` is the studentised difference T. ``p_value`` belongs to ``alternative``; [``p_low``, ``p_high``] is
+    the interval for the p of infinitely many draws (equal to it where the test is ``exact``).
     ``rejected`` is p_value <= alpha.
 
     ``direction`` is +1 where the test concludes that A has the larger metric, -1 for B, 0 where it concludes neither:
@@ -36,7 +36,6 @@ class PermutationTest:
     ``sizes`` are the rows of the groups, ``units`` what was permuted (rows of the label or prediction concerned,
     clusters, rows). ``draws`` is the number of permutations drawn, 0 when the distribution was enumerated;
     ``undefined_draws`` of them left a group without the rows that the metric needs and count as extreme.
-    ``odds_ratio`` is, for an exact test, the conditional estimate of the odds ratio and its exact interval.
     ``guarantee`` says in a sentence what the p-value promises.
 
     ``undefined`` is the reason why there is no test, empty where there is one; then ``statistic``, p-values and
@@ -63,7 +62,6 @@ class PermutationTest:
     exact: bool = False
     draws: int = 0
     undefined_draws: int = 0
-    odds_ratio: tuple[float, float, float] | None = None
     guarantee: str = ""
     undefined: str = ""
 
@@ -71,23 +69,6 @@ class PermutationTest:
     def higher(self) -> str | None:
         """The group concluded to have the larger metric; None where the test concludes neither."""
         return None if self.direction == 0 else self.groups[0 if self.direction > 0 else 1]
-
-
-@dataclass(frozen=True)
-class PairedTests:
-    """Tests of all pairs of groups, with p-values adjusted for their number.
-
-    ``adjusted`` are the p-values after the ``correction``, one for each of ``tests`` (None where undefined; those do
-    not count among the comparisons) and ``rejected`` says which are at most alpha. ``guarantee`` says what error the
-    correction controls.
-    """
-
-    tests: tuple[PermutationTest, ...]
-    adjusted: tuple[float | None, ...]
-    rejected: tuple[bool, ...]
-    correction: str
-    alpha: float
-    guarantee: str
 
 
 GUARANTEES = {
@@ -141,8 +122,8 @@ def tested(data: Predictions | Counts, metric: Metric, settings: Settings, rng: 
         return _exact(data, metric, settings)
     if settings.method == "exact":
         raise ValueError(
-            f"no exact test of {metric.name} on these data: exactness is free for rates of unweighted, unclustered "
-            "rows; take method studentized"
+            f"no exact test of {metric.name} on these data: exactness is free for rates of unclustered rows; "
+            "take method studentized"
         )
     return _resampled(data, metric, settings, rng)
 
@@ -150,7 +131,7 @@ def tested(data: Predictions | Counts, metric: Metric, settings: Settings, rng: 
 def _pair(known: tuple[str, ...], groups: tuple[str, str] | None) -> tuple[int, int]:
     if groups is None:
         if len(known) > 2:
-            raise ValueError(f"the data have {len(known)} groups, {list(known)}: name two, or use all_pairs")
+            raise ValueError(f"the data have {len(known)} groups, {list(known)}: name two of them")
         return 0, 1
     if missing := [name for name in groups if name not in known]:
         raise ValueError(f"expected groups among {list(known)}, found {missing}")
@@ -170,7 +151,7 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> Perm
     p = exact_p(rates)
     value = p.of(settings.alternative)
     rejected = value <= settings.alpha
-    low, high = agreeing(score_interval(rates, settings.alpha, settings.alternative), rates.difference, rejected)
+    low, high = agreeing(newcombe_interval(rates, settings.alpha, settings.alternative), rates.difference, rejected)
     return replace(
         result,
         ci_low=low,
@@ -181,7 +162,6 @@ def _exact(data: Predictions | Counts, metric: Rate, settings: Settings) -> Perm
         p_high=value,
         rejected=rejected,
         direction=direction(rates.difference, p.greater, p.less, settings),
-        odds_ratio=odds_ratio(rates, settings.alpha, settings.alternative),
     )
 
 
@@ -251,8 +231,8 @@ def agreeing(interval: tuple[float, float], difference: float, rejected: bool) -
     """The interval with 0 in it exactly where the test does not reject.
 
     Intervals come from tests of D = d whose member at d = 0 is a close relative of the test made: where the two
-    disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is the score interval
-    (Miettinen-Nurminen), extended where needed: no inversion of the exact test.
+    disagree, the interval is extended to 0, or ends just before it. Beside an exact test it is Newcombe's interval,
+    extended where needed: no inversion of the exact test.
     """
     low, high = interval
     if not rejected:
@@ -288,15 +268,13 @@ def missing(data: Predictions | Counts, metric: Metric, value: Array) -> str:
     for group, name in enumerate(data.groups):
         if np.isfinite(value[group]):
             continue
-        lacks = "no rows" if isinstance(data, Counts) or data.weight is None else "no weight on rows"
         if isinstance(metric, Rate):
-            needs = NEEDED.get(metric.name)
-            return f"group {name!r} has {lacks}" + (f" with {needs}" if needs else " that count")
+            return f"group {name!r} has no rows with {NEEDED[metric.name]}"
         if isinstance(metric, Auc):
-            return f"group {name!r} has {lacks} with label {0 if _positives(data, group) else 1}"
+            return f"group {name!r} has no rows with label {0 if _positives(data, group) else 1}"
         if np.isinf(value[group]):
             return f"the {metric.title} of group {name!r} is infinite: a prediction that was certain was wrong"
-        return f"the {metric.title} of group {name!r} does not exist (the function gave NaN, or no row has weight)"
+        return f"the {metric.title} of group {name!r} does not exist: its rows give NaN"
     return ""
 
 
@@ -323,5 +301,4 @@ def without_variance(data: Predictions | Counts, metric: Metric, observed: Metri
 def _positives(data: Predictions | Counts, group: int) -> int:
     if isinstance(data, Counts):
         return int(data.table[group, 1].sum())
-    counts = data.group == group if data.weight is None else (data.group == group) & (data.weight > 0)
-    return int((data.label[counts] == 1).sum())
+    return int((data.label[data.group == group] == 1).sum())

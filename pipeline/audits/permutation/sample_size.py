@@ -55,9 +55,8 @@ class Config(Checked, of="audit"):
 def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence[np.random.Generator]) -> AuditResult:
     """Rows by repetition, ``attribute``, ``metric``, ``n`` (rows sampled) and ``sample``.
 
-    By ``test``: ``minimum_difference`` and ``minimum_difference_corrected`` (NaN where no threshold is rejected),
-    ``thresholds_detected`` and ``thresholds_tested``; without test ``detectable`` by the formula. Raises ValueError for
-    a size beyond the rows of the split.
+    By ``test``: ``minimum_difference`` and ``minimum_difference_corrected`` (NaN where no threshold is rejected);
+    without test ``detectable`` by the formula. Raises ValueError for a size beyond the rows of the split.
     """
     attributes = named_attributes(dataset, config.attributes)
     batch, score = scores_of(dataset, classifier, config.split)  # type: ignore[arg-type]
@@ -96,7 +95,7 @@ def run(dataset: Dataset, classifier: Classifier, config: Config, rngs: Sequence
 
 
 def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random.Generator) -> dict[str, Array]:
-    """Of each sample (S,) of tables (S, T, 2, 2, 2): what was tested, detected, and the least |D| detected."""
+    """Of each sample (S,) of tables (S, T, 2, 2, 2): the least |D| detected, at the level and corrected."""
     kinds = RATES[metric].split(tables)[..., :2]
     enough = np.asarray((kinds >= config.smallest_cell).all(axis=(-1, -2)))
     p = np.full(enough.shape, np.nan)
@@ -109,8 +108,6 @@ def minima(tables: Array, metric: str, test: str, config: Config, rng: np.random
     return {
         "minimum_difference": _least(size, p <= config.alpha),
         "minimum_difference_corrected": _least(size, adjusted <= config.alpha),
-        "thresholds_detected": (p <= config.alpha).sum(axis=1),
-        "thresholds_tested": enough.sum(axis=1),
     }
 
 

@@ -5,12 +5,11 @@ counts. What is drawn depends on the generators and on the order of the populati
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from pipeline.audits.permutation.draws import split
 from pipeline.audits.permutation.exact import Rates, exact_p
@@ -157,17 +156,15 @@ Row = dict[str, Any]
 class Population:
     """What samples are drawn from, and how they are tested.
 
-    ``place`` are its columns in the table, ``known`` its statistics without simulation, ``limit`` the level of the
-    un-studentised test in the limit. ``draw(S, rng)`` gives S samples of so many ``numbers`` each, and
-    ``p_values(samples, rng)`` by test the p-values (S,) of all of them.
+    ``place`` are its columns in the table, ``known`` its statistics without simulation. ``draw(S, rng)`` gives S
+    samples of so many ``numbers`` each, and ``p_values(samples, rng)`` by test the p-values (S,) of all of them.
     """
 
     place: Mapping[str, float | str]
-    known: Mapping[str, float]
     draw: Callable[[int, np.random.Generator], Any]
     p_values: Callable[[Any, np.random.Generator], Mapping[str, Array]]
     numbers: int = 1
-    limit: float | None = None
+    known: Mapping[str, float] = field(default_factory=dict)
 
 
 def share(statistic: str, happened: Array) -> list[Row]:
@@ -177,17 +174,13 @@ def share(statistic: str, happened: Array) -> list[Row]:
     return [{"statistic": statistic, "value": value}, {"statistic": f"{statistic}_std_error", "value": error}]
 
 
-def rejections(
-    config: Any, population: Population, test: str, p: Array, statistic: str = "rejection_rate", bins: int = 0
-) -> Iterator[Row]:
+def rejections(config: Any, test: str, p: Array, statistic: str = "rejection_rate", bins: int = 0) -> Iterator[Row]:
     """Of p-values (S,) the share of at most ``config.alpha``, and that of the NaN, which are not rejected.
 
     With ``bins`` the shares of the others in bins, ``p_share`` from ``bin_low`` to ``bin_high``.
     """
     yield from share(statistic, p <= config.alpha)
     yield {"statistic": "undefined", "value": float(np.isnan(p).mean())}
-    if test == "unstudentized" and population.limit is not None:
-        yield {"statistic": "limit_rejection_rate", "value": population.limit}
     if bins:
         edges = np.linspace(0, 1, bins + 1)
         counts = np.histogram(p[~np.isnan(p)], edges)[0] / max(1, int((~np.isnan(p)).sum()))
@@ -203,28 +196,21 @@ def simulated(
     rngs: Sequence[np.random.Generator],
     populations: Sequence[Population],
     columns: Sequence[str],
-    rows: Callable[[Any, Population, str, Array], Iterable[Row]] = rejections,
-    axes: Sequence[str] = (),
+    rows: Callable[[Any, str, Array], Iterable[Row]] = rejections,
 ) -> AuditResult:
     """The ``rows`` by repetition, population and ``test`` (empty for what is known) of ``config.simulations`` samples.
 
-    ``columns`` are fields of ``config``, constant in the table. With ``axes``, fields too, these are arrays beside
-    ``p_values`` (populations, tests, simulations) of the first repetition.
+    ``columns`` are fields of ``config``, constant in the table.
     """
     table: list[Row] = []
-    first: list[Array] = []
     for repetition, rng in enumerate(rngs[: classifier.repetitions]):
         for population in populations:
             place = {"repetition": repetition, **population.place}
             table += [{**place, "test": "", "statistic": name, "value": v} for name, v in population.known.items()]
-            p_values = _p_values(population, config.simulations, rng)
-            for test, p in p_values.items():
-                table += [{**place, "test": test, **row} for row in rows(config, population, test, p)]
-            if repetition == 0:
-                first.append(np.stack(list(p_values.values())))
+            for test, p in _p_values(population, config.simulations, rng).items():
+                table += [{**place, "test": test, **row} for row in rows(config, test, p)]
     constant = {name: getattr(config, name) for name in columns}
-    arrays = {"p_values": np.stack(first), **{name: np.array(getattr(config, name)) for name in axes}} if axes else {}
-    return AuditResult.of(audit, dataset, classifier, table, arrays, **constant)
+    return AuditResult.of(audit, dataset, classifier, table, **constant)
 
 
 def _p_values(population: Population, simulations: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -234,14 +220,6 @@ def _p_values(population: Population, simulations: int, rng: np.random.Generator
         samples = population.draw(min(at_once, simulations - start), rng)
         parts.append(population.p_values(samples, rng))
     return {test: np.concatenate([part[test] for part in parts]) for test in parts[0]}
-
-
-def limit_rejection_rate(ratio: float, alpha: float) -> float:
-    r"""The level in the limit of a test whose statistic varies by ``ratio`` as much as after a permutation.
-
-    .. math:: 2 \Phi\big(-z_{1 - \alpha/2} / \sqrt\rho\big)
-    """
-    return float(2 * ndtr(ndtri(alpha / 2) / np.sqrt(ratio)))
 
 
 def sampled(

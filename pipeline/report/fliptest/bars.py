@@ -13,13 +13,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing, marginal
+from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE, STANDS_OUT, Standing
 from pipeline.messages import enumerated
 from pipeline.report import words as w
 from pipeline.report.fliptest.trials import MEAN, RANKS, SIGN, Line, Place
 from pipeline.report.numbers import DASH, number, spread
 from pipeline.report.stamp import Picture
-from pipeline.report.style import FAINT, INK, new_figure, panel_letter
+from pipeline.report.style import FAINT, INK, bin_edges, new_figure, panel_letter
 from pipeline.transport.quality import WORST_HEALTHY_KS
 from pipeline.types import Array
 
@@ -128,13 +128,14 @@ def draw_marginal(axes: Axes, groups: Sequence[Group], column: int, own_axis: bo
     With ``own_axis`` flipsets are counted on an axis at the right, where they are too small a part of the group to be
     seen beside it; the axis is returned. What lies beyond the ends is left out.
     """
-    values = {group.label: group.values[:, column] for group in groups}
-    low, high = limits(list(values.values()))
-    counted = marginal({label: v[(v >= low) & (v <= high)] for label, v in values.items()}, BINS)
+    values = [group.values[:, column] for group in groups]
+    low, high = limits(values)
+    kept = [v[(v >= low) & (v <= high)] for v in values]
+    edges = bin_edges(np.concatenate(kept), BINS)
     right = axes.twinx() if own_axis else None
-    for group in groups:
+    for group, inside in zip(groups, kept, strict=True):
         there = right if right is not None and group.flipset else axes
-        heights, edges = counted.counts[group.label], counted.edges
+        heights = np.histogram(inside, edges)[0]
         if group.flipset:
             there.stairs(heights, edges, color=group.color, linewidth=1.3, linestyle=group.line, zorder=3)
         else:

@@ -98,7 +98,7 @@ def table_sample_size(inputs: Inputs) -> Table:
     ]
 
     def needed(difference: float, power: float) -> Callable[[Of], float]:
-        return lambda of: float(sample_size(difference, of[1], alpha=alpha, power=power).n_a)
+        return lambda of: float(sample_size(difference, of[1], alpha=alpha, power=power))
 
     return tabulated(
         title="Sample sizes by the formula of section 5.1.",

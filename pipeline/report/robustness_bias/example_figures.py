@@ -50,8 +50,8 @@ def figure_1(inputs: Inputs) -> Picture:
         "of the round points, the second as few of them as of the crosses.",
         notes=(
             f"Accuracy {accuracies[0]} % and {accuracies[1]} %. Dotted: the budget of {number(world.budget, 2)} on "
-            "both sides of the boundary. Filled: attacked with that budget. Points, boundaries and budget are found by "
-            "a search for the published shares; the shares are then counted.",
+            "both sides of the boundary. Filled: attacked with that budget. Points, boundaries and budget are chosen "
+            "for the published shares; the shares are then counted.",
         ),
     )
 

@@ -109,15 +109,6 @@ def test_proposition_2_holds_for_the_exact_map_of_groups_of_one_size() -> None:
     assert one(fair, flipset="positive")["size"] == one(fair, flipset="negative")["size"] > 0
 
 
-def test_the_given_threshold_decides_instead_of_the_models_own() -> None:
-    own, half, strict = (
-        one(audited(shift(), config=replace(CONFIG, threshold=threshold)))["positives_source"]
-        for threshold in (None, 0.5, 0.8)
-    )
-    assert own == half == (X > 0).sum()
-    assert strict == (np.log(4) < X).sum() < half
-
-
 def test_a_persons_coin_is_tossed_once_for_them_and_their_counterpart() -> None:
     still = audited(shift(np.zeros(2)), rule(0.0, 0.0, 0.0), TOSSED)
     accepted, people = (int(one(still)[name]) for name in ("positives_source", "n_source"))

@@ -9,7 +9,6 @@ from scipy import stats
 from pipeline.audits.fliptest import intervals, transparency
 from pipeline.audits.fliptest.intervals import (
     difference_intervals,
-    expanded,
     fewest,
     mean_intervals,
     over_trials,
@@ -85,16 +84,6 @@ def test_a_mean_sign_is_a_difference_of_shares() -> None:
         ends = difference_intervals(np.array([more]), np.array([fewer]), 20, 0.05)
         assert (low[j], high[j]) == (ends[0][0], ends[1][0])
     assert (low[1], high[1]) == (-1, pytest.approx(-0.68, abs=0.01))
-
-
-def test_a_mean_over_a_flipset_varies_as_under_resampling_of_all_rows() -> None:
-    rng = np.random.default_rng(3)
-    group, members = rng.gamma(1.0, size=(120, 2)), np.arange(120) < 25
-    # How often each row is drawn.
-    times = rng.multinomial(120, np.full(120, 1 / 120), size=20_000) * members
-    tail = expanded(25, 0.05)
-    expected = np.quantile(times @ group / times.sum(axis=1, keepdims=True), [tail, 1 - tail], axis=0)
-    np.testing.assert_allclose(mean_intervals(group[members], 20_000, 0.05, rng), expected, rtol=0.03)
 
 
 @pytest.mark.parametrize("members", [60, 8])

@@ -128,12 +128,6 @@ def test_children_part_their_parent_and_no_leaf_is_too_small_be_it_the_root() ->
         assert len(grown(x, y, z, limits)) == 1
 
 
-def test_shifting_and_scaling_the_output_changes_no_context() -> None:
-    x, y, z = planted_rows()
-    one, two = ([(c.bounds, c.parent) for c in grown(x, values, z, LIMITS)] for values in (y, 1e4 - 3 * y))
-    assert one == two
-
-
 # The search finds a planted subgroup, finds nothing where there is nothing, and stops at a biased feature.
 CONFIG = Config(**shipped("audit", "subgroups") | {"attribute": "g"})
 
@@ -170,8 +164,8 @@ def planted() -> Dataset:
     return data
 
 
-def statistic(rows: pd.DataFrame, name: str, part: str = "held out") -> pd.Series:
-    return chosen(rows, statistic=name, part=part, repetition=0).set_index("context")["value"]
+def statistic(rows: pd.DataFrame, name: str) -> pd.Series:
+    return chosen(rows, statistic=name, repetition=0).set_index("context")["value"]
 
 
 @pytest.fixture(scope="module")
@@ -200,18 +194,15 @@ def test_statistics_are_of_the_held_out_rows_adjusted_for_all_contexts_and_the_r
     for context in reported.index[(reported == 1) & (reported.index != "all rows")]:
         assert low[context] > high["all rows"]
     assert reported["all rows"] == float(low["all rows"] > 0)
-    tested = found.loc[found["statistic"] == "contexts_tested", "value"].item()
     r, size, p, adjusted = (statistic(found, name) for name in ("correlation", "size", "p_value", "p_adjusted"))
-    assert tested == r.notna().sum() > 3
-    assert size["all rows"] == statistic(found, "size", "train")["all rows"] == 4000
+    tested = r.notna().sum()
+    assert tested > 3
+    assert size["all rows"] == 4000
     np.testing.assert_allclose(adjusted.dropna(), np.minimum(1, tested * p.dropna()))
     half = np.arctanh(statistic(found, "ci_high")) - np.arctanh(r)
     np.testing.assert_allclose((half * np.sqrt(size - 3)).dropna().std(), 0, atol=1e-9)
     effect = np.maximum(statistic(found, "ci_low"), -statistic(found, "ci_high")).clip(lower=0)
     assert effect.dropna().is_monotonic_decreasing
-    gain = statistic(found, "gain")
-    assert np.isnan(gain["all rows"])
-    assert gain.dropna().between(-1, 1).all()
 
 
 def test_under_independence_hardly_any_search_reports_anything() -> None:
@@ -220,7 +211,7 @@ def test_under_independence_hardly_any_search_reports_anything() -> None:
     reported = chosen(rows, statistic="reported").groupby("repetition")["value"].max()
     # 12 of 100 are improbable (.004) where one in twenty errs.
     assert reported.sum() < 12
-    assert chosen(rows, statistic="contexts_tested")["value"].mean() > 1
+    assert chosen(rows, statistic="correlation")["value"].notna().sum() > 100
 
 
 def test_a_biased_feature_explains_its_own_bias_away() -> None:
@@ -242,8 +233,7 @@ def test_rows_in_neither_group_are_left_out() -> None:
     data = planted()
     outside = data.features[:, 0] == 13
     rows = searched(replace(data, protected={"g": np.where(outside, -1, data.protected["g"])}))
-    sizes = statistic(rows, "size")["all rows"] + statistic(rows, "size", "train")["all rows"]
-    assert sizes == (~outside).sum()
+    assert statistic(rows, "size")["all rows"] == round((~outside).sum() / 2)
 
 
 def test_the_score_is_an_output_too() -> None:

@@ -12,10 +12,9 @@ import pytest
 from scipy import stats
 
 from pipeline.audits.permutation import draws
-from pipeline.audits.permutation.draws import BLOCK, CountResampler, Resampler, split
+from pipeline.audits.permutation.draws import CountResampler, Resampler, split
 from pipeline.audits.permutation.kernels import (
     LANES,
-    assign,
     choose,
     permuted_codes,
     permuted_ranks,
@@ -27,7 +26,6 @@ from pipeline.audits.permutation.kernels import (
 from pipeline.audits.permutation.metrics import METRICS
 from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.resamplers import resampler
-from pipeline.audits.permutation.rows import RankedRows
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.simulations import TOGETHER, auc_p
 from pipeline.audits.permutation.statistics import BinnedAuc, MetricEstimate, studentized
@@ -105,30 +103,6 @@ def test_every_order_is_equally_likely() -> None:
     assert stats.chisquare(seen).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("sizes", [(3, 997), (500, 500), (990, 10), (200, 300, 500)])
-def test_groups_have_their_sizes_and_rows_are_alike(sizes: tuple[int, ...]) -> None:
-    codes, words = np.empty(1000, np.uint8), np.empty(125, np.uint64)
-    inside = np.zeros(1000)
-    for b in range(400):
-        assign(1, b, np.array(sizes), words, codes)
-        np.testing.assert_array_equal(np.bincount(codes, minlength=len(sizes)), sizes)
-        inside += codes == 0
-    share = sizes[0] / 1000
-    z = (inside - 400 * share) / np.sqrt(400 * share * (1 - share))
-    assert (z**2).mean() == pytest.approx(1, abs=0.2)
-
-
-def test_neighbouring_permutations_are_independent() -> None:
-    codes, words = np.empty((200, 512), np.uint8), np.empty(64, np.uint64)
-    for b in range(200):
-        choose(3, b, 256, words, codes[b])
-    common = (1 - codes.astype(int)) @ (1 - codes.astype(int)).T
-    shared = common[np.triu_indices(200, 1)]
-    law, x = stats.hypergeom(512, 256, 256), np.arange(112, 145)
-    seen, expected = np.bincount(shared, minlength=146)[x], law.pmf(x)
-    assert stats.chisquare(seen, expected / expected.sum() * seen.sum()).pvalue > 1e-3
-
-
 def test_a_permutation_does_not_depend_on_where_a_run_starts() -> None:
     rng = np.random.default_rng(1)
     label, columns = rng.integers(0, 2, 300).astype(np.uint8), rng.normal(size=(2, 300))
@@ -141,14 +115,6 @@ def test_a_permutation_does_not_depend_on_where_a_run_starts() -> None:
     permuted_sums(9, 0, sizes, columns, sums)
     permuted_sums(9, 19, sizes, columns, last)
     np.testing.assert_array_equal(sums[19:], last)
-
-
-def test_blocks_follow_one_another() -> None:
-    rng = np.random.default_rng(2)
-    rows = RankedRows.of(rng.integers(0, 2, 50), rng.normal(size=50), rng.integers(0, 2, 50), 2, 3)
-    moments = np.zeros((1, 3, 4))
-    permuted_ranks(3, BLOCK, np.array(rows.units), rows.label, rows.tie_end, moments)
-    assert rows.permuted(1, 4).value[0, 0] == moments[0, 1, 1] / (moments[0, 0, 1] * moments[0, 0, 0])
 
 
 PROGRAM = """
@@ -243,17 +209,16 @@ def test_a_sample_without_a_test_has_no_p_value() -> None:
 
 # Every way to permute has the law of permuted rows, and its samples with replacement the variance of the metric.
 DECIDED = replace(ROWS, score=np.asarray(ROWS.prediction, dtype=float))
-WEIGHED = replace(ROWS, weight=np.random.default_rng(2).random(240) + 0.1)
+PERSONS = replace(ROWS, cluster=np.arange(240) // 2)
 CASES = {
     "counts of decisions": (ROWS, "precision"),
     "ranked rows": (ROWS, "auc"),
     "ranked rows with ties": (replace(ROWS, score=np.round(ROWS.score)), "auc"),
     "counts of scores": (DECIDED, "auc"),
     "sums of rows": (ROWS, "mean_score"),
-    "sums of weighted rows": (WEIGHED, "mean_score"),
     "counts of kinds": (DECIDED, "mean_score"),
-    "sums of persons": (replace(WEIGHED, cluster=np.arange(240) // 2), "mean_error"),
-    "ranked persons": (replace(WEIGHED, cluster=np.arange(240) // 2), "auc"),
+    "sums of persons": (PERSONS, "mean_error"),
+    "ranked persons": (PERSONS, "auc"),
     "a user's metric": (ROWS, "bias"),
 }
 every_case = pytest.mark.parametrize("case", CASES)
@@ -279,14 +244,6 @@ def test_permuted_statistics_have_the_law_of_the_naive_permutation(case: str) ->
     assert stats.ks_2samp(drawn, naive).pvalue > 1e-3
     assert np.std(drawn) == pytest.approx(np.std(naive), rel=0.1)
     assert np.std(drawn) == pytest.approx(1, abs=0.15)
-
-
-@pytest.mark.parametrize("case", ["sums of rows", "counts of kinds"])
-def test_permutations_share_out_what_there_is(case: str) -> None:
-    """Means of the groups add up to that of all rows, whichever group is computed from the others."""
-    one = source(case)
-    units = np.array(one.units)
-    np.testing.assert_allclose(units @ one.permuted(0, 200).value, units @ one.observed.value)
 
 
 @every_case

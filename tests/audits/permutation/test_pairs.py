@@ -7,18 +7,21 @@ import numpy as np
 import pytest
 
 from pipeline.audits.inference import corrected
-from pipeline.audits.permutation import pairs
+from pipeline.audits.permutation.metrics import METRICS
 from pipeline.audits.permutation.monte_carlo import Settings
 from pipeline.audits.permutation.outcomes import Counts, Predictions
+from pipeline.audits.permutation.pairs import largest_t
 from pipeline.audits.permutation.rows import summed
-from pipeline.audits.permutation.run import permutation_test
+from pipeline.audits.permutation.run import PermutationTest, permutation_test
 from tests.audits.permutation.builders import at_most, simulate
 
 QUICK = Settings(draws=400)
 
 
-def all_pairs(data: Predictions | Counts, metric: str, settings: Settings = QUICK, **how: Any) -> Any:
-    return pairs.all_pairs(data, metric, settings, rng=np.random.default_rng(1), **how)
+def compared(
+    data: Predictions | Counts, metric: str, settings: Settings = QUICK
+) -> tuple[list[PermutationTest], list[Any]]:
+    return largest_t(data, METRICS[metric], settings, np.random.default_rng(1))
 
 
 def of_rates(hits: Any, positives: Any) -> Counts:
@@ -28,51 +31,28 @@ def of_rates(hits: Any, positives: Any) -> Counts:
     return Counts.of_decisions(table, tuple("abcd"[: len(hits)]))
 
 
-def test_all_pairs_are_the_tests_of_each_pair() -> None:
-    data = simulate(np.random.default_rng(1), (80, 60, 70), (0.5, 0.4, 0.6), (1.0, 0.4, 1.0))
-    found = all_pairs(data, "tpr")
-    assert [test.groups for test in found.tests] == [("a", "b"), ("a", "c"), ("b", "c")]
-    for test in found.tests:
-        alone = permutation_test(data, "tpr", rng=np.random.default_rng(9), groups=test.groups)
-        assert test.p_value == alone.p_value
-    expected = corrected(np.array([test.p_value for test in found.tests]), "holm")
-    assert found.adjusted == pytest.approx(tuple(expected))
-
-
 @pytest.mark.parametrize("metric", ["tpr", "auc", "mean_error"])
 def test_a_single_pair_keeps_the_p_value_of_its_own_test(metric: str) -> None:
     data = simulate(np.random.default_rng(2), (150, 100), (0.5, 0.4), (1.0, 0.6))
-    found = all_pairs(data, metric, correction="max_t")
-    assert found.adjusted == (found.tests[0].p_value,)
-    assert "needs no correction" in found.guarantee
+    (test,), adjusted = compared(data, metric)
+    assert adjusted == [test.p_value]
 
 
 def test_no_pair_is_rejected_that_its_exact_test_accepts() -> None:
     """11 of 12 against 21 of 35: T of the smoothed rates is beyond its 95 % point, Fisher's p is 0.071."""
-    alone = all_pairs(of_rates([11, 21], [12, 35]), "tpr", correction="max_t")
-    assert alone.adjusted[0] == pytest.approx(0.071, abs=0.001)
-    assert alone.rejected == (False,)
+    _, alone = compared(of_rates([11, 21], [12, 35]), "tpr")
+    assert alone[0] == pytest.approx(0.071, abs=0.001)
     rng, raised = np.random.default_rng(2), 0
     for _ in range(40):
         positives = rng.integers(4, 30, 3)
-        data = of_rates(rng.binomial(positives, [0.9, 0.6, 0.6]), positives)
-        found = all_pairs(data, "tpr", Settings(draws=199), correction="max_t")
-        for test, p, rejected in zip(found.tests, found.adjusted, found.rejected, strict=True):
+        tests, adjusted = compared(
+            of_rates(rng.binomial(positives, [0.9, 0.6, 0.6]), positives), "tpr", Settings(draws=199)
+        )
+        assert [test.groups for test in tests] == [("a", "b"), ("a", "c"), ("b", "c")]
+        for test, p in zip(tests, adjusted, strict=True):
             assert p >= test.p_value
-            assert test.rejected or not rejected
             raised += p > test.p_value
     assert raised > 60
-    assert "Monte-Carlo" in found.guarantee
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"alternative": "greater"}, {"resampling_risk": 0.01}]
-    + [{"method": method} for method in ("unstudentized", "lift", "bootstrap")],
-)
-def test_tests_that_the_largest_statistic_cannot_stand_for_have_other_corrections(settings: dict[str, Any]) -> None:
-    data = simulate(np.random.default_rng(2), (50, 50, 50), (0.5,) * 3, (1.0,) * 3)
-    assert all_pairs(data, "auc", Settings(draws=99, **settings), correction="holm").adjusted[0] is not None
 
 
 def test_a_pair_without_variance_is_no_rival() -> None:
@@ -81,18 +61,17 @@ def test_a_pair_without_variance_is_no_rival() -> None:
     label, group = np.tile([0, 1], 80), np.repeat([0, 1, 2, 3], 40)
     score = rng.normal(size=160) + label * np.array([50.0, 50.0, 1.0, 0.5])[group]
     data = Predictions(label, score, group, tuple("abcd"))
-    found = all_pairs(data, "auc", correction="max_t")
-    assert [p is None for p in found.adjusted] == [True] * 5 + [False]
+    _, adjusted = compared(data, "auc")
+    assert [p is None for p in adjusted] == [True] * 5 + [False]
 
 
 @pytest.mark.parametrize("metric", ["fnr", "auc"])
 def test_max_t_is_no_less_powerful_than_bonferroni(metric: str) -> None:
     data = simulate(np.random.default_rng(3), (150, 150, 150, 150), (0.5,) * 4, (1.0, 1.0, 1.0, 0.5))
-    settings = Settings(draws=4000, method="studentized")
-    largest, single = (all_pairs(data, metric, settings, correction=name) for name in ("max_t", "bonferroni"))
-    assert min(largest.adjusted) <= min(single.adjusted) + 0.01
-    for p, test in zip(largest.adjusted, largest.tests, strict=True):
-        assert p >= test.p_value - 0.02
+    tests, adjusted = compared(data, metric, Settings(draws=4000, method="studentized"))
+    own = [test.p_value or 1.0 for test in tests]
+    assert min(adjusted) <= min(corrected(np.array(own), "bonferroni")) + 0.01
+    assert all(p >= alone - 0.02 for p, alone in zip(adjusted, own, strict=True))
 
 
 def test_the_largest_statistic_of_rates_holds_its_level_whatever_the_prevalences() -> None:
@@ -102,7 +81,8 @@ def test_the_largest_statistic_of_rates_holds_its_level_whatever_the_prevalences
         rng = np.random.default_rng(simulation)
         positives = rng.binomial([200, 300, 100, 60], [0.5, 0.2, 0.8, 0.3])
         counts = of_rates(rng.binomial(positives, 0.7), positives)
-        rejected += any(pairs.all_pairs(counts, "tpr", Settings(draws=99), rng=rng, correction="max_t").rejected)
+        _, adjusted = largest_t(counts, METRICS["tpr"], Settings(draws=99), rng)
+        rejected += any(p is not None and p <= 0.05 for p in adjusted)
     assert rejected / simulations > 0.015
     assert at_most(rejected / simulations, 0.05, simulations)
 
@@ -110,12 +90,10 @@ def test_the_largest_statistic_of_rates_holds_its_level_whatever_the_prevalences
 def test_a_group_without_positives_is_no_rival() -> None:
     table = np.array([[[5, 5], [30, 40]], [[5, 5], [32, 38]], [[9, 9], [0, 0]]])
     data = Counts.of_decisions(table, ("a", "b", "c"))
-    for correction in ("holm", "max_t"):
-        found = all_pairs(data, "tpr", correction=correction)
-        assert [p is None for p in found.adjusted] == [False, True, True]
-        assert found.tests[1].undefined == "group 'c' has no rows with label 1"
-        assert found.adjusted[0] == pytest.approx(found.tests[0].p_value, abs=0.1)
-        assert found.rejected == (False, False, False)
+    tests, adjusted = compared(data, "tpr")
+    assert [p is None for p in adjusted] == [False, True, True]
+    assert tests[1].undefined == "group 'c' has no rows with label 1"
+    assert adjusted[0] == pytest.approx(tests[0].p_value, abs=0.1)
 
 
 def test_clusters_move_together_in_all_groups() -> None:
@@ -124,12 +102,11 @@ def test_clusters_move_together_in_all_groups() -> None:
     copies = {name: np.repeat(getattr(data, name), 3) for name in ("label", "score", "group")}
     persons = Predictions(**copies, groups=data.groups, cluster=np.repeat(np.arange(270), 3))
     settings = Settings(draws=2000)
-    once, thrice, apart = (
-        all_pairs(rows, "auc", settings, correction="max_t")
-        for rows in (data, persons, Predictions(**copies, groups=data.groups))
+    (_, once), (tests, thrice), (_, apart) = (
+        compared(rows, "auc", settings) for rows in (data, persons, Predictions(**copies, groups=data.groups))
     )
-    assert thrice.tests[2].units == (90, 90)
-    for one, other, more in zip(once.adjusted, thrice.adjusted, apart.adjusted, strict=True):
+    assert tests[2].units == (90, 90)
+    for one, other, more in zip(once, thrice, apart, strict=True):
         assert one == pytest.approx(other, abs=0.05)
         assert more < one
 

@@ -14,7 +14,6 @@ from pipeline.audits.permutation.outcomes import Predictions
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.robustness_bias.inference import (
     Significance,
-    resamples,
     sigma_difference,
     sigma_intervals,
     sign_agreement,
@@ -162,29 +161,6 @@ def test_by_hand(case: str) -> None:
     np.testing.assert_allclose(found.sigma, sigmas, atol=1e-12)
 
 
-@settings(max_examples=30)
-@given(st.integers(0, 10_000), st.sampled_from(DENOMINATORS))
-def test_a_failed_attack_changes_no_measure(seed: int, denominator: str) -> None:
-    rng = np.random.default_rng(seed)
-    distance, correct = rng.exponential(size=40), rng.random(40) < 0.7
-    failed, codes = correct & (rng.random(40) < 0.3), rng.integers(3, size=40)
-    names = "p", ("a", "b", "c")
-    here = by_level(counted(np.where(failed, np.nan, distance), correct, denominator), Partition(*names, codes), 2.0)
-    there = by_level(counted(distance[~failed], correct[~failed], denominator), Partition(*names, codes[~failed]), 2.0)
-    for name in ("n", "area", "sigma"):
-        np.testing.assert_allclose(getattr(here, name), getattr(there, name), rtol=1e-12)
-
-
-@pytest.mark.parametrize("denominator", DENOMINATORS)
-def test_attacks_that_fail_on_far_points_weaken_sigma_and_do_not_turn_it(denominator: str) -> None:
-    distance = np.concatenate([exponential(200, 0.9), exponential(400, 0.3)])
-    truth, found = (
-        by_level(counted(known, np.arange(600) % 10 > 0, denominator), parted(np.repeat([0, 1], [200, 400])), 10.0)
-        for known in (distance, np.where(distance > 1.2, np.nan, distance))
-    )
-    assert 0.2 < found.sigma[0] < truth.sigma[0]
-
-
 def test_a_level_without_a_point_that_counts_has_no_curve() -> None:
     lengths, partition = counted(np.array([NAN, 1.0, 2.0]), np.array([False, True, True]), "correct"), parted([0, 1, 2])
     assert np.isnan(survival(lengths, partition.element(0)[0], np.array([0.0, 1.0]))).all()
@@ -217,29 +193,6 @@ def test_the_interval_holds_the_true_sigma_about_as_often_as_it_says(denominator
     held = ((found[:, 0] < truth) & (truth < found[:, 1])).mean(axis=0)
     # 95 %, less a little since both samples are small; four standard errors are .05.
     assert ((held > 0.89) & (held < 0.99)).all()
-
-
-def test_the_interval_is_as_wide_as_the_delta_method_says() -> None:
-    lengths = drawn(np.random.default_rng(0))
-    sides = [lengths.length[lengths.counts & (PARTITION.codes == level)] for level in (0, 1)]
-    relative = sum(side.var() / side.mean() ** 2 / len(side) for side in sides)
-    ratio = sides[0].mean() / sides[1].mean()
-    low, high = interval(lengths, PARTITION, draws=4000)[:, 0]
-    assert low < ratio - 1 < high
-    assert high - low == pytest.approx(2 * 1.96 * ratio * np.sqrt(relative), rel=0.08)
-
-
-def test_a_sample_with_replacement_has_n_points_each_once_on_average() -> None:
-    (weight,) = resamples(50, 2000, np.random.default_rng(0))
-    assert (weight.sum(axis=1) == 50).all()
-    np.testing.assert_allclose(weight.mean(axis=0), 1, atol=0.15)
-    np.testing.assert_allclose(weight.var(axis=0), 1 - 1 / 50, atol=0.15)
-
-
-def test_the_unit_of_length_changes_no_interval() -> None:
-    lengths = drawn(np.random.default_rng(1))
-    longer = Lengths(lengths.length * 7, lengths.counts)
-    np.testing.assert_allclose(interval(longer, PARTITION, 7.0), interval(lengths, PARTITION, 1.0), rtol=1e-9)
 
 
 def test_partitions_share_the_resamples_and_do_not_disturb_one_another() -> None:
@@ -363,14 +316,6 @@ def test_samples_full_of_zeros_keep_the_level(members: int, zeros: float) -> Non
     p = np.array([compared(distance, partition, seed=seed).p[0] for seed, distance in enumerate(drawn)])
     for alpha in (0.05, 0.2):
         assert at_most((p <= alpha).mean(), alpha, 300, deviations=3.5)
-
-
-def test_what_is_adjusted_for_does_not_hang_on_how_many_groups_are_wrong_altogether() -> None:
-    codes = np.arange(400) % 10
-    distance = np.random.default_rng(9).exponential(size=400) * np.where(codes == 0, 4.0, 1.0)
-    found = compared_upto(counted(distance, codes < 3, "paper"), parted(codes), 99.0)
-    assert np.isfinite(found.p).all()
-    assert found.adjusted[0] == pytest.approx(10 * found.p[0]) == pytest.approx(10 / 100)
 
 
 def test_there_is_no_test_only_where_all_lengths_are_equal_or_a_side_is_empty() -> None:

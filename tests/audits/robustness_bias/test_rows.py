@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import softmax
-from sklearn.metrics import log_loss
 
 from pipeline.audits.inference import Precision
 from pipeline.audits.robustness_bias import illustrations
@@ -238,16 +236,3 @@ def test_the_middle_class_is_closest_at_about_equal_accuracy() -> None:
     assert mean[1] < 0.85 * min(mean[0], mean[2])
     accuracy = [CLASSES.correct[CLASSES.label == c].mean() for c in range(illustrations.CLASSES)]
     assert min(accuracy) > 0.95
-
-
-def test_the_regression_is_where_its_loss_is_least() -> None:
-    design = np.column_stack([CLASSES.points, np.ones(len(CLASSES.points))])
-
-    def loss(weights: np.ndarray) -> float:
-        logits = design @ weights.T
-        penalty = illustrations.PENALTY / 2 * (weights[:, :2] ** 2).sum()
-        return log_loss(CLASSES.label, softmax(logits, axis=1)) + float(penalty)
-
-    fitted = np.column_stack([CLASSES.weights, CLASSES.bias])
-    steps = 0.05 * np.random.default_rng(0).normal(size=(50, *fitted.shape))
-    assert min(loss(fitted + step) for step in steps) > loss(fitted)

@@ -11,13 +11,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from pipeline.audits.fliptest.space import MISSING, Input, Space
-from pipeline.audits.fliptest.transparency import marginal
 from pipeline.cli.audit.fliptest.evidence import FLIPSETS, Side
 from pipeline.cli.numbers import label_text
 from pipeline.report.fliptest import bars
 from pipeline.report.fliptest.bars import limits
 from pipeline.report.fliptest.trials import MEAN, RANKS, SIGN, Line
-from pipeline.report.style import new_figure
+from pipeline.report.style import bin_edges, new_figure
 from pipeline.report.words import FLIPSET_COLORS
 from pipeline.types import Array
 
@@ -124,13 +123,14 @@ def _lines(side: Side, space: Space, flipset: str, ranking: str, alpha: float) -
 def _histogram(axes: Axes, values: Mapping[str, Array]) -> None:
     """Shares of the people in the same bins: the whole group filled, flipsets as lines; far tails are left out."""
     low, high = limits(list(values.values()))
-    counted = marginal({name: v[(v >= low) & (v <= high)] for name, v in values.items()}, BINS)
-    for name, count in counted.counts.items():
-        share = count / len(values[name])
+    kept = {name: v[(v >= low) & (v <= high)] for name, v in values.items()}
+    edges = bin_edges(np.concatenate(list(kept.values())), BINS)
+    for name, inside in kept.items():
+        share = np.histogram(inside, edges)[0] / len(values[name])
         if name:
-            axes.stairs(share, counted.edges, color=FLIPSET_COLORS[name], linestyle=DASHES[name], linewidth=1.3)
+            axes.stairs(share, edges, color=FLIPSET_COLORS[name], linestyle=DASHES[name], linewidth=1.3)
         else:
-            axes.stairs(share, counted.edges, color=FLIPSET_COLORS[name], fill=True, alpha=0.55, linewidth=0)
+            axes.stairs(share, edges, color=FLIPSET_COLORS[name], fill=True, alpha=0.55, linewidth=0)
 
 
 def _bars(axes: Axes, values: Mapping[str, Array]) -> None:

@@ -47,7 +47,6 @@ class Data(Options, title="data"):
     prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
     threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")
     cluster: str | None = source("persons (or other units) whose rows belong together", None, "COLUMN")
-    weight: str | None = source("sampling weights", None, "COLUMN")
 
 
 class Comparison(Options, title="comparison"):
@@ -88,10 +87,8 @@ class Test(Options, title="test"):
 
 
 class Reading(Options, title="reading"):
-    engine: Literal["duckdb", "spark", "pandas"] = source(
-        "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer; pandas: "
-        "small files",
-        "duckdb",
+    engine: Literal["duckdb", "spark"] = source(
+        "duckdb: larger than memory, on this machine; spark: on a cluster, needs pyspark and Java 17 or newer", "duckdb"
     )
     threads: Count | None = source("of the engine (default: all cores)", None, "N")
     memory: str | None = source("of the engine, such as 4GB; more goes to disk", None, "SIZE")

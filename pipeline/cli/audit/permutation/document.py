@@ -18,7 +18,7 @@ from pipeline.tabulate import opened
 from pipeline.tabulate import table as tables
 from pipeline.tabulate.source import local_files
 
-COLUMNS = ("label", "positive", "score", "prediction", "threshold", "cluster", "weight")
+COLUMNS = ("label", "positive", "score", "prediction", "threshold", "cluster")
 """What the document says of the data under its own name."""
 CAVEATS = """
 held_out_rows: The tests are about predictions for rows that the model was not made from.
@@ -132,7 +132,7 @@ def result(finding: Finding) -> dict[str, Any]:
             "rejected_unadjusted": test.rejected,
             "higher": test.higher if finding.rejected else None,
             "direction": test.direction if finding.rejected else 0,
-            **{name: getattr(test, name) for name in ("method", "exact", "draws", "undefined_draws", "odds_ratio")},
+            **{name: getattr(test, name) for name in ("method", "exact", "draws", "undefined_draws")},
             "guarantee": test.guarantee,
             "basis": finding.basis,
             "undefined": test.undefined or None,

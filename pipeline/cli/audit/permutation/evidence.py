@@ -17,7 +17,7 @@ from pipeline.audits.permutation.correlation import correlation_test
 from pipeline.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
 from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, tails
 from pipeline.audits.permutation.outcomes import Counts, Predictions
-from pipeline.audits.permutation.pairs import all_pairs
+from pipeline.audits.permutation.pairs import largest_t
 from pipeline.audits.permutation.run import PermutationTest, tested
 from pipeline.cli.audit import followed
 from pipeline.cli.audit.permutation import Settings
@@ -51,7 +51,7 @@ no_group: metric {metric} is compared between groups: name their column with --g
 no_attribute: metric correlation needs a column of numbers, such as age: name it with --attribute
 attribute: --attribute goes with --metric correlation: add it
 group: --group goes with metrics that groups can be compared by, such as --metric auc: add one
-rows_alone: metric correlation takes rows as they are: leave --cluster and --weight out
+rows_alone: metric correlation takes rows as they are: leave --cluster out
 decisions: metric {metric} needs decisions: name their column with --prediction, or cut the scores with --threshold
 scores: metric {metric} needs scores: name their column with --score
 max_t: --correct max-t is a two-sided test: leave --alternative out, or take another correction
@@ -80,8 +80,8 @@ class Plan:
 
     def drawn(self, metric: Metric) -> bool:
         """Whether the metric is tested by random permutations: where it is no rate, or rows are not alike."""
-        weighted = self.asked.cluster is not None or self.asked.weight is not None
-        return not isinstance(metric, Rate) or weighted or self.asked.method not in ("auto", "exact")
+        clustered = self.asked.cluster is not None
+        return not isinstance(metric, Rate) or clustered or self.asked.method not in ("auto", "exact")
 
     def alternative(self, metric: Metric | None = None) -> Alternative:
         """The alternative asked for; else both sides, with equal tails where a metric's T is permuted."""
@@ -116,7 +116,7 @@ def planned(asked: Settings) -> Plan:
         "no_attribute": correlated and not asked.attribute,
         "attribute": asked.attribute and not correlated,
         "group": asked.group and not metrics,
-        "rows_alone": correlated and (asked.cluster or asked.weight),
+        "rows_alone": correlated and asked.cluster,
         "decisions": not decided and asked.threshold is None and [{"metric": name} for name in rates],
         "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
         "max_t": asked.correct == "max-t" and asked.alternative not in (None, "two-sided"),
@@ -188,7 +188,7 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
     """The metrics with their data, each kind of which is read once: counts of decisions, of scores, or the rows."""
     asked = plan.asked
     columns = {"group": grouping.column, "against": grouping.level, **asked.some("label", "positive", "score")}
-    alone = bool(asked.cluster or asked.weight)
+    alone = bool(asked.cluster)
     found: dict[str, Data] = {}
     for metric in plan.metrics:
         kind = "decisions" if _of_decisions(metric) else "scores"
@@ -218,7 +218,7 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    given = plan.asked.some("prediction", "threshold", "cluster", "weight")
+    given = plan.asked.some("prediction", "threshold", "cluster")
     content = predictions(table, **columns, **given, bounds=plan.bounds)
     return content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row"
 
@@ -233,7 +233,7 @@ def varies(content: Counts | Predictions, metric: Metric) -> bool:
 
 def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
     """The smallest number of units of one kind in a group: of the AUC, positives and negatives; of a rate, the rows
-    that it is a share of. Units are clusters where there are any, else rows; rows of weight 0 are none.
+    that it is a share of. Units are clusters where there are any, else rows.
 
     None for other metrics, whose units are all of the group's.
     """
@@ -247,9 +247,8 @@ def fewest(content: Counts | Predictions, metric: Metric) -> int | None:
     else:
         assert content.prediction is not None
         of_kind = [np.array(metric.among, dtype=bool)[content.label.astype(int), content.prediction.astype(int)]]
-    counts = np.ones(len(content.label), dtype=bool) if content.weight is None else content.weight > 0
     unit = np.arange(len(content.label)) if content.cluster is None else content.cluster
-    return min(len(np.unique(unit[counts & kind & (content.group == g)])) for kind in of_kind for g in (0, 1))
+    return min(len(np.unique(unit[kind & (content.group == g)])) for kind in of_kind for g in (0, 1))
 
 
 @dataclass(frozen=True)
@@ -361,13 +360,8 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Pre
         return [found(content, tested(content, metric, plan.testing(metric), rng))]
 
     def all_at_once(plan: Plan) -> list[Finding]:
-        named = metric if isinstance(metric, UserMetric) else metric.name
-        rng = plan.rng(grouping, metric.name, "max_t")
-        every = all_pairs(content, named, plan.testing(metric), rng=rng, correction="max_t")
-        return [
-            found(content.pair(*pair), test, adjusted)
-            for pair, test, adjusted in zip(places, every.tests, every.adjusted, strict=True)
-        ]
+        tests, adjusted = largest_t(content, metric, plan.testing(metric), plan.rng(grouping, metric.name, "max_t"))
+        return [found(content.pair(*pair), test, p) for pair, test, p in zip(places, tests, adjusted, strict=True)]
 
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
