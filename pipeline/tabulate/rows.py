@@ -101,8 +101,8 @@ def predictions(
 ) -> Predictions:
     """The rows of an ``opened`` table themselves, in their order, checked like those of ``contingency``.
 
-    ``cluster`` is a column of persons (or other units) whose rows belong together. Without a score the prediction stands
-    for it. More than ``values`` values (rows times columns) are refused.
+    ``cluster`` is a column of persons (or other units) whose rows belong together. Without a score the prediction
+    stands for it. More than ``values`` values (rows times columns) are refused.
     """
     roles = {"label": label, "group": group, "score": score, "prediction": prediction, "cluster": cluster}
     frame = _fetched(table, roles, values)
