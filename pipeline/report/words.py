@@ -168,13 +168,12 @@ METRICS = Known({
 }, plainly)  # fmt: skip
 ATTRIBUTES = Known({"sex": "gender", "race": "race"}, plainly)
 
-DEEPFOOL, CARLINI_WAGNER, SMOOTHING, EXACT_IN_BOX = "deepfool", "carlini_wagner", "smoothing", "exact_in_box"
+DEEPFOOL, CARLINI_WAGNER, SMOOTHING = "deepfool", "carlini_wagner", "smoothing"
 FMN = "fmn"
 """The study's own upper bound: from DeepFool's image on, the tightest of its attacks."""
 ABBREVIATED = {"ddn": "DDN", "fmn": "FMN", "fab": "FAB"}
 DISTANCES = Known({
     EXACT: MethodStyle("exact", "#222222", "o", "-"),
-    EXACT_IN_BOX: MethodStyle("exact, among images", "#7F7F7F", "o", (0, (1, 1.2))),
     DEEPFOOL: MethodStyle("DeepFool", "#0072B2", "s", (0, (5, 1.5))),
     CARLINI_WAGNER: MethodStyle("Carlini-Wagner", "#D55E00", "^", (0, (5, 1.5, 1, 1.5))),
     SMOOTHING: MethodStyle("randomized smoothing", "#00875F", "D", (0, (1, 1.2))),
@@ -235,7 +234,7 @@ def tighter(found: Iterable[str]) -> list[str]:
 
 
 def distances_in(found: Iterable[str]) -> list[str]:
-    """The distinct distances: exact ones, the two attacks of the paper, tighter ones, and the certified radius last."""
+    """The distinct distances: exact, by the two attacks of the paper, by tighter ones, and the certified radius."""
     there = set(found)
     *first, last = DISTANCES
     return [name for name in (*first, *tighter(there), last) if name in there]

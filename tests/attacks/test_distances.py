@@ -1,18 +1,14 @@
 """What all attacks share: batches, passes, evaluation mode, and what they refuse."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
 
 from pipeline.attacks import Execution
 from pipeline.attacks import linear_distance as module
 from pipeline.attacks.distances import Closest, CountedNetwork, fooled_by, margin, measured, norms
-from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box, to_plane_in_box
-from tests.attacks.builders import in_the_corner, linear
+from pipeline.attacks.linear_distance import linear_distance
+from tests.attacks.builders import linear
 
 
 def brighter(network: CountedNetwork, x: torch.Tensor, label: torch.Tensor) -> Closest:
@@ -96,8 +92,7 @@ def test_the_margin_is_positive_for_the_predicted_class_alone() -> None:
     assert norms(torch.full((2, 1, 3, 3), 2.0)).tolist() == [6.0, 6.0]
 
 
-# Exact distances of linear classifiers: closed forms, an independent solver in the box, invariances, failures.
-BOTH = pytest.mark.parametrize("measure", [linear_distance, linear_distance_in_box])
+# Exact distances of linear classifiers: a closed form, invariances, failures.
 
 
 def test_two_pixels_by_hand() -> None:
@@ -109,20 +104,6 @@ def test_two_pixels_by_hand() -> None:
     np.testing.assert_allclose(found.distance, [0.3, 0.26, 0.0], rtol=1e-12)
     assert not found.failed.any()
     assert (found.forward_passes, found.adversarial) == (3, None)
-
-
-def test_the_box_by_hand_with_a_point_of_a_class_or_none() -> None:
-    # From (.1, .5) the plane 3 a + 4 b = .5 is met at a = -.14, so a stops at 0 and b goes on to .125.
-    weight, bias = np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([-0.5, 0.0])
-    image, label = np.array([0.1, 0.5]).reshape(1, 1, 1, 2), np.array([0])
-    free, boxed = (measure(weight, bias, image, label) for measure in (linear_distance, linear_distance_in_box))
-    np.testing.assert_allclose(free.distance, 1.8 / 5)
-    np.testing.assert_allclose(boxed.distance, np.hypot(0.1, 0.375))
-    # Class 1 begins where the sum of two pixels is 3.
-    weight, bias = np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([3.0, 0.0])
-    image, label = np.full((1, 1, 1, 2), 0.5), np.array([0])
-    assert linear_distance_in_box(weight, bias, image, label).failed.all()
-    assert linear_distance(weight, bias, image, label).distance == pytest.approx(2 / np.sqrt(2))
 
 
 def test_no_class_changes_within_the_distance_and_one_does_just_beyond() -> None:
@@ -139,43 +120,12 @@ def test_no_class_changes_within_the_distance_and_one_does_just_beyond() -> None
         assert (beyond != own).any()
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_in_the_box_it_agrees_with_a_general_solver(seed: int) -> None:
-    """min ||delta|| with v' delta = -gap in the box."""
-    rng = np.random.default_rng(seed)
-    # Pixels on the box's sides, and weights of 0.
-    x, v = rng.uniform(size=8).round(1), rng.normal(size=8).round(1)
-    x[:2], v[2] = (0.0, 1.0), 0.0
-    reach = float(v @ x - np.minimum(v, 0).sum())
-    how: Any = {"method": "SLSQP", "jac": lambda d: 2 * d, "options": {"ftol": 1e-14, "maxiter": 500}}
-    for gap in reach * np.array([0.0, 0.1, 0.5, 0.9, 1 - 1e-9]):
-        plane = {"type": "eq", "fun": lambda d, gap=gap: v @ d + gap, "jac": lambda d: v}
-        solved = minimize(lambda d: d @ d, np.zeros(8), bounds=np.stack([-x, 1 - x], axis=1), constraints=plane, **how)
-        assert solved.success, solved.message
-        (found,) = to_plane_in_box(np.array([[gap]]), v[None, None], x[None, None])[0]
-        assert found == pytest.approx(np.sqrt(solved.fun), rel=1e-5, abs=1e-6)
-    assert np.isinf(to_plane_in_box(np.array([[1.001 * reach]]), v[None, None], x[None, None])).all()
-
-
-def test_the_box_matters_only_where_it_is_in_the_way() -> None:
-    model = linear(4)
-    (some, same), (free, boxed) = (
-        [measure(*one.arrays) for measure in (linear_distance, linear_distance_in_box)]
-        for one in (model, in_the_corner(model))
-    )
-    # Around mid-grey no boundary is as far as a side of the box.
-    np.testing.assert_allclose(same.distance, some.distance, rtol=1e-9)
-    assert (boxed.distance[~boxed.failed] >= free.distance[~boxed.failed] * (1 - 1e-12)).all()
-    assert np.median(boxed.distance / free.distance) > 1.1
-
-
-@BOTH
 def test_what_leaves_the_boundaries_where_they_are_changes_nothing_nor_do_blocks(
-    measure: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     weight, bias, images, label = linear(5).arrays
     rng = np.random.default_rng(0)
-    expected = measure(weight, bias, images, label).distance
+    expected = linear_distance(weight, bias, images, label).distance
     shift, order, classes = rng.normal(size=weight.shape[1]), rng.permutation(weight.shape[1]), rng.permutation(5)
     shuffled = images.reshape(60, -1)[:, order].reshape(images.shape)
     for same in (
@@ -184,14 +134,13 @@ def test_what_leaves_the_boundaries_where_they_are_changes_nothing_nor_do_blocks
         (weight[:, order], bias, shuffled, label),
         (weight[classes], bias[classes], images, np.argsort(classes)[label]),
     ):
-        np.testing.assert_allclose(measure(*same).distance, expected, rtol=1e-9)
+        np.testing.assert_allclose(linear_distance(*same).distance, expected, rtol=1e-9)
     monkeypatch.setattr(module, "BLOCK_NUMBERS", 1000)
-    np.testing.assert_allclose(measure(weight, bias, images, label).distance, expected, rtol=1e-12)
+    np.testing.assert_allclose(linear_distance(weight, bias, images, label).distance, expected, rtol=1e-12)
 
 
-@BOTH
-def test_without_a_boundary_it_fails_and_says_so(measure: Callable[..., Any]) -> None:
-    found = measure(np.ones((3, 4)), np.array([1.0, 0.0, 0.0]), np.full((2, 1, 2, 2), 0.5), np.array([0, 1]))
+def test_without_a_boundary_it_fails_and_says_so() -> None:
+    found = linear_distance(np.ones((3, 4)), np.array([1.0, 0.0, 0.0]), np.full((2, 1, 2, 2), 0.5), np.array([0, 1]))
     # The second point is misclassified, which needs no boundary.
     np.testing.assert_array_equal(found.failed, [True, False])
     np.testing.assert_array_equal(found.distance, [np.nan, 0.0])

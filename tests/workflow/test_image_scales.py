@@ -15,7 +15,7 @@ from tests.builders import image_dataset
 STUDY = "robustness_bias"
 TRAIN, TEST = 48, 8
 FEW = {
-    **{f"{name}_points": 2 for name in ("exact", "exact_in_box", "deepfool", "carlini_wagner", "fmn", "smoothing")},
+    **{f"{name}_points": 2 for name in ("exact", "deepfool", "carlini_wagner", "fmn", "smoothing")},
     **{"carlini_wagner_iterations": 2, "carlini_wagner_searches": 1, "deepfool_steps": 2, "fmn_steps": 2},
     **{"fmn_start_steps": 2, "smoothing_samples": 100, "bootstraps": 10, "permutations": 9},
 }

@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.attacks import Distances, Execution
-from pipeline.attacks.linear_distance import linear_distance, linear_distance_in_box
+from pipeline.attacks.linear_distance import linear_distance
 from pipeline.models.device import own_operations
 from pipeline.types import Array, ImageDataset
 
@@ -30,22 +29,20 @@ if TYPE_CHECKING:
     Attack = Callable[[PixelNetwork, Array, Array, Array], Distances]
     """Network, images (m, c, h, w) in [0, 1], their classes (m,) and the numbers of the points (m,) -> distances."""
 
-EXACT, EXACT_IN_BOX, SMOOTHING = "exact", "exact_in_box", "smoothing"
+EXACT, SMOOTHING = "exact", "smoothing"
 WITH_IMAGES = ("deepfool", "carlini_wagner", "fmn")
 """Attacks that change images; each gives an upper bound."""
-CLOSED_FORMS: Mapping[str, Callable[..., Distances]] = {EXACT: linear_distance, EXACT_IN_BOX: linear_distance_in_box}
-"""Of linear networks alone: in all of space, as published, and among the images, where the attacks stay."""
-NAMES = (*CLOSED_FORMS, *WITH_IMAGES, SMOOTHING)
+STREAMS = {EXACT: 0, "deepfool": 2, "carlini_wagner": 3, "fmn": 4, SMOOTHING: 5}
+"""Of a checkpoint's random streams, that of each distance: its own for good, so that its numbers stay as they are."""
+NAMES = tuple(STREAMS)
 LINEAR = ("networks.logistic_regression",)
 """Architectures whose distances are known exactly."""
 SCALES = ("pixels", "normalised")
-NUMBERS_AT_ONCE = 2**24
-"""Of differences of weights, in memory."""
 
 
 def applies(name: str, architecture: str) -> bool:
     """Whether this distance can be had for networks of this architecture."""
-    return name not in CLOSED_FORMS or architecture in LINEAR
+    return name != EXACT or architecture in LINEAR
 
 
 def named(
@@ -67,8 +64,8 @@ def named(
     from pipeline.attacks.smoothing import certify
 
     how = Execution(batch_size=batch_size, keep_adversarial=keep_images)
-    if name in CLOSED_FORMS:
-        return partial(_exact, CLOSED_FORMS[name])
+    if name == EXACT:
+        return _exact
     if name == SMOOTHING:
         own = {**settings, "seed": int(rng.integers(2**63)), "execution": how}
         own["channel_scale"] = std if own.pop("scale") == "normalised" else None
@@ -78,23 +75,15 @@ def named(
     return lambda f, images, label, points: attack(f, images, label, **settings, execution=how)
 
 
-def _exact(
-    closed_form: Callable[..., Distances], f: PixelNetwork, images: Array, label: Array, points: Array
-) -> Distances:
-    """The distances to the boundary of a linear network, a few points at a time: they need all weights' differences."""
+def _exact(f: PixelNetwork, images: Array, label: Array, points: Array) -> Distances:
+    """The distances to the boundary of a linear network."""
     import torch
 
     from pipeline.attacks.distances import affine
 
     origin = torch.zeros((1, *images.shape[1:]), dtype=torch.float64, device=f.mean.device)
     weight, bias = affine(copy.deepcopy(f).double(), origin)
-    size = max(1, NUMBERS_AT_ONCE // weight.size)
-    found = [
-        closed_form(weight, bias, images[first : first + size], label[first : first + size])
-        for first in range(0, len(images), size)
-    ]
-    distance = np.concatenate([np.zeros(0), *(one.distance for one in found)])
-    return Distances(distance, np.isnan(distance), None, len(distance))
+    return linear_distance(weight, bias, images, label)
 
 
 LOG = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ from pipeline.types import Array, AuditResult, Classifier, ImageDataset
 class Config(Checked, of="audit"):
     """What is measured, of which points, and how precisely.
 
-    ``attacks``: some of ``distances.NAMES``; exact ones are measured of linear networks alone.
+    ``attacks``: some of ``distances.NAMES``; the exact one is measured of linear networks alone.
     ``checkpoints``: all, or the last. ``<attack>_points``: that attack is made on the first so many test points, None
     for all; every other ``<attack>_...`` is a setting of the function in ``pipeline.attacks``, explained there.
     ``smoothing_scale``: the noise's sigma is in pixels, or in normalised ones. ``budget``: T, the largest perturbation
@@ -43,7 +43,6 @@ class Config(Checked, of="audit"):
     attacks: Annotated[Sequence[str], some_of(distances.NAMES)]
     checkpoints: Annotated[str, one_of(("all", "last"))]
     exact_points: Count | None
-    exact_in_box_points: Count | None
     deepfool_points: Count | None
     deepfool_steps: int
     deepfool_candidates: int
@@ -160,11 +159,11 @@ def _checkpoint(
     correct = prediction == subject.dataset.label[subject.rows]
     arrays: dict[str, Array] = {"correct": correct}
     table: list[dict[str, Any]] = []
-    streams = dict(zip(distances.NAMES, rng.spawn(len(distances.NAMES)), strict=True))
+    streams = rng.spawn(1 + max(distances.STREAMS.values()))
     for name in config.attacks:
         if not distances.applies(name, architecture):
             continue
-        attacking, measuring = streams[name].spawn(2)
+        attacking, measuring = streams[distances.STREAMS[name]].spawn(2)
         tried = config.sample(name, len(correct))
         attack = distances.named(name, config.settings(name), subject.dataset.std, attacking, config.batch_size)
         distance, forward_passes = subject.attacked(attack, np.flatnonzero(tried & correct), prediction)

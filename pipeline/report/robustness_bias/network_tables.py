@@ -12,7 +12,7 @@ from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import DASH, Estimate, number
 from pipeline.report.robustness_bias import study
 from pipeline.report.robustness_bias.agreement import TABLE_1
-from pipeline.report.robustness_bias.study import NOT_RUN, Audited, Points
+from pipeline.report.robustness_bias.study import NOT_RUN, Audited
 from pipeline.report.table import Cell, Column, Row, Table
 from pipeline.types import Array
 
@@ -30,10 +30,7 @@ TABLE_2 = {
 """Its columns; the first two stand for one network on CIFAR-10 and another on CIFAR-100."""
 SHORT = {"Deep CNN (CIFAR100)": "Deep CNN"}
 FROM_SCRATCH, NOT_LEARNED = "*", "\u00a7"
-BOX = (
-    "The exact distance is as published, of all of space; attacks stay among the images, in the box [0, 1], and so "
-    "does the other exact one."
-)
+BOX = "The exact distance is as published, of all of space; attacks stay among the images, in the box [0, 1]."
 
 
 @registry.table()
@@ -184,8 +181,8 @@ def table_bounds(inputs: Inputs) -> Table:
     body = []
     for one in shown:
         points = study.at_points(inputs, one)
-        common = shared(points, [name for name in one.attacks if name != w.SMOOTHING])
-        best = best_bound(points)
+        bounds = np.array([points.distance[name] for name in one.attacks if name != w.SMOOTHING])
+        common, best = np.isfinite(bounds).all(axis=0) & points.correct, bounds.min(axis=0)
         for attack in one.attacks:
             here = common & np.isfinite(points.distance[attack])
             own, nearest = points.distance[attack][here], best[here]
@@ -221,25 +218,11 @@ def table_bounds(inputs: Inputs) -> Table:
             "Last epoch. Attacked: the correctly classified points. Failed: those of them for which an attack found "
             "nothing; smoothing: for which nothing could be certified. Median, excess and rank correlation "
             "(Spearman's): over the points for which every attack found a distance, smoothing over those among them "
-            "that it certifies. The best: the exact distance among images where it is known, else the smallest of all "
-            "attacks at each point; smoothing is a bound from below, and of another classifier. "
-            f"{BOX} Passes: images put through the network for each point attacked.",
+            "that it certifies. The best: the smallest distance at each point; smoothing is a bound from below, and of "
+            f"another classifier. {BOX} Passes: images put through the network for each point attacked.",
             *study.not_run(found),
         ),
     )
-
-
-def shared(points: Points, attacks: Sequence[str]) -> Array:
-    """The points (n,) with a finite distance by every attack."""
-    return np.asarray(np.isfinite([points.distance[name] for name in attacks]).all(axis=0) & points.correct)
-
-
-def best_bound(points: Points) -> Array:
-    """The exact distance among images, or the smallest that an attack found (n,); NaN where none did."""
-    if w.EXACT_IN_BOX in points.distance:
-        return points.distance[w.EXACT_IN_BOX]
-    attacks = [values for name, values in points.distance.items() if name != w.SMOOTHING]
-    return np.asarray(np.fmin.reduce(attacks))
 
 
 def rank_correlation(one: Array, other: Array) -> float:

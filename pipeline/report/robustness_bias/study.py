@@ -396,7 +396,7 @@ def of_training(stamp: Stamp, *parts: str) -> Stamp:
 
 def _concerns(key: str, made: Iterable[str]) -> bool:
     """Whether a setting can have had an effect where these distances were measured."""
-    of = [name for name in (w.EXACT_IN_BOX, *w.DISTANCES, *w.ABBREVIATED) if key.startswith(f"audit.{name}_")]
+    of = [name for name in (*w.DISTANCES, *w.ABBREVIATED) if key.startswith(f"audit.{name}_")]
     return not of or of[0] in made
 
 

@@ -284,24 +284,9 @@ def made(name: str, settings: dict[str, Any], seed: int = 0, batch: int | None =
 
 
 def test_every_name_has_an_attack_and_only_linear_networks_have_an_exact_distance() -> None:
-    assert distances.NAMES == ("exact", "exact_in_box", "deepfool", "carlini_wagner", "fmn", "smoothing")
-    for kind, names in (("logistic_regression", distances.NAMES), ("deep_cnn", distances.NAMES[2:])):
+    assert distances.NAMES == ("exact", "deepfool", "carlini_wagner", "fmn", "smoothing")
+    for kind, names in (("logistic_regression", distances.NAMES), ("deep_cnn", distances.NAMES[1:])):
         assert tuple(name for name in distances.NAMES if distances.applies(name, f"networks.{kind}")) == names
-
-
-def test_the_box_makes_some_points_farther_and_none_nearer(network: Any) -> None:
-    """And no attack, which stays in it, finds less than the exact distance there."""
-    dark = np.random.default_rng(1).uniform(0, 0.1, size=(20, 2, 4, 4)).astype(np.float32)
-    label = np.asarray(network(torch.from_numpy(dark)).argmax(1).numpy())
-    free, inside, attacked = (
-        made(name, settings)(network, dark, label, np.arange(20)).distance
-        for name, settings in (("exact", {}), ("exact_in_box", {}), ("fmn", {"steps": 20}))
-    )
-    assert (inside >= free - 1e-12).all()
-    assert (inside > free + 1e-3).any()
-    found = np.isfinite(attacked)
-    assert found.any()
-    assert (attacked[found] >= inside[found] - 1e-5).all()
 
 
 @pytest.mark.parametrize(
