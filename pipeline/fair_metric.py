@@ -110,20 +110,11 @@ def from_directions(directions: Array) -> FairMetric:
 def rotated(angle: float) -> FairMetric:
     """Sigma = v v', v = R(angle) (0, 1)' = (-sin, cos)': the plane's metric that ignores the direction at ``angle``.
 
-    In degrees; 0 ignores the first coordinate. Source: Maity et al. 2021, section 4.1 (its text; see :func:`diagonal`).
+    In degrees; 0 ignores the first coordinate. Source: Maity et al. 2021, section 4.1 (its text: the formula printed
+    there lacks the cross term).
     """
     radians = np.deg2rad(angle)
     return from_directions(np.array([[np.cos(radians), np.sin(radians)]]))
-
-
-def diagonal(angle: float) -> FairMetric:
-    """Sigma = diag(sin^2 angle, cos^2 angle): the formula printed for the rotated metric, which has no cross term.
-
-    Away from multiples of 90 degrees it penalises every direction, so it has no sensitive basis. ``angle`` in degrees.
-    Source: Maity et al. 2021, section 4.1.
-    """
-    radians = np.deg2rad(angle)
-    return FairMetric(np.diag([np.sin(radians) ** 2, np.cos(radians) ** 2]))
 
 
 def sensitive_directions(

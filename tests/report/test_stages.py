@@ -312,7 +312,7 @@ def test_every_line_is_tallied_and_every_number_once(study: dict[str, Any], publ
 
 
 def test_artefacts_are_numbered_as_published_and_those_beyond_by_their_order() -> None:
-    names = ["table_1", "table_steps", "table_4", "figure_1", "figure_1_diagonal", "table_angles", "comparison"]
+    names = ["table_1", "table_steps", "table_4", "figure_1", "figure_tolerance", "table_angles", "comparison"]
     assert [label(name, names) for name in names] == [
         "Table 1", "Table S1", "Table 4", "Figure 1", "Figure S1", "Table S2", "Comparison",
     ]  # fmt: skip

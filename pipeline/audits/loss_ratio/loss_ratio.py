@@ -6,7 +6,7 @@ any but the sensitive directions; the test asks whether the loss (the error rate
 Source: Maity et al. 2021, "Statistical inference for individual fairness", algorithm 1 and sections 3 and 4.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Annotated, Any, Literal
@@ -16,14 +16,13 @@ import numpy as np
 from pipeline.attacks.engines import unfair_map
 from pipeline.attacks.gradient_flow import Plan, step_schedule
 from pipeline.audits.loss_ratio.ratio_tests import error_rate_ratio_test, loss_ratio_test, loss_ratios, misclassified
-from pipeline.fair_metric import FairMetric, diagonal, learn_batch, principal_angles, rotated
-from pipeline.fields import Checked, Count, Counts, NonNegative, Positive, Share, Size, at_least, one_of
+from pipeline.fair_metric import FairMetric, learn_batch, principal_angles, rotated
+from pipeline.fields import Checked, Count, Counts, NonNegative, Positive, Share, Size, at_least
 from pipeline.group_metrics import group_metrics
 from pipeline.models import architecture
 from pipeline.types import Array, AuditResult, Batch, Classifier, Dataset
 
-GIVEN_METRICS: Mapping[str, Callable[[float], FairMetric]] = {"rotated": rotated, "diagonal": diagonal}
-Metric = Annotated[str, one_of(("learned", *GIVEN_METRICS))]
+Metric = Literal["learned", "rotated"]
 Side = Literal["test", "train"]
 
 DECIDED = ("p_value", "rejected", "ci_low", "ci_high")
@@ -43,9 +42,9 @@ class Config(Checked, of="audit"):
     ``regularization`` lambda and ``step_size`` eta of the attack, ``schedule`` "constant" (eta) or "power"
     (eta / t^power); ``steps`` the furthest it goes, ``record`` the step numbers at which the tests are made (a number
     beyond ``steps`` stands for ``steps``). ``delta`` the tolerated ratio, ``alpha`` the level. ``metric`` "learned"
-    from the protected attributes of the rows ``metric_split`` ("test", "train"), or "rotated" or "diagonal" by
-    ``angle`` degrees in the plane. ``points``: the first so many test rows (None: all). ``examples``: how many of the
-    most unfair examples of repetition 0 to keep.
+    from the protected attributes of the rows ``metric_split`` ("test", "train"), or "rotated" by ``angle`` degrees in
+    the plane. ``points``: the first so many test rows (None: all). ``examples``: how many of the most unfair
+    examples of repetition 0 to keep.
     """
 
     regularization: NonNegative | list[NonNegative]
@@ -133,7 +132,7 @@ def _metrics(config: Config, dataset: Dataset, test: Batch) -> dict[Place, FairM
                 metrics[Place(name, split, np.nan)] = learn_batch(rows, inputs)
         else:
             for angle in _listed(config.angle):
-                metrics[Place(name, "", float(angle))] = GIVEN_METRICS[name](angle)
+                metrics[Place(name, "", float(angle))] = rotated(angle)
     return metrics
 
 

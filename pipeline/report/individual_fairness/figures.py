@@ -1,6 +1,6 @@
 """Figures 1 to 3 of Maity et al. (2021), and those beyond: tolerance, settings of the attack, subspaces."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,13 @@ from pipeline.report.individual_fairness import facts as q
 from pipeline.report.individual_fairness.facts import configured
 from pipeline.report.inputs import Inputs
 from pipeline.report.numbers import plain
-from pipeline.report.settings import Setting, select
+from pipeline.report.settings import select
 from pipeline.report.stamp import Picture
 from pipeline.report.style import INK, curve, finish, level, logarithmic, method_style, new_panels
 
 BLUE_TO_RED = "RdBu_r"
 GROUPS = (("o", "majority"), ("^", "minority"))
 BAND = (10, 90)
-INTERCEPTS = ("fitted", "zero")
 STABILITY = 2.0
 """The iteration x <- x - 2 lambda eta (x - x0) contracts for 2 lambda eta < 2 and diverges beyond."""
 
@@ -108,37 +107,22 @@ def heatmap(panel: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return grid.columns.to_numpy(float), grid.index.to_numpy(float), grid.to_numpy(float)
 
 
-@registry.figure(
-    "figure_1",
-    "A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the "
-    "authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero, "
-    "which comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1, so "
-    "that no intercept can be fitted. From left to right the metric discounts the true direction and directions 5° "
-    "and 10° off.",
-    title="The test statistic T_n of logistic classifiers on a grid of coefficients.",
-    variants={
-        "intercept fitted": {"block": "heatmaps", "intercept": "fitted", "metric": "rotated"},
-        "intercept zero": {"block": "heatmaps", "intercept": "zero", "metric": "rotated"},
-        "labels as printed": {"block": "heatmaps_printed"},
-    },
-)
-@registry.figure(
-    "figure_1_diagonal",
-    "The paper's formula for the rotated metric has no cross term; its text and its authors' code rotate. Both agree "
-    "at 0°.",
-    place=1,
-    title="The same heat maps with the diagonal metric of the printed formula.",
-    variants={
-        f"intercept {intercept}": {"block": "heatmaps", "intercept": intercept, "metric": "diagonal"}
-        for intercept in INTERCEPTS
-    },
-)
-def heat_maps(inputs: Inputs, title: str, variants: Mapping[str, Setting]) -> Picture:
-    """A row of heat maps for each variant that was run, a column for each angle of the metric."""
-    rows = [(name, select(inputs.rows, {**setting, "statistic": "T_n"})) for name, setting in variants.items()]
-    rows = [(name, found) for name, found in rows if not found.empty]
-    if not rows:
-        raise ValueError("there are no rows of block 'heatmaps', method 'logistic_grid', statistic 'T_n': audit again")
+HEAT_MAPS = {
+    "intercept fitted": {"block": "heatmaps", "intercept": "fitted"},
+    "intercept zero": {"block": "heatmaps", "intercept": "zero"},
+    "labels as printed": {"block": "heatmaps_printed"},
+}
+"""The rows of panels."""
+
+
+@registry.figure()
+def figure_1(inputs: Inputs) -> Picture:
+    """A classifier with θ₁ = 0 is individually fair whatever θ₂ is. Blue is accepted, red is rejected. Top: the
+    authors' generator (labels centred), the intercept fitted to the data as stated. Middle: an intercept of zero, which
+    comes near the published picture. Bottom: labels as equation E.1 is printed, which makes every label 1, so that no
+    intercept can be fitted. From left to right the metric discounts the true direction and directions 5° and 10° off.
+    """
+    rows = [(name, select(inputs.rows, {**setting, "statistic": "T_n"})) for name, setting in HEAT_MAPS.items()]
     angles = sorted(rows[0][1]["angle"].unique())
     delta = float(configured(inputs, "heatmaps", w.SIMULATED, "logistic_grid")["audit.delta"])
     figure, grid = new_panels(2.0 * len(rows) + 0.2, len(rows), len(angles), sharex=True, sharey=True)
@@ -157,16 +141,15 @@ def heat_maps(inputs: Inputs, title: str, variants: Mapping[str, Setting]) -> Pi
         bar = _color_bar(figure, grid[r], norm, float, aspect=16, shrink=0.95)
         bar.ax.axhline(delta, color="black", linewidth=1.1)
         bar.ax.set_title("$T_n$", fontsize=8.5, pad=5)
-    blocks = dict.fromkeys(str(setting["block"]) for setting in variants.values())
     return Picture(
         figure,
-        title,
-        inputs.stamp([b for b in blocks if (inputs.rows["block"] == b).any()]),
+        "The test statistic T_n of logistic classifiers on a grid of coefficients.",
+        inputs.stamp(["heatmaps", "heatmaps_printed"]),
         "Heat maps over two coefficients, blue where the test accepts, red where it rejects, the boundary in black.",
         notes=(
             f"Black: the boundary of rejection, T_n = {delta:g}. Each row of panels has a colour scale of its own.",
-            "Data: equation E.1, with labels centred on the mean of each group, as the authors' generator has them"
-            + ("; in the last row the labels are as the equation is printed." if len(rows) > len(INTERCEPTS) else "."),
+            "Data: equation E.1, with labels centred on the mean of each group, as the authors' generator has them; in "
+            "the last row the labels are as the equation is printed.",
         ),
     )
 
