@@ -168,7 +168,7 @@ class Result:
     libraries: tuple[str, ...] = ("numpy",)
     settings: Options | None = None
     called: bool = False
-    schema: int = 2
+    schema: int = 3
 
     @property
     def outcome(self) -> Outcome:

@@ -183,11 +183,10 @@ def build_office(folder: Path) -> None:
 
 
 def build_studio(folder: Path) -> None:
-    """faces/, images.npy, attributes.csv, model.pt and nets.py."""
+    """faces/, attributes.csv, model.pt and nets.py."""
     for image, name in zip(IMAGES, TABLE["file"], strict=True):
         (folder / "faces" / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(folder / "faces" / name)
-    np.save(folder / "images.npy", IMAGES[:, None])
     TABLE.to_csv(folder / "attributes.csv", index=False)
     scripted(image_network(), folder / "model.pt")
     (folder / "nets.py").write_text(NETWORKS)

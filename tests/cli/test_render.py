@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
 
 from pipeline.cli.entry import audits
 from pipeline.cli.numbers import decimal, factor, fixed, label_text, p_text, plain, plural, short, span
@@ -255,16 +254,10 @@ def prepare_office() -> None:
 
 
 def prepare_studio() -> None:
-    """Labels that are wrong, or of one class, for nearly all; images in colour, one of them and a text in no row."""
+    """Labels that are wrong, or of one class, for nearly all."""
     table = pd.read_csv("attributes.csv")
     rare = (np.arange(len(table)) % 10 == 0).astype(int)
     table.assign(other=1 - table["smiles"], rare=rare).to_csv("attributes.csv", index=False)
-    for file in sorted(Path("faces").rglob("*.png")):
-        to = "colour" / file.relative_to("faces")
-        to.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.stack([np.asarray(Image.open(file))] * 3, axis=2)).save(to)
-    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save("colour/c.jpg")
-    Path("colour/notes.txt").write_text("no image")
 
 
 PREPARE = {
@@ -379,7 +372,7 @@ robustness => --label other --group sex => poor_accuracy => no_label
 robustness => --points 60 --min-group 5 => small_group columns_passed_over =>
 robustness => --attack smoothing --attack-setting smoothing.samples=100 => certified_radii => linear_model
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => failed_attacks =>
-robustness => --images colour --channels 1 --resize 4x4 => converted_images resized other_files unlisted_images =>
+robustness => --resize 4x4 => resized =>
 """
 """The audit => arguments => conditions that hold => conditions that do not."""
 

@@ -90,10 +90,7 @@ failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where
   than it is. More steps, or another attack, may find one.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} left out, being unreadable: {{told}}.
-unlisted_images: {{count:,}} images in the folder have no row in the table and were not audited.
-other_files: {{count:,}} other files in the folder are no PNG or JPEG and were passed over.
 resized: Images were resized first: distances are of the resized images, and differ with their size.
-converted_images: {{told}}
 unknown_group: {{count:,}} images have no {{partition}}: they are in none of its groups.
 columns_passed_over: Columns that were not compared: {{told}}. --group names those to compare.
 small_group: {{group}} has {{count}} images: the intervals of so small groups are rather too short, and differences
@@ -146,7 +143,6 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
             "sha256": source.sha256,
             "file": points.column,
             "rows": len(source.table),
-            "unlisted": points.unlisted,
             **asked.some("label", "classes"),
             "groups": [one.name for one in partitions],
             "passed_over": points.passed_over,
@@ -493,10 +489,7 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
             "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
             "told": listed(unreadable, SHOWN),
         },
-        "unlisted_images": points.unlisted and {"count": points.unlisted},
-        "other_files": points.others and {"count": points.others},
         "resized": points.images.resized,
-        "converted_images": [{"told": note} for note in points.images.notes],
         "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
         "columns_passed_over": passed_over and {"told": listed(passed_over, SHOWN)},
         "small_group": [{"group": name, "count": count} for name, count in smallest.items() if count < FEW],

@@ -42,8 +42,7 @@ TOGETHER = 128
 class Points:
     """``rows`` (n,) of the table are audited: row i holds the i-th image, of true class ``label`` (n,) or None.
 
-    ``partitions`` part these n points. ``passed_over`` says why other columns do not; ``column`` names the files,
-    beside which ``unlisted`` images and ``others`` lie that are not audited.
+    ``partitions`` part these n points. ``passed_over`` says why other columns do not; ``column`` names the files.
     """
 
     images: Images
@@ -52,8 +51,6 @@ class Points:
     partitions: tuple[Partition, ...]
     passed_over: dict[str, str]
     column: str | None = None
-    unlisted: int = 0
-    others: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -71,25 +68,21 @@ class Points:
 
 
 def read_points(source: Source, asked: Settings, array: Array | None = None) -> Points:
-    """The audited images: of an ``array``, or of the folder or file that is asked for.
+    """The audited images: of an ``array``, or of the folder that is asked for.
 
     Raises ValueError for everything about images and table that the user can mend.
     """
-    table, column, beside = source.table, None, dict[str, int]()
+    table, column = source.table, None
     if asked.label is not None:
         check_columns(table, [asked.label], "--label", source.name)
-    if array is None and not asked.images.exists():
-        raise ValueError(
-            f"there is no folder or file {asked.images}: --images takes a folder of images, or .npy or .npz"
-        )
-    if array is None and asked.images.is_dir():
-        column, images, beside = in_folder(source, asked)
+    if array is None:
+        column, images = in_folder(source, asked)
     else:
         images = in_array(source, asked, array)
     label = None if asked.label is None else class_numbers(table[asked.label], asked.classes, source.name)
     columns, passed_over = _chosen(source, asked, column)
     partitions = tuple(partition_of(table[name], source.name) for name in columns)
-    everyone = Points(images, np.arange(len(table)), label, partitions, passed_over, column, **beside)
+    everyone = Points(images, np.arange(len(table)), label, partitions, passed_over, column)
     everyone = everyone.only(~np.isin(everyone.rows, list(images.unreadable)))
     n = len(everyone.rows)
     if asked.points is None:
