@@ -1,7 +1,7 @@
 """From the settings of a FlipTest to its result. Layout of the JSON: ``docs/fliptest.md``."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
 from pipeline.cli.audit.fliptest.people import read_groups, space_of
 from pipeline.cli.model import Computing, Model, load_model, named_as
-from pipeline.cli.numbers import decimal, fixed, level, p_text, percent, plain, plural, span
+from pipeline.cli.numbers import fixed, level, p_text, percent, plain, plural, span
 from pipeline.cli.probe import model_facts
 from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from pipeline.cli.table import Source
@@ -206,13 +206,13 @@ def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], alp
     for number, (side, entry) in enumerate(zip(sides, facts["results"], strict=True)):
         # The sentence of the first direction is the verdict above.
         said = (Text(entry["sentence"]),) if number else ()
-        yield Section(f"From {entry['source']} to {entry['target']}", (*said, *_counts(entry, alpha)))
-        yield Section("Who flips", tuple(_explained(side, entry, space, alpha)), where="page", below=True)
+        parts = (*said, *_counts(entry, alpha), *_explained(side, entry, space, alpha))
+        yield Section(f"From {entry['source']} to {entry['target']}", parts)
         for name in FLIPSETS:
             members = entry["flipsets"][name]["size"]
             if members:
                 title = f"How the {members:,} of the {name} flipset differ from their counterparts"
-                yield Section(title, (_report(entry["transparency"][name]), Text(LINES)), below=True)
+                yield Section(title, (_report(entry["transparency"][name]), Text(LINES)))
         quality, target = entry["map"], entry["target"]
         distances = sorted(quality["ks"].items(), key=lambda item: -item[1])
         worst = ", ".join(f"{feature} {distance:.3f}" for feature, distance in distances[:SHOWN_KS])
@@ -223,10 +223,7 @@ def _sections(sides: Sequence[Side], space: Space, facts: Mapping[str, Any], alp
                 f"{quality['exact_distance']:.2f}"
             )
         fit = f"Kolmogorov-Smirnov distance to {target}: {worst} (0 is best, above {WORST_HEALTHY_KS:g} is poor)"
-        yield Section("How good the map is", (Facts((("fit", fit), ("moved", moved))),), below=True)
-        rows = tuple(Row((feature, f"{distance:.3f}")) for feature, distance in distances)
-        table = Table((Column("feature"), Column("Kolmogorov-Smirnov distance")), rows)
-        yield Section(f"Counterparts and {target}, feature by feature", (table,), where="page", below=True)
+        yield Section(f"How good the map to {target} is", (Facts((("fit", fit), ("moved", moved))),))
 
 
 def _tested(facts: Mapping[str, Any]) -> Facts:
@@ -273,7 +270,7 @@ def _counts(found: Entry, alpha: float) -> Iterator[Table]:
         (found["target"], found["n_target"], decided["target"]),
     )
     rows = [Row((name, COUNT(people), COUNT(number), percent(number / people))) for name, people, number in counts]
-    yield Table((Column(""), Column("people"), Column("decided positively", "positive"), Column("share")), tuple(rows))
+    yield Table((Column(""), Column("people"), Column("positive"), Column("share")), tuple(rows))
     rows = []
     entries = [(f"{name} flipset", found["flipsets"][name], name) for name in FLIPSETS]
     for name, entry, key in [*entries, ("net", found["net"], "net")]:
@@ -317,25 +314,20 @@ def _report(report: Sequence[Entry]) -> Table:
     """All lines of a transparency report; features that the map does not move have no rank."""
     shift = fixed(2, "+")
 
-    def interval(name: str) -> Callable[[Entry], str]:
-        return lambda entry: span((entry[f"{name}_ci_low"], entry[f"{name}_ci_high"]), fixed(2))
+    def interval(entry: Entry) -> str:
+        return span((entry["mean_shift_ci_low"], entry["mean_shift_ci_high"]), fixed(2))
 
     columns = (
-        Column("feature", "", cell=under("feature")),
-        Column("rank by mean", where="page", cell=under("rank_mean", COUNT)),
-        Column("mean shift, sd", "shift", cell=under("mean_shift", shift)),
-        Column("interval", cell=interval("mean_shift")),
-        Column("mean sign", "sign", cell=under("mean_sign", shift)),
-        Column("its interval", where="page", cell=interval("mean_sign")),
-        Column("the sign is", where="page", kind="text", cell=under("mean_sign_standing")),
-        Column("rank by sign", "rank", cell=under("rank_sign", COUNT)),
-        Column("p, adjusted", "p", cell=under("mean_shift_p_adjusted", p_text)),
-        Column("the shift is", "that is", kind="text", cell=under("mean_shift_standing")),
-        Column("shift, own units", where="page", cell=lambda entry: decimal(entry["mean_shift"] * entry["unit"])),
-        Column("mean of the people", where="page", cell=under("members_mean", decimal)),
+        Column("", cell=under("feature")),
+        Column("shift", cell=under("mean_shift", shift)),
+        Column("interval", cell=interval),
+        Column("sign", cell=under("mean_sign", shift)),
+        Column("rank", cell=under("rank_sign", COUNT)),
+        Column("p", cell=under("mean_shift_p_adjusted", p_text)),
+        Column("that is", "text", cell=under("mean_shift_standing")),
     )
     ranked = sum(entry["rank_mean"] is not None for entry in report)
-    return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), file="transparency.csv")
+    return Table(columns, rows_of(columns, report), min(SHOWN_LINES, ranked), "transparency.csv")
 
 
 def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Settings) -> dict[str, Any]:

@@ -323,8 +323,7 @@ def _sections(
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
     if facts["examples"]:
         file = "examples.csv" if "examples" in tables else "the JSON"
-        shown = _examples(facts["examples"], len(data["label_levels"]), file)
-        yield Section("Most unfair examples (rows counted from 0)", (shown,))
+        yield Section("Most unfair examples (rows counted from 0)", (_examples(facts["examples"], file),))
 
 
 def _kept(bounds: Mapping[str, Any], audited: int) -> str:
@@ -346,23 +345,26 @@ def _results(results: Mapping[str, Any], delta: float, alpha: float) -> tuple[Ta
     for key, name in TESTS.items():
         test = results[key]
         if test["T_n"] is None:
-            rows.append(Row((name, "does not exist: no row is misclassified before the attack")))
+            rows.append(Row((name, *["-"] * 5)))
             continue
         interval = span((test["ci_low"], test["ci_high"]), factor)
         decision = "rejected" if test["rejected"] else "not rejected"
         rows.append(Row((name, factor(test["S_n"]), interval, factor(test["T_n"]), p_text(test["p_value"]), decision)))
-    last = Column(f"at most {delta:g}?", kind="text")
+    last = Column(f"at most {delta:g}?", "text")
     heads = ("", "S_n", f"{level(alpha)} interval", "T_n", "p-value")
     test = results["loss_ratio"]
     clipped = f", {test['clipped']:,} clipped" if test["clipped"] else ""
     left_out = f", {test['non_finite']:,} more not finite and left out" if test["non_finite"] else ""
     balanced = "-" if results["balanced_accuracy"] is None else f"{results['balanced_accuracy']:.3f}"
+    nobody = " No row is misclassified before the attack: error rates have no ratio."
     return (
         Table((*map(Column, heads), last), tuple(rows)),
         Text("S_n is the mean ratio, T_n its one-sided lower bound: rejected where T_n exceeds the tolerance."),
         Text(
             f"{test['n']:,} ratios, {test['below_one']:,} of them below 1{clipped}{left_out}. The model's accuracy on "
             f"these rows is {results['accuracy']:.3f}, balanced {balanced}."
+            + nobody
+            * (results["error_rate_ratio"]["T_n"] is None)
         ),
     )
 
@@ -383,25 +385,22 @@ def _alike(metric: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(f"{name}{told}: {shown}", item=True)
 
 
-def _examples(entries: Sequence[Entry], classes: int, file: str) -> Table:
-    """The losses and probabilities of each example; below them its groups and the features that moved most."""
-    of = "1" if classes == 2 else "label"
-    loss, probability = "{:.3g}".format, "{:.3f}".format
-    columns = (
-        Column("row", cell=under("row")),
-        Column("label", cell=under("label")),
-        Column("own loss", cell=under("original_loss", loss)),
-        Column("comparable loss", "comparable", cell=under("comparable_loss", loss)),
-        Column("ratio", cell=under("loss_ratio", factor)),
-        Column("possible person's loss", "possible", cell=under("possible_loss", loss)),
-        Column(f"own P({of})", cell=under("original_probability", probability)),
-        Column(f"comparable P({of})", "comparable", cell=under("comparable_probability", probability)),
-    )
+def _examples(entries: Sequence[Entry], file: str) -> Table:
+    """The losses of each example, its groups and the features that moved most."""
+    loss = "{:.3g}".format
 
-    def note(one: Entry) -> str:
+    def changes(one: Entry) -> str:
         groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
         moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
         return "; ".join([*([one["data"]] if "data" in one else []), *groups, *moves])
 
-    rows = rows_of(columns, entries, note=note)
-    return Table(columns, rows, SHOWN_EXAMPLES, file=file, notes="groups and largest changes")
+    columns = (
+        Column("row", cell=under("row")),
+        Column("label", cell=under("label")),
+        Column("own loss", cell=under("original_loss", loss)),
+        Column("comparable loss", cell=under("comparable_loss", loss)),
+        Column("ratio", cell=under("loss_ratio", factor)),
+        Column("possible person's loss", cell=under("possible_loss", loss)),
+        Column("groups and largest changes", "text", cell=changes),
+    )
+    return Table(columns, rows_of(columns, entries), SHOWN_EXAMPLES, file)

@@ -293,17 +293,17 @@ def _sections(
     subjects: Subjects, attacks: Sequence[Measured], asked: Settings, facts: Mapping[str, Any]
 ) -> Iterator[Section]:
     chosen, alpha, labelled = asked.denominator, asked.alpha, facts["accuracy"] is not None
-    other, images = OTHER[chosen], images_text(facts["data"], facts["parameters"])
+    images = images_text(facts["data"], facts["parameters"])
     yield Section("What was measured", (_measured(facts, asked),))
     for one in attacks:
         entry = one.entry
         title = f"Groups by {entry['attack']}: {BOUNDS[entry['bound']]}, L2 in pixels in [0, 1]"
         explained = Text(
             "right: share classified correctly; median: of their distances; sigma: how much larger the mean distance "
-            f"of the group is than that of all others, up to T = {_number(entry['budget'])}; sigma*: the same of "
-            f"{WHOSE[other]}."
+            f"of the group is than that of all others, up to T = {_number(entry['budget'])}, with its interval "
+            "(bootstrap); p: of permutations, adjusted (Holm) over all groups of this attack; sigma*: the same of "
+            f"{WHOSE[OTHER[chosen]]}."
         )
-        yield Section(title, (_groups(entry, chosen, alpha, labelled), explained))
         figure = Figure(
             f"curves_{entry['attack']}",
             "Curves I_P",
@@ -313,14 +313,7 @@ def _sections(
             "pipeline.cli.audit.robustness_bias.figures:curves",
             (one, subjects, chosen, images),
         )
-        yield Section("How much each group withstands", (figure,), where="page", below=True)
-        more = Text(
-            "Intervals: bootstrap. p: permutations of who is in the group; adjusted (Holm) over all groups of this "
-            "attack. Largest RB: the largest difference of shares I_P between the group and the others, and the "
-            "size of change where it is."
-        )
-        parts = (_groups(entry, other, alpha, labelled), more)
-        yield Section(f"The same of {WHOSE[other]}", parts, where="page", below=True)
+        yield Section(title, (_groups(entry, chosen, alpha, labelled), explained, figure))
 
 
 def _measured(facts: Entry, settings: Settings) -> Facts:
@@ -358,31 +351,25 @@ def images_text(data: Entry, parameters: Entry) -> str:
 def _groups(found: Entry, denominator: str, alpha: float, labelled: bool) -> Table:
     """The levels of every partition, the closest to the boundary first."""
 
-    def largest(bias: Entry) -> str:
-        return f"{bias['value']:.2f} at {_number(bias['tau'])}"
-
     def right(entry: Entry) -> str:
         return percent(entry["n_correct"] / entry["images"], 0) if labelled and entry["images"] else "-"
 
     columns = (
-        Column("group", "", cell=under("level")),
+        Column("", cell=under("level")),
         Column("images", cell=under("images", COUNT)),
-        Column("classified correctly", "right", cell=right),
-        Column("failed attacks", "failed", cell=under("failed", COUNT)),
-        Column("mean distance", where="page", cell=under("mean", _number)),
-        Column("median of those right", "median", cell=lambda entry: _number(entry["correct"]["median"])),
+        Column("right", cell=right),
+        *([Column("failed", cell=under("failed", COUNT))] if found["failed"] else []),
+        Column("median", cell=lambda entry: _number(entry["correct"]["median"])),
         Column("sigma", cell=under("sigma", SIGNED)),
         Column(f"{level(alpha)} interval", cell=under("interval", lambda ends: span(ends, SIGNED))),
-        Column("p, unadjusted", where="page", cell=under("p", p_text)),
-        Column("p, adjusted", "p", cell=under("p_adjusted", p_text)),
-        Column("largest RB", where="page", cell=under("largest_bias", largest)),
+        Column("p", cell=under("p_adjusted", p_text)),
         Column("sigma*", cell=lambda entry: under("sigma", SIGNED)(entry[OTHER[denominator]])),
     )
     rows: list[Row] = []
     for partition in found["partitions"]:
         entries = [{**entry, **entry[denominator]} for entry in partition["levels"]]
         rows += rows_of(columns, sorted(entries, key=lambda entry: entry["sigma"] or 0.0), partition["name"])
-    return Table(columns, tuple(rows), SHOWN_LEVELS, ends=True, file="groups.csv")
+    return Table(columns, tuple(rows), SHOWN_LEVELS, "groups.csv")
 
 
 def _once(values: Sequence[float]) -> str:
