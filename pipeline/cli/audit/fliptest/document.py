@@ -294,8 +294,9 @@ def _explained(side: Side, found: Entry, space: Space, alpha: float) -> Iterator
     yield Figure(
         f"marginals_{direction}",
         "Marginals",
-        f"How the people who flip are distributed, beside all of {found['source']}. The features that lead the "
-        "transparency reports, in their own units; the furthest tails are left out.",
+        f"How the people who flip are distributed (axis at the right), beside all of {found['source']}: the features "
+        "that lead the transparency reports, in the units of the map, categories as 0 or 1. The furthest tails are "
+        "left out.",
         f"{FIGURES}:marginals",
         (side, space),
     )
