@@ -117,7 +117,6 @@ def loss_ratio(
     *,
     sensitive: ArrayLike | pd.DataFrame | str | None = None,
     directions: ArrayLike | None = None,
-    metric_data: pd.DataFrame | None = None,
     **settings: Any,
 ) -> Result:
     r"""Does a network treat comparable individuals alike?
@@ -141,8 +140,6 @@ def loss_ratio(
         Attributes of two levels that should make no difference; the fair metric is learned from them.
     directions : array-like (m, d), optional
         In place of ``sensitive``: displacements of X that should make no difference.
-    metric_data : data frame, optional
-        Rows with the columns of X and ``sensitive`` to learn the metric from, in place of the audited ones.
     %(settings)s
 
     Returns
@@ -170,11 +167,9 @@ def loss_ratio(
         "label": columns.add("y", y),
         "sensitive": columns.several("sensitive", sensitive),
     }
-    from pipeline.cli.table import Source
-
-    teachers = None if metric_data is None else Source("metric_data", metric_data.reset_index(drop=True))
-    given = {"data": "X", "model": "", **named, **settings}
-    return columns.audited("loss_ratio", "X", model, given, teachers=teachers, directions=directions)
+    return columns.audited(
+        "loss_ratio", "X", model, {"data": "X", "model": "", **named, **settings}, directions=directions
+    )
 
 
 @keyworded(JoinSettings)

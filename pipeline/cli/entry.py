@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import logging
 import os
 import pkgutil
 import shutil
@@ -77,7 +78,6 @@ def parser() -> ArgumentParser:
         width = shutil.get_terminal_size().columns - 2
         command = names.add_parser(
             name,
-            usage=getattr(module, "USAGE", None),
             help=described.partition("\n")[0],
             description="\n\n".join(textwrap.fill(part, width) for part in described.split("\n\n")),
             epilog=module.EXAMPLES + EXITS.format(page=module.PAGE),
@@ -128,6 +128,14 @@ def _run(arguments: Namespace) -> int:
     for name, folder in WRITTEN.items():
         if (path := getattr(settings, name, None)) is not None:
             check_destination(path, folder)
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.logging import RichHandler
+
+        # A fit that takes long tells how far it is, above the bar.
+        fits = logging.getLogger("pipeline.transport")
+        fits.addHandler(RichHandler(console=Console(stderr=True), show_path=False))
+        fits.setLevel(logging.INFO)
     found = audited(arguments.module, settings)
     # Written before it is printed: whoever cuts the page short (`| head`) still gets the files.
     written = deliver(found, settings.output, settings.json)

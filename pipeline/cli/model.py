@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import inspect
 import logging
-import pickle
 import sys
 import warnings
 import zipfile
@@ -32,7 +31,6 @@ MODULE_NAME = "user_code"
 """What a Python file of the user's is called among the imported modules."""
 NETWORKS = (".pt", ".pth", ".pt2")
 PICKLES = (".joblib", ".pkl", ".pickle")
-SCRIPTED = "save it as TorchScript"
 ARCHIVES = (*NETWORKS, *PICKLES, ".skops", ".onnx")
 WHAT = {
     "network": "a torch network",
@@ -278,7 +276,8 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
 
     if path.suffix == ".pt2":
         # Besides its pickles, torch evaluates the expressions and loads the libraries in it.
-        _check_trusted(path, trust_pickle, "an exported program, which torch opens as a pickle", SCRIPTED)
+        what = "an exported program, which torch opens as a pickle"
+        _check_trusted(path, trust_pickle, what, "save it as TorchScript")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -291,29 +290,11 @@ def _network_in(path: Path, trust_pickle: bool, device: torch.device) -> tuple[t
                 return torch.jit.load(path, map_location=device), "TorchScript network"
     except (RuntimeError, OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
-    return _pickled_network(path, trust_pickle, device), "pickled network"
-
-
-def _pickled_network(path: Path, trust_pickle: bool, device: torch.device) -> torch.nn.Module:
-    """A pickled module, only where the user trusts it; weights without a network get an explanation."""
-    import torch
-
-    try:
-        torch.load(path, map_location=device, weights_only=True)
-    except pickle.UnpicklingError:
-        pass
-    except Exception as error:
-        raise ValueError(f"{path} cannot be opened as a saved network ({reason(error)}): save it again") from error
-    else:
-        raise ValueError(
-            f"{path} holds weights only, not the network they belong to: give path/to/file.py:name with a function "
-            "that builds the network and loads them"
-        )
-    _check_trusted(path, trust_pickle, "a pickled network", SCRIPTED)
-    loaded = _unpickled(path, lambda: torch.load(path, map_location=device, weights_only=False))
-    if not isinstance(loaded, torch.nn.Module):
-        raise ValueError(f"expected {path} to hold a torch network, found an object of type {type(loaded).__name__}")
-    return loaded
+    raise ValueError(
+        f"{path} is no TorchScript archive. Weights alone, or a pickled network, are not opened: save the network as "
+        "TorchScript or as an exported program, or give path/to/file.py:name with a function that builds it and loads "
+        "its weights"
+    )
 
 
 def _imported(model: str, option: str) -> tuple[Any, str, Path | None]:

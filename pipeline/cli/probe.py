@@ -26,18 +26,7 @@ BLOCK_ROWS = 8192
 CHANGE = 1e-3
 """A relative change of an output beyond this is no rounding, not even in float32."""
 REMEDIES = (
-    (
-        ("Guard failed",),
-        "The program was exported for one number or size of inputs: export it with dynamic_shapes, for example "
-        '({{0: torch.export.Dim("inputs")}},)',
-    ),
-    (
-        ("invalid dimensions", "Invalid rank"),
-        "The ONNX program was exported for another number or size of inputs: export it with a first axis of any length "
-        "(torch.onnx.export with dynamic_shapes). {remedy}",
-    ),
     (("same dtype", "Double"), "The model computes in another precision: {precision}"),
-    (("DMatrix",), "XGBoost's Booster takes no data frame: give its XGBClassifier, or a function of a data frame"),
     (("on the same device",), "The model keeps tensors on another device: try --device cpu"),
 )
 """What to do, by words in torch's message."""

@@ -16,7 +16,7 @@ import json
 import re
 import textwrap
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import partial
 from inspect import get_annotations
@@ -28,7 +28,7 @@ from pipeline.fields import Checked, described, finite, fits, hints_of
 from pipeline.messages import nearest, reason
 
 Number = Annotated[float, finite]
-Standardize = Literal["continuous", "none"] | Sequence[str]
+Standardize = Literal["continuous", "none"]
 """Which columns are measured in standard deviations."""
 FLAG = re.compile(r"--([a-z][a-z-]*[a-z])")
 ARGUMENTS = {
@@ -39,19 +39,13 @@ ARGUMENTS = {
 
 
 def option(
-    doc: str,
-    default: Any = MISSING,
-    metavar: str | None = None,
-    *,
-    command: bool = False,
-    parse: Callable[[str], Any] | None = None,
-    words: bool = False,
+    doc: str, default: Any = MISSING, metavar: str | None = None, *, command: bool = False, words: bool = False
 ) -> Any:
-    """A field of Options: its help, its default, and how its text is read where its type does not say.
+    """A field of Options: its help, its default, and what stands for its value in the help.
 
     ``words``: a list of texts that are arguments of their own, as a shell makes of a pattern, not one with commas.
     """
-    extra = {"doc": doc, "metavar": metavar, "command": command, "parse": parse, "words": words}
+    extra = {"doc": doc, "metavar": metavar, "command": command, "words": words}
     return field(default=default, metadata=extra)
 
 
@@ -172,9 +166,9 @@ def add_options(parser: ArgumentParser, kind: type[Options], words: Mapping[str,
             kinds = [part for part in parts if part is not NoneType]
             choices = [str(value) for part in kinds if get_origin(part) is Literal for value in get_args(part)]
             how["metavar"] = extra["metavar"] or ("|".join(choices) or None)
-            how["type"] = partial(_argument, hint=hint, parse=extra["parse"])
+            how["type"] = partial(_argument, hint=hint)
             # What can be nothing but a list may be repeated.
-            repeated = all(_several(part) or get_origin(part) is Mapping for part in kinds) and not extra["parse"]
+            repeated = all(_several(part) or get_origin(part) is Mapping for part in kinds)
             how["action"] = "extend" if repeated else "store"
             how |= {"type": str, "nargs": "+"} if extra["words"] else {}
         titled[title].add_argument(flag(one.name), **how)
@@ -185,16 +179,16 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _argument(text: str, hint: Any, parse: Callable[[str], Any] | None) -> Any:
+def _argument(text: str, hint: Any) -> Any:
     try:
-        return read(text, hint, parse)
+        return read(text, hint)
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from error
 
 
-def read(text: str, hint: Any, parse: Callable[[str], Any] | None = None) -> Any:
+def read(text: str, hint: Any) -> Any:
     """The value of this type that a text stands for. Raises ValueError where there is none."""
-    value = parse(text) if parse else _read(text, hint)
+    value = _read(text, hint)
     if not fits(value, hint):
         raise ValueError(f"expected {described(hint).removeprefix('null or ')}, found {text!r}")
     return value
@@ -249,7 +243,7 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
         raise ValueError(f"{path}: expected options such as 'alpha: 0.05', one a line")
     if (of := content.get("audit", audit)) != audit:
         raise ValueError(f"{path} is of the audit {of}, not of {audit}: run `audit {of}` with it")
-    known = {one.name: (one.metadata["parse"], hint) for _, one, hint in option_fields(kind)}
+    known = {one.name: hint for _, one, hint in option_fields(kind)}
     values = {}
     for key, value in content.items():
         name = str(key).replace("-", "_")
@@ -257,12 +251,11 @@ def from_yaml(path: Path, kind: type[Options], audit: str) -> dict[str, Any]:
             continue
         if name not in known:
             raise ValueError(f"{path}: {audit} has no option {key!r}{nearest(name, known)}")
-        parse, hint = known[name]
-        value = tuple(value) if isinstance(value, list) else value
+        hint, value = known[name], tuple(value) if isinstance(value, list) else value
         # Where a text is wanted, a number that YAML made of it is that text again: positive: 1.
         if isinstance(value, str) or not fits(value, hint):
             try:
-                value = read(str(value), hint, parse)
+                value = read(str(value), hint)
             except ValueError as error:
                 raise ValueError(f"{path}: {key}: {error}") from error
         values[name] = value

@@ -400,8 +400,8 @@ def units(features: Array, names: Sequence[str], asked: options.Standardize | No
 
     The penalty and the step size take one unit of each column alike, so an audit in wrong units moves some columns
     hardly at all and finds nothing. ``asked``: ``none`` keeps the units, ``continuous`` standardises each column of
-    more than two values, a tuple the columns that it names. With None the units are kept where all such columns are
-    near unit scale; elsewhere ValueError asks for a decision.
+    more than two values. With None the units are kept where all such columns are near unit scale; elsewhere ValueError
+    asks for a decision.
     """
     d = len(names)
     mean, std = (np.nanmean, np.nanstd) if np.isnan(features).any() else (np.mean, np.std)
@@ -418,14 +418,8 @@ def units(features: Array, names: Sequence[str], asked: options.Standardize | No
                 "two values in standard deviations (the model still sees the columns as they are); --standardize none "
                 "keeps their units"
             )
-    if asked is None or asked == "none":
-        return Units(np.zeros(d), np.ones(d))
-    if asked != "continuous" and (unknown := [name for name in asked if name not in names]):
-        raise ValueError(f"--standardize names {unknown[0]!r}, which is no feature. Features: {listed(names)}")
-    chosen = continuous if asked == "continuous" else [names.index(name) for name in asked]
-    constant = [names[j] for j in chosen if spread[j] == 0]
-    if constant:
-        raise ValueError(f"--standardize: {listed(constant)} is the same in all rows: leave it out of the list")
     shift, scale = np.zeros(d), np.ones(d)
-    shift[chosen], scale[chosen] = mean(features[:, chosen], axis=0), spread[chosen]
-    return Units(shift, scale, tuple(names[j] for j in chosen))
+    if asked != "continuous":
+        return Units(shift, scale)
+    shift[continuous], scale[continuous] = mean(features[:, continuous], axis=0), spread[continuous]
+    return Units(shift, scale, tuple(names[j] for j in continuous))

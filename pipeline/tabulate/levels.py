@@ -174,7 +174,7 @@ def check_scores(table: Table, score: Score, role: str, faults: Mapping[Fault, i
         "text": ("is not a number", "write numbers with a decimal point, or name another column"),
         "outside": (
             f"is outside [{score.low:g}, {score.high:g}]" if bounded else "is infinite",
-            "mend these rows, or give other bounds (--score-range)"
+            "mend these rows; the AUC and means take any scores with --bins none"
             if role == "score" and bounded
             else "mend these rows",
         ),

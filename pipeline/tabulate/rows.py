@@ -99,24 +99,18 @@ def predictions(
     bounds: tuple[float, float] = (-math.inf, math.inf),
     positive: str | None = None,
     against: str | None = None,
-    real_label: bool = False,
     values: int = VALUES,
 ) -> Predictions:
     """The rows of an ``opened`` table themselves, in their order, checked like those of ``contingency``.
 
     ``cluster`` is a column of persons (or other units) whose rows belong together, ``weight`` one of sampling weights
-    >= 0. ``real_label`` allows a label of any real number. Without a score the prediction stands for it. More than
-    ``values`` values (rows times columns) are refused.
+    >= 0. Without a score the prediction stands for it. More than ``values`` values (rows times columns) are refused.
     """
     roles = {"label": label, "group": group, "score": score, "prediction": prediction}
     roles |= {"cluster": cluster, "weight": weight}
     frame = _fetched(table, roles, values)
     codes, groups = _grouped(table, group, frame[group], against)
-    classes: Mapping[Any, int] = {}
-    if real_label:
-        outcome = _numeric(table, Score(label), "label", frame[label])
-    else:
-        outcome, classes = _labelled(table, label, frame[label], positive)
+    outcome, classes = _labelled(table, label, frame[label], positive)
     decision = None
     if prediction is not None:
         made = Values.of(table, prediction, "prediction", frame[prediction])
@@ -133,26 +127,13 @@ def predictions(
     return Predictions(outcome, scores.astype(np.float64), codes, groups, decision, weights, units)
 
 
-def numbers(
-    table: Table,
-    columns: Sequence[str],
-    *,
-    label: str | None = None,
-    positive: str | None = None,
-    values: int = VALUES,
-) -> dict[str, Array]:
+def numbers(table: Table, columns: Sequence[str], values: int = VALUES) -> dict[str, Array]:
     """Columns of an ``opened`` table as doubles (n,) in the order of the rows.
 
-    Each is checked to hold a finite number in every row. The column named by ``label`` holds two classes, of which
-    ``positive`` (where they are not 0 and 1) becomes 1. Raises ValueError as :func:`predictions` does.
+    Each is checked to hold a finite number in every row. Raises ValueError as :func:`predictions` does.
     """
     frame = _fetched(table, {f"column {position + 1}": column for position, column in enumerate(columns)}, values)
-    return {
-        column: _labelled(table, column, frame[column], positive)[0].astype(np.float64)
-        if column == label
-        else _numeric(table, Score(column), "numbers", frame[column])
-        for column in columns
-    }
+    return {column: _numeric(table, Score(column), "numbers", frame[column]) for column in columns}
 
 
 def _fetched(table: Table, roles: Mapping[str, str | None], values: int) -> pd.DataFrame:

@@ -46,16 +46,12 @@ number = 3
 def few(x): return x @ W[:2]
 def single(x): return x @ W.float()
 def array(x): return (x @ W).detach().numpy()
-def pair(x): return x @ W, 1
 def wide(x): return torch.cat([x, 2 * x], 1)
 def cube(x): return x[:, None]
-def total(x): return (x @ W).sum()
 def classes(x): return (x @ W).argmax(1)
 def detached(x): return (x @ W).detach()
 def rounded(x): return (x @ W).sign()
-def constant(x): return 0 * (x @ W) + 0.3
 def company(x): return x @ W - (x @ W).mean(0)
-def chance(x): return torch.nn.functional.dropout(x @ W)
 def gaps(x): return torch.where(x[:, :1] == SEVENTH, torch.nan, x @ W)
 def logits(x): return x @ W
 def broken(): raise KeyError("weights")
@@ -68,12 +64,7 @@ import torch
 def square(x): return x.flatten(1)[:, :2] ** 2 @ torch.tensor([[1.0, 2.0], [0.0, 3.0]])
 def nan(x): return torch.where(x[:, 0, 0, :2] > 0.45, x[:, 0, 0, :2], torch.nan)
 def large(x): return torch.nn.functional.linear(x.flatten(1), torch.ones(2, 784))
-def product(x): return x @ x[:, :, :2]
 def double(x): return x.double() @ x.float()
-def same(x): return x
-def pair(x): return (x.flatten(1),)
-def classes(x): return x.flatten(1).argmax(1)
-def company(x): return x.flatten(1)[:, :2] - x.mean()
 def detached(x): return x.detach().flatten(1)[:, :3]
 def rounded(x): return x.flatten(1)[:, :1].round()
 """
@@ -81,10 +72,8 @@ MODELS = """
 def classes(frame): return frame["tests"] % 3
 def words(frame): return np.where(logit(frame) > 0, "yes", "no")
 def wide(frame): return np.zeros((len(frame), 3))
-def one(frame): return 1.0
 def gaps(frame): return logit(frame).where(frame["tests"] != 3)
 def chance(frame): return np.random.random(len(frame)) < 0.5
-def company(frame): return (logit(frame) > logit(frame).mean()).astype(int)
 class Fitted: pass
 fitted = Fitted()
 """
@@ -113,24 +102,21 @@ def spoil_desk() -> None:
         "unlabelled": {"hired": table["hired"].where(rows != 1)},
         "sexless": {"sex": table["sex"].where(rows != 3)},
         "three": {"hired": np.array(["a", "b", "c"])[rows % 3]},
-        "hired": {"hired": 1},
         "words": {"hired": np.where(table["hired"] == 1, "yes", "no")},
         "men": {"sex": "male"},
-        "flat": {"member": 1},
         "wide": {"merit": 20 * table["merit"]},
     }
     for name, columns in spoilt.items():
         table.assign(**columns).to_csv(f"{name}.csv", index=False)
     table.to_csv("semicolons.csv", index=False, sep=";")
-    table.assign(member=table["member"].astype("Int64").where(rows != 1)).to_parquet("nullable.parquet")
     for name, content in {
         **{"t.xlsx": b"x", "empty.csv": b"", "header.csv": b"a,b\n", "nameless.csv": b",a\n0,1\n"},
         **{"twice.csv": b"a,b,a\n1,2,3\n", "ragged.csv": b"a,b\n1,2\n1,2,3\n", "latin.csv": b"a,b\n1,\xe9\n"},
-        **dict.fromkeys(("plain.csv.gz", "plain.parquet", "junk.npy", "junk.pt", "junk.pt2"), b"a,b\n1,2\n"),
+        **dict.fromkeys(("plain.csv.gz", "plain.parquet", "junk.npy", "junk.pt2"), b"a,b\n1,2\n"),
     }.items():
         Path(name).write_bytes(content)
-    for thing, name in ((Trap(), "trap"), (np.zeros(3, dtype=object), "array"), ({"w": torch.zeros(3)}, "weights")):
-        torch.save(thing, f"{name}.pt")
+    torch.save(Trap(), "trap.pt")
+    torch.save({"w": torch.zeros(3)}, "weights.pt")
     fixed = torch.export.export(torch.nn.Linear(3, 2).double(), (torch.zeros(4, 3, dtype=torch.float64),))
     torch.export.save(fixed, "fixed.pt2")
     with zipfile.ZipFile("fixed.pt2") as whole, zipfile.ZipFile("trap.pt2", "w") as trap:
@@ -152,7 +138,6 @@ def spoil_office() -> None:
     spoilt: dict[str, dict[str, Any]] = {
         "gaps": {"experience": table["experience"].where(~table.index.isin([4, 5, outside]))},
         "infinite": {"experience": table["experience"].where(~np.isin(rows, [4, 5]), np.inf)},
-        "anybody": {"sex": table["sex"].where(table.index != 3)},
         "names": {"region": [f"n{row}" for row in rows]},
     }
     for name, columns in spoilt.items():
@@ -194,7 +179,6 @@ def spoil_studio() -> None:
     four = pd.DataFrame({"file": [f"{number}.png" for number in range(4)], "smiles": 0, "sex": ["f", "m"] * 2})
     four.to_csv("four.csv", index=False)
     np.savez("kept.npz", a=np.zeros(3))
-    torch.save({"weight": torch.zeros(3)}, "weights.pt")
 
 
 SPOIL = {"loss-ratio": spoil_desk, "permutation": spoil_ledger, "fliptest": spoil_office, "robustness": spoil_studio}

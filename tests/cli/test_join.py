@@ -13,16 +13,14 @@ pytestmark = pytest.mark.usefixtures("desk")
 LEARNED = "--sensitive sex --standardize continuous"
 GIVEN = "--directions directions.npy"
 APART = {
+    "data.sha256": f"{GIVEN} --data rows.csv",
     "model.sha256": f"{GIVEN} --model fair.pt",
-    "data.features: give all parts the same --features": f"{GIVEN} --features proxy,merit,member",
-    "data.label_levels: give all parts the same --positive or --classes": f"{GIVEN} --positive 0",
-    "fair_metric.units: give all parts the same units, by --standardize none": f"{GIVEN} --standardize continuous",
-    "fair_metric.directions: give all parts the same --directions, or the same --metric-data": "--sensitive sex",
-    "bounds.range: give all parts the same --bounds FILE or none, or cut": f"{GIVEN} --bounds data",
-    "parameters.steps (50 and 60)": f"{GIVEN} --steps 50",
-    "parameters.step_size (0.005 and 0.01)": f"{GIVEN} --step-size 0.005",
-    "parameters.delta (1.3 and 1.25): give all parts the same --delta": f"{GIVEN} --delta 1.3",
-    "parameters.alpha (0.1 and 0.05)": f"{GIVEN} --alpha 0.1",
+    "data.features": f"{GIVEN} --features proxy,merit,member",
+    "data.label_levels": f"{GIVEN} --positive 0",
+    "fair_metric.units": f"{GIVEN} --standardize continuous",
+    "fair_metric.directions": "--sensitive sex",
+    "bounds.range": f"{GIVEN} --bounds none",
+    "parameters.steps": f"{GIVEN} --steps 50",
 }
 """What a part differs in, and how it was audited."""
 
@@ -62,23 +60,7 @@ def test_parts_of_a_file_joined_are_its_audit(given: str) -> None:
     whole, made = json_of("loss-ratio", *given.split()), joined(*(part(k, f"{given} --part {k}/3") for k in "123"))
     for key in ("results", "course", "verdict", "bounds", "examples", "fair_metric", "parameters", "model"):
         near(made[key], whole[key])
-    assert made["caveats"][1:] == whole["caveats"]
-    assert {**made["data"], "parts": 3} == {**whole["data"], "parts": 3}
-
-
-def test_files_joined_are_the_audit_of_all_rows_at_once_or_by_and_by() -> None:
-    Path("bounds.csv").write_text("feature,low,high\nproxy,-4,4\n")
-    given = f"{GIVEN} --bounds bounds.csv"
-    whole, files = json_of("loss-ratio", *given.split()), ("a.parquet", "b.parquet", "c.parquet")
-    for k, name in enumerate(files):
-        APPLICANTS.iloc[k::3].to_parquet(name)
-    a, b, c = (part(name, f"{given} --data {name}") for name in files)
-    Path("some.json").write_text(json.dumps(joined(a, b)))
-    for made in (joined(a, b, c), joined("some.json", c)):
-        near([made["results"], made["course"]], [whole["results"], whole["course"]])
-        near(*([one["loss_ratio"] for one in every["examples"]] for every in (made, whole)))
-        assert {one["data"] for one in made["examples"]} <= set(files)
-        assert (made["data"]["rows"], made["bounds"]["outside"]) == (300, None)
+    assert (made["caveats"], made["data"]) == (whole["caveats"], whole["data"])
 
 
 def test_a_joined_audit_is_shown_and_written_as_one_and_folders_are_read() -> None:
@@ -99,36 +81,26 @@ def test_results_of_calls_are_joined_of_three_classes_too() -> None:
 
     parts: list[Any] = [audited(part="1/2"), audited(part="2/2").to_dict()]
     near(fa.join(parts).facts["course"], audited().facts["course"])
-    assert "the same in all parts is taken on trust" in fa.join(parts).caveats[1].text
-    with pytest.raises(ValueError, match=r"result 2 and result 1 differ in bounds.range: .* same bounds FILE or none"):
-        fa.join([parts[0], audited(bounds="none")])
-    with pytest.raises(ValueError, match="result 2 and result 1 are of the same rows, X: leave one of them out"):
-        fa.join([audited(), audited()])
+    with pytest.raises(ValueError, match=r"result 2 and result 1 differ in bounds\.range: join the parts of one file"):
+        fa.join([parts[0], audited(bounds="none", part="2/2")])
     with pytest.raises(ValueError, match="expected the results of the parts of an audit, found none"):
         fa.join([])
 
 
 def test_parts_of_different_audits_are_refused() -> None:
-    for k, rows in enumerate((APPLICANTS[:150], APPLICANTS[150:])):
-        rows.to_parquet(f"{k}.parquet")
-    first = part("0", f"--data 0.parquet --bounds none {GIVEN}")
-    assert "0.json and 0.json are of the same rows, 0.parquet: leave one of them out" in refused(first, first)
-    for message, given in APART.items():
-        other = part("1", f"--data 1.parquet {given} {'' if '--bounds' in given else '--bounds none'}")
-        assert f"1.json and 0.json differ in {message}" in refused(first, other)
+    first = part("0", f"{GIVEN} --part 1/2")
+    for key, given in APART.items():
+        other = part("1", f"{given} --part 2/2")
+        assert f"1.json and 0.json differ in {key}: join the parts of one file" in refused(first, other)
 
 
 def test_parts_of_a_file_that_are_missing_or_double_and_what_is_no_part_are_refused() -> None:
-    one, two, half = (part(name, f"{GIVEN} --part {name[0]}/{name[2]}") for name in ("1-3", "2-3", "2-2"))
-    old = json.loads(Path(one).read_text())
-    del old["bounds"]["range"]
-    for name, text in (("old", json.dumps(old)), ("other", '{"audit": "fliptest"}'), ("list", "[]"), ("text", "x")):
+    one, two = (part(f"{k}", f"{GIVEN} --part {k}/3") for k in (1, 2))
+    for name, text in (("other", '{"audit": "fliptest"}'), ("list", "[]"), ("text", "x")):
         Path(name).write_text(text)
     for other, message in {
-        two: "rows.parquet lacks part 3/3: audit that with --part, and join all",
-        one: "1-3.json and 1-3.json are of the same rows, part 1/3 of rows.parquet: leave one of them out",
-        half: "1-3.json, 2-2.json cut rows.parquet in different ways: cut it once",
-        "old": "old does not say bounds.range: an earlier version wrote it; audit that part again",
+        two: "expected the parts 1/2, 2/2 of a file (--part), each once, found 1/3, 2/3",
+        one: "found 1/3, 1/3",
         "other": "other is of the audit fliptest: only parts of a loss-ratio audit can be joined",
         "list": "list is no result of an audit: give what --json or --output wrote",
         "text": "text cannot be read (JSONDecodeError",

@@ -67,7 +67,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(folder: Path) -> None:
     network = linear_network(1.0, -2.0, 0.5)
     torch.save(network.state_dict(), "weights.pt")
-    torch.save(network, "pickled.pt")
     scripted(network, folder / "scripted.pt")
     rows = torch.export.Dim("rows")
     program = torch.export.export(network, (torch.zeros(4, 3),), dynamic_shapes=({0: rows},))
@@ -78,7 +77,6 @@ def test_all_forms_are_the_same_network_in_double_precision_and_evaluation_mode(
     for model, origin in (
         ("scripted.pt", "TorchScript network"),
         ("exported.pt2", "exported program"),
-        ("pickled.pt", "pickled network"),
         ("own_nets.py:network", "network of own_nets.py"),
         ("own_nets.py:dropped", "dropped of own_nets.py"),
         ("own_nets.py:Net", r"what Net() of own_nets.py returns"),

@@ -16,7 +16,6 @@ from scipy.stats import fisher_exact
 from pipeline.audits.inference import corrected_once
 from pipeline.audits.permutation.run import PermutationTest
 from pipeline.cli.audit.permutation import evidence as reading
-from pipeline.cli.audit.permutation.document import of_draws
 from pipeline.cli.entry import parser, settings_of
 from pipeline.cli.render import terminal
 from pipeline.io import save_figure
@@ -219,46 +218,42 @@ def test_many_rows_are_counted_in_bins_where_the_user_does_not_object(monkeypatc
     one_by_one = document(*asked)["results"]
     assert {entry["basis"] for entry in one_by_one} == {f"counts of {N:,} distinct scores"}
     monkeypatch.setattr(reading, "DISTINCT", N // 4)
-    binned = document(*asked)
-    assert {entry["basis"] for entry in binned["results"]} == {"counts of scores in 1,000 bins from 0 to 1"}
-    assert any("scores of one bin count as equal" in caveat for caveat in binned["caveats"])
-    for row, count, bin_ in zip(exact, one_by_one, binned["results"], strict=True):
+    binned = document(*asked)["results"]
+    assert {entry["basis"] for entry in binned} == {"counts of scores in 1,000 bins from 0 to 1"}
+    for row, count, bin_ in zip(exact, one_by_one, binned, strict=True):
         assert count["difference"] == pytest.approx(row["difference"], abs=1e-12)
         assert count["statistic"] == pytest.approx(row["statistic"], rel=1e-9)
         assert bin_["difference"] == pytest.approx(row["difference"], abs=1e-3)
     assert document(*asked, "--bins", "none")["results"] == exact
 
 
-def test_scores_beyond_the_unit_interval_are_binned_in_a_range_of_their_own() -> None:
-    asked = ("--score", "logit", "--metric", "auc")
-    binned = document(*asked, "--bins", "2000", "--score-range=-9,9")["results"][0]
-    exact = document(*asked)["results"][0]
-    assert binned["difference"] == pytest.approx(exact["difference"], abs=1e-3)
-    assert document("--metric", "auc")["results"][0]["statistic"] == exact["statistic"]  # ranks are all that counts
+def test_ranks_are_all_that_counts_for_an_auc() -> None:
+    of_logits, of_probabilities = (document("--score", name, "--metric", "auc")["results"] for name in ("logit", "p"))
+    assert of_logits[0]["statistic"] == of_probabilities[0]["statistic"]
 
 
-def test_a_correlation_is_pearsons_and_a_label_of_any_number_has_errors() -> None:
-    results = document("--attribute", "age", "--metric", "correlation,error_correlation")["results"]
-    for entry, value in zip(results, (SCORED["p"], SCORED["p"] - SCORED["y"]), strict=True):
-        assert entry["difference"] == pytest.approx(np.corrcoef(value, SCORED["age"])[0, 1])
-    assert results[0]["rejected"]
-    assert results[0]["direction"] == 1
-    (found,) = document("--label", "logit", "--real-label", "--metric", "mean_error")["results"]
-    for group in found["groups"]:
-        own = SCORED[SCORED["sex"] == group["name"]]
-        assert group["estimate"] == pytest.approx((own["p"] - own["logit"]).mean())
+def test_a_correlation_is_pearsons() -> None:
+    (found,) = document("--attribute", "age", "--metric", "correlation")["results"]
+    assert found["difference"] == pytest.approx(np.corrcoef(SCORED["p"], SCORED["age"])[0, 1])
+    assert (found["rejected"], found["direction"]) == (True, 1)
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("--score noise --metric mean_score --alternative less", "proof of equality: one of at most 0."),
-        ("--metric correlation --attribute age", "A correlation is found at level 0.05: correlation of the score"),
-        ("--metric correlation,auc --attribute age --group sex", "2 of 2 tests find a difference or correlation at"),
         (
-            "--metric correlation --attribute age --predictions six.parquet",
-            "to 1.0000 remains possible.",
+            "--score noise --metric mean_score --alternative less",
+            "in 0 of 1 test at level 0.05: mean score, sex: ",
         ),
+        (
+            "--metric correlation --attribute age",
+            "in 1 of 1 test at level 0.05: correlation of the score, age: +",
+        ),
+        (
+            "--metric correlation,auc --attribute age --group sex",
+            "in 2 of 2 tests at level 0.05 (Holm): correlation of",
+        ),
+        ("--metric correlation --attribute age --predictions six.parquet", "to 1.0000). This is no proof of equality"),
     ],
 )
 def test_sentences_are_of_what_was_tested(asked: str, said: str) -> None:
@@ -297,34 +292,22 @@ def test_an_undefined_metric_is_a_result_with_its_reason() -> None:
     assert made["verdict"]["undefined"] == 2
 
 
-def test_the_order_of_two_groups_is_the_users_and_sequential_draws_stop_early_and_say_so() -> None:
+def test_sequential_draws_stop_early_and_say_so() -> None:
     (found,) = document("--metric", "auc", "--draws", "100000", "--resampling-risk", "0.01")["results"]
     assert 200 <= found["draws"] < 5000
     assert "drawing stopped after" in found["guarantee"]
-    asked = ("--group", "race", "--metric", "tpr", "--threshold", "0.5", "--between")
-    (one,), (other,) = (document(*asked, pair)["results"] for pair in ("c,a", "a,c"))
-    assert one["difference"] == -other["difference"]
-    assert one["p_value"] == pytest.approx(other["p_value"])
-    assert one["interval"] == pytest.approx([-other["interval"][1], -other["interval"][0]])
-
-
-# When the permutation audit warns that more draws may change a decision.
-
-
-@pytest.mark.parametrize("lowest", [0.05, 0.2])
-def test_a_decision_is_near_where_its_adjusted_p_value_is(lowest: float) -> None:
-    """Two tests with intervals around p: Holm doubles the smaller, so .025 is near the level .05, and .05 is not."""
-    tests = [_test(lowest / 2, lowest / 2.5, lowest / 1.6), _test(0.6, 0.58, 0.62)]
-    made = reading._corrected(_found(*tests), "holm", 99)
-    low, high = made[0].adjusted_low, made[0].adjusted_high
-    assert (low, made[0].adjusted, high) == pytest.approx((lowest / 1.25, lowest, lowest / 0.8))
-    assert bool(of_draws(list(made), _asked())["near_the_level"]) == (lowest == 0.05)
 
 
 def test_a_hypothesis_that_two_tests_are_of_is_counted_once() -> None:
     """Three tests, two hypotheses: Holm doubles the least p-value, and both tests of a hypothesis have its larger p."""
-    tests = [_test(p, p, p) for p in (0.01, 0.012, 0.4)]
-    made = reading._corrected(_found(*tests, of=("tpr", "tpr", "fpr")), "holm", 99)
+    known = PermutationTest("auc", ("f", "m"), "studentized", "two-sided", 0.05, (0.5, 0.6), (100, 100), (100, 100))
+    made = reading._corrected(
+        [
+            reading.Finding("sex", "AUC", replace(known, p_value=p), "every row", 100, (name,))
+            for p, name in ((0.01, "tpr"), (0.012, "tpr"), (0.4, "fpr"))
+        ],
+        "holm",
+    )
     assert [finding.adjusted for finding in made] == pytest.approx([0.024, 0.024, 0.4])
     assert reading.hypotheses(made) == 2
 
@@ -357,21 +340,7 @@ def test_as_many_draws_are_made_as_one_rejection_needs(correction: str, draws: i
 
 def test_many_tests_get_more_draws_unasked() -> None:
     jobs = [reading.Job(lambda asked: [], ((f"{number}",),), drawn=True) for number in range(780)]
-    made = reading.with_enough_draws(_asked(), jobs)
-    assert (made.draws, made.own_draws) == (31_199, 31_199)
-
-
-def _found(*tests: PermutationTest, of: tuple[str, ...] = ()) -> list[reading.Finding]:
-    names = of or [f"metric {number}" for number in range(len(tests))]
-    return [
-        reading.Finding("sex", "AUC", test, "every row", 100, (name,)) for test, name in zip(tests, names, strict=True)
-    ]
-
-
-def _test(p: float, low: float, high: float, draws: int = 999) -> PermutationTest:
-    known = {"metric": "auc", "groups": ("f", "m"), "method": "studentized", "alternative": "two-sided", "alpha": 0.05}
-    sizes = {"estimates": (0.5, 0.6), "sizes": (100, 100), "units": (100, 100), "draws": draws}
-    return PermutationTest(**known, **sizes, p_value=p, p_low=low, p_high=high)  # type: ignore[arg-type]
+    assert reading.with_enough_draws(_asked(), jobs).draws == 31_199
 
 
 def _asked(*options: str) -> reading.Plan:

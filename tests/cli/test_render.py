@@ -134,31 +134,15 @@ def test_what_a_long_table_leaves_out_is_counted_and_in_its_file() -> None:
     ("say", "value", "text"),
     [
         (decimal, 0.12345, "0.1235"),
-        (decimal, 123.456, "123.5"),
         (decimal, 0.00001, "1.0e-05"),
-        (factor, 1.2344, "1.234"),
         (factor, 12345.6, "12,345.6"),
-        (factor, 1234567.0, "1.23e+06"),
-        (factor, None, "undefined"),
         (fixed(2, "+"), -0.001, "+0.00"),
-        (fixed(0), 1234.4, "1,234"),
-        (p_text, None, "-"),
-        (p_text, 0.0, "< 1e-16"),
         (p_text, 1e-17, "< 1e-16"),
-        (p_text, 0.0123, "0.012"),
-        (p_text, 0.00001, "1.0e-05"),
-        (span, (0.1, 0.2), "0.1000 to 0.2000"),
         (span, (None, 0.2), "at most 0.2000"),
-        (span, (0.1, None), "at least 0.1000"),
-        (span, (None, None), "no interval"),
-        (lambda count: plural(count, "test"), 1, "1 test"),
         (lambda count: plural(count, "test"), 1200, "1,200 tests"),
-        *((plain, value, None) for value in (None, math.nan, math.inf, -math.inf)),
         (plain, {"a": np.array([1.5, np.nan]), "b": (np.int64(2), np.True_)}, {"a": [1.5, None], "b": [2, True]}),
         (lambda name: label_text(name, 4), "ab$de", "ab\\$\u2026"),
-        (plain, 0.1, 0.1),
-        # A hyphen is no minus sign.
-        *((typeset, text, text) for text in ("a-1", "--drop", "1-2")),
+        (typeset, "--drop", "--drop"),  # a hyphen is no minus sign
         (typeset, "-0.1 to -.2", "\u22120.1 to \u2212.2"),
     ],
 )
@@ -213,7 +197,7 @@ FACTS = {"rejected": True, "not rejected": False, "inconclusive": None}
 
 
 def prepare_desk() -> None:
-    """Networks that are certain, predict the opposite, or nearly always the same; directions of all; teachers."""
+    """Networks that are certain, predict the opposite, or nearly always the same."""
     network = torch.jit.load("unfair.pt")
     with torch.no_grad():
         network.weight.neg_()
@@ -224,16 +208,14 @@ def prepare_desk() -> None:
     for name, scale in (("own", 20), ("certain", 200)):
         text = f"import torch\ndef p(x): return torch.sigmoid({scale} * x[:, 0] + {3 * scale} * x[:, 1])\n"
         Path(f"{name}.py").write_text(text)
-    np.save("all.npy", np.eye(3))
-    pd.read_csv("rows.csv").drop(columns="hired").to_parquet("teachers.parquet")
 
 
 def prepare_ledger() -> None:
     """Labels that few or no women have as positive, a model that says the same of everybody, persons and families."""
     frame, rows = pd.read_parquet("preds.parquet"), np.arange(400)
     women = frame["sex"] == "female"
-    few = {f"few{n}": frame["y"].where(~women, (women.cumsum() <= n).astype(int)) for n in (0, 15, 49, 50)}
-    families = {"person": rows // 2 * 2 + rows % 2, "family": rows % 2 + rows // 16 * 2}
+    few = {f"few{n}": frame["y"].where(~women, (women.cumsum() <= n).astype(int)) for n in (0, 15)}
+    families = {"person": rows // 2 * 2 + rows % 2}
     frame.assign(**few, **families, oracle=frame["y"], same=0.5, always=1).to_parquet("preds.parquet")
 
 
@@ -332,37 +314,28 @@ def test_the_page_of_each_audit_documents_its_limits_and_the_gate(name: str) -> 
 
 SMOOTH = "--map wgan --map-setting steps=30 --map-setting engine=torch"
 CAVEATS = f"""
-loss-ratio => {DIRECTIONS} --steps 200 => held_out_rows whole_columns => not_rejected few_rows
-loss-ratio => {DIRECTIONS} --model fair.pt --points 20 => not_rejected few_rows => still_growing
+loss-ratio => {DIRECTIONS} --steps 200 => held_out_rows whole_columns => not_rejected
+loss-ratio => {DIRECTIONS} --model fair.pt --points 20 => not_rejected => still_growing
 loss-ratio => {DIRECTIONS} --steps 20 --delta 9 => not_rejected still_growing => saturated
-loss-ratio => {DIRECTIONS} --model own.py:p => read_as_probabilities saturated rows_left_out => all_alike
-loss-ratio => --directions all.npy => all_alike => weak_direction
-loss-ratio => --sensitive sex,region=north => weak_direction metric_of_audited_rows =>
-loss-ratio => --sensitive sex --metric-data teachers.parquet => => metric_of_audited_rows weak_direction
-permutation => {AUC} => held_out_rows independent_rows => several_tests few_units
-permutation => {AUC} --cluster person => => independent_rows few_units
-permutation => {AUC} --cluster family => few_units =>
-permutation => --prediction d --group sex --metric fpr --cluster family => few_units =>
-permutation => {AUC} --label few49 => few_units =>
-permutation => {AUC} --label few50 => => few_units
+loss-ratio => {DIRECTIONS} --model own.py:p => read_as_probabilities saturated => metric_of_audited_rows
+loss-ratio => --sensitive sex => metric_of_audited_rows =>
+permutation => {AUC} => held_out_rows independent_rows => several_tests
+permutation => {AUC} --cluster person => => independent_rows
 permutation => {AUC} --method lift => method_to_compare_with =>
 permutation => {AUC} --metric mean_score => several_tests => no_correction
 permutation => {AUC} --metric mean_score --correct none => no_correction => several_tests
 permutation => {AUC} --resampling-risk 0.01 --draws 5000 => stopped_early =>
 permutation => {AUC} --metric tpr,fnr --threshold 0.5 => one_hypothesis_twice => correction_by_metric
 permutation => {AUC} --metric mean_score --correct max-t => correction_by_metric => one_hypothesis_twice
-permutation => {AUC} --bins 50 => binned_scores =>
-fliptest => => no_noise_floor read_as_probabilities few_rows exact_map => smooth_map unmoved_columns poor_map
-fliptest => --threshold 0 --null-draws 1 => empty_flipset => read_as_probabilities no_noise_floor
-fliptest => {SMOOTH} => poor_map smooth_map => exact_map fit_broke_down
+fliptest => => no_noise_floor read_as_probabilities exact_map => smooth_map unmoved_columns poor_map
+fliptest => --null-draws 1 --threshold 0 => flips_are_to_be_read => read_as_probabilities no_noise_floor
+fliptest => {SMOOTH} => poor_map smooth_map => exact_map
 fliptest => --predict models.py:by_sex --include-group => unmoved_columns =>
-robustness => --group sex => closer_is_not_worse linear_model => no_label upper_bounds small_group resized
-robustness => no--label --attack deepfool => no_label upper_bounds => poor_accuracy linear_model
-robustness => --label other --group sex => poor_accuracy => no_label
-robustness => --points 60 --min-group 5 => small_group columns_passed_over =>
-robustness => --attack smoothing --attack-setting smoothing.samples=100 => certified_radii => linear_model
+robustness => --group sex => closer_is_not_worse => no_label upper_bounds
+robustness => no--label --attack deepfool => no_label upper_bounds =>
+robustness => --points 60 --min-group 5 => columns_passed_over =>
+robustness => --attack smoothing --attack-setting smoothing.samples=100 => certified_radii => upper_bounds
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => failed_attacks =>
-robustness => --resize 4x4 => resized =>
 """
 """The audit => arguments => conditions that hold => conditions that do not."""
 

@@ -205,15 +205,10 @@ def test_rows_come_in_the_order_of_the_files(source: str, folder: Path, frame: p
     np.testing.assert_array_equal(found.prediction, frame["made"])
 
 
-def test_a_prediction_stands_for_a_score_that_is_not_there_and_a_label_of_any_number_stays_what_it_is(
-    frame: pd.DataFrame, engine: Engine
-) -> None:
+def test_a_prediction_stands_for_a_score_that_is_not_there(frame: pd.DataFrame, engine: Engine) -> None:
     with opened(frame, engine) as table:
         found = predictions(table, label="y", group="sex", prediction="made")
     np.testing.assert_array_equal(found.score, frame["made"])
-    with opened(frame, engine) as table:
-        found = predictions(table, label="logit", group="sex", score="p", real_label=True)
-    np.testing.assert_array_equal(found.label, frame["logit"])
 
 
 def test_clusters_are_codes_of_their_values(engine: Engine) -> None:
@@ -234,13 +229,13 @@ def test_clusters_are_codes_of_their_values(engine: Engine) -> None:
 def test_columns_come_as_numbers_and_a_saved_index_is_one(
     folder: Path, frame: pd.DataFrame, engine: Engine, tmp_path: Path
 ) -> None:
-    frame.set_index(["age", "income"]).to_parquet(tmp_path / "index.parquet")
+    frame.set_index(["age", "y"]).to_parquet(tmp_path / "index.parquet")
     for source in (folder / "whole.parquet", folder / "whole.csv", tmp_path / "index.parquet"):
         with opened(source, engine) as table:
-            found = numbers(table, ["age", "income"], label="income", positive=">50K")
+            found = numbers(table, ["age", "y"])
         assert found["age"].dtype == np.float64
         np.testing.assert_array_equal(found["age"], frame["age"])
-        np.testing.assert_array_equal(found["income"], frame["y"])
+        np.testing.assert_array_equal(found["y"], frame["y"])
     message = r"column 'race' \(numbers\) is not a number in 600 of 600 rows"
     with opened(folder / "whole.csv", engine) as table, pytest.raises(ValueError, match=message):
         numbers(table, ["race"])

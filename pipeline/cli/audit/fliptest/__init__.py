@@ -34,7 +34,6 @@ examples:
 """
 PAGE = "docs/fliptest.md explains the method, the files and the JSON."
 FILES = "audit.json, the page fliptest.html, flipsets.csv, transparency.csv and the figures"
-USAGE = "%(prog)s --data FILE --group COLUMN --source LEVEL --target LEVEL\n           --predict MODEL [other options]"
 
 
 class Data(Rows, title="data"):
@@ -43,10 +42,9 @@ class Data(Rows, title="data"):
     id: str | None = source("a column that names the rows in results; no input of the model", None, "COLUMN")
     categorical: Sequence[str] = option("columns of numbers that are codes of categories", (), "A,B")
     standardize: Standardize = option(
-        "measure columns in standard deviations of both groups together: those of more than two values, none, or the "
-        "named ones. The model sees the columns as they are",
+        "measure columns of more than two values in standard deviations of both groups together, or none. The model "
+        "sees the columns as they are",
         "continuous",
-        "continuous|none|A,B",
     )
     limit: Count | None = option("at most N rows of each group, drawn at random (default: all)", None, "N")
 

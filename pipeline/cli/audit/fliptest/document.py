@@ -12,7 +12,7 @@ from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import AS_GROUP, NOISE
 from pipeline.cli import words
 from pipeline.cli.audit.fliptest import Settings
-from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, NOISE_PEOPLE, PERMUTATIONS, Side, gather_sound
+from pipeline.cli.audit.fliptest.evidence import BOOTSTRAPS, FLIPSETS, PERMUTATIONS, Side, gather_sound
 from pipeline.cli.audit.fliptest.maps import candidates, null_draws
 from pipeline.cli.audit.fliptest.measured import flipsets, result, transparency
 from pipeline.cli.audit.fliptest.model import PROBABILITY, WANTED, Decider, of_frames, probed
@@ -60,8 +60,6 @@ COUNT = fixed(0)
 FIGURES = "pipeline.cli.audit.fliptest.figures"
 Entry = Mapping[str, Any]
 # From where on a caveat is due.
-FEW_ROWS = 200
-ROWS_A_COLUMN = 10
 FAR = 1.5
 CAVEATS = """
 flips_are_to_be_read: A flip is not yet discrimination: the features in which a flipset differs from its counterparts
@@ -69,15 +67,9 @@ flips_are_to_be_read: A flip is not yet discrimination: the features in which a 
 poor_map: The map {where} is poor: counterparts are not distributed as {target} are, by the Kolmogorov-Smirnov distance
   of {named}; {most:g} is the most that is trusted. Flips may come from that. Try another map, or other settings of this
   one (--map-setting).
-fit_broke_down: The fit of the map {where} broke down on the way: its counterparts are those of its last sound state.
 no_image: {missing:,} people of {source} have no finite image and are left out.
 far_counterparts: The map {where} moves people {times:.1f} times as far as exact transport does: its counterparts are
   not the nearest ones.
-empty_flipset: Everybody in {source} is decided {decided}, so that the {flipset} flipset is empty whatever the map.
-few_rows: A group has only {fewest} rows: counterparts depend on which rows are in the file, and other rows would give
-  other flipsets.
-many_columns: The map moves {columns} columns, many for {fewest} rows: few people have a near counterpart. Where
-  the model allows, leave out by --features what it hardly looks at.
 smooth_map: Counterparts are points of a smooth map, not people of the file.{snapped}
 exact_map: The map is exact for these rows alone: it pairs everybody with people of the file, so it finds more flips
   than a smooth map does, more of them by chance.
@@ -85,8 +77,6 @@ missing_values: Values are missing in {missing}, and the model is asked with the
   there: for the map a missing number is at the mean of both groups, and that it is missing is a feature of its own.
 unmoved_columns: Each group has a single value in {unmoved}: counterparts take that of their own group, so flips may be
   the model's direct use of it.
-fewer_dealt: The noise floor is of {people:,} people of each group at most: fewer people lie further apart, so that
-  it is rather too high than too low.
 no_noise_floor: The intervals and p-values take the map as given. How many flips the map makes by itself is seen with
   --null-draws 39, at the price of so many more fits.
 read_as_probabilities: All outputs lie between 0 and 1: they were read as probabilities, and cut at 0.5; --threshold
@@ -340,20 +330,14 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
         named = listed([f"{name} ({quality.ks[name]:.2f})" for name in worst], SHOWN)
         missing = len(side.way.points) - len(side.kept)
         times = quality.compared_distance / quality.exact_distance if quality.compared else 0.0
-        decided = {"negative": "positively", "positive": "negatively"}
-        always = {"negative": (side.flips.decision == 1).all(), "positive": (side.flips.decision == 0).all()}
         said: list[tuple[str, Any, dict[str, Any]]] = [
             ("poor_map", worst, {"named": named}),
-            ("fit_broke_down", side.facts.get("non_finite"), {}),
             ("no_image", missing, {"missing": missing}),
             ("far_counterparts", times > FAR, {"times": times}),
-            *(("empty_flipset", always[one], {"flipset": one, "decided": decided[one]}) for one in decided),
         ]
         for condition, holds, quantities in said:
             found.setdefault(condition, []).extend([{**known, **quantities}] if holds else [])
-    columns, real = len(space.moving), all(side.real for side in sides)
-    fewest = min(len(sides[0].way.points), len(sides[0].way.target_points))
-    most = max(len(sides[0].way.points), len(sides[0].way.target_points))
+    real = all(side.real for side in sides)
     snapped = (
         " Whole numbers are the nearest that exist, and categories have the target group's shares "
         f"({listed(space.snapping, SHOWN)})."
@@ -361,13 +345,10 @@ def conditions(sides: Sequence[Side], space: Space, model: Decider, asked: Setti
     return {
         "flips_are_to_be_read": True,
         **found,
-        "few_rows": fewest < FEW_ROWS and {"fewest": fewest},
-        "many_columns": fewest < ROWS_A_COLUMN * columns and {"fewest": fewest, "columns": columns},
         "smooth_map": not real and {"snapped": snapped if space.snapping else ""},
         "exact_map": real,
         "missing_values": bool(space.gaps) and {"missing": listed(space.gaps, SHOWN)},
         "unmoved_columns": bool(space.unmoved) and {"unmoved": listed(space.unmoved, SHOWN)},
-        "fewer_dealt": sides[0].null is not None and most > NOISE_PEOPLE and {"people": NOISE_PEOPLE},
         "no_noise_floor": sides[0].null is None,
         "read_as_probabilities": model.kind == PROBABILITY and not model.columns and asked.threshold is None,
     }

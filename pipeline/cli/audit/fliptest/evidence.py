@@ -23,12 +23,12 @@ from pipeline.audits.fliptest.intervals import SizeIntervals, size_intervals
 from pipeline.audits.fliptest.space import Space
 from pipeline.audits.fliptest.transparency import TransparencyReport, transparency_report
 from pipeline.audits.inference import Precision
+from pipeline.cli.audit import followed
 from pipeline.cli.audit.fliptest import Settings
 from pipeline.cli.audit.fliptest.maps import Kind
 from pipeline.cli.audit.fliptest.model import Decider
 from pipeline.cli.audit.fliptest.people import Group, Groups
 from pipeline.cli.numbers import plural
-from pipeline.cli.progress import followed
 from pipeline.seeds import generators
 from pipeline.transport.quality import WORST_HEALTHY_KS, chance_ks, exact_distances, healthy, ks, mean_distance
 from pipeline.types import Array
@@ -235,11 +235,11 @@ def held_out(ways: Sequence[Way], space: Space, model: Decider, kind: Kind, aske
         (some, others), (there, elsewhere) = halves
         own, target = space.to_map(way.points), space.to_map(way.target_points)
         near = replace(way.target, features=way.target.features.iloc[there])
-        with followed(kind.fit, 1, f"trying a map ({kind.name})", "pipeline.transport") as fit:
-            try:
-                (image,), maps = fit([(own[some], target[there])], [fitting])
-            except ValueError:
-                return HeldOut(np.inf, limit)
+        try:
+            with followed(f"trying a map ({kind.name})"):
+                (image,), maps = kind.fit([(own[some], target[there])], [fitting])
+        except ValueError:
+            return HeldOut(np.inf, limit)
         images = kind.extended(maps, own[some], image, own[others])
         finite = np.isfinite(images).all(axis=1)
         if not finite.any():
@@ -284,8 +284,8 @@ def gather(
         dealt.append(deals(len(own), len(others), null_draws, rng, NOISE_PEOPLE))
         pairs += [(own, others), *((everyone[deal.source], everyone[deal.target]) for deal in dealt[-1])]
         rngs += [*_rngs(asked, "map", way.direction), *_rngs(asked, "null", way.direction, null_draws)]
-    with followed(kind.fit, 1, f"fitting {plural(len(pairs), 'map')} ({kind.name})", "pipeline.transport") as fit:
-        images, maps = fit(pairs, rngs)
+    with followed(f"fitting {plural(len(pairs), 'map')} ({kind.name})"):
+        images, maps = kind.fit(pairs, rngs)
     sides = []
     for place, (way, deal) in enumerate(zip(ways, dealt, strict=True)):
         first = place * (1 + null_draws)

@@ -1,7 +1,7 @@
 """Join: the results of parts of a loss-ratio audit as one test, that of all rows.
 
-Each part was audited on its own, on whatever machine: either `audit loss-ratio --part K/N` of one file, or files of
-their own that share model, metric, units, bounds and parameters. Their JSONs state what the test of all rows needs.
+Each part was audited on its own, on whatever machine, by `audit loss-ratio --part K/N` of one file. Their JSONs state
+what the test of all rows needs.
 """
 
 from collections.abc import Sequence

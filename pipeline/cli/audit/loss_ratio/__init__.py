@@ -29,10 +29,6 @@ examples:
 """
 PAGE = "docs/auditing.md explains more, and the JSON."
 FILES = "audit.json, the page loss_ratio.html, tests.csv, examples.csv and the figure"
-USAGE = (
-    "%(prog)s --data FILE --label COLUMN --model MODEL\n"
-    "           (--sensitive A,B=LEVEL | --directions FILE) [other options]"
-)
 
 
 def is_part(text: str) -> bool:
@@ -45,10 +41,9 @@ class Data(Rows, title="data"):
     label: str = source("the column with the true class", metavar="COLUMN")
     include_sensitive: bool = source("the sensitive columns are inputs of the model too", False)
     standardize: Standardize | None = option(
-        "measure columns in standard deviations: those of more than two values, none, or the named ones. The model "
-        "sees the columns as they are (default: none, refused where columns are far from unit scale)",
+        "measure columns of more than two values in standard deviations, or none. The model sees the columns as they "
+        "are (default: none, refused where columns are far from unit scale)",
         None,
-        "continuous|none|A,B",
     )
     points: Annotated[int, at_least(2)] | None = option("audit N rows drawn at random (default: all)", None, "N")
     seed: Size = option("seed of that draw", 0)
@@ -71,7 +66,6 @@ class Metric(Options, title="fair metric (one of the first two)"):
         None,
         "FILE",
     )
-    metric_data: Path | None = source("rows to learn the metric from (default: the rows of --data)", None, "FILE")
 
 
 class People(Options, title="who could exist"):

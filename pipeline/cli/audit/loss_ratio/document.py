@@ -21,10 +21,8 @@ from pipeline.messages import listed
 from pipeline.types import Array
 
 # From where on a caveat is due.
-FEW_ROWS = 100
-WEAK_SEPARATION = 0.6
-HEAVY_SHARE = 0.1
 GROWTH = 0.01
+HEAVY_SHARE, HEAVY_AMONG = 0.1, 100
 LIMITS = """
 rows >= 30: Only {value} rows have a finite ratio, and the test needs {limit:.0f}.
 left_out <= 10: {value:.0f} % of the audited rows have no finite ratio, more than {limit:.0f} %: the test is of the
@@ -36,12 +34,8 @@ gain > 0: The model's balanced accuracy is {balanced:.3f}, no better than the {t
 """
 CAVEATS = f"""
 part_of_rows: These are the rows of part {{part}} alone; the results of all parts, joined, are the audit of all rows.
-joined: Joined from {{count}} parts. What takes every ratio is with the parts alone: the ratios' distribution, and the
-  examples' rows in full (examples.csv).
-model_unknown: The model has no checksum: that it was the same in all parts is taken on trust.
 held_out_rows: The test is valid only if the audited rows played no part in making the model.
-metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study;
-  --metric-data learns it on others.
+metric_of_audited_rows: The fair metric was learned on the audited rows themselves, as in the published study.
 not_rejected: Not rejecting is no proof of fairness: the attack finds comparable individuals that are treated worse, not
   those that are treated worst.
 still_growing: S_n was still growing at the last step: more --steps look further.
@@ -51,12 +45,6 @@ whole_columns: Comparable individuals are points in the space of features: colum
   move continuously too. Beside each example stands the nearest person who could exist (--one-hot says which columns
   are one category), with the loss there.
 {OUTPUT_CAVEATS.strip()}
-weak_direction: The features hardly tell the groups of {{name!r}} apart (AUC {{auc:.2f}}): its direction is mostly
-  chance.
-all_alike: The sensitive directions span all features: the metric treats everyone as alike.
-rows_left_out: {{count}} rows have no finite ratio and are left out of the statistics.
-clipped_ratios: {{count}} ratios were held at the bounds of floating-point numbers and are kept.
-few_rows: The tests rest on a normal approximation, which {{n}} rows may not justify.
 one_heavy_row: One row makes up {{share:.0f}} % of the sum of all ratios: the mean and its interval depend on it, and
   the normal approximation is doubtful.
 """
@@ -88,18 +76,12 @@ def from_files(asked: Settings) -> Result:
         raise ValueError(
             "the fair metric is learned from --sensitive columns, or given by --directions: say one of them"
         )
-    if asked.directions is not None and asked.metric_data is not None:
-        raise ValueError("--metric-data is for a metric that is learned: leave it out, or give --sensitive instead")
     model = load_model(asked.model, asked.trust_pickle, Computing(asked.device, asked.dtype), wanted=WANTED)
-    source, path = Source.read(asked.data, asked.text, asked.missing), asked.metric_data
-    teachers = None if path is None else Source.read(path, asked.text, asked.missing)
-    return audited(asked, source, model, teachers)
+    return audited(asked, Source.read(asked.data, asked.text, asked.missing), model)
 
 
-def audited(
-    asked: Settings, source: Source, model: Model, teachers: Source | None = None, directions: Array | None = None
-) -> Result:
-    """Learn the metric from ``teachers`` (the audited rows where there are none) or take the ``directions``; test."""
+def audited(asked: Settings, source: Source, model: Model, directions: Array | None = None) -> Result:
+    """Learn the metric from the rows or take the ``directions``; attack, test."""
     if model.kind in ("estimator", "onnx"):
         raise no_gradient(model)
     sensitive = [attribute(text, tuple(source.table.columns)) for text in asked.sensitive]
@@ -107,7 +89,7 @@ def audited(
     names = feature_names(source, asked, asked.label, apart, "--sensitive", asked.include_sensitive)
     everyone = rows(source, names, sensitive)
     scale = units(everyone.features, everyone.names, asked.standardize)
-    metric, alike = fair_metric(asked, everyone.names, sensitive, teachers or source, directions, scale)
+    metric, alike = fair_metric(asked, everyone, source, directions, scale)
     if asked.points is not None and asked.points > len(everyone.features):
         raise ValueError(
             f"--points asks for {asked.points} rows, but there are {len(everyone.features)}: leave it out to audit all "
@@ -169,8 +151,7 @@ def audited(
         },
         "examples": shown,
     }
-    drawn_of = (evidence.steps, evidence.course, evidence.ratio)
-    return replace(result_of(facts, drawn_of, {"examples": table}), settings=asked)
+    return replace(result_of(facts, evidence.course, {"examples": table}), settings=asked)
 
 
 def measured(
@@ -194,10 +175,10 @@ def by_feature(names: Sequence[str], *columns: Array) -> dict[str, list[float | 
     return dict(zip(names, plain(np.column_stack(columns)), strict=True))
 
 
-def result_of(facts: Mapping[str, Any], drawn_of: tuple[Any, ...], tables: Mapping[str, pd.DataFrame]) -> Result:
+def result_of(facts: Mapping[str, Any], course: RatioTest, tables: Mapping[str, pd.DataFrame]) -> Result:
     """What follows from the ``facts`` of the JSON, of rows that were audited together or in parts.
 
-    The figure is ``drawn_of`` what it takes; ``tables`` are those that the facts do not hold.
+    ``course`` is the test at each step; ``tables`` are those that the facts do not hold.
     """
     found, data, model, asked = facts["results"], facts["data"], facts["model"], facts["parameters"]
     test, balanced, trivial = found["loss_ratio"], found["balanced_accuracy"], 1 / len(found["classes"])
@@ -220,7 +201,7 @@ def result_of(facts: Mapping[str, Any], drawn_of: tuple[Any, ...], tables: Mappi
             "rejected",
         ),
         caveats=tuple(words.caveats(CAVEATS, conditions(facts))),
-        sections=tuple(_sections(facts, drawn_of, tables)),
+        sections=tuple(_sections(facts, course, tables)),
         facts=facts,
         tables={"tests": pd.DataFrame([{"test": name, **found[name]} for name in TESTS]), **tables},
         libraries=("numpy", "torch"),
@@ -241,13 +222,10 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
     growing = mean[-1] > (1 + GROWTH) * mean[min(halfway, len(mean) - 1)]
     share = found["largest_ratio"] / test["S_n"] / test["n"]
     within = facts["bounds"]["within"]
-    parts = data.get("parts")
     return {
         "part_of_rows": data["part"] and {"part": data["part"]},
-        "joined": parts and {"count": len(parts)},
-        "model_unknown": parts and model["sha256"] is None,
         "held_out_rows": True,
-        "metric_of_audited_rows": metric["path"] == data["path"],
+        "metric_of_audited_rows": metric["source"] == "learned",
         "not_rejected": not test["rejected"],
         "still_growing": not test["rejected"] and growing,
         "no_bounds": within is not None
@@ -257,14 +235,7 @@ def conditions(facts: Mapping[str, Any]) -> dict[str, Any]:
         },
         "whole_columns": bool(facts["bounds"]["whole"]),
         **output_conditions(model["output_kind"], model["output_kind_detected"], found["saturated"], "row"),
-        "weak_direction": [
-            {"name": name, "auc": auc} for name, auc in metric["separation"].items() if auc < WEAK_SEPARATION
-        ],
-        "all_alike": metric["dimension"] == len(metric["shares"]),
-        "rows_left_out": test["non_finite"] and {"count": test["non_finite"]},
-        "clipped_ratios": test["clipped"] and {"count": test["clipped"]},
-        "few_rows": test["n"] < FEW_ROWS and {"n": test["n"]},
-        "one_heavy_row": test["n"] >= FEW_ROWS and share > HEAVY_SHARE and {"share": 100 * share},
+        "one_heavy_row": test["n"] >= HEAVY_AMONG and share > HEAVY_SHARE and {"share": 100 * share},
     }
 
 
@@ -292,9 +263,7 @@ def sentence(test: Mapping[str, Any], delta: float, alpha: float) -> str:
     return f"{found}. The tolerated {delta:g} lies inside the interval: these rows do not decide; more of them would."
 
 
-def _sections(
-    facts: Mapping[str, Any], drawn_of: tuple[Any, ...], tables: Mapping[str, pd.DataFrame]
-) -> Iterator[Section]:
+def _sections(facts: Mapping[str, Any], course: RatioTest, tables: Mapping[str, pd.DataFrame]) -> Iterator[Section]:
     data, asked = facts["data"], facts["parameters"]
     of = f" of {data['rows']:,}" if data["audited"] < data["rows"] else ""
     count = f"{data['audited']:,}{of} rows"
@@ -310,14 +279,13 @@ def _sections(
         kept=_kept(facts["bounds"], data["audited"]),
     )
     yield Section("What was tested", (tested,))
-    known = "(a) How the loss ratios of the audited rows are distributed. (b) " if "examples" in tables else ""
     drawn = Figure(
         stem="loss_ratio",
         key="figure",
         title="Loss ratios",
-        caption=f"{known}Their mean S_n with its two-sided interval, and the lower bound T_n, as the attack goes on.",
+        caption="The mean ratio S_n with its two-sided interval, and the lower bound T_n, as the attack goes on.",
         by="pipeline.cli.audit.loss_ratio.figure:figure",
-        of=drawn_of,
+        of=(facts["course"]["steps"], course),
     )
     yield Section("Result", (*_results(facts["results"], asked["delta"], asked["alpha"]), drawn))
     yield Section("What the metric treats as alike", tuple(_alike(facts["fair_metric"])))
@@ -330,8 +298,6 @@ def _kept(bounds: Mapping[str, Any], audited: int) -> str:
     """Where comparables were kept, and of those that were not how many are beyond the data."""
     if bounds["given"] == "data":
         return "within the range of the data"
-    if bounds["outside"] is None:
-        return f"within {'no range' if bounds['range'] is None else bounds['given']}"
     beyond = f"{bounds['outside']:,} of {audited:,} are outside that of the data"
     if bounds["within"] is None:
         return f"within {bounds['given']}; {beyond}"
@@ -392,7 +358,7 @@ def _examples(entries: Sequence[Entry], file: str) -> Table:
     def changes(one: Entry) -> str:
         groups = [f"{name.partition('=')[0]} {group}" for name, group in one["sensitive"].items()]
         moves = [f"{move['feature']} {move['original']:.4g} -> {move['comparable']:.4g}" for move in one["changes"]]
-        return "; ".join([*([one["data"]] if "data" in one else []), *groups, *moves])
+        return "; ".join([*groups, *moves])
 
     columns = (
         Column("row", cell=under("row")),

@@ -13,9 +13,9 @@ from pipeline.attacks.autograd import CPU_BLOCK_ROWS, attack, cross_entropy
 from pipeline.attacks.gradient_flow import Bounds, Flow, Plan, step_schedule
 from pipeline.audits.loss_ratio import ratio_tests
 from pipeline.audits.loss_ratio.admissible import Admissible, check_categories, range_of
+from pipeline.cli.audit import followed
 from pipeline.cli.audit.loss_ratio import Settings
-from pipeline.cli.progress import followed
-from pipeline.cli.table import Attribute, Rows, Source, Units, numeric, read_table, rows, sha256
+from pipeline.cli.table import Rows, Source, Units, numeric, read_table, sha256
 from pipeline.fair_metric import FairMetric, from_directions, learn
 from pipeline.messages import SHOWN, check_columns, listed, nearest
 from pipeline.types import Array
@@ -31,35 +31,28 @@ VERSIONS = ("original", "comparable", "possible")
 
 
 def fair_metric(
-    asked: Settings,
-    names: tuple[str, ...],
-    sensitive: Sequence[Attribute],
-    teachers: Source,
-    directions: Array | None,
-    units: Units,
+    asked: Settings, rows: Rows, source: Source, directions: Array | None, units: Units
 ) -> tuple[FairMetric, dict[str, Any]]:
-    """The metric, by ``directions`` or those of a file, else learned from ``teachers``; and what the JSON says of it.
+    """The metric, by ``directions`` or those of a file, else learned from the rows; and what the JSON says of it.
 
     There ``directions`` are scaled to length 1, in the units of the audit. ``separation`` is the area under the ROC
     curve of telling an attribute's two groups apart along its direction: near .5 the direction says little about it.
     ``shares`` are the diagonal of the projector U U': 1 for a feature that the metric ignores altogether, 0 for one
     that it keeps in full; they sum to the subspace's dimension.
     """
-    path, separation = asked.directions, dict[str, float]()
+    path, names, separation = asked.directions, rows.names, dict[str, float]()
     facts: dict[str, Any]
     if path is None and directions is None:
-        check_columns(teachers.table, [one.column for one in sensitive], "--sensitive", teachers.name)
-        check_columns(teachers.table, names, "--features", teachers.name)
-        taught = rows(teachers, names, sensitive)
-        metric, separation = learned(taught, units)
-        called = [*taught.sensitive, *(f"input {names[position]}" for position in taught.sensitive_inputs)]
-        facts = {"source": "learned", "path": teachers.name, "sha256": teachers.sha256}
-        facts |= {"rows": len(taught.features), "levels": {name: list(pair) for name, pair in taught.levels.items()}}
+        metric, separation = learned(rows, units)
+        called = [*rows.sensitive, *(f"input {names[position]}" for position in rows.sensitive_inputs)]
+        facts = {"source": "learned", "path": source.name, "sha256": source.sha256}
+        facts |= {"rows": len(rows.features), "levels": {name: list(pair) for name, pair in rows.levels.items()}}
     else:
         numbers = directions_in(path, len(names)) if path is not None else np.asarray(directions, dtype=float)
-        metric = given_directions(numbers, str(path or "directions"), names, units)
+        origin = str(path or "directions")
+        metric = given_directions(numbers, origin, names, units)
         called = [f"direction {place}" for place in range(len(np.atleast_2d(numbers)))]
-        facts = {"source": "given", "path": str(path), "sha256": path and sha256(path), "rows": None, "levels": {}}
+        facts = {"source": "given", "path": origin, "sha256": path and sha256(path), "rows": None, "levels": {}}
     assert metric.directions is not None
     assert metric.basis is not None
     loadings = metric.directions / np.abs(metric.directions).max(axis=1, keepdims=True)
@@ -216,9 +209,14 @@ def gather(
     blocks = -(-len(points) // CPU_BLOCK_ROWS) if device == "cpu" else 1
 
     def flow_within(bounds: Bounds | None) -> Flow:
-        with followed(scores, blocks * (asked.steps + 1), "following the gradient") as watched:
+        with followed("following the gradient", blocks * (asked.steps + 1)) as step:
+
+            def evaluate(z: torch.Tensor) -> torch.Tensor:
+                step()
+                return scores(units.network_input(z))
+
             return attack(
-                lambda z: watched(units.network_input(z)),
+                evaluate,
                 points,
                 label,
                 plan,

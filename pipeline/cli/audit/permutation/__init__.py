@@ -31,13 +31,10 @@ examples:
 
 metrics: tpr (recall), fnr, fpr, tnr, precision, npv, accuracy, selection_rate (demographic_parity), f1 of decisions,
 equalized_odds for tpr and fpr; auc, mean_score, mean_error, absolute_error, squared_error, log_loss of scores;
-correlation and error_correlation with --attribute.
+correlation with --attribute.
 """
 PAGE = "docs/permutation.md explains all options and the JSON."
 FILES = "audit.json, the page permutation.html, tests.csv and the figure"
-Range = Annotated[
-    Sequence[float], Limit("LOW,HIGH with LOW below HIGH", lambda ends: len(ends) == 2 and ends[0] < ends[1])
-]
 
 
 class Data(Options, title="data"):
@@ -46,7 +43,6 @@ class Data(Options, title="data"):
     )
     label: str = source("the column with the true class, 0 or 1", metavar="COLUMN")
     positive: str | None = option("the label's value that counts as 1 (where it is not 0 and 1)", None, "VALUE")
-    real_label: bool = option("the label is any number (regression): for errors and correlations", False)
     score: str | None = source("the column with the model's score or probability of class 1", None, "COLUMN")
     prediction: str | None = source("the column with the model's decision, 0 or 1", None, "COLUMN")
     threshold: Number | None = option("in place of decisions: 1 where the score is at least T", None, "T")
@@ -56,9 +52,8 @@ class Data(Options, title="data"):
 
 class Comparison(Options, title="comparison"):
     group: Sequence[str] = source("columns whose groups are compared, or one level with all the rest", (), "A,B=LEVEL")
-    between: Sequence[str] | None = option("only these two groups, in this order", None, "A,B")
     pairs: bool = option("compare all pairs of groups (default: each group with all the others)", False)
-    attribute: Sequence[str] = source("columns of numbers, for correlation metrics", (), "A,B")
+    attribute: Sequence[str] = source("columns of numbers, for the metric correlation", (), "A,B")
     metric: Annotated[Sequence[str | Callable[..., Any]], Limit("at least one", len)] = option(
         "auc, tpr, selection_rate, f1, equalized_odds, ... (docs/permutation.md has all), or path/to/file.py:name",
         metavar="NAME",
@@ -82,8 +77,8 @@ class Test(Options, title="test"):
         "holm",
     )
     draws: Count | None = option(
-        "permutations; refused where they are too few to reject after the correction (default: 10000, and 1000 for a "
-        "metric of your own, or as many as the correction needs)",
+        "permutations; refused where they are too few to reject after the correction (default: 10000, or as many as "
+        "the correction needs)",
         None,
     )
     resampling_risk: Share | None = option(
@@ -101,15 +96,10 @@ class Reading(Options, title="reading"):
     threads: Count | None = source("of the engine (default: all cores)", None, "N")
     memory: str | None = source("of the engine, such as 4GB; more goes to disk", None, "SIZE")
     bins: Literal["auto", "none"] | Annotated[int, at_least(2)] = option(
-        "count scores in N bins of equal width; none: take every row as it is; auto: 1000 bins where there are more "
-        "than 100000 rows and many distinct scores (default: auto)",
+        "count scores in N bins of equal width from 0 to 1; none: take every row as it is; auto: 1000 bins where there "
+        "are more than 100000 rows and many distinct scores (default: auto)",
         "auto",
         "N|none|auto",
-    )
-    score_range: Range | None = option(
-        "the lowest and the highest score allowed, which bins lie between (default: 0,1 for bins and log loss)",
-        None,
-        "LOW,HIGH",
     )
 
 

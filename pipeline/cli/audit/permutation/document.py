@@ -10,7 +10,7 @@ import pandas as pd
 
 from pipeline.cli import words
 from pipeline.cli.audit.permutation import Settings
-from pipeline.cli.audit.permutation.evidence import CORRELATIONS, Finding, Plan, gather, hypotheses, planned
+from pipeline.cli.audit.permutation.evidence import CORRELATION, Finding, Plan, gather, hypotheses, planned
 from pipeline.cli.numbers import decimal, level, p_text, plain, plural, span
 from pipeline.cli.result import Column, Facts, Figure, Result, Row, Section, Table, Text, Verdict, rows_of, under
 from pipeline.cli.table import sha256
@@ -21,10 +21,6 @@ from pipeline.tabulate.source import local_files
 
 COLUMNS = ("label", "positive", "score", "prediction", "threshold", "cluster", "weight")
 """What the document says of the data under its own name."""
-HASHED_BYTES = 2**30
-"""Larger data are identified by the names and sizes of their files, without checksums."""
-# From where on a caveat is due.
-FEW_UNITS = 50
 CAVEATS = """
 held_out_rows: The tests are about predictions for rows that the model was not made from.
 independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
@@ -33,14 +29,9 @@ no_correction: Without a correction for {number} tests, the chance of a false re
 correction_by_metric: max-T corrects over the pairs of each metric, not over the {families} metrics and groupings.
 several_tests: The intervals are those of each test by itself; adjusted p-values allow for the number of tests.
 one_hypothesis_twice: Rates that are equal together (tpr and fnr, fpr and tnr) are one hypothesis of the correction.
-few_units: A group with {fewest} {what}, fewer than {least}: the test is valid in the limit of large groups, and may
-  reject equal values far more often than at its level ({where}{more}).
-binned_scores: The tests of scores are on {basis}: scores of one bin count as equal.
 method_to_compare_with: {told}
-near_the_level: {many} so near {alpha:g} that more --draws may change the decision ({where}).
 stopped_early: Drawing stops when the decision at {alpha:g} is safe but for a risk of {risk:g}: this holds for equal or
   not, neither for the group that is named nor for the ends of the interval. The p-value's interval is at {level}.
-undefined_draws: {count:,} permutations left a group without the rows of the metric; they count as extreme.
 """
 COMPARISONS = {
     "unstudentized": "Method unstudentized rejects too often or too rarely where the groups differ in size and in "
@@ -83,11 +74,8 @@ def from_files(asked: Settings) -> Result:
     with opened(asked.predictions, asked.engine, asked.threads, asked.memory) as table:
         if asked.engine == "spark":
             return audited(plan, table)
-        files = {Path(path): Path(path).stat().st_size for path in local_files(asked.predictions).paths}
-        hashed = sum(files.values()) <= HASHED_BYTES
-        told = [
-            {"path": str(one), "bytes": size, "sha256": sha256(one) if hashed else None} for one, size in files.items()
-        ]
+        files = [Path(path) for path in local_files(asked.predictions).paths]
+        told = [{"path": str(one), "bytes": one.stat().st_size, "sha256": sha256(one)} for one in files]
         return audited(plan, table, told)
 
 
@@ -103,9 +91,8 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
         "parameters": {
             **asked.some("alpha", "alternative", "method"),
             **{"draws": plan.draws, "bootstraps": tested.bootstraps, "smoothing": tested.smoothing},
-            "resampling_risk": asked.resampling_risk,
-            **{"correction": plan.correction, "draws_own_metric": plan.own_draws},
-            **asked.some("seed", "bins", "score_range", "engine"),
+            **{"resampling_risk": asked.resampling_risk, "correction": plan.correction},
+            **asked.some("seed", "bins", "engine"),
         },
         "results": results,
     }
@@ -177,50 +164,31 @@ def verdict(results: Sequence[Entry], findings: Sequence[Finding], plan: Plan) -
 
 
 def sentence(results: Sequence[Entry], alpha: float, correction: str) -> str:
-    """What the tests say together, in plain sentences."""
-    known = [entry for entry in results if entry["undefined"] is None]
-    tested = f"at level {alpha:g}" + (f" ({CORRECTIONS[correction]})" if len(known) > 1 else "")
+    """How many tests reject, and what these find, or where none does all of them, the strongest evidence first."""
+    known = by_evidence([entry for entry in results if entry["undefined"] is None])
     if not known:
         return f"Nothing could be tested: {results[0]['undefined']}."
-    correlated = {entry["metric"] in CORRELATIONS for entry in known}
-    what = " or ".join("correlation" if one else "difference" for one in sorted(correlated))
-    found = sorted((entry for entry in known if entry["rejected"]), key=lambda entry: entry["adjusted_p_value"])
-    if not found:
-        entry = known[0]
-        remains = f"of {span(entry['interval'], without_ends=UNBOUNDED)} remains possible."
-        if len(known) > 1:
-            return (
-                f"No {what} is found {tested} in {plural(len(known), 'test')}. This is no proof of equality: the "
-                "intervals say what remains possible."
-            )
-        if entry["metric"] in CORRELATIONS:
-            of = f"{entry['title']} with {entry['grouping']}"
-            return f"No {of} is found {tested}. This is no proof: one {remains}"
-        of = f"{entry['title']} between {' and '.join(group['name'] for group in entry['groups'])}"
-        return f"No difference of {of} is found {tested}. This is no proof of equality: one {remains}"
-    told = "; ".join(difference(entry) for entry in found[:NAMED])
-    more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    if len(known) == 1:
-        return f"A {what} is found {tested}: {told}."
-    finds = "finds" if len(found) == 1 else "find"
-    return f"{len(found)} of {plural(len(known), 'test')} {finds} a {what} {tested}: {told}{more}."
+    found = [entry for entry in known if entry["rejected"]]
+    shown = found or known
+    told = [difference(entry) for entry in shown[:NAMED]]
+    told += [f"and {len(shown) - NAMED} more"] if len(shown) > NAMED else []
+    corrected = f" ({CORRECTIONS[correction]})" if len(known) > 1 else ""
+    of = f"{len(found)} of {plural(len(known), 'test')} at level {alpha:g}{corrected}"
+    no_proof = "" if found else " This is no proof of equality: the intervals say what remains possible."
+    return f"The null hypothesis is rejected in {of}: {'; '.join(told)}.{no_proof}"
 
 
 def difference(entry: Entry) -> str:
-    """One rejected test: ``AUC of sex: higher for M than for F by 0.03 (0.01 to 0.05)``."""
-    low, high = entry["interval"]
-    (a, b), size = (group["name"] for group in entry["groups"]), abs(entry["difference"])
-    if entry["metric"] in CORRELATIONS:
-        interval = span((low, high), without_ends=UNBOUNDED)
-        return f"{entry['title']} with {b} is {decimal(entry['difference'])} ({interval})"
-    what = f"{entry['title']}, {entry['grouping']}"
-    if entry["higher"] is None:
-        return f"{what}: {a} and {b} differ by {decimal(size)}, the direction is not certain"
-    other = b if entry["higher"] == a else a
-    if entry["higher"] == b:
-        low, high = (None if high is None else -high), (None if low is None else -low)
-    interval = span((low, high), without_ends=UNBOUNDED)
-    return f"{what}: higher for {entry['higher']} than for {other} by {decimal(size)} ({interval})"
+    """One test: ``AUC, sex: F 0.9409, M 0.8803, +0.0606 (0.0465 to 0.0748)``."""
+    groups = [] if entry["metric"] == CORRELATION else entry["groups"]
+    estimates = "".join(f"{group['name']} {decimal(group['estimate'])}, " for group in groups)
+    interval = span(entry["interval"], without_ends=UNBOUNDED)
+    return f"{entry['title']}, {entry['grouping']}: {estimates}{signed(entry['difference'])} ({interval})"
+
+
+def signed(value: float) -> str:
+    """``+0.0606``."""
+    return f"{'+' * (value > 0)}{decimal(value)}"
 
 
 def frame_of(results: Sequence[Entry]) -> pd.DataFrame:
@@ -260,7 +228,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
     results, pairs = facts["results"], {_place(entry) for entry in facts["results"]}
     yield Section("What was tested", (_tested(facts, found, plan),))
     title = "Differences, the strongest evidence first"
-    if len(pairs) == 1 and results[0]["metric"] not in CORRELATIONS:
+    if len(pairs) == 1 and results[0]["metric"] != CORRELATION:
         sizes = (f"{group['name']} ({group['rows']:,} rows)" for group in results[0]["groups"])
         title = f"{results[0]['grouping']}: {' and '.join(sizes)}"
     ordered = by_evidence(results)
@@ -283,7 +251,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
 def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
     number = found.facts["hypotheses"]
     data, results = facts["data"], facts["results"]
-    correlated = [entry["metric"] in CORRELATIONS for entry in results]
+    correlated = [entry["metric"] == CORRELATION for entry in results]
     null = [] if all(correlated) else ["each metric is equal in both groups"]
     null += ["there is no correlation"] if any(correlated) else []
     defined = found.facts["tests"] - found.facts["undefined"]
@@ -303,7 +271,7 @@ def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
 
 
 def _place(entry: Entry) -> tuple[str, ...]:
-    if entry["metric"] in CORRELATIONS:
+    if entry["metric"] == CORRELATION:
         return (entry["grouping"],)
     return entry["grouping"], *(group["name"] for group in entry["groups"])
 
@@ -316,19 +284,19 @@ def named(entry: Entry) -> str:
 
 def _tests(entries: Sequence[Entry], several: bool, plan: Plan) -> Table:
     """A line for each test; ``several``: whether of several pairs of groups, which the line then names."""
-    one = not several and entries[0]["metric"] not in CORRELATIONS
+    one = not several and entries[0]["metric"] != CORRELATION
     heads = [group["name"] for group in entries[0]["groups"]] if one else ["first", "second"]
 
     def name(entry: Entry) -> str:
-        return named(entry) if several or entry["metric"] in CORRELATIONS else str(entry["metric"])
+        return named(entry) if several or entry["metric"] == CORRELATION else str(entry["metric"])
 
     def estimate(place: int) -> Callable[[Entry], str]:
-        return lambda entry: "-" if entry["metric"] in CORRELATIONS else decimal(entry["groups"][place]["estimate"])
+        return lambda entry: "-" if entry["metric"] == CORRELATION else decimal(entry["groups"][place]["estimate"])
 
     columns = (
         Column("", cell=name),
         *(Column(head, cell=estimate(place)) for place, head in enumerate(heads)),
-        Column("difference", cell=under("difference", lambda value: f"{'+' * (value > 0)}{decimal(value)}")),
+        Column("difference", cell=under("difference", signed)),
         Column(f"{level(plan.asked.alpha)} interval", cell=under("interval", partial(span, without_ends=UNBOUNDED))),
         Column("adjusted p", cell=under("adjusted_p_value", p_text)),
     )
@@ -346,16 +314,7 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
     asked, alpha, number = plan.asked, plan.asked.alpha, hypotheses(findings)
     families = {(finding.grouping, finding.test.metric) for finding in findings}
     by_metric, alone = plan.correction == "max_t" and len(families) > 1, plan.correction == "none"
-    small = sorted(
-        (one for one in findings if not one.test.exact and one.fewest < FEW_UNITS), key=lambda one: one.fewest
-    )
-    few = small and {
-        "fewest": small[0].fewest,
-        "what": "positives or negatives" if small[0].test.metric == "auc" else "units",
-        "least": FEW_UNITS,
-        "where": f"{small[0].test.metric} of {small[0].grouping}",
-        "more": f" and {len(small) - 1} more" if len(small) > 1 else "",
-    }
+    risk, drawn = asked.resampling_risk, not all(finding.test.exact for finding in findings)
     return {
         "held_out_rows": True,
         "independent_rows": asked.cluster is None,
@@ -365,27 +324,6 @@ def conditions(every: Sequence[Finding], plan: Plan) -> dict[str, Any]:
         "correction_by_metric": number > 1 and by_metric and {"families": len(families)},
         "several_tests": number > 1 and not (alone or by_metric),
         "one_hypothesis_twice": 1 < number < len(findings) and not (alone or plan.correction == "max_t"),
-        "few_units": few,
-        "binned_scores": [{"basis": basis} for basis in sorted({one.basis for one in findings if "bins" in one.basis})],
         "method_to_compare_with": asked.method in COMPARISONS and {"told": COMPARISONS[asked.method]},
-        **of_draws(findings, plan),
-    }
-
-
-def of_draws(findings: Sequence[Finding], plan: Plan) -> dict[str, Any]:
-    """What the number of draws leaves in doubt."""
-    alpha, risk = plan.asked.alpha, plan.asked.resampling_risk
-    ends = [(one, one.adjusted_low, one.adjusted_high) for one in findings]
-    close = [one for one, low, high in ends if low is not None and high is not None and low <= alpha < high]
-    undefined = sum(finding.test.undefined_draws for finding in findings)
-    stopped = risk is not None and not all(finding.test.exact for finding in findings)
-    return {
-        "near_the_level": close
-        and {
-            "many": f"{len(close)} p-value{'s are' if len(close) > 1 else ' is'}",
-            "alpha": alpha,
-            "where": f"{close[0].test.metric} of {close[0].grouping}",
-        },
-        "stopped_early": stopped and {"alpha": alpha, "risk": risk, "level": level(risk or 0.0)},
-        "undefined_draws": undefined and {"count": undefined},
+        "stopped_early": drawn and risk is not None and {"alpha": alpha, "risk": risk, "level": level(risk)},
     }

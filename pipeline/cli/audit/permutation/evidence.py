@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from itertools import combinations
@@ -15,30 +15,27 @@ from pipeline.audits.permutation import metrics as known_metrics
 from pipeline.audits.permutation import monte_carlo
 from pipeline.audits.permutation.correlation import correlation_test
 from pipeline.audits.permutation.metrics import ALIASES, METRICS, Auc, Mean, Metric, Rate, UserMetric
-from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, tails, wilson
+from pipeline.audits.permutation.monte_carlo import SIDED, Alternative, tails
 from pipeline.audits.permutation.outcomes import Counts, Predictions
 from pipeline.audits.permutation.pairs import all_pairs
 from pipeline.audits.permutation.run import PermutationTest, tested
+from pipeline.cli.audit import followed
 from pipeline.cli.audit.permutation import Settings
 from pipeline.cli.model import named_object
 from pipeline.cli.numbers import plural
-from pipeline.cli.progress import followed
 from pipeline.cli.table import Attribute, attribute
 from pipeline.cli.words import refuse
-from pipeline.messages import listed, reason
+from pipeline.messages import reason
 from pipeline.seeds import generators
 from pipeline.tabulate import contingency, numbers, predictions
 from pipeline.tabulate.table import Table
 from pipeline.types import Array
 
-CORRELATIONS: Mapping[str, str] = {
-    "correlation": "correlation of the score",
-    "error_correlation": "correlation of the error (score - label)",
-}
+CORRELATION = "correlation"
 SEVERAL = {"equalized_odds": ("tpr", "fpr")}
 """Notions of fairness that are about more than one metric."""
-KNOWN = (*METRICS, *ALIASES, *SEVERAL, *CORRELATIONS)
-DRAWS, OWN_DRAWS = 10_000, 1_000
+KNOWN = (*METRICS, *ALIASES, *SEVERAL, CORRELATION)
+DRAWS = 10_000
 UNIT = (0.0, 1.0)
 ROUNDING = 1e-9
 ROWS = 100_000
@@ -51,46 +48,35 @@ nothing: nothing to audit: name the column of scores (--score) or of decisions (
 threshold: --threshold cuts scores, but there is no --score column
 both: --threshold makes decisions of scores, and --prediction gives them: leave one of them out
 no_group: metric {metric} is compared between groups: name their column with --group
-no_attribute: metric {metric} needs a column of numbers, such as age: name it with --attribute
-attribute: --attribute goes with --metric correlation or error_correlation: add one
+no_attribute: metric correlation needs a column of numbers, such as age: name it with --attribute
+attribute: --attribute goes with --metric correlation: add it
 group: --group goes with metrics that groups can be compared by, such as --metric auc: add one
-rows_alone: metric {metric} takes rows as they are: leave --cluster and --weight out
+rows_alone: metric correlation takes rows as they are: leave --cluster and --weight out
 decisions: metric {metric} needs decisions: name their column with --prediction, or cut the scores with --threshold
 scores: metric {metric} needs scores: name their column with --score
-real_label: --real-label is for mean errors and correlations: other metrics need a label of two classes
-between: --between takes two names, A,B, and goes with one --group column
 max_t: --correct max-t is a two-sided test: leave --alternative out, or take another correction
 """
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is ``asked``: ``metrics`` compare groups, ``correlations`` go with attributes, with so many draws.
-
-    ``correction`` is called as in the audits.
-    """
+    """What is ``asked``: ``metrics`` compare groups, with so many draws; ``correction`` is called as in the audits."""
 
     asked: Settings
     metrics: tuple[Metric, ...]
-    correlations: tuple[str, ...]
     draws: int
-    own_draws: int
     correction: str
 
     @property
     def bounds(self) -> tuple[float, float]:
         """Which scores are allowed where they are not counted in bins."""
-        if self.asked.score_range is not None:
-            low, high = self.asked.score_range
-            return low, high
         probability = any(isinstance(metric, Mean) and metric.probability for metric in self.metrics)
         return UNIT if probability else (-math.inf, math.inf)
 
     def testing(self, metric: Metric | None = None) -> monte_carlo.Settings:
         """How a metric, or a correlation, is tested."""
-        draws = self.own_draws if isinstance(metric, UserMetric) else self.draws
         settings = self.asked.some("method", "alpha", "resampling_risk")
-        return monte_carlo.Settings(**settings, alternative=self.alternative(metric), draws=draws)
+        return monte_carlo.Settings(**settings, alternative=self.alternative(metric), draws=self.draws)
 
     def drawn(self, metric: Metric) -> bool:
         """Whether the metric is tested by random permutations: where it is no rate, or rows are not alike."""
@@ -112,12 +98,11 @@ def planned(asked: Settings) -> Plan:
     """The plan of the settings. Raises ValueError where they do not fit together."""
     parts: list[Any] = [part for one in asked.metric for part in SEVERAL.get(one, (one,))]  # type: ignore[arg-type]
     named = list(dict.fromkeys(ALIASES.get(one, one) for one in parts))
-    correlations = tuple(name for name in named if name in CORRELATIONS)
     if unknown := [name for name in named if isinstance(name, str) and ":" not in name and name not in KNOWN]:
         raise ValueError(
             f"--metric {unknown[0]}: expected one of {', '.join(KNOWN)}; or path/to/file.py:name for one of your own"
         )
-    others = [name for name in named if name not in CORRELATIONS]
+    correlated, others = CORRELATION in named, [name for name in named if name != CORRELATION]
     metrics = tuple(known_metrics.metric_named(name) if name in METRICS else own_metric(name) for name in others)
     # Metrics without the columns that they are computed of, columns without a metric, tests not made together.
     rates = [metric.name for metric in metrics if _of_decisions(metric)]
@@ -128,19 +113,16 @@ def planned(asked: Settings) -> Plan:
         "threshold": asked.threshold is not None and not score,
         "both": asked.threshold is not None and decided,
         "no_group": not asked.group and [{"metric": metric.name} for metric in metrics],
-        "no_attribute": not asked.attribute and [{"metric": name} for name in correlations],
-        "attribute": asked.attribute and not correlations,
+        "no_attribute": correlated and not asked.attribute,
+        "attribute": asked.attribute and not correlated,
         "group": asked.group and not metrics,
-        "rows_alone": (asked.cluster or asked.weight) and [{"metric": name} for name in correlations],
+        "rows_alone": correlated and (asked.cluster or asked.weight),
         "decisions": not decided and asked.threshold is None and [{"metric": name} for name in rates],
-        "scores": not score and [{"metric": name} for name in [*scored, *correlations]],
-        "real_label": asked.real_label and (rates or {"auc", "log_loss"} & set(scored)),
-        "between": asked.between is not None and (len(asked.between) != 2 or len(set(asked.group)) != 1),
+        "scores": not score and [{"metric": name} for name in [*scored, *[CORRELATION] * correlated]],
         "max_t": asked.correct == "max-t" and asked.alternative not in (None, "two-sided"),
     }
     refuse(REFUSED, found)
-    draws, own_draws = asked.draws or DRAWS, asked.draws or OWN_DRAWS
-    return Plan(asked, metrics, correlations, draws, own_draws, asked.correct.replace("-", "_"))
+    return Plan(asked, metrics, asked.draws or DRAWS, asked.correct.replace("-", "_"))
 
 
 def _of_decisions(metric: Metric) -> bool:
@@ -206,7 +188,7 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
     """The metrics with their data, each kind of which is read once: counts of decisions, of scores, or the rows."""
     asked = plan.asked
     columns = {"group": grouping.column, "against": grouping.level, **asked.some("label", "positive", "score")}
-    alone = bool(asked.cluster or asked.weight or asked.real_label)
+    alone = bool(asked.cluster or asked.weight)
     found: dict[str, Data] = {}
     for metric in plan.metrics:
         kind = "decisions" if _of_decisions(metric) else "scores"
@@ -218,8 +200,8 @@ def read(table: Table, plan: Plan, grouping: Attribute) -> Iterator[tuple[Metric
 
 def decisions(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     asked = plan.asked
-    cut = {**asked.some("prediction", "threshold"), "bounds": asked.score_range}
-    counted = contingency(table, **{**columns, **cut, "score": None if asked.prediction else asked.score})
+    cut = {**columns, **asked.some("prediction", "threshold"), "score": None if asked.prediction else asked.score}
+    counted = contingency(table, **cut)
     return counted, f"counts of decisions ({asked.prediction or f'{asked.score} >= {asked.threshold:g}'})"
 
 
@@ -228,19 +210,15 @@ def scores(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
     bins, score = plan.asked.bins, str(plan.asked.score)
     if bins == "none" or (bins == "auto" and table.size() <= ROWS):
         return rows(table, plan, columns)
-    # The number is an estimate, good to a few per cent; where it matters the counts themselves decide.
-    if bins == "auto" and table.distinct((score,))[score] <= 2 * DISTINCT:
+    if bins == "auto" and table.distinct((score,))[score] <= DISTINCT:
         exact = contingency(table, **columns, bounds=plan.bounds)
-        if len(exact.lower) <= DISTINCT:
-            return exact, f"counts of {len(exact.lower):,} distinct scores"
+        return exact, f"counts of {len(exact.lower):,} distinct scores"
     number = BINS if bins == "auto" else bins
-    low, high = plan.asked.score_range or UNIT
-    counted = contingency(table, **columns, bins=number, bounds=(low, high) if plan.asked.score_range else None)
-    return counted, f"counts of scores in {number:,} bins from {low:g} to {high:g}"
+    return contingency(table, **columns, bins=number), f"counts of scores in {number:,} bins from 0 to 1"
 
 
 def rows(table: Table, plan: Plan, columns: dict[str, Any]) -> Data:
-    given = plan.asked.some("real_label", "prediction", "threshold", "cluster", "weight")
+    given = plan.asked.some("prediction", "threshold", "cluster", "weight")
     content = predictions(table, **columns, **given, bounds=plan.bounds)
     return content, f"rows, together by {plan.asked.cluster}" if plan.asked.cluster else "every row"
 
@@ -280,8 +258,7 @@ class Finding:
 
     ``fewest`` units of one kind (positives, say) are in one of the groups; ``varied``: whether the model does not say
     the same of all of them. ``hypothesis`` is what the test is of: two tests of one hypothesis, such as equal TPR and
-    equal FNR, are counted once. ``adjusted`` is the p-value after the correction, and ``adjusted_low`` to
-    ``adjusted_high`` where it would lie after infinitely many draws (None where the test is undefined).
+    equal FNR, are counted once. ``adjusted`` is the p-value after the correction, None where the test is undefined.
     """
 
     grouping: str
@@ -292,8 +269,6 @@ class Finding:
     hypothesis: tuple[str, ...]
     varied: bool = True
     adjusted: float | None = None
-    adjusted_low: float | None = None
-    adjusted_high: float | None = None
 
     @property
     def rejected(self) -> bool:
@@ -326,8 +301,7 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
         for metric, data in read(table, plan, grouping):
             jobs += _group_jobs(plan, grouping.name, metric, *data)
     for column in dict.fromkeys(plan.asked.attribute):
-        for name in plan.correlations:
-            jobs.append(Job(_correlation(table, plan, name, column), ((column, name),), drawn=True))
+        jobs.append(Job(_correlation(table, plan, column), ((column, CORRELATION),), drawn=True))
     several = len(jobs) > 1 and plan.correction != "none" and any(job.drawn for job in jobs)
     if plan.asked.resampling_risk is not None and several:
         raise ValueError(
@@ -337,13 +311,15 @@ def gather(table: Table, plan: Plan) -> tuple[tuple[Finding, ...], Plan]:
     plan = with_enough_draws(plan, jobs)
     together: dict[tuple[str, tuple[str, str]], list[Finding]] = {}
     try:
-        with followed(lambda job: job.tests(plan), len(jobs), "permutations") as tests:
-            for finding in (finding for job in jobs for finding in tests(job)):
-                together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
+        with followed("permutations", len(jobs)) as step:
+            for job in jobs:
+                for finding in job.tests(plan):
+                    together.setdefault((finding.grouping, finding.test.groups), []).append(finding)
+                step()
     except FailedMetric as error:
         raise ValueError(str(error)) from error
     findings = [finding for pair in together.values() for finding in pair]
-    return _corrected(findings, plan.correction, plan.draws), plan
+    return _corrected(findings, plan.correction), plan
 
 
 def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
@@ -365,20 +341,15 @@ def with_enough_draws(plan: Plan, jobs: Sequence[Job]) -> Plan:
             f"--draws {plan.draws} cannot reject at level {plan.asked.alpha:g} in "
             f"{plural(number, 'test')}, whatever the difference: give at least --draws {least}, or leave it out"
         )
-    return replace(plan, draws=max(plan.draws, least), own_draws=max(plan.own_draws, least))
+    return replace(plan, draws=max(plan.draws, least))
 
 
 def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Predictions, basis: str) -> Iterator[Job]:
     """One job for each group against the others, or for each pair; with max-T, one for all pairs."""
     asked, known = plan.asked, content.groups
-    if asked.between and (unknown := [name for name in asked.between if name not in known]):
-        raise ValueError(f"--between names {unknown[0]!r}, but the groups of {grouping!r} are {listed(known)}")
     # One-sided, the hypotheses of complementary rates are opposite ones.
     what = metric.name if asked.alternative in SIDED else known_metrics.hypothesis(metric)
     places = list(combinations(range(len(known)), 2))
-    if asked.between:
-        first, second = asked.between
-        places = [(known.index(first), known.index(second))]
 
     def found(content: Counts | Predictions, test: PermutationTest, adjusted: float | None = None) -> Finding:
         few, of = fewest(content, metric), (grouping, *test.groups, what)
@@ -390,20 +361,18 @@ def _group_jobs(plan: Plan, grouping: str, metric: Metric, content: Counts | Pre
         return [found(content, tested(content, metric, plan.testing(metric), rng))]
 
     def all_at_once(plan: Plan) -> list[Finding]:
-        some = content.pair(*places[0]) if asked.between else content
         named = metric if isinstance(metric, UserMetric) else metric.name
         rng = plan.rng(grouping, metric.name, "max_t")
-        every = all_pairs(some, named, plan.testing(metric), rng=rng, correction="max_t")
-        pairs = combinations(range(len(some.groups)), 2)
+        every = all_pairs(content, named, plan.testing(metric), rng=rng, correction="max_t")
         return [
-            found(some.pair(*pair), test, adjusted)
-            for pair, test, adjusted in zip(pairs, every.tests, every.adjusted, strict=True)
+            found(content.pair(*pair), test, adjusted)
+            for pair, test, adjusted in zip(places, every.tests, every.adjusted, strict=True)
         ]
 
     if plan.correction == "max_t":
         yield Job(all_at_once, tuple((grouping, known[a], known[b], what) for a, b in places), drawn=True)
         return
-    if len(known) > 2 and not (asked.between or asked.pairs):
+    if len(known) > 2 and not asked.pairs:
         parts = (against_rest(content, place) for place in range(len(known)))
     else:
         parts = (content.pair(a, b) for a, b in places)
@@ -419,45 +388,33 @@ def against_rest(content: Counts | Predictions, place: int) -> Counts | Predicti
     return replace(content, table=np.stack([own, content.table.sum(axis=0) - own]), groups=names)
 
 
-def _correlation(table: Table, plan: Plan, name: str, column: str) -> Callable[[Plan], list[Finding]]:
-    """The test of the score, or of the error, and an attribute of each row."""
-    asked, score, error = plan.asked, str(plan.asked.score), name == "error_correlation"
-    columns = [score, column, *([asked.label] if error else [])]
-    found = numbers(table, columns, label=None if asked.real_label else asked.label, positive=asked.positive)
-    value = found[score] - found[asked.label] if error else found[score]
-    what = f"{score} - {asked.label}" if error else score
+def _correlation(table: Table, plan: Plan, column: str) -> Callable[[Plan], list[Finding]]:
+    """The test of the score and an attribute of each row."""
+    score = str(plan.asked.score)
+    found = numbers(table, [score, column])
 
     def test(plan: Plan) -> list[Finding]:
         settings = {**plan.asked.some("method", "alpha", "resampling_risk"), "alternative": plan.alternative()}
-        rng = plan.rng(column, name)
-        made = correlation_test(value, found[column], rng=rng, names=(what, column), draws=plan.draws, **settings)
-        own = replace(made, metric=name)
-        return [Finding(column, CORRELATIONS[name], own, "every row", len(value), (column, name))]
+        rng, names = plan.rng(column, CORRELATION), (score, column)
+        made = correlation_test(found[score], found[column], rng=rng, names=names, draws=plan.draws, **settings)
+        return [Finding(column, "correlation of the score", made, "every row", table.size(), (column, CORRELATION))]
 
     return test
 
 
-def _corrected(findings: list[Finding], correction: str, draws: int) -> tuple[Finding, ...]:
+def _corrected(findings: list[Finding], correction: str) -> tuple[Finding, ...]:
     """Over all hypotheses of the run; max-T has been done for each metric, and a correlation is alone in its own."""
     placed = list(findings)
     if correction == "max_t":
-        for position, finding in enumerate(findings):
-            test = finding.test
-            value = test.p_value if test.metric in CORRELATIONS else finding.adjusted
-            low, high = test.p_low, test.p_high
-            if value is not None and value != test.p_value:
-                # p-values of draws of all groups have a Monte-Carlo interval of their own.
-                number = test.draws or draws
-                low, high = wilson(max(0, min(number, round(value * (number + 1)) - 1)), number)
-            placed[position] = replace(finding, adjusted=value, adjusted_low=low, adjusted_high=high)
-        return tuple(placed)
+        alone = (finding.test.metric == CORRELATION for finding in findings)
+        return tuple(
+            replace(finding, adjusted=finding.test.p_value) if one else finding
+            for finding, one in zip(findings, alone, strict=True)
+        )
     known = [position for position, finding in enumerate(findings) if finding.test.p_value is not None]
     if known:
-        tests = [findings[position].test for position in known]
-        of = [findings[position].hypothesis for position in known]
-        # The ends of the intervals go the same way: a correction never turns the order of p-values around.
-        ends = [[t.p_low for t in tests], [t.p_value for t in tests], [t.p_high for t in tests]]
-        adjusted = (corrected_once(np.array(end, dtype=float), of, correction).tolist() for end in ends)
-        for position, low, value, high in zip(known, *adjusted, strict=True):
-            placed[position] = replace(findings[position], adjusted=value, adjusted_low=low, adjusted_high=high)
+        p = np.array([findings[position].test.p_value for position in known], dtype=float)
+        adjusted = corrected_once(p, [findings[position].hypothesis for position in known], correction)
+        for position, value in zip(known, adjusted.tolist(), strict=True):
+            placed[position] = replace(findings[position], adjusted=value)
     return tuple(placed)

@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from pipeline.cli.audit.permutation.document import named
-from pipeline.cli.audit.permutation.evidence import CORRELATIONS
+from pipeline.cli.audit.permutation.evidence import CORRELATION
 from pipeline.cli.numbers import label_text
 from pipeline.report.style import FAINT, METHODS, new_figure
 
@@ -33,5 +33,5 @@ def figure(results: Sequence[Mapping[str, Any]]) -> Figure:
         axes.plot(entry["difference"], place, marker="o", markersize=4.5, color=color, markerfacecolor=face)
     axes.set_yticks(range(len(entries)), [label_text(named(entry), LETTERS) for entry in entries])
     axes.set_ylim(len(entries) - 0.4, -0.6)
-    axes.set_xlabel("difference" if any(entry["metric"] not in CORRELATIONS for entry in entries) else "correlation")
+    axes.set_xlabel("difference" if any(entry["metric"] != CORRELATION for entry in entries) else "correlation")
     return drawn

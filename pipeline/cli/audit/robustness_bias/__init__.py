@@ -39,17 +39,6 @@ The attributes have a row for each image: its file name, its true class, its gro
 COMMAND = "robustness"
 PAGE = "docs/robustness.md explains measures, attacks, the files and the JSON."
 FILES = "audit.json, the page robustness.html, distances.csv (every image), groups.csv and the figures of the curves"
-USAGE = "%(prog)s --model MODEL --images FOLDER --partition FILE [other options]"
-
-
-def size(text: str) -> tuple[int, int]:
-    """``64`` or ``48x64`` as height and width."""
-    height, _, width = text.lower().partition("x")
-    if not (height.isdigit() and (width or height).isdigit() and int(height) and int(width or height)):
-        raise ValueError(f"expected a side S or HxW in pixels, such as 64 or 48x64, found {text!r}")
-    return int(height), int(width or height)
-
-
 Channels = Number | Sequence[Number]
 AttackName = Literal["deepfool", "carlini_wagner", "fmn", "smoothing", "exact"]
 
@@ -88,8 +77,7 @@ class Data(Options, title="images and groups"):
         "resize every image first (bilinear, antialiased). Distances are then of the resized images (default: as they "
         "are)",
         None,
-        "S|HxW",
-        parse=size,
+        "H,W",
     )
     channels: Literal[1, 3] | None = source("grey or colour (default: grey where all images are)", None)
 
@@ -120,15 +108,9 @@ class Attacks(Options, title="distances"):
         None,
         "FILE",
     )
-    batch_size: Count | None = option("images attacked together (default: what suits)", None, "N")
 
 
 class Comparison(Options, title="comparison"):
-    denominator: Literal["correct", "paper"] = option(
-        "what the verdict is of. correct: the images classified correctly alone; paper: all images of a group, those "
-        "classified wrongly at distance 0, as published. Both are reported",
-        "correct",
-    )
     budget: Positive | None = option("the largest perturbation that counts (default: the largest found)", None, "T")
     alpha: Share = option("level of tests and intervals", 0.05)
     bootstraps: Count = option("resamples for the intervals", 2000, "B")

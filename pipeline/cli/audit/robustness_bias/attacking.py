@@ -25,9 +25,9 @@ from pipeline.attacks.distances import CPU_BATCH, GPU_BATCH, affine, misfit
 from pipeline.attacks.linear_distance import linear_distance
 from pipeline.attacks.minimum_norm import carlini_wagner, deepfool, fmn
 from pipeline.attacks.smoothing import certify
+from pipeline.cli.audit import followed
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.subjects import Subjects
-from pipeline.cli.progress import followed
 from pipeline.io import written
 from pipeline.messages import listed
 from pipeline.types import Array
@@ -131,9 +131,10 @@ def distances(chosen: Chosen, subjects: Subjects, kept: Kept, asked: Settings) -
             distance[point] = known[keys[point]]
 
     try:
-        with followed(attacked, len(parts), chosen.name) as one_part:
+        with followed(chosen.name, len(parts)) as step:
             for part in parts:
-                one_part(part)
+                attacked(part)
+                step()
     finally:
         kept.save()
     return distance
@@ -144,7 +145,7 @@ def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, 
 
     Raises ValueError for settings out of range, before anything is computed.
     """
-    size = asked.batch_size or (CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH)
+    size = CPU_BATCH if subjects.device.type == "cpu" else GPU_BATCH
     if chosen.name == EXACT:
         import torch
 
@@ -158,7 +159,7 @@ def _made(chosen: Chosen, subjects: Subjects, asked: Settings) -> tuple[Attack, 
                 f"{100 * wrong:.2g} % of their size: take --attack deepfool (an upper bound), or smoothing"
             )
         return lambda images, label, streams: linear_distance(weight, bias, images, label), size
-    how = Execution(batch_size=asked.batch_size, device=subjects.device, keep_adversarial=False)
+    how = Execution(device=subjects.device, keep_adversarial=False)
     function = partial(FUNCTIONS[chosen.name], subjects.classifier.evaluate, **chosen.settings, execution=how)
     attack: Attack = lambda images, label, streams: function(images, label)  # noqa: E731
     if chosen.name == SMOOTHING:

@@ -15,7 +15,7 @@ from pipeline.cli import words
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.attacking import SMOOTHING, Kept, chosen_attacks, distances
 from pipeline.cli.audit.robustness_bias.measured import BOUNDS, Measured, at_ceiling, measured, settings_text
-from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points, sizes
+from pipeline.cli.audit.robustness_bias.subjects import Subjects, check_sizes, looked, normalised, read_points
 from pipeline.cli.model import Computing, Model, load_model
 from pipeline.cli.numbers import fixed, level, p_text, percent, plural, span
 from pipeline.cli.probe import OUTPUT_CAVEATS, model_facts, model_words, output_conditions
@@ -51,8 +51,6 @@ Entry = Mapping[str, Any]
 WANTED = "a torch network or a function of x"
 # From where on a caveat is due.
 MANY_FAILED = 0.01
-FEW = 30
-POOR = 0.5
 CEILING = 0.2
 LIMITS = """
 accuracy >= 0.5: Only {percent:.0f} % of the images are classified correctly, and distances of fewer than half of the
@@ -74,11 +72,8 @@ CAVEATS = f"""
 no_label: No --label was given, so the model's own prediction is taken for the true class: every image counts as
   classified correctly, no distance is 0, and both denominators are the same. Images that the model gets wrong count for
   a group's robustness here; with labels they would count against it.
-poor_accuracy: Few images are classified correctly of {{groups}}. If the model is better than that, look at --mean,
-  --std, --classes, --channels and --resize: it may not see what it was trained on.
 upper_bounds: The distances of {{attacks}} are upper bounds: a smaller change that fools the model may exist, and an
   attack may come closer to the boundary for one group than for another.{{more}}
-linear_model: The exact distances are those of a linear model; that pixels end at 0 and 1 is not taken into account.
 certified_radii: The radii of {{attack}} are lower bounds, each wrong with probability at most {{alpha:g}}, and of
   another model: the one that takes a vote over noisy copies of the image. 0 says that nothing could be certified.
 certified_ceiling: {{share:.0f}} % of the radii are the largest that {{samples:,}} samples at sigma {{sigma:g}} can
@@ -90,11 +85,8 @@ failed_attacks: {{attack}} failed on {{failed:,}} of {{correct:,}} images{{where
   than it is. More steps, or another attack, may find one.
 {OUTPUT_CAVEATS.strip()}
 unreadable_images: {{images}} left out, being unreadable: {{told}}.
-resized: Images were resized first: distances are of the resized images, and differ with their size.
 unknown_group: {{count:,}} images have no {{partition}}: they are in none of its groups.
 columns_passed_over: Columns that were not compared: {{told}}. --group names those to compare.
-small_group: {{group}} has {{count}} images: the intervals of so small groups are rather too short, and differences
-  easily missed.
 """
 
 
@@ -173,7 +165,7 @@ def audited(asked: Settings, source: Source, model: Model, array: Array | None =
 
 
 def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
-    """Which groups are closer to the boundary or farther from it, by the first attack and the chosen denominator.
+    """Which groups are closer to the boundary or farther from it, by the first attack and the correct images.
 
     Of the quantities of LIMITS, those that need true classes are None without them.
     """
@@ -194,18 +186,18 @@ def verdict(first: Measured, subjects: Subjects, asked: Settings) -> Verdict:
         "saturated": 100 * subjects.classifier.saturated / count,
         "certified": 100 * (known > 0).mean() if lower else None,
         "ceiling": 100 * at_ceiling(first.chosen, known) if lower else None,
-        "fewest": min(one[asked.denominator]["n"] for one in levels),
+        "fewest": min(one["correct"]["n"] for one in levels),
         "least_p": comparisons / (asked.permutations + 1) / alpha,
         **{"permutations": asked.permutations, "alpha": alpha, "comparisons": comparisons},
         "enough": math.ceil(comparisons / alpha - 1e-9) - 1,
     }
-    rejected, said, facts = conclusion(found, asked.denominator, alpha, label is not None, asked.budget)
+    rejected, said, facts = conclusion(found, alpha, label is not None, asked.budget)
     headlines = ("ROBUSTNESS BIAS", "NO BIAS SHOWN")
     return words.concluded(rejected, headlines, said, LIMITS, quantities, "biased", facts)
 
 
-def comparisons(found: Entry, denominator: str) -> Iterator[Entry]:
-    """The level of every comparison, with what is its own by the chosen denominator, and by the ``other``.
+def comparisons(found: Entry) -> Iterator[Entry]:
+    """The level of every comparison, with what is its own of the images classified correctly, and of all (``other``).
 
     Of two levels only the closer one is compared, the other being its mirror image.
     """
@@ -214,8 +206,8 @@ def comparisons(found: Entry, denominator: str) -> Iterator[Entry]:
             {
                 "named": {"partition": partition["name"], "level": one["level"]},
                 "title": f"{partition['name']} = {one['level']}",
-                "other": one[OTHER[denominator]],
-                **one[denominator],
+                "other": one["paper"],
+                **one["correct"],
             }
             for one in partition["levels"]
         ]
@@ -232,16 +224,15 @@ def _numbers(group: Entry, alpha: float) -> str:
 
 
 def conclusion(
-    found: Entry, denominator: str, alpha: float, labelled: bool, budget: float | None = None
+    found: Entry, alpha: float, labelled: bool, budget: float | None = None
 ) -> tuple[bool | None, str, dict[str, Any]]:
     """What the tests say, whatever they are worth: whether one rejects (None without tests), in words, and of whom."""
-    everyone = sorted(comparisons(found, denominator), key=_sigma)
+    everyone = sorted(comparisons(found), key=_sigma)
     # A group whose others all have distance 0 has a test and no sigma: it is those others that are named.
     tested = [one for one in everyone if one["p_adjusted"] is not None and one["sigma"] is not None]
     shown = [one for one in tested if one["p_adjusted"] <= alpha]
     facts = {
         "attack": found["attack"],
-        "denominator": denominator,
         "closer": [one["named"] for one in shown if one["sigma"] < 0],
         "farther": [one["named"] for one in shown if one["sigma"] > 0],
     }
@@ -267,21 +258,17 @@ def conclusion(
             f"{100 * abs(first['sigma']):.0f} % {than} than those of the others, mean {first['auc']:.3g} against "
             f"{first['auc_of_others']:.3g} ({_numbers(first, alpha)})."
         )
-        said += f" {_otherwise(first, denominator, alpha)}" if labelled else ""
+        said += f" {_otherwise(first, alpha)}" if labelled else ""
         if others:
             told = ", ".join(f"{one['title']} ({one['sigma']:+.2f})" for one in others[:3])
             said += f" Also: {told}{f' and {len(others) - 3} more groups' if len(others) > 3 else ''}."
     return bool(shown) if tested else None, said, facts
 
 
-def _otherwise(group: Entry, denominator: str, alpha: float) -> str:
-    """The same group under the other denominator: how much of it is accuracy."""
+def _otherwise(group: Entry, alpha: float) -> str:
+    """The same group among all images: how much of it is accuracy."""
     other, p = group["other"]["sigma"], group["other"]["p_adjusted"]
-    whose = (
-        "Images classified wrongly count as distance 0; of those classified correctly alone"
-        if denominator == "paper"
-        else "Of all images, those classified wrongly counting as distance 0,"
-    )
+    whose = "Of all images, those classified wrongly counting as distance 0,"
     if other is None:
         return f"{whose} there is no sigma."
     same = other * group["sigma"] > 0
@@ -292,7 +279,7 @@ def _otherwise(group: Entry, denominator: str, alpha: float) -> str:
 def _sections(
     subjects: Subjects, attacks: Sequence[Measured], asked: Settings, facts: Mapping[str, Any]
 ) -> Iterator[Section]:
-    chosen, alpha, labelled = asked.denominator, asked.alpha, facts["accuracy"] is not None
+    chosen, alpha, labelled = "correct", asked.alpha, facts["accuracy"] is not None
     images = images_text(facts["data"], facts["parameters"])
     yield Section("What was measured", (_measured(facts, asked),))
     for one in attacks:
@@ -334,7 +321,7 @@ def _measured(facts: Entry, settings: Settings) -> Facts:
             [f"{found['attack']} {found['failed']:,} of {found['n_correct']:,}" for found in facts["results"]]
         ),
         unreadable=plural(len(data["unreadable"]), "unreadable image"),
-        whose=WHOSE[settings.denominator],
+        whose=WHOSE["correct"],
         permutations=settings.permutations,
         alpha=settings.alpha,
     )
@@ -440,8 +427,6 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
     members = {
         f"{one.name} = {name}": one.codes == place for one in partitions for place, name in enumerate(one.levels)
     }
-    share = {name: correct[inside].mean() for name, inside in members.items() if inside.any()}
-    few = [f"{name} ({100 * right:.0f} %)" for name, right in share.items() if right < POOR]
     upper = [one.chosen.name for one in attacks if one.chosen.bound == "upper"]
     certified = [(one, one.distance[np.isfinite(one.distance)]) for one in attacks if one.chosen.bound == "lower"]
     ceilings = [(one.chosen, known, at_ceiling(one.chosen, known)) for one, known in certified if len(known)]
@@ -454,16 +439,13 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
     unreadable = [f"{name} ({why})" for name, why in sorted(subjects.unreadable.items())]
     passed_over = [f"{name} ({why})" for name, why in points.passed_over.items()]
     unknown = {one.name: int((one.codes < 0).sum()) for one in partitions}
-    smallest = {f"{one.name} = {one.levels[sizes(one).argmin()]}": int(sizes(one).min()) for one in partitions}
     return {
         "no_label": points.label is None,
-        "poor_accuracy": bool(few and points.label is not None) and {"groups": listed(few, SHOWN)},
         "upper_bounds": upper
         and {
             "attacks": " and ".join(upper),
             "more": "" if len(upper) > 1 else " A second --attack (fmn, carlini_wagner) tells.",
         },
-        "linear_model": any(one.chosen.bound == "exact" for one in attacks),
         "certified_radii": [{"attack": one.chosen.name, **one.chosen.settings} for one, _ in certified],
         "certified_ceiling": [
             {**one.settings, "share": 100 * at, "largest": known.max()} for one, known, at in ceilings if at > CEILING
@@ -476,8 +458,6 @@ def conditions(subjects: Subjects, attacks: Sequence[Measured]) -> dict[str, Any
             "images": plural(len(unreadable), "image") + (" was" if len(unreadable) == 1 else " were"),
             "told": listed(unreadable, SHOWN),
         },
-        "resized": points.images.resized,
         "unknown_group": [{"partition": name, "count": count} for name, count in unknown.items() if count],
         "columns_passed_over": passed_over and {"told": listed(passed_over, SHOWN)},
-        "small_group": [{"group": name, "count": count} for name, count in smallest.items() if count < FEW],
     }

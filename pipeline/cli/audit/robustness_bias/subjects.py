@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from pipeline.audits.robustness_bias.measures import Partition
+from pipeline.cli.audit import followed
 from pipeline.cli.audit.robustness_bias import Settings
 from pipeline.cli.audit.robustness_bias.images import Images, Shape, Unreadable, in_array, in_folder
 from pipeline.cli.model import Computing, Model, no_gradient
 from pipeline.cli.numbers import plural
 from pipeline.cli.probe import Form, Scores, check_alone, check_finite, check_gradient, read, tensor_of
-from pipeline.cli.progress import followed
 from pipeline.cli.table import Source, class_numbers, sha256
 from pipeline.datasets.image_sets import stratified_order
 from pipeline.messages import SHOWN, check_columns, listed
@@ -245,7 +245,7 @@ def normalised(model: Model, asked: Settings, shape: Shape, with_gradient: bool)
         unit="image",
         given=f"images of shape {shape}",
         remedy=f"It was given {plural(channels, 'channel')} of {height} x {width} pixels: if it takes images of "
-        f"another size, say --resize HxW; if it takes {plural(4 - channels, 'channel')}, say --channels {4 - channels}",
+        f"another size, say --resize H,W; if it takes {plural(4 - channels, 'channel')}, say --channels {4 - channels}",
         precision="images are float32: let the model compute in it",
         without_gradient="; --attack smoothing needs no gradient",
     )
@@ -300,9 +300,10 @@ def looked(points: Points, raw: Raw, kind: Any, with_gradient: bool) -> Subjects
                 check_alone(lambda some: raw.output(some).cpu().numpy(), x, outputs[0].numpy(), raw.form)
 
     parts = [np.arange(start, min(start + TOGETHER, n)) for start in range(0, n, TOGETHER)]
-    with followed(classified, len(parts), "reading and classifying") as classify:
+    with followed("reading and classifying", len(parts)) as step:
         for part in parts:
-            classify(part)
+            classified(part)
+            step()
     if first is None:
         raise ValueError(
             f"none of the {n:,} audited images can be read: "
