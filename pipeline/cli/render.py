@@ -24,7 +24,7 @@ from rich.padding import Padding
 
 from pipeline import __version__
 from pipeline.cli.result import Facts, Part, Result, Row, Section, Table, Text
-from pipeline.cli.settings import as_yaml
+from pipeline.cli.settings import as_yaml, stated
 from pipeline.io import save_figure, save_text
 from pipeline.messages import shown
 from pipeline.report.numbers import DASH, MINUS
@@ -36,8 +36,6 @@ MOST_HEAD, MOST_TEXT = 10, 26
 NEGATIVE = re.compile(r"(?<![\w.)-])-(?=[\d.])")
 """A minus sign, which is no hyphen within a word or between numbers."""
 STATISTIC = re.compile(r"\b([A-Z])_([nP])\b")
-PROVENANCE = ("data", "model", "map", "parameters")
-"""What of a document's facts tells where it comes from."""
 
 
 def terminal(document: Result) -> str:
@@ -114,16 +112,13 @@ def page(document: Result, pictures: Mapping[str, bytes]) -> str:
     )
     environment.filters["typeset"] = typeset
     environment.filters["cell"] = lambda text: DASH if text == "-" else typeset(text)
-    environment.filters["told"] = told
     return environment.get_template("audit.html").render(
         document=document,
         kind=lambda part: type(part).__name__,
         groups=_groups,
-        provenance={
-            **{key.capitalize(): value for key in PROVENANCE if (value := document.facts.get(key))},
-            "Versions": versions(document),
-            "Files beside this page": list(document.files().values()),
-        },
+        options="" if document.settings is None else as_yaml(document.settings, document.audit, document.called),
+        versions=", ".join(f"{name} {version}" for name, version in versions(document).items()),
+        files=", ".join(document.files().values()),
         pictures={stem: base64.b64encode(png).decode("ascii") for stem, png in pictures.items()},
     )
 
@@ -132,25 +127,6 @@ def typeset(text: str) -> Markup:
     """Escaped text with minus signs and the statistics' indices."""
     safe = NEGATIVE.sub(MINUS, escape(str(text)))
     return Markup(STATISTIC.sub(r"\1<sub>\2</sub>", safe))
-
-
-def told(value: Any) -> Markup:
-    """A fact of any shape in a line: names with their values, lists, checksums in small type."""
-    return Markup("; ").join(_told(value)) or Markup("none")
-
-
-def _told(value: Any) -> Iterator[Markup]:
-    if isinstance(value, Mapping):
-        for name, one in value.items():
-            if one is None or one == [] or one == {}:
-                continue
-            shown = Markup('<code class="sum">{}</code>').format(one) if name.endswith("sha256") else told(one)
-            yield Markup("{} {}").format(name.replace("_", " "), shown)
-    elif isinstance(value, list | tuple):
-        plain = all(not isinstance(one, Mapping) for one in value)
-        yield Markup(", " if plain else "; ").join(told(one) for one in value)
-    elif value is not None:
-        yield Markup(escape("yes" if value is True else "no" if value is False else str(value)))
 
 
 def _groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
@@ -171,6 +147,7 @@ def content(document: Result, in_folder: bool) -> dict[str, Any]:
             **{**verdict.facts, "sentence": verdict.sentence},
         },
         "caveats": [caveat.text for caveat in document.caveats],
+        "options": {} if document.settings is None else stated(document.settings, document.called),
         **document.facts,
         "files": document.files() if in_folder else None,
         "versions": versions(document),

@@ -135,7 +135,7 @@ class Result:
     """The result of an audit: its verdict, and everything that is said about it, wherever it is read.
 
     ``audit`` is the command's name, ``title`` what people call it, ``subject`` what was audited. ``facts`` are the
-    JSON's own keys (what was measured, data, model, parameters), ``tables`` the CSV files by name without suffix, and
+    JSON's own keys (what was measured, data, model), ``tables`` the CSV files by name without suffix, and
     ``libraries`` those whose versions matter. ``schema`` is the version of the JSON's layout: raised when a key changes
     its meaning or goes; new keys do not raise it. ``settings`` are the options that repeat it, given on the command
     line or ``called`` from Python.
@@ -166,7 +166,7 @@ class Result:
         return terminal(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that was measured, with parameters and versions: the content of ``audit.json``."""
+        """Everything that was measured, with options and versions: the content of ``audit.json``."""
         from pipeline.cli.render import content
 
         return content(self, in_folder=False)

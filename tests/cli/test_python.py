@@ -181,7 +181,7 @@ def test_one_file_repeats_an_audit_and_flags_come_first(office: Path) -> None:
     again = ["audit", "fliptest", "--config", "mine.yaml", "--output", "two", "--null-draws", "2"]
     assert ended(again)[0] == 0
     made = json.loads(Path("two/audit.json").read_text())
-    assert made["parameters"]["null_draws"] == 2
+    assert made["options"]["null_draws"] == 2
     assert sorted(path.name for path in Path("two").iterdir()) == sorted([*made["files"].values(), "mine.txt"])
     assert not list(Path("two").glob("*_reverse.*"))
 

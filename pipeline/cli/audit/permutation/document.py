@@ -19,8 +19,6 @@ from pipeline.tabulate import opened
 from pipeline.tabulate import table as tables
 from pipeline.tabulate.source import local_files
 
-COLUMNS = ("label", "positive", "score", "prediction", "threshold", "cluster", "weight")
-"""What the document says of the data under its own name."""
 CAVEATS = """
 held_out_rows: The tests are about predictions for rows that the model was not made from.
 independent_rows: Rows count as independent: if several belong to one person, name the column with --cluster.
@@ -85,15 +83,9 @@ def audited(plan: Plan, table: tables.Table, files: list[dict[str, Any]] | None 
     asked = plan.asked
     results = [result(finding) for finding in findings]
     found = verdict(results, findings, plan)
-    tested = plan.testing()
     facts = {
-        "data": {"path": asked.predictions, "files": files, "rows": table.size(), **asked.some(*COLUMNS)},
-        "parameters": {
-            **asked.some("alpha", "alternative", "method"),
-            **{"draws": plan.draws, "bootstraps": tested.bootstraps, "smoothing": tested.smoothing},
-            **{"resampling_risk": asked.resampling_risk, "correction": plan.correction},
-            **asked.some("seed", "bins", "engine"),
-        },
+        "data": {"files": files, "rows": table.size()},
+        "correction": plan.correction,
         "results": results,
     }
     return Result(
@@ -250,7 +242,7 @@ def _sections(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Iterator[
 
 def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
     number = found.facts["hypotheses"]
-    data, results = facts["data"], facts["results"]
+    asked, results = plan.asked, facts["results"]
     correlated = [entry["metric"] == CORRELATION for entry in results]
     null = [] if all(correlated) else ["each metric is equal in both groups"]
     null += ["there is no correlation"] if any(correlated) else []
@@ -260,13 +252,13 @@ def _tested(facts: Mapping[str, Any], found: Verdict, plan: Plan) -> Facts:
     correction = f"; {CORRECTIONS[plan.correction]} over {over}"
     return words.facts(
         TESTED,
-        null=", and ".join(null) + SIDES.get(plan.asked.alternative, ""),
-        alpha=plan.asked.alpha,
+        null=", and ".join(null) + SIDES.get(asked.alternative, ""),
+        alpha=asked.alpha,
         correction=correction if number > 1 and plan.correction != "none" else "",
-        rows=data["rows"],
-        label=data["label"] + (f", 1 is {data['positive']!r}" if data["positive"] else ""),
+        rows=facts["data"]["rows"],
+        label=asked.label + (f", 1 is {asked.positive!r}" if asked.positive else ""),
         basis="; ".join(dict.fromkeys(entry["basis"] for entry in results)),
-        seed=plan.asked.seed,
+        seed=asked.seed,
     )
 
 
