@@ -139,7 +139,6 @@ def faces() -> tuple[np.ndarray, pd.DataFrame]:
             "smiles": label,
             "sex": np.where(women, "female", "male"),
             "place": np.array(["north", "south", "west"])[rng.permutation(FACES) % 3],
-            "height": rng.normal(size=FACES),
         }
     )
     return images, table

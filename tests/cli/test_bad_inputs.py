@@ -166,7 +166,6 @@ def spoil_studio() -> None:
         "names": {"smiles": np.where(table["smiles"] == 1, "yes", "no")},
         "unlabelled": {"smiles": [None, *table["smiles"][1:]]},
         "rare": {"sex": ["other", *table["sex"][1:]]},
-        "unparted": {"sex": "all", "place": "here"},
     }
     for name, columns in spoilt.items():
         table.assign(**columns).to_csv(f"{name}.csv", index=False)

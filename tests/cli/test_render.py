@@ -186,8 +186,7 @@ robustness => --group place => not rejected =>
 robustness => --group sex --label other => inconclusive => Only 7 % of the images are classified correctly
 robustness => --group sex --label rare --model nets.py:ball --attack fmn => inconclusive => , no more than
 robustness => --group sex --permutations 19 => inconclusive => 19 permutations cannot reject at level 0.01 in 1 comp
-robustness => {SMOOTHED}.sigma=50 => inconclusive => The radii of smoothing are all 0, nothing could be certified
-robustness => {SMOOTHED}.sigma=0.01 => inconclusive => % of the certified radii are the largest that so many
+robustness => {SMOOTHED}.sigma=50 => inconclusive => No group could be tested: too few distances, or all of them equal
 robustness => --group sex --points 16 --min-group 2 --alpha 0.0001 => inconclusive => A group has only
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => inconclusive => carlini_wagner fa
 """
@@ -333,7 +332,6 @@ fliptest => {SMOOTH} => poor_map smooth_map => exact_map
 fliptest => --predict models.py:by_sex --include-group => unmoved_columns =>
 robustness => --group sex => closer_is_not_worse => no_label upper_bounds
 robustness => no--label --attack deepfool => no_label upper_bounds =>
-robustness => --points 60 --min-group 5 => columns_passed_over =>
 robustness => --attack smoothing --attack-setting smoothing.samples=100 => certified_radii => upper_bounds
 robustness => --attack carlini_wagner --attack-setting carlini_wagner.iterations=2 => failed_attacks =>
 """

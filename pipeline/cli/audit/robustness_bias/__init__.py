@@ -19,7 +19,7 @@ from pipeline.fields import Count, Limit, Positive, Share, Size, at_least, not_e
 
 EXAMPLES = """\
 examples:
-  A folder of images, every column of few values compared, everything written into a folder:
+  A folder of images, every other column compared, everything written into a folder:
     python -m pipeline audit robustness --model model.pt --images faces --partition attributes.csv \\
         --label age --classes 0-14,15-24,25-39,40-59,60+ --mean 0.5 --std 0.5 --output audit
 
@@ -61,8 +61,7 @@ class Data(Options, title="images and groups"):
         "COLUMN",
     )
     group: Sequence[str] = source(
-        "columns whose levels are compared; may be repeated, and may name the label (default: all other columns of at "
-        "most 20 levels)",
+        "columns whose levels are compared; may be repeated, and may name the label (default: all other columns)",
         (),
         "COLUMN",
     )
