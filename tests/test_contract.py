@@ -43,7 +43,7 @@ def large(point: Point) -> bool:
 
 
 def point_with(group: str, name: str) -> Point:
-    """A point that uses ``name``: a configuration file that neither study nor sweep runs fails here, but for a dataset."""
+    """A point that uses ``name``: a file that neither study nor sweep runs fails here, but for a dataset."""
     found = [point for point in POINTS if getattr(point, group) == name]
     if group == "dataset" and not found:
         return Point("", "", name, "", "", ())
