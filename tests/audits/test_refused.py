@@ -24,7 +24,6 @@ from pipeline.audits.permutation.resamplers import resampler
 from pipeline.audits.permutation.run import permutation_test
 from pipeline.audits.permutation.simulations import table_p
 from pipeline.audits.robustness_bias import distances
-from pipeline.audits.robustness_bias.inference import sigma_difference, sign_agreement
 from pipeline.audits.robustness_bias.measures import Partition, counted
 from tests.audits.permutation.builders import BIAS, ROWS, crowd, simulate
 
@@ -112,8 +111,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     *((partial(Partition, "p", ("a", "b", "c"), np.array(codes)),
        r"partition 'p' has 3 levels, but codes from .* expected -1 \(unknown\) to 2") for codes in ([0, 3], [-2, 0])),
     (lambda: distances.named("fgsm", {}, (0.5,), RNG, None), "attack among exact, exact_in_box, deepfool, .* 'fgsm'"),
-    *((partial(compare, TWO, THREE), r"found shapes \(2,\) and \(3,\): list the groups of both in one order")
-      for compare in (sign_agreement, sigma_difference)),
     (lambda: size_intervals(8, 3, 10, 0.05), "sizes of two disjoint flipsets of 10 people, found 8 and 3"),
     (lambda: over_trials(TWO, TWO, THREE, 0.0, 0.05), r"a value and two ends for each trial, .* \(2,\), \(2,\) and"),
     (lambda: over_trials(TWO, TWO, TWO, 1.5, 0.05), r"the share of people in common in \[0, 1\], found 1.5"),

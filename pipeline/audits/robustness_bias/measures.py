@@ -144,12 +144,6 @@ def survival(lengths: Lengths, member: Array, tau: Array) -> Array:
     return 1 - np.searchsorted(own, tau, side="right") / len(own)
 
 
-def robustness_bias(lengths: Lengths, partition: Partition, level: int, tau: Array) -> Array:
-    """RB(P, tau), (t,) at each tau (t,), of one level of a partition."""
-    inside, outside = partition.element(level)
-    return np.abs(survival(lengths, inside, tau) - survival(lengths, outside, tau))
-
-
 @dataclass(frozen=True)
 class ByLevel:
     """For the L levels of a partition: ``n`` points that count, the ``area`` of their curve, and ``sigma``, (L,) each.
