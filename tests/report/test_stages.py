@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ from pipeline.report.artefacts import compared, together
 from pipeline.report.claims import NOT_CONFIRMED, Decision, Found, lines
 from pipeline.report.inputs import Inputs
 from pipeline.report.registry import label
-from pipeline.stages import artefacts, collect, report
-from pipeline.types import AuditResult, Dataset
+from pipeline.stages import artefacts, collect
+from pipeline.types import AuditResult
 from tests.report.studies import build, inputs_of
 
 
@@ -68,107 +67,23 @@ def test_values_go_by_their_place_in_the_workflow() -> None:
     assert artefacts.place(path, 4) == "heatmaps/simulated@labels=centred@n=1e5/logistic_grid@low=1.2/loss_ratio"
 
 
-DRAWN = ("table_1", "table_unfair_examples", "table_counts", "figure_2", "figure_3", "comparison")
-
-
-def held_against_its_own_reference(arguments: dict[str, list[str]], folder: Path) -> None:
-    """A reference is made of a run; the same tables are drawn from it, and the run is equal to it."""
-
-    def made(*names: str, **changed: str) -> None:
-        given = {name: arguments[name] for name in names}
-        given |= {f"--{k.replace('_', '-')}": [v] for k, v in changed.items()}
-        artefacts.main([word for name, values in given.items() for word in (name, *values)])
-
-    reference, lists = str(folder / "reference"), folder / "lists"
-    benchmark = folder / "train.tsv"
-    benchmark.write_text("s\tmax_rss\tcpu_time\n5\t1\t4\n")
-    made(*arguments, record=reference, verdicts=str(lists), benchmarks=json.dumps({"train": str(benchmark)}))
-    assert set(pd.read_csv(lists / "verdicts.csv")["study"]) == {"individual_fairness"}
-    again = {kind: str(folder / "again" / kind) for kind in ("tables", "figures")}
-    index = folder / "again.json"
-    made("--study", "--published", drawn_from=reference, index=str(index), **again)
-    drawn = list((folder / "again" / "tables").iterdir())
-    assert {path.stem for path in drawn} == {name for name in DRAWN if not name.startswith("figure")}
-    for path in drawn:
-        assert (folder / "results" / "tables" / "individual_fairness" / path.name).read_text() == path.read_text()
-    first, again_drawn = (json.loads(path.read_text()) for path in (folder / "results" / "index.json", index))
-    of_some = [one for one in first["artefacts"] if one["name"] in DRAWN]
-    for here, there in zip(again_drawn["artefacts"], of_some, strict=True):
-        # Fewer artefacts are numbered otherwise.
-        assert {**here, "label": ""} == {**there, "label": ""}
-    assert again_drawn["reference"]["lines"] == []
-    made(*arguments, against=reference, index=str(index), **again)
-    told = json.loads(index.read_text())["reference"]
-    assert all(line["equal"] == line["numbers"] for line in told["lines"])
-    assert told["summary"][0].startswith("Same settings: ")
-
-
-def test_from_rows_to_page(
-    prepared: Callable[..., dict[str, Dataset]],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+def test_the_artefacts_of_a_reference_are_drawn_from_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every artefact that the study lists, at smoke scale from a twin, to one page; what is of the twin says so."""
-    inputs = inputs_of("individual_fairness", scale="smoke", origin="twin", repetitions=2, steps=(5, 20))
-    io.save_rows(inputs.rows, tmp_path / "rows.parquet")
-    for name, dataset in prepared("twin", 2).items():
-        io.save(dataset, tmp_path / "prepared" / f"{name}.npz")
-    for name, classifier in inputs.classifiers.items():
-        io.save(classifier, tmp_path / "models" / f"{name}.npz")
-    for name, result in inputs.audits.items():
-        io.save(result, tmp_path / "audits" / f"{name}.npz")
-    found = {kind: sorted(map(str, (tmp_path / kind).rglob("*.npz"))) for kind in ("prepared", "models", "audits")}
-    out = tmp_path / "results"
-    arguments = {
-        "--study": ["individual_fairness"],
-        "--config": [json.dumps(inputs.config)],
-        "--rows": [str(tmp_path / "rows.parquet")],
-        "--datasets": found["prepared"],
-        "--classifiers": found["models"],
-        "--audits": found["audits"],
-        "--published": ["data/published/individual_fairness.csv"],
-        "--tables": [str(out / "tables" / "individual_fairness")],
-        "--figures": [str(out / "figures" / "individual_fairness")],
-        "--index": [str(out / "index.json")],
-        "--processes": ["2"],
-        "--captions": [str(out / "captions")],
-    }
-    artefacts.main([word for name, values in arguments.items() for word in (name, *values)])
-    listed = registry.declared("individual_fairness")
-    for kind, suffixes in (("table", ("csv", "md", "tex")), ("figure", ("pdf", "png"))):
-        expected = {f"{one.name}.{suffix}" for one in listed if one.kind == kind for suffix in suffixes}
-        assert {path.name for path in (out / f"{kind}s" / "individual_fairness").iterdir()} == expected
+    """Tables in three forms, captions of Snakemake's report, and the index of the page, which names the reference."""
+    study, two = "permutation_tests", ("table_1", "comparison")
+    listed = tuple(registry.one(study, name) for name in two)
+    monkeypatch.setattr(registry, "declared", lambda study: listed)
+    folders = {kind: tmp_path / kind for kind in ("tables", "figures", "captions")}
+    given = {"study": study, "drawn-from": f"data/reference/{study}", "published": f"data/published/{study}.csv"}
+    given |= {"index": str(tmp_path / "index.json"), **{kind: str(path) for kind, path in folders.items()}}
+    artefacts.main([word for key, value in given.items() for word in (f"--{key}", value)])
+    expected = {f"{name}.{suffix}" for name in two for suffix in html.FORMATS["table"]}
+    assert {path.name for path in folders["tables"].iterdir()} == expected
     for one in listed:
-        told = (out / "captions" / f"{one.name}.rst").read_text().split("\n\n")
-        assert told[1] == markup.rst(one.caption)
-        assert "smoke scale" in told[2].lower()
-        of_twin = " ".join(told[3:]).startswith("Synthetic twin of")
-        assert of_twin == ("synthetic data" in told[2])
-        assert of_twin or "simulated data" in told[2]
-        if one.kind == "table":
-            texts = [
-                (out / "tables" / "individual_fairness" / f"{one.name}.{kind}").read_text()
-                for kind in html.FORMATS["table"]
-            ]
-            words = ("twin,smoke", "Synthetic twin of", "Synthetic twin of")
-            assert [word in text for word, text in zip(words, texts, strict=True)] == [of_twin] * 3, one.name
-    monkeypatch.setattr(registry, "declared", lambda study: tuple(one for one in listed if one.name in DRAWN))
-    held_against_its_own_reference({k: v for k, v in arguments.items() if k != "--index"}, tmp_path)
-    (out / "benchmarks" / "smoke" / "audit").mkdir(parents=True)
-    (out / "benchmarks" / "smoke" / "audit" / "a.tsv").write_text("s\tmax_rss\tcpu_time\n5\t1\t4\n")
-    (out / "benchmarks" / "paper").mkdir()
-    (out / "benchmarks" / "paper" / "collect.tsv").write_text("s\tmax_rss\tcpu_time\n500\t1\t4\n")
-    report.main(
-        ["--index", str(out / "index.json"), "--figures", str(out / "figures"), "--benchmarks", str(out / "benchmarks"),
-         "--scale", "smoke", "--output", str(out / "report.html"), "--summary", str(out / "summary.txt")]
-    )  # fmt: skip
-    page = (out / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == sum(one.kind == "figure" for one in listed)
-    assert ">audit</th>" in page
-    assert ">collect</th>" not in page, "another scale's times are not this run's"
-    assert "published results:" in capsys.readouterr().out
-    assert (out / "summary.txt").read_text().endswith("report.html\n")
+        assert markup.rst(one.caption) in (folders["captions"] / f"{one.name}.rst").read_text()
+    index = json.loads((tmp_path / "index.json").read_text())
+    assert (index["reference"]["lines"], index["reference"]["scale"]) == ([], index["scale"])
 
 
 # The page is whole, loads nothing, and says where it comes from.
