@@ -13,8 +13,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.messages import enumerated
-from pipeline.report import against, comparison_table, markup
+from pipeline.report import against, comparison_table
 from pipeline.report import words as w
 from pipeline.report.artefacts import Artefact
 from pipeline.report.comparison import VERDICTS
@@ -41,8 +40,8 @@ def describe(
     ``held`` is what :func:`reference` says, if the study has a reference.
     """
     names = sorted(made, key="comparison".__eq__)
-    # Sizes differ from block to block and stand under each artefact; scale, origin and reductions hold for the study.
-    stamp = replace(inputs.stamp(), repetitions=(), points=(), steps=0)
+    # Repetitions differ from block to block and stand under each artefact; the rest holds for the study.
+    stamp = replace(inputs.stamp(), repetitions=())
     return {
         "study": inputs.study,
         "title": inputs.config["experiment"]["title"],
@@ -74,7 +73,7 @@ def _brief(stamp: Stamp) -> list[dict[str, Any]]:
     """What a reader must know of the whole study before anything else, a line each; nothing where nothing departs."""
     said = []
     if stamp.twins:
-        names = enumerated(w.dataset_in_a_sentence(name) for name in stamp.twins)
+        names = w.datasets_named(stamp.twins)
         said.append({"text": f"Synthetic twin of {names}: no number from it is evidence.", "emphatic": True})
     if stamp.reductions:
         said.append({"text": f"{stamp.scale.capitalize()} scale: {stamp.departing()}.", "emphatic": False})
@@ -134,13 +133,9 @@ def page(
     """
     how: dict[str, Any] = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
     environment = Environment(loader=PackageLoader("pipeline.report"), undefined=StrictUndefined, **how)
-    environment.filters.update(
-        {
-            "letters": lambda text: Markup(markup.html(symbols(str(text)))),
-            "duration": duration,
-            "tally": comparison_table.tally_in_words,
-        }
-    )
+    environment.filters["letters"] = lambda text: symbols(str(text))
+    environment.filters["duration"] = duration
+    environment.filters["tally"] = comparison_table.tally_in_words
     return environment.get_template("report.html").render(
         studies=[_with_pictures(study, pictures) for study in studies],
         verdicts=VERDICTS,

@@ -122,7 +122,7 @@ def grown(inputs: Inputs, benchmarks: Mapping[str, str], folder: str) -> tuple[I
 def decided(inputs: Inputs, lists: Sequence[str]) -> list[claims.Decision]:
     """The claims of these lists, decided by the study's rows."""
     found = [claim for path in lists for claim in io.load_claims(path)]
-    return claims.decide(found, artefacts.measurements(inputs), inputs.reductions)
+    return claims.decide(found, artefacts.measurements(inputs))
 
 
 def main(arguments: list[str] | None = None) -> None:

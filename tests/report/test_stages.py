@@ -302,14 +302,12 @@ def test_names_keep_their_order_whoever_works_them_out(processes: int) -> None:
     assert (os.getpid() in {worker for _, worker in made}) == (processes == 1 or sys.platform != "linux")
 
 
-@pytest.mark.parametrize(
-    ("processes", "message"), [(1, "no b here"), (2, "no b here"), (0, "at least one process, found 0")]
-)
-def test_an_error_is_raised_as_it_was_and_no_process_is_refused(processes: int, message: str) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+def test_an_error_is_raised_as_it_was(processes: int) -> None:
     def make(name: str) -> str:
         if name == "b":
             raise ValueError(f"no {name} here")
         return name
 
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="no b here"):
         list(together(make, NAMES, processes))

@@ -73,7 +73,7 @@ class Comparison:
 
 def comparisons(found: Sequence[Audited]) -> list[Comparison]:
     """What the paper compares, and the same of a tighter attack and of smoothing where they were measured."""
-    tighter = w.tighter(name for one in study.run(found) for name in one.attacks)
+    tighter = sorted({w.FMN} & {name for one in study.run(found) for name in one.attacks})
     bounds, last = (w.DEEPFOOL, w.CARLINI_WAGNER, *tighter, w.SMOOTHING), w.LAST
     sides = [((w.DEEPFOOL, last), (w.CARLINI_WAGNER, last)), *(((name, last), (w.DEEPFOOL, last)) for name in tighter)]
     sides += [((name, moment), (name, last)) for moment in (w.FIRST, w.MIDDLE) for name in bounds]

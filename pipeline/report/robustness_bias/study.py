@@ -376,8 +376,7 @@ def stamp(
         if point["block"] in wanted and point["dataset"]["name"] in here
     }
     reduced = [r for r in reductions(inputs) if (r.block, r.dataset, r.method) in places and _concerns(r.key, made)]
-    tried = present.loc[present["statistic"] == "points", "value"]
-    return replace(Stamp.of(present, inputs.scale, reduced), points=(int(tried.max()),) if len(tried) else ())
+    return Stamp.of(present, inputs.scale, reduced)
 
 
 def blocks(inputs: Inputs) -> list[str]:
@@ -386,17 +385,17 @@ def blocks(inputs: Inputs) -> list[str]:
 
 
 def of_training(stamp: Stamp, *parts: str) -> Stamp:
-    """The stamp of what no audit has a part in: without points, and of the departures those of data and training.
+    """The stamp of what no audit has a part in: of the departures those of data and training.
 
     ``parts``: of these alone, ``dataset`` or ``method``.
     """
     kept = tuple(f"{part}." for part in parts or ("dataset", "method"))
-    return replace(stamp, points=(), reductions=tuple(r for r in stamp.reductions if r.key.startswith(kept)))
+    return replace(stamp, reductions=tuple(r for r in stamp.reductions if r.key.startswith(kept)))
 
 
 def _concerns(key: str, made: Iterable[str]) -> bool:
     """Whether a setting can have had an effect where these distances were measured."""
-    of = [name for name in (w.EXACT_IN_BOX, *w.DISTANCES, *w.ABBREVIATED) if key.startswith(f"audit.{name}_")]
+    of = [name for name in (w.EXACT_IN_BOX, *w.DISTANCES) if key.startswith(f"audit.{name}_")]
     return not of or of[0] in made
 
 
