@@ -335,8 +335,7 @@ def stamp(inputs: Inputs, blocks: str | Sequence[str], datasets: Sequence[str] =
         return replace(Stamp.of(rows, inputs.scale), repetitions=())
     here = set(present["dataset"])
     reduced = [one for one in reductions(inputs) if one.block in wanted and one.dataset in here]
-    sizes = present.loc[present["statistic"] == "points", "value"].astype(int)
-    return replace(Stamp.of(present, inputs.scale, reduced), points=tuple(sorted(set(sizes), reverse=True)))
+    return Stamp.of(present, inputs.scale, reduced)
 
 
 def blocks(inputs: Inputs) -> list[str]:
